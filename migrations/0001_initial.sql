@@ -1,0 +1,359 @@
+-- The first schema: one text for every store. BIGINT, TEXT, BOOLEAN and BYTEA only.
+-- `scope` is account * 2 + live and leads every key of a caller's object; ids are 16 bytes and append.
+-- Clustered tables say WITHOUT ROWID, which stores other than SQLite leave out.
+
+CREATE TABLE meta (
+  name TEXT NOT NULL PRIMARY KEY,
+  value BYTEA NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE accounts (
+  number BIGINT NOT NULL PRIMARY KEY,
+  id BYTEA NOT NULL UNIQUE,
+  name TEXT NOT NULL UNIQUE,
+  suspended BOOLEAN NOT NULL,
+  clock_offset_seconds BIGINT NOT NULL CHECK (clock_offset_seconds >= 0),
+  created BIGINT NOT NULL
+);
+
+CREATE TABLE api_keys (
+  secret_hash BYTEA NOT NULL PRIMARY KEY,
+  id BYTEA NOT NULL UNIQUE,
+  scope BIGINT NOT NULL,
+  hint TEXT NOT NULL,
+  permissions TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  expires_at BIGINT,
+  revoked_at BIGINT
+) WITHOUT ROWID;
+
+-- A narrow index of keyed hashes beside answers that only append.
+CREATE TABLE idempotency_keys (
+  key_hash BYTEA NOT NULL PRIMARY KEY,
+  answer_id BYTEA NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE idempotency_answers (
+  answer_id BYTEA NOT NULL PRIMARY KEY,
+  key_hash BYTEA NOT NULL,
+  fingerprint BYTEA NOT NULL,
+  completed_at BIGINT NOT NULL,
+  http_status BIGINT NOT NULL,
+  form BIGINT NOT NULL,
+  body BYTEA NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE beneficiaries (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  version BIGINT NOT NULL,
+  status TEXT NOT NULL,
+  payouts_enabled BOOLEAN NOT NULL,
+  payouts_disabled_reason TEXT,
+  name TEXT NOT NULL,
+  account_number_sealed BYTEA NOT NULL,
+  account_number_last4 TEXT NOT NULL,
+  ifsc TEXT NOT NULL,
+  bank_name TEXT,
+  branch_name TEXT,
+  email TEXT,
+  phone TEXT,
+  kyc_sealed BYTEA NOT NULL,
+  pan_last4 TEXT,
+  passport_number_last4 TEXT,
+  requirements TEXT NOT NULL,
+  name_match TEXT,
+  checked_at BIGINT,
+  failed_passes_count BIGINT NOT NULL,
+  metadata TEXT NOT NULL,
+  status_history TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+
+CREATE TABLE senders (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  name TEXT NOT NULL,
+  type TEXT NOT NULL,
+  country TEXT NOT NULL,
+  email TEXT,
+  address TEXT,
+  date_of_birth TEXT,
+  nationality TEXT,
+  identification_type TEXT,
+  identification_sealed BYTEA,
+  screening TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+
+CREATE TABLE quote_locks (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  sell_currency TEXT NOT NULL,
+  sell_units BIGINT NOT NULL CHECK (sell_units > 0),
+  buy_currency TEXT NOT NULL,
+  buy_units BIGINT NOT NULL CHECK (buy_units > 0),
+  rate BIGINT NOT NULL CHECK (rate > 0),
+  mid_market_rate BIGINT NOT NULL CHECK (mid_market_rate > 0),
+  fee_units BIGINT NOT NULL CHECK (fee_units >= 0),
+  expires_at BIGINT NOT NULL,
+  transfer_id BYTEA,
+  metadata TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+
+CREATE TABLE transfers (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  version BIGINT NOT NULL,
+  status TEXT NOT NULL,
+  status_reason TEXT,
+  sender_id BYTEA NOT NULL,
+  beneficiary_id BYTEA NOT NULL,
+  quote_lock_id BYTEA NOT NULL,
+  sell_currency TEXT NOT NULL,
+  sell_units BIGINT NOT NULL CHECK (sell_units > 0),
+  payout_currency TEXT NOT NULL,
+  payout_units BIGINT NOT NULL CHECK (payout_units > 0),
+  rate BIGINT NOT NULL,
+  fee_units BIGINT NOT NULL,
+  purpose_code TEXT NOT NULL,
+  asset TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  deposit_address BYTEA NOT NULL,
+  derivation_index BIGINT NOT NULL,
+  expected_units BIGINT NOT NULL,
+  received_units BIGINT NOT NULL CHECK (received_units >= 0),
+  excess_units BIGINT NOT NULL CHECK (excess_units >= 0),
+  unsettled_count BIGINT NOT NULL CHECK (unsettled_count >= 0),
+  expires_at BIGINT NOT NULL,
+  hold_until BIGINT,
+  refund_address BYTEA,
+  policy TEXT NOT NULL,
+  payout_id BYTEA,
+  refund_id BYTEA,
+  status_history TEXT NOT NULL,
+  metadata TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX transfers_beneficiary ON transfers (scope, beneficiary_id, id);
+CREATE INDEX transfers_sender ON transfers (scope, sender_id, id);
+
+CREATE TABLE deposit_addresses (
+  address BYTEA NOT NULL PRIMARY KEY,
+  scope BIGINT NOT NULL,
+  transfer_id BYTEA NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE deposits (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  version BIGINT NOT NULL,
+  transfer_id BYTEA NOT NULL,
+  status TEXT NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  asset TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  from_address BYTEA NOT NULL,
+  to_address BYTEA NOT NULL,
+  transaction_hash TEXT NOT NULL,
+  log_index BIGINT NOT NULL,
+  block_number BIGINT,
+  block_time BIGINT,
+  confirmations BIGINT NOT NULL,
+  classification TEXT,
+  reason_code TEXT,
+  completed_at BIGINT,
+  status_history TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX deposits_transfer ON deposits (scope, transfer_id, id);
+CREATE INDEX deposits_transaction ON deposits (scope, transaction_hash, log_index);
+CREATE INDEX deposits_pending ON deposits (scope, asset, units) WHERE status IN ('initialized', 'processing');
+CREATE UNIQUE INDEX deposits_final ON deposits (scope, chain, transaction_hash, log_index) WHERE status = 'completed';
+
+CREATE TABLE payouts (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  version BIGINT NOT NULL,
+  transfer_id BYTEA NOT NULL,
+  beneficiary_id BYTEA NOT NULL,
+  status TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  method TEXT NOT NULL,
+  purpose_code TEXT NOT NULL,
+  unique_transaction_reference TEXT,
+  submitted_milliseconds BIGINT,
+  settled_at BIGINT,
+  failure_code TEXT,
+  failure_message TEXT,
+  failure_source TEXT,
+  advice_available_at BIGINT,
+  status_history TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX payouts_transfer ON payouts (scope, transfer_id);
+CREATE INDEX payouts_held ON payouts (scope, beneficiary_id) WHERE status = 'hold';
+CREATE INDEX payouts_reference ON payouts (scope, unique_transaction_reference) WHERE unique_transaction_reference IS NOT NULL;
+
+CREATE TABLE refunds (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  version BIGINT NOT NULL,
+  transfer_id BYTEA NOT NULL,
+  deposit_id BYTEA,
+  kind TEXT NOT NULL,
+  status TEXT NOT NULL,
+  reason TEXT NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  asset TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  to_address BYTEA,
+  transaction_hash TEXT,
+  completed_at BIGINT,
+  status_history TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX refunds_transfer ON refunds (scope, transfer_id, id);
+
+-- The book. A posting moves one amount of one currency from one ledger account to another; an imbalance cannot be written down.
+CREATE TABLE ledger_postings (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  entry_id BYTEA NOT NULL,
+  entry TEXT NOT NULL,
+  debit_account TEXT NOT NULL,
+  credit_account TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  transfer_id BYTEA NOT NULL,
+  posted_at BIGINT NOT NULL,
+  PRIMARY KEY (scope, id),
+  CHECK (debit_account <> credit_account),
+  CHECK (currency IN ('INR', 'USD', 'USDT'))
+) WITHOUT ROWID;
+
+-- The running sums of the postings, so that a balance costs the same however long the book is.
+CREATE TABLE ledger_balances (
+  scope BIGINT NOT NULL,
+  account TEXT NOT NULL,
+  currency TEXT NOT NULL,
+  debit_units BIGINT NOT NULL CHECK (debit_units >= 0),
+  credit_units BIGINT NOT NULL CHECK (credit_units >= 0),
+  PRIMARY KEY (scope, account, currency)
+) WITHOUT ROWID;
+
+-- What handlers write; the sequencer turns it into events.
+CREATE TABLE outbox (
+  id BYTEA NOT NULL PRIMARY KEY,
+  scope BIGINT NOT NULL,
+  type TEXT NOT NULL,
+  linked_id BYTEA NOT NULL,
+  linked_object TEXT NOT NULL,
+  created BIGINT NOT NULL
+) WITHOUT ROWID;
+
+CREATE TABLE events (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  type TEXT NOT NULL,
+  linked_id BYTEA NOT NULL,
+  linked_object TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE INDEX events_linked ON events (scope, linked_id, id);
+
+CREATE TABLE webhook_endpoints (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  version BIGINT NOT NULL,
+  url TEXT NOT NULL,
+  description TEXT,
+  enabled_events TEXT NOT NULL,
+  status TEXT NOT NULL,
+  disabled_reason TEXT,
+  disabled_milliseconds BIGINT,
+  secrets_sealed BYTEA NOT NULL,
+  metadata TEXT NOT NULL,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+
+-- The narrow row of an endpoint that deliveries change. `due_milliseconds` is never later than the first due delivery,
+-- so that finding what is due costs nothing for endpoints that have nothing due. A deleted endpoint's row is closed
+-- and stays until its deliveries are purged.
+CREATE TABLE webhook_queues (
+  endpoint_id BYTEA NOT NULL PRIMARY KEY,
+  scope BIGINT NOT NULL,
+  due_milliseconds BIGINT,
+  first_failure_milliseconds BIGINT,
+  failures_count BIGINT NOT NULL CHECK (failures_count >= 0),
+  closed BOOLEAN NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX webhook_queues_due ON webhook_queues (due_milliseconds, endpoint_id, scope) WHERE due_milliseconds IS NOT NULL;
+CREATE INDEX webhook_queues_closed ON webhook_queues (endpoint_id) WHERE closed;
+
+-- One event for one endpoint. While an attempt is under way `due_milliseconds` is the end of its lease. `step` is the
+-- place of the next attempt in the schedule that began at `schedule_start_milliseconds`.
+CREATE TABLE webhook_deliveries (
+  endpoint_id BYTEA NOT NULL,
+  id BYTEA NOT NULL,
+  event_id BYTEA NOT NULL,
+  status TEXT NOT NULL,
+  schedule_start_milliseconds BIGINT NOT NULL,
+  step BIGINT NOT NULL,
+  attempts_count BIGINT NOT NULL,
+  due_milliseconds BIGINT,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (endpoint_id, id)
+) WITHOUT ROWID;
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (endpoint_id, due_milliseconds, id) WHERE due_milliseconds IS NOT NULL;
+CREATE UNIQUE INDEX webhook_deliveries_event ON webhook_deliveries (endpoint_id, event_id);
+
+CREATE TABLE webhook_attempts (
+  endpoint_id BYTEA NOT NULL,
+  delivery_id BYTEA NOT NULL,
+  number BIGINT NOT NULL,
+  attempted_at BIGINT NOT NULL,
+  http_status BIGINT,
+  duration_milliseconds BIGINT NOT NULL,
+  error TEXT,
+  answer TEXT NOT NULL,
+  PRIMARY KEY (endpoint_id, delivery_id, number)
+) WITHOUT ROWID;
+
+-- What is due: one row a thing that a worker or a test clock has to do. Due times are the store's clock.
+CREATE TABLE tasks (
+  due_milliseconds BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  scope BIGINT NOT NULL,
+  kind TEXT NOT NULL,
+  object_id BYTEA NOT NULL,
+  lease_until_milliseconds BIGINT NOT NULL,
+  PRIMARY KEY (due_milliseconds, id)
+) WITHOUT ROWID;
+
+-- The chain that test mode simulates, one for each account.
+CREATE TABLE simulated_transactions (
+  scope BIGINT NOT NULL,
+  transaction_hash TEXT NOT NULL,
+  block_number BIGINT NOT NULL,
+  block_time BIGINT NOT NULL,
+  from_address BYTEA NOT NULL,
+  to_address BYTEA NOT NULL,
+  asset TEXT NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  sent_milliseconds BIGINT NOT NULL,
+  PRIMARY KEY (scope, transaction_hash)
+) WITHOUT ROWID;
+CREATE INDEX simulated_transactions_block ON simulated_transactions (scope, block_number);

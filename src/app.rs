@@ -1,0 +1,160 @@
+//! The service put together: the store, the world, the router and the workers, from start to stop.
+
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+
+use crate::chains::ChainProfile;
+use crate::chains::derivation::AccountKey;
+use crate::chains::pool::AddressPool;
+use crate::chains::tron_address::TronAddress;
+use crate::checks::simulated::SimulatedChecks;
+use crate::config::Config;
+use crate::delivery::send::{Sender, SenderOptions, roots_platform};
+use crate::http::dispatch::InFlight;
+use crate::http::limit::Limiter;
+use crate::http::metrics::Metrics;
+use crate::http::router::{Router, routes};
+use crate::http::{openapi, server};
+use crate::kernel::seal::Sealer;
+use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
+use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
+use crate::kernel::{Mode, Scope};
+use crate::rails::simulated::SimulatedBank;
+use crate::rates::fixed::FixedRate;
+use crate::store::{Store, Tx, migrate};
+use crate::world::{Ports, World};
+use crate::{events, keys, secrets, work};
+
+/// USDT on TRON's Nile test net: what test mode shows as the token.
+const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
+/// The account that a first start makes.
+pub const ACCOUNT_DEFAULT: &str = "default";
+
+pub struct App {
+    pub store: Store,
+    pub world: Arc<World>,
+    pub keys: KeyRing,
+    pub limiter: Limiter,
+    pub router: Router,
+    pub in_flight: Arc<InFlight>,
+    pub sender: Sender,
+    pub metrics: Metrics,
+    pub shows_metrics: bool,
+    pub openapi: Bytes,
+    pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
+}
+
+impl App {
+    /// Opens the store and puts the service together; nothing runs yet.
+    pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
+        let store = Store::open(&config.database, clock, events::sequence).map_err(|error| error.to_string())?;
+        let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
+        let sealer = Sealer::new(&key);
+        let account_key = prepare(&store, &sealer).await?;
+        let settings = config.settings.clone();
+        let token_contract = TronAddress::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
+        let test = Ports {
+            rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
+            rail: Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
+            checks: Box::new(SimulatedChecks),
+            addresses: AddressPool::new(account_key, "test_address_index_next"),
+            chain: ChainProfile { name: "tron", asset: Currency::Usdt, token_contract },
+        };
+        let router = Router::new(routes())?;
+        let document = openapi::document(&router.routes, &settings.public_url);
+        let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let world = Arc::new(World { settings, sealer, test });
+        let reserving = world.clone();
+        let (from, end) = store
+            .write(move |tx, _| Ok(reserving.test.addresses.reserve(tx)?))
+            .await
+            .map_err(|failure| format!("deposit addresses cannot be reserved: {failure:?}"))?;
+        world.test.addresses.restock(from, end);
+        Ok(Arc::new(App {
+            store,
+            world,
+            keys: KeyRing::default(),
+            limiter: Limiter::new(config.rates),
+            router,
+            in_flight: Arc::default(),
+            sender,
+            metrics: Metrics::default(),
+            shows_metrics: config.shows_metrics,
+            openapi: document.to_string().into(),
+            reference: Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")),
+        }))
+    }
+
+    /// Runs the workers and the server until `stop`; answers after running requests and deliveries have ended.
+    pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
+        let workers = [
+            tokio::spawn(work::run(self.clone(), stop.clone())),
+            tokio::spawn(work::deliveries::run(self.clone(), stop.clone())),
+            tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
+            tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
+            tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
+        ];
+        server::serve(self, listener, stop).await;
+        for worker in workers {
+            if worker.await.is_err() {
+                tracing::error!("a worker panicked");
+            }
+        }
+    }
+}
+
+/// The store's own secrets: checks that the key fits, and makes what a first start needs.
+async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
+    let verifier = *sealer.verifier();
+    let sealed = store
+        .write(move |tx, now| {
+            secrets::check_verifier(tx, &verifier)?;
+            Ok((migrate::read_meta(tx, TEST_ACCOUNT_KEY)?, now.random_bytes::<64>(), now.random_bytes::<12>()))
+        })
+        .await;
+    let (stored, entropy, nonce) = match sealed {
+        Ok(found) => found,
+        Err(Failure::Store(error)) => return Err(error.to_string()),
+        Err(Failure::Refused(refusal)) => return Err(refusal.to_string()),
+    };
+    if let Some(sealed) = stored {
+        let text = sealer.open(TEST_ACCOUNT_KEY.as_bytes(), &sealed).map_err(|error| error.to_string())?;
+        let text = String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
+        return AccountKey::parse(&text).map_err(|fault| fault.to_string());
+    }
+    let account_key = AccountKey::generate_for_test(&entropy);
+    let sealed = sealer.seal(nonce, TEST_ACCOUNT_KEY.as_bytes(), account_key.to_string().as_bytes()).map_err(|error| error.to_string())?;
+    let written = store.write(move |tx, _| Ok(migrate::write_meta(tx, TEST_ACCOUNT_KEY, &sealed)?)).await;
+    written.map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
+    Ok(account_key)
+}
+
+const TEST_ACCOUNT_KEY: &str = "test_account_key";
+
+/// What a new key is made for.
+pub struct KeyRequest {
+    pub account: String,
+    pub mode: Mode,
+    pub permissions: Permissions,
+    pub expires_at: Option<i64>,
+}
+
+/// Makes an API key, and its account where there is none. Answers the key's text, which is stored nowhere.
+pub fn create_key(tx: &mut dyn Tx, now: &mut Now, request: &KeyRequest) -> Result<String, StoreError> {
+    let number = keys::rows::account_number(tx, now, &request.account)?;
+    let text = key_text(request.mode, request.permissions != Permissions::All, now.random_bytes());
+    let new = NewKey {
+        hash: key_hash(&text),
+        hint: &format!("{}…{}", &text[..8], &text[text.len() - 4..]),
+        scope: Scope::new(number, request.mode),
+        permissions: &request.permissions,
+        expires_at: request.expires_at,
+    };
+    keys::rows::insert(tx, now, &new)?;
+    Ok(text)
+}
+

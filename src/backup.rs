@@ -1,0 +1,20 @@
+//! A consistent copy of the embedded database, taken while the service runs.
+
+use std::path::Path;
+
+use crate::store::sqlite;
+
+/// Copies the database as it stands at one moment into a new file that only its owner can read.
+pub fn write(database: &Path, file: &Path) -> Result<(), String> {
+    if !database.exists() {
+        return Err(format!("there is no database {}", database.display()));
+    }
+    if file.exists() {
+        return Err(format!("{} exists already: choose another name, so that no backup is overwritten", file.display()));
+    }
+    let source = sqlite::open_reader(database).map_err(|error| error.to_string())?;
+    sqlite::copy(&source, file).map_err(|error| format!("the backup failed: {error}"))?;
+    println!("wrote {}", file.display());
+    println!("Keep the encryption key apart from it: without the key, sealed fields cannot be read.");
+    Ok(())
+}

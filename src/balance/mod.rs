@@ -1,0 +1,3 @@
+//! The balance: what is held for, or owed to, an account, by compartment.
+
+pub mod api;

@@ -1,0 +1,217 @@
+//! Beneficiaries over HTTP.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::state::{AccountType, BeneficiaryStatus, DisabledReason, Relationship};
+use super::{Beneficiary, BeneficiaryChange, Decision, Kyc, KycChange, NewBeneficiary, Requirement, rows};
+use crate::checks::NameMatch;
+use crate::http::fields::{AccountNumber, Country, Date, Email, Ifsc, Pan, PassportNumber, Phone, Text, Word};
+use crate::http::form::{Nothing, Replace};
+use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::route::{self, Context, List, Route};
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Failure, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal};
+
+crate::words!(BeneficiaryWord { Beneficiary "beneficiary" });
+
+crate::form! {
+    /// Creates a beneficiary.
+    CreateBeneficiary {
+        name: Text<1, 140>,
+        account_number: AccountNumber,
+        ifsc: Ifsc,
+        account_type: Word<AccountType>,
+        email: Option<Email>,
+        phone: Option<Phone>,
+        metadata: Metadata,
+        pan: Option<Pan>,
+        passport_number: Option<PassportNumber>,
+        date_of_birth: Option<Date>,
+        nationality: Option<Country>,
+        relationship: Option<Word<Relationship>>,
+        submit: Option<bool>,
+    }
+}
+
+crate::form! {
+    /// Changes a beneficiary in `draft` or `input_required`.
+    at_least_one UpdateBeneficiary {
+        name: Replace<Text<1, 140>>,
+        account_number: Replace<AccountNumber>,
+        ifsc: Replace<Ifsc>,
+        email: Patch<Email>,
+        phone: Patch<Phone>,
+        metadata: MetadataPatch,
+        pan: Patch<Pan>,
+        passport_number: Patch<PassportNumber>,
+        date_of_birth: Patch<Date>,
+        nationality: Patch<Country>,
+        relationship: Patch<Word<Relationship>>,
+        submit: Option<bool>,
+    }
+}
+
+/// How the account was checked.
+#[derive(Serialize, JsonSchema)]
+pub struct Verification {
+    pub name_match: Option<NameMatch>,
+    pub checked_at: Option<i64>,
+}
+
+/// An NRE account holder.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Beneficiary")]
+pub struct BeneficiaryView {
+    pub object: BeneficiaryWord,
+    pub id: Id<kind::Beneficiary>,
+    pub name: String,
+    pub account_number_last4: String,
+    pub ifsc: String,
+    pub account_type: AccountType,
+    pub status: BeneficiaryStatus,
+    pub payouts_enabled: bool,
+    pub payouts_disabled_reason: Option<DisabledReason>,
+    pub bank_name: Option<String>,
+    pub branch_name: Option<String>,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+    pub pan_last4: Option<String>,
+    pub passport_number_last4: Option<String>,
+    pub requirements: Vec<Requirement>,
+    pub verification: Verification,
+    pub metadata: Metadata,
+    pub created: i64,
+    pub livemode: bool,
+}
+
+pub fn view(beneficiary: Beneficiary) -> BeneficiaryView {
+    BeneficiaryView {
+        object: BeneficiaryWord::Beneficiary,
+        id: beneficiary.id,
+        name: beneficiary.name,
+        account_number_last4: beneficiary.account_number_last4,
+        ifsc: beneficiary.ifsc,
+        account_type: AccountType::Nre,
+        status: beneficiary.status,
+        payouts_enabled: beneficiary.payouts_enabled,
+        payouts_disabled_reason: beneficiary.payouts_disabled_reason,
+        bank_name: beneficiary.bank_name,
+        branch_name: beneficiary.branch_name,
+        email: beneficiary.email,
+        phone: beneficiary.phone,
+        pan_last4: beneficiary.pan_last4,
+        passport_number_last4: beneficiary.passport_number_last4,
+        requirements: beneficiary.requirements,
+        verification: Verification { name_match: beneficiary.name_match, checked_at: beneficiary.checked_at },
+        metadata: beneficiary.metadata,
+        created: beneficiary.created,
+        livemode: beneficiary.scope.livemode(),
+    }
+}
+
+fn statuses() -> Vec<&'static str> {
+    BeneficiaryStatus::ALL.iter().map(|status| status.as_str()).collect()
+}
+
+const FILTERS: &[Filter] = &[
+    CREATED_FILTERS[0],
+    CREATED_FILTERS[1],
+    CREATED_FILTERS[2],
+    CREATED_FILTERS[3],
+    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        route::post("/v1/beneficiaries", "Create a beneficiary", route::creation, create),
+        route::list("/v1/beneficiaries", "List beneficiaries", ObjectKind::Beneficiary, FILTERS, route::nothing, index),
+        route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| Ok(view(locate(context)?))),
+        route::post("/v1/beneficiaries/{id}", "Update a beneficiary", locate, update).codes(&[Code::BeneficiaryNotEditable]),
+    ]
+}
+
+/// The helpers of test mode.
+pub fn helper_routes() -> Vec<Route> {
+    const CODES: &[Code] = &[Code::TestHelperNotApplicable];
+    vec![
+        route::post("/v1/test_helpers/beneficiaries/{id}/activate", "Let a verification pass, or enable payouts again", locate, |context, found, _: Nothing| {
+            decide(context, found, Decision::Activate)
+        })
+        .codes(CODES),
+        route::post("/v1/test_helpers/beneficiaries/{id}/require_input", "Let a verification ask for input", locate, |context, found, _: Nothing| {
+            decide(context, found, Decision::RequireInput)
+        })
+        .codes(CODES),
+        route::post("/v1/test_helpers/beneficiaries/{id}/reject", "Let a verification reject", locate, |context, found, _: Nothing| {
+            decide(context, found, Decision::Reject)
+        })
+        .codes(CODES),
+    ]
+}
+
+fn locate(context: &mut Context<'_>) -> Result<Beneficiary, Failure> {
+    let scope = context.scope();
+    let id = context.path_id()?;
+    Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
+}
+
+fn create(context: &mut Context<'_>, _: (), form: CreateBeneficiary) -> Result<BeneficiaryView, Failure> {
+    let scope = context.scope();
+    let ask = NewBeneficiary {
+        name: form.name.0,
+        account_number: form.account_number.0,
+        ifsc: form.ifsc.0,
+        email: form.email.map(|email| email.0),
+        phone: form.phone.map(|phone| phone.0),
+        kyc: Kyc {
+            pan: form.pan.map(|pan| pan.0),
+            passport_number: form.passport_number.map(|number| number.0),
+            date_of_birth: form.date_of_birth.map(|date| date.0),
+            nationality: form.nationality.map(|country| country.0),
+            relationship: form.relationship.map(|word| word.0.as_str().to_owned()),
+        },
+        metadata: form.metadata,
+        submit: form.submit.unwrap_or(true),
+    };
+    Ok(view(super::create(context.tx, context.now, context.world, scope, ask)?))
+}
+
+fn update(context: &mut Context<'_>, found: Beneficiary, form: UpdateBeneficiary) -> Result<BeneficiaryView, Failure> {
+    let change = BeneficiaryChange {
+        name: form.name.0.map(|name| name.0),
+        account_number: form.account_number.0.map(|number| number.0),
+        ifsc: form.ifsc.0.map(|ifsc| ifsc.0),
+        email: form.email.map(|email| email.0),
+        phone: form.phone.map(|phone| phone.0),
+        kyc: KycChange {
+            pan: form.pan.map(|pan| pan.0),
+            passport_number: form.passport_number.map(|number| number.0),
+            date_of_birth: form.date_of_birth.map(|date| date.0),
+            nationality: form.nationality.map(|country| country.0),
+            relationship: form.relationship.map(|word| word.0.as_str().to_owned()),
+        },
+        metadata: form.metadata,
+        submit: form.submit,
+    };
+    Ok(view(super::update(context.tx, context.now, context.world, found, change)?))
+}
+
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<BeneficiaryView>, Failure> {
+    let scope = context.scope();
+    Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
+}
+
+fn decide(context: &mut Context<'_>, mut found: Beneficiary, decision: Decision) -> Result<BeneficiaryView, Failure> {
+    let was_payable = found.is_payable();
+    if !super::decide(context.tx, context.now, &mut found, decision)? {
+        let message = format!("The beneficiary is {} and does not take this helper.", found.status.as_str());
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
+    if !was_payable && found.is_payable() {
+        crate::transfers::paying::resume_held(context.tx, context.now, found.scope, found.id)?;
+    }
+    Ok(view(found))
+}

@@ -1,0 +1,355 @@
+//! Beneficiaries: NRE account holders, from draft through verification to payable.
+
+pub mod api;
+pub mod rows;
+pub mod state;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::checks::{AccountAnswer, AccountQuestion, NameMatch};
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Failure, History, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError};
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+use crate::world::World;
+use state::{BeneficiaryStatus, DisabledReason};
+
+/// Failed passes of verification after which a beneficiary is rejected.
+pub const FAILED_PASSES_MAX: i64 = 6;
+/// How long a check without an answer rests before it is asked again.
+const CHECK_AGAIN_MILLISECONDS: i64 = 3_600_000;
+
+/// What the caller has to mend.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Requirement {
+    pub field_name: String,
+    pub code: String,
+    pub message: String,
+}
+
+impl Requirement {
+    fn list_to_text(list: &[Requirement]) -> String {
+        if list.is_empty() { String::new() } else { serde_json::to_string(list).unwrap_or_default() }
+    }
+    fn list_from_text(text: &str) -> Option<Vec<Requirement>> {
+        if text.is_empty() { Some(Vec::new()) } else { serde_json::from_str(text).ok() }
+    }
+}
+
+#[derive(Clone)]
+pub struct Beneficiary {
+    pub scope: Scope,
+    pub id: Id<kind::Beneficiary>,
+    pub version: i64,
+    pub status: BeneficiaryStatus,
+    pub payouts_enabled: bool,
+    pub payouts_disabled_reason: Option<DisabledReason>,
+    pub name: String,
+    pub account_number_sealed: Vec<u8>,
+    pub account_number_last4: String,
+    pub ifsc: String,
+    pub bank_name: Option<String>,
+    pub branch_name: Option<String>,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+    pub kyc_sealed: Vec<u8>,
+    pub pan_last4: Option<String>,
+    pub passport_number_last4: Option<String>,
+    pub requirements: Vec<Requirement>,
+    pub name_match: Option<NameMatch>,
+    pub checked_at: Option<i64>,
+    pub failed_passes_count: i64,
+    pub metadata: Metadata,
+    pub status_history: History<BeneficiaryStatus>,
+    pub created: i64,
+}
+
+/// Fields that are written but never shown; sealed as one.
+#[derive(Clone, Default, Serialize, Deserialize)]
+pub struct Kyc {
+    pub pan: Option<String>,
+    pub passport_number: Option<String>,
+    pub date_of_birth: Option<String>,
+    pub nationality: Option<String>,
+    pub relationship: Option<String>,
+}
+
+const ACCOUNT_NUMBER_COLUMN: &str = "beneficiaries.account_number";
+const KYC_COLUMN: &str = "beneficiaries.kyc";
+
+/// The last four characters.
+pub fn last4(text: &str) -> String {
+    let skipped = text.chars().count().saturating_sub(4);
+    text.chars().skip(skipped).collect()
+}
+
+/// What a new beneficiary is made of.
+pub struct NewBeneficiary {
+    pub name: String,
+    pub account_number: String,
+    pub ifsc: String,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+    pub kyc: Kyc,
+    pub metadata: Metadata,
+    pub submit: bool,
+}
+
+pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewBeneficiary) -> Result<Beneficiary, Failure> {
+    let id: Id<kind::Beneficiary> = now.mint();
+    let status = if ask.submit { BeneficiaryStatus::Verifying } else { BeneficiaryStatus::Draft };
+    let mut beneficiary = Beneficiary {
+        scope,
+        id,
+        version: 1,
+        status,
+        payouts_enabled: false,
+        payouts_disabled_reason: Some(DisabledReason::VerificationPending),
+        name: ask.name,
+        account_number_sealed: world.seal(now, ACCOUNT_NUMBER_COLUMN, &id.to_bytes(), ask.account_number.as_bytes())?,
+        account_number_last4: last4(&ask.account_number),
+        ifsc: ask.ifsc,
+        bank_name: None,
+        branch_name: None,
+        email: ask.email,
+        phone: ask.phone,
+        kyc_sealed: Vec::new(),
+        pan_last4: None,
+        passport_number_last4: None,
+        requirements: Vec::new(),
+        name_match: None,
+        checked_at: None,
+        failed_passes_count: 0,
+        metadata: ask.metadata,
+        status_history: History::begun(status, now.business()),
+        created: now.business(),
+    };
+    set_kyc(&mut beneficiary, now, world, &ask.kyc)?;
+    rows::insert(tx, &beneficiary)?;
+    events::emit_status(tx, now, scope, status, id.any())?;
+    if ask.submit {
+        schedule_check(tx, now, world, &beneficiary)?;
+    }
+    Ok(beneficiary)
+}
+
+fn set_kyc(beneficiary: &mut Beneficiary, now: &mut Now, world: &World, kyc: &Kyc) -> Result<(), StoreError> {
+    let plain = serde_json::to_vec(kyc).map_err(|error| StoreError::Broken(error.to_string()))?;
+    beneficiary.kyc_sealed = world.seal(now, KYC_COLUMN, &beneficiary.id.to_bytes(), &plain)?;
+    beneficiary.pan_last4 = kyc.pan.as_deref().map(last4);
+    beneficiary.passport_number_last4 = kyc.passport_number.as_deref().map(last4);
+    Ok(())
+}
+
+fn open_kyc(beneficiary: &Beneficiary, world: &World) -> Result<Kyc, StoreError> {
+    let plain = world.open(KYC_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
+    serde_json::from_slice(&plain).map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
+}
+
+fn schedule_check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<(), StoreError> {
+    let due = now.business_milliseconds() + world.settings.simulation_step_milliseconds;
+    tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
+}
+
+/// What an update changes; `None` keeps.
+pub struct BeneficiaryChange {
+    pub name: Option<String>,
+    pub account_number: Option<String>,
+    pub ifsc: Option<String>,
+    pub email: Patch<String>,
+    pub phone: Patch<String>,
+    pub kyc: KycChange,
+    pub metadata: MetadataPatch,
+    pub submit: Option<bool>,
+}
+
+pub struct KycChange {
+    pub pan: Patch<String>,
+    pub passport_number: Patch<String>,
+    pub date_of_birth: Patch<String>,
+    pub nationality: Patch<String>,
+    pub relationship: Patch<String>,
+}
+
+/// Changes a beneficiary that is in `draft` or `input_required`, and submits it where that is asked or implied.
+pub fn update(tx: &mut dyn Tx, now: &mut Now, world: &World, mut beneficiary: Beneficiary, change: BeneficiaryChange) -> Result<Beneficiary, Failure> {
+    let submits_by_default = match beneficiary.status {
+        BeneficiaryStatus::Draft => false,
+        BeneficiaryStatus::InputRequired => true,
+        _ => {
+            let message = format!("The beneficiary is {} and can only be changed in draft or input_required.", beneficiary.status.as_str());
+            return Err(Refusal::new(Code::BeneficiaryNotEditable, message).into());
+        }
+    };
+    let old = open_kyc(&beneficiary, world)?;
+    let kyc = Kyc {
+        pan: change.kyc.pan.over(old.pan),
+        passport_number: change.kyc.passport_number.over(old.passport_number),
+        date_of_birth: change.kyc.date_of_birth.over(old.date_of_birth),
+        nationality: change.kyc.nationality.over(old.nationality),
+        relationship: change.kyc.relationship.over(old.relationship),
+    };
+    set_kyc(&mut beneficiary, now, world, &kyc)?;
+    if let Some(account_number) = change.account_number {
+        beneficiary.account_number_sealed = world.seal(now, ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), account_number.as_bytes())?;
+        beneficiary.account_number_last4 = last4(&account_number);
+    }
+    beneficiary.name = change.name.unwrap_or(beneficiary.name);
+    beneficiary.ifsc = change.ifsc.unwrap_or(beneficiary.ifsc);
+    beneficiary.email = change.email.over(beneficiary.email);
+    beneficiary.phone = change.phone.over(beneficiary.phone);
+    beneficiary.metadata = change.metadata.over(&beneficiary.metadata)?;
+    if change.submit.unwrap_or(submits_by_default) {
+        beneficiary.requirements.clear();
+        beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+        become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
+        schedule_check(tx, now, world, &beneficiary)?;
+    } else {
+        let status = beneficiary.status;
+        rows::update(tx, &mut beneficiary, status)?;
+    }
+    Ok(beneficiary)
+}
+
+/// Takes a status that the graph permits, stores the beneficiary and emits the event.
+fn become_status(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, to: BeneficiaryStatus) -> Result<(), StoreError> {
+    let from = beneficiary.status;
+    if !from.can_become(to) {
+        return Err(StoreError::Broken(format!("a beneficiary cannot go from {} to {}", from.as_str(), to.as_str())));
+    }
+    beneficiary.status = to;
+    beneficiary.status_history.push(to, now.business());
+    rows::update(tx, beneficiary, from)?;
+    events::emit_status(tx, now, beneficiary.scope, to, beneficiary.id.any())
+}
+
+/// What a check is asked.
+pub fn question(beneficiary: &Beneficiary) -> AccountQuestion {
+    AccountQuestion {
+        name: beneficiary.name.clone(),
+        account_number_last4: beneficiary.account_number_last4.clone(),
+        ifsc: beneficiary.ifsc.clone(),
+    }
+}
+
+/// Applies the answer of a check to a beneficiary that is still in verification; any other is left alone.
+pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, answer: AccountAnswer) -> Result<(), StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Ok(());
+    }
+    beneficiary.checked_at = Some(now.business());
+    match answer {
+        AccountAnswer::Passed => {
+            beneficiary.name_match = Some(NameMatch::Match);
+            activate(tx, now, beneficiary)
+        }
+        AccountAnswer::Name(name_match) => {
+            beneficiary.name_match = Some(name_match);
+            let message = "The bank holds this account under a different name. Give the name as the bank has it.";
+            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
+        }
+        AccountAnswer::IfscUnknown => {
+            let message = "No branch with this IFSC is known. Check it with the account holder's bank.";
+            require(tx, now, beneficiary, DisabledReason::IfscUnknown, "ifsc", message)
+        }
+        AccountAnswer::AccountInvalid => reject(tx, now, beneficiary, DisabledReason::AccountInvalid),
+        AccountAnswer::AccountNotNre => reject(tx, now, beneficiary, DisabledReason::AccountNotNre),
+        AccountAnswer::Sanctioned => reject(tx, now, beneficiary, DisabledReason::ComplianceHold),
+        AccountAnswer::PossiblySanctioned => {
+            beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
+        }
+        AccountAnswer::Unknown => {
+            let due = now.business_milliseconds() + CHECK_AGAIN_MILLISECONDS;
+            tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
+        }
+    }
+}
+
+fn activate(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+    beneficiary.payouts_enabled = true;
+    beneficiary.payouts_disabled_reason = None;
+    beneficiary.requirements.clear();
+    become_status(tx, now, beneficiary, BeneficiaryStatus::Active)
+}
+
+fn reject(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason: DisabledReason) -> Result<(), StoreError> {
+    beneficiary.payouts_disabled_reason = Some(reason);
+    beneficiary.requirements.clear();
+    become_status(tx, now, beneficiary, BeneficiaryStatus::Rejected)
+}
+
+/// A pass failed for something the caller can mend; the sixth failed pass rejects.
+fn require(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason: DisabledReason, field_name: &str, message: &str) -> Result<(), StoreError> {
+    beneficiary.failed_passes_count += 1;
+    if beneficiary.failed_passes_count >= FAILED_PASSES_MAX {
+        return reject(tx, now, beneficiary, reason);
+    }
+    beneficiary.payouts_disabled_reason = Some(reason);
+    beneficiary.requirements =
+        vec![Requirement { field_name: field_name.into(), code: reason.as_str().into(), message: message.into() }];
+    become_status(tx, now, beneficiary, BeneficiaryStatus::InputRequired)
+}
+
+/// Stops payouts to an active beneficiary.
+pub fn disable_payouts(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason: DisabledReason) -> Result<(), StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Active || !beneficiary.payouts_enabled {
+        return Ok(());
+    }
+    beneficiary.payouts_enabled = false;
+    beneficiary.payouts_disabled_reason = Some(reason);
+    rows::update(tx, beneficiary, BeneficiaryStatus::Active)?;
+    events::emit(tx, now, beneficiary.scope, events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED, beneficiary.id.any())
+}
+
+/// The operator's decisions, which test mode offers as helpers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    Activate,
+    RequireInput,
+    Reject,
+}
+
+/// Carries out a decision, or answers `false` where the beneficiary's status does not take it.
+pub fn decide(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, decision: Decision) -> Result<bool, StoreError> {
+    match (beneficiary.status, decision) {
+        (BeneficiaryStatus::Active, Decision::Activate) if !beneficiary.payouts_enabled => {
+            beneficiary.payouts_enabled = true;
+            beneficiary.payouts_disabled_reason = None;
+            rows::update(tx, beneficiary, BeneficiaryStatus::Active)?;
+            events::emit(tx, now, beneficiary.scope, events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED, beneficiary.id.any())?;
+        }
+        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+            beneficiary.checked_at = Some(now.business());
+            activate(tx, now, beneficiary)?;
+        }
+        (BeneficiaryStatus::Verifying, Decision::RequireInput) => {
+            beneficiary.checked_at = Some(now.business());
+            beneficiary.name_match = Some(NameMatch::Partial);
+            let message = "The bank holds this account under a different name. Give the name as the bank has it.";
+            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)?;
+        }
+        (BeneficiaryStatus::Verifying, Decision::Reject) => {
+            beneficiary.checked_at = Some(now.business());
+            reject(tx, now, beneficiary, DisabledReason::AccountInvalid)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+impl Beneficiary {
+    pub fn is_payable(&self) -> bool {
+        self.status == BeneficiaryStatus::Active && self.payouts_enabled
+    }
+}
+
+/// The refusal for a beneficiary that cannot be paid now.
+pub fn not_payable(beneficiary: &Beneficiary) -> Refusal {
+    let why = beneficiary.payouts_disabled_reason.map_or("", DisabledReason::as_str);
+    let message = format!("The beneficiary cannot be paid now: status {}, {why}.", beneficiary.status.as_str());
+    Refusal::field(Code::BeneficiaryNotPayable, "beneficiary_id", message)
+}

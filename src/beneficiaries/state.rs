@@ -1,0 +1,35 @@
+//! The statuses of a beneficiary and the changes between them.
+
+crate::statuses!("beneficiary",
+    /// Where a beneficiary stands.
+    BeneficiaryStatus {
+        Draft "draft" => [Verifying],
+        Verifying "verifying" => [Active, InputRequired, Rejected],
+        Active "active" => [],
+        InputRequired "input_required" => [Verifying],
+        Rejected "rejected" => [],
+    }
+);
+
+crate::words!(
+    /// Why a beneficiary cannot be paid now.
+    DisabledReason {
+        VerificationPending "verification_pending",
+        NameMismatch "name_mismatch",
+        AccountInvalid "account_invalid",
+        AccountNotNre "account_not_nre",
+        IfscUnknown "ifsc_unknown",
+        KycRequired "kyc_required",
+        ComplianceHold "compliance_hold",
+        ReturnedPayout "returned_payout",
+    }
+);
+crate::words!(
+    /// The only kind of account that is paid into.
+    AccountType { Nre "nre" }
+);
+crate::words!(
+    /// How the account holder relates to the sender.
+    Relationship { Own "self", Family "family", Other "other" }
+);
+crate::word_fields!(AccountType, Relationship);

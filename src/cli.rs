@@ -1,0 +1,321 @@
+//! The command line: `serve`, `demo`, `keys`, `check`, `backup`, `openapi`.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::sync::watch;
+
+use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
+use crate::config::{Config, Flags, LISTEN_DEFAULT};
+use crate::http::{openapi, router, server};
+use crate::kernel::id::kind;
+use crate::kernel::{Clock, Failure, Id, Mode};
+use crate::keys::{self, Permissions};
+use crate::ledger::check;
+use crate::store::Store;
+use crate::{backup, demo, events, secrets};
+
+#[derive(Parser)]
+#[command(name = "hundi", version, about = "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Args, Clone)]
+struct Place {
+    /// The database, as sqlite:PATH [env: HUNDI_DATABASE] [default: sqlite:hundi.db]
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// A configuration file
+    #[arg(long, value_name = "FILE", env = "HUNDI_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service
+    Serve {
+        #[command(flatten)]
+        place: Place,
+        /// Address to listen on [env: HUNDI_LISTEN] [default: 127.0.0.1:8080]
+        #[arg(long, value_name = "ADDRESS")]
+        listen: Option<String>,
+        /// Let test webhooks go to loopback over http; on by default only while the service itself listens on loopback
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+        allow_loopback_webhooks: Option<bool>,
+        /// Show Prometheus metrics at /metrics of the same address
+        #[arg(long)]
+        metrics: bool,
+    },
+    /// Watch a payout happen, on a temporary database
+    Demo,
+    /// Manage API keys
+    Keys {
+        #[command(subcommand)]
+        command: KeysCommand,
+    },
+    /// Verify the whole book and all status histories
+    Check {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write a consistent copy of the database, also while the service runs
+    Backup {
+        file: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Print the OpenAPI document
+    Openapi,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum ModeFlag {
+    Test,
+    Live,
+}
+
+#[derive(Subcommand)]
+enum KeysCommand {
+    /// Make a key; it is printed alone on the last line and stored nowhere
+    Create {
+        #[arg(long)]
+        mode: ModeFlag,
+        /// The account, made if it is missing
+        #[arg(long, default_value = ACCOUNT_DEFAULT)]
+        account: String,
+        /// Comma-separated list such as transfers:read,transfers:write; all permissions without it
+        #[arg(long, default_value = "")]
+        permissions: String,
+        /// When the key stops working: Unix seconds, or a number with s, m, h or d from now
+        #[arg(long)]
+        expires: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the keys, without their secrets
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Revoke a key by its ID; it stops working within a second
+    Revoke {
+        id: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Runs the command line and answers the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
+pub fn main() -> ExitCode {
+    start_log();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(run(Cli::parse().command)),
+        Err(error) => Err(format!("the runtime cannot start: {error}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("hundi: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Structured logs on standard error; `HUNDI_LOG` sets the level: error, warn, info (default), debug.
+fn start_log() {
+    let level = std::env::var("HUNDI_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or(tracing::Level::INFO);
+    tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_max_level(level).with_writer(std::io::stderr).init();
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn config(place: &Place) -> Result<Config, String> {
+    let flags = Flags { config: place.config.clone(), database: place.database.clone(), ..Flags::default() };
+    Config::read(&flags, &environment)
+}
+
+async fn run(command: Command) -> Result<(), String> {
+    match command {
+        Command::Serve { place, listen, allow_loopback_webhooks, metrics } => {
+            let flags = Flags { config: place.config, database: place.database, listen, allow_loopback_webhooks, metrics };
+            serve(Config::read(&flags, &environment)?).await
+        }
+        Command::Demo => demo::run().await,
+        Command::Keys { command } => run_keys(command).await,
+        Command::Check { place } => run_check(&config(&place)?).await,
+        Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
+        Command::Openapi => {
+            let document = openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
+            print(&serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)
+        }
+    }
+}
+
+/// Prints a line. A closed pipe is not a fault of the command's.
+fn print(text: &str) -> Result<(), String> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+async fn serve(config: Config) -> Result<(), String> {
+    let _lock = secrets::lock_database(&config.database)?;
+    let app = App::open(&config, Clock::System).await?;
+    let first_key = first_key(&app.store).await?;
+    let (listener, address) = server::bind(&config.listen).await?;
+    print(&format!("listening on http://{address}"))?;
+    if let Some(key) = first_key {
+        print(&format!(
+            "\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key, shown only now:\n\n    {key}\n\n\
+             Try:  curl http://{address}/v1/corridors -H 'Authorization: Bearer {key}'\n\
+             Read: http://{address}/docs/\n\
+             More keys: hundi keys create --mode test"
+        ))?;
+    }
+    let (stop, stopping) = watch::channel(false);
+    tokio::spawn(async move {
+        wait_for_signal().await;
+        tracing::info!("stopping: running requests finish, new ones are refused");
+        let _ = stop.send(true);
+        // Keeps the channel open until the process ends.
+        std::future::pending::<()>().await;
+    });
+    app.run(listener, stopping).await;
+    Ok(())
+}
+
+async fn wait_for_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+/// Makes the default account and one test key on an empty database.
+async fn first_key(store: &Store) -> Result<Option<String>, String> {
+    store
+        .write(|tx, now| {
+            if keys::rows::accounts_count(tx)? > 0 {
+                return Ok(None);
+            }
+            let request = KeyRequest { account: ACCOUNT_DEFAULT.into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+            Ok(Some(app::create_key(tx, now, &request)?))
+        })
+        .await
+        .map_err(told)
+}
+
+fn told(failure: Failure) -> String {
+    match failure {
+        Failure::Refused(refusal) => refusal.to_string(),
+        Failure::Store(error) => error.to_string(),
+    }
+}
+
+fn open(place: &Place) -> Result<Store, String> {
+    let config = config(place)?;
+    Store::open(&config.database, Clock::System, events::sequence).map_err(|error| error.to_string())
+}
+
+/// Unix seconds, or `30d` from now.
+fn expiry(text: &str, now: i64) -> Result<i64, String> {
+    let fault = || format!("{text:?} is no time: write Unix seconds, or a number with s, m, h or d such as 30d");
+    let (digits, unit_seconds) = match text.chars().last() {
+        Some('s') => (&text[..text.len() - 1], 1),
+        Some('m') => (&text[..text.len() - 1], 60),
+        Some('h') => (&text[..text.len() - 1], 3_600),
+        Some('d') => (&text[..text.len() - 1], 86_400),
+        _ => (text, 0),
+    };
+    let number: i64 = digits.parse().map_err(|_| fault())?;
+    let at = if unit_seconds == 0 { Some(number) } else { number.checked_mul(unit_seconds).and_then(|seconds| now.checked_add(seconds)) };
+    at.filter(|at| *at >= 0).ok_or_else(fault)
+}
+
+async fn run_keys(command: KeysCommand) -> Result<(), String> {
+    match command {
+        KeysCommand::Create { mode, account, permissions, expires, place } => {
+            const ACCOUNT_LENGTH_MAX: usize = 100;
+            if account.is_empty() || account.chars().count() > ACCOUNT_LENGTH_MAX || account.chars().any(char::is_control) {
+                return Err(format!("an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters"));
+            }
+            let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
+            let mode = match mode {
+                ModeFlag::Test => Mode::Test,
+                ModeFlag::Live => Mode::Live,
+            };
+            let request = KeyRequest { account, mode, permissions: Permissions::parse(&permissions)?, expires_at };
+            let key = open(&place)?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
+            print(&key)
+        }
+        KeysCommand::List { place } => {
+            let lines = open(&place)?.write(|tx, _| Ok(keys::rows::list(tx)?)).await.map_err(told)?;
+            print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
+            for line in lines {
+                let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+                let mode = if line.mode.is_live() { "live" } else { "test" };
+                let permissions = if line.permissions.is_empty() { "all" } else { &line.permissions };
+                print(&format!(
+                    "{}\t{}\t{mode}\t{}\t{permissions}\t{}\t{}\t{}",
+                    line.id,
+                    line.account,
+                    line.hint,
+                    line.created,
+                    time(line.expires_at),
+                    time(line.revoked_at)
+                ))?;
+            }
+            Ok(())
+        }
+        KeysCommand::Revoke { id, place } => {
+            let parsed: Id<kind::ApiKey> = Id::parse(&id).ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
+            let revoked = open(&place)?.write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?)).await.map_err(told)?;
+            if revoked { print(&format!("revoked {id}")) } else { Err(format!("there is no key {id} that is not revoked already")) }
+        }
+    }
+}
+
+async fn run_check(config: &Config) -> Result<(), String> {
+    if !config.database.exists() {
+        return Err(format!("there is no database {}", config.database.display()));
+    }
+    let report = check::run(&config.database).map_err(|error| error.to_string())?;
+    for line in &report.counts {
+        print(line)?;
+    }
+    for fault in &report.faults {
+        print(&format!("WRONG: {fault}"))?;
+    }
+    match report.faults.len() {
+        0 => print("the book and all histories are right"),
+        count => Err(format!("{count} faults were found")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+        assert_eq!(expiry("30d", 100), Ok(100 + 30 * 86_400));
+        assert_eq!(expiry("1790000000", 100), Ok(1_790_000_000));
+        assert!(expiry("soon", 0).is_err() && expiry("", 0).is_err() && expiry("99999999999999999999d", 0).is_err());
+    }
+}

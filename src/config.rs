@@ -1,0 +1,190 @@
+//! Configuration: a TOML file, environment variables over it, flags over those. Every value has a range.
+
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::http::limit::Rates;
+use crate::kernel::{Currency, Money, Rate};
+use crate::world::Settings;
+
+pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
+pub const DATABASE_DEFAULT: &str = "sqlite:hundi.db";
+/// Requests a second and key where the operator says nothing.
+const RATE_DEFAULT: u32 = 1_000;
+
+/// The file's keys; each is also `HUNDI_<NAME>` in the environment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sources {
+    listen: Option<String>,
+    database: Option<String>,
+    public_url: Option<String>,
+    metrics: Option<bool>,
+    rate_limit_reads: Option<u32>,
+    rate_limit_writes: Option<u32>,
+    allow_loopback_webhooks: Option<bool>,
+    quote_lock_seconds: Option<i64>,
+    funding_seconds: Option<i64>,
+    amount_minimum: Option<String>,
+    amount_maximum: Option<String>,
+    fee: Option<String>,
+    spread_basis_points: Option<i64>,
+    purpose_code: Option<String>,
+    simulation_step_milliseconds: Option<i64>,
+    test_mid_market_rate: Option<String>,
+    test_usdt_usd: Option<String>,
+}
+
+/// What flags say; they win over the file and the environment.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    pub config: Option<PathBuf>,
+    pub listen: Option<String>,
+    pub database: Option<String>,
+    pub allow_loopback_webhooks: Option<bool>,
+    pub metrics: bool,
+}
+
+/// A configuration whose every value lies in its range.
+#[derive(Debug)]
+pub struct Config {
+    pub listen: String,
+    pub database: PathBuf,
+    pub encryption_key: Option<SecretString>,
+    pub rates: Rates,
+    pub shows_metrics: bool,
+    pub settings: Settings,
+}
+
+fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
+    let variable = format!("HUNDI_{}", name.to_uppercase());
+    match environment(&variable).filter(|text| !text.is_empty()) {
+        None => Ok(None),
+        Some(text) => text.parse().map(Some).map_err(|_| format!("{variable} does not read: give a value like the one in the example configuration")),
+    }
+}
+
+/// Whether an address is one that only this machine reaches.
+fn is_loopback(listen: &str) -> bool {
+    let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The path behind `sqlite:PATH`.
+pub fn database_path(text: &str) -> Result<PathBuf, String> {
+    match text.split_once(':') {
+        Some(("sqlite", path)) if !path.is_empty() => Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path))),
+        _ => Err(format!("{text:?} names no database: write sqlite:PATH, such as {DATABASE_DEFAULT}")),
+    }
+}
+
+impl Config {
+    /// Reads the file, then the environment, then the flags.
+    pub fn read(flags: &Flags, environment: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
+        let file = match &flags.config {
+            Some(path) => read_file(path)?,
+            None => Sources::default(),
+        };
+        macro_rules! value {
+            ($name:ident) => {
+                from_environment(stringify!($name), environment)?.or(file.$name)
+            };
+        }
+        let listen = flags.listen.clone().or(value!(listen)).unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
+        let database = flags.database.clone().or(value!(database)).unwrap_or_else(|| DATABASE_DEFAULT.to_owned());
+        let defaults = Settings::default();
+        let loopback_webhooks = flags.allow_loopback_webhooks.or(value!(allow_loopback_webhooks)).unwrap_or_else(|| is_loopback(&listen));
+        let settings = Settings {
+            quote_lock_seconds: within("quote_lock_seconds", value!(quote_lock_seconds), defaults.quote_lock_seconds, 30, 900)?,
+            funding_seconds: within("funding_seconds", value!(funding_seconds), defaults.funding_seconds, 900, 86_400)?,
+            amount_min: usd("amount_minimum", value!(amount_minimum), defaults.amount_min)?,
+            amount_max: usd("amount_maximum", value!(amount_maximum), defaults.amount_max)?,
+            fee: usd("fee", value!(fee), defaults.fee)?,
+            spread_basis_points: within("spread_basis_points", value!(spread_basis_points), 0, 0, 1_000)?,
+            purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
+            loopback_webhooks_allowed: loopback_webhooks,
+            simulation_step_milliseconds: within("simulation_step_milliseconds", value!(simulation_step_milliseconds), defaults.simulation_step_milliseconds, 1, 60_000)?,
+            test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
+            test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
+            public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
+            live_configured: false,
+        };
+        if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
+            return Err("amount_minimum must be above the fee and at most amount_maximum".into());
+        }
+        Ok(Config {
+            database: database_path(&database)?,
+            encryption_key: environment("HUNDI_ENCRYPTION_KEY").filter(|text| !text.is_empty()).map(SecretString::from),
+            rates: Rates {
+                reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
+                writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
+            },
+            shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
+            listen,
+            settings,
+        })
+    }
+}
+
+fn read_file(path: &Path) -> Result<Sources, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
+    toml::from_str(&text).map_err(|error| format!("the configuration {} does not read: {error}", path.display()))
+}
+
+fn within(name: &str, value: Option<i64>, default: i64, min: i64, max: i64) -> Result<i64, String> {
+    let value = value.unwrap_or(default);
+    if (min..=max).contains(&value) { Ok(value) } else { Err(format!("{name} is {value} and must be between {min} and {max}")) }
+}
+
+fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, String> {
+    match value {
+        None => Ok(default),
+        Some(text) => Money::parse(&text, Currency::Usd).ok_or_else(|| format!("{name} must be an amount in USD such as 10.00")),
+    }
+}
+
+fn rate(name: &str, value: Option<String>, default: Rate) -> Result<Rate, String> {
+    match value {
+        None => Ok(default),
+        Some(text) => Rate::parse(&text).ok_or_else(|| format!("{name} must be a positive decimal with at most six places")),
+    }
+}
+
+fn purpose(value: Option<String>, default: String) -> Result<String, String> {
+    let code = value.unwrap_or(default);
+    let known = crate::transfers::PurposeCode::parse(&code).is_some();
+    if known { Ok(code) } else { Err(format!("purpose_code must be one of: {}", crate::transfers::PurposeCode::WORDS.join(", "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)], flags: Flags) -> Result<Config, String> {
+        let variables: Vec<(String, String)> = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Config::read(&flags, &move |name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()))
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_ranges_hold() {
+        let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")], Flags::default()).unwrap();
+        assert_eq!((config.listen.as_str(), config.rates.reads, config.rates.writes), ("0.0.0.0:1", 0, 1_000));
+        assert!(!config.settings.loopback_webhooks_allowed, "a public listener must not reach loopback by default");
+        let flags = Flags { listen: Some("127.0.0.1:2".into()), ..Flags::default() };
+        let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1")], flags).unwrap();
+        assert!(config.listen == "127.0.0.1:2" && config.settings.loopback_webhooks_allowed);
+        for (name, value) in [
+            ("HUNDI_QUOTE_LOCK_SECONDS", "29"),
+            ("HUNDI_QUOTE_LOCK_SECONDS", "x"),
+            ("HUNDI_FUNDING_SECONDS", "86401"),
+            ("HUNDI_FEE", "10.00"),
+            ("HUNDI_DATABASE", "postgres://x"),
+            ("HUNDI_TEST_USDT_USD", "0"),
+            ("HUNDI_PURPOSE_CODE", "P9999"),
+        ] {
+            assert!(read(&[(name, value)], Flags::default()).is_err(), "{name}={value}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver that verifies.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use hmac::{Hmac, KeyInit, Mac};
+use http::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, watch};
+
+use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
+use crate::config::{Config, Flags};
+use crate::http::server;
+use crate::kernel::{Clock, Mode};
+use crate::keys::Permissions;
+
+/// How long the demo waits for anything.
+const WAIT_SECONDS_MAX: u64 = 30;
+
+/// What the receiver has seen.
+#[derive(Default)]
+struct Inbox {
+    secret: Mutex<String>,
+    events: Mutex<Vec<(String, String)>>,
+    refused: Mutex<u32>,
+    arrived: Notify,
+}
+
+/// Runs the demo; `Ok` only when the UTR and its webhooks arrived.
+pub async fn run() -> Result<(), String> {
+    let folder = TemporaryFolder::new()?;
+    let flags = Flags {
+        database: Some(format!("sqlite:{}", folder.path.join("demo.db").display())),
+        listen: Some("127.0.0.1:0".into()),
+        allow_loopback_webhooks: Some(true),
+        ..Flags::default()
+    };
+    let config = Config::read(&flags, &|_| None)?;
+    let app = App::open(&config, Clock::System).await?;
+    let request = KeyRequest { account: ACCOUNT_DEFAULT.into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+    let key = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await;
+    let key = key.map_err(|failure| format!("no key could be made: {failure:?}"))?;
+    let (listener, address) = server::bind(&config.listen).await?;
+    let (stop, stopping) = watch::channel(false);
+    let serving = tokio::spawn(app.run(listener, stopping));
+    println!("A server on a temporary database listens on http://{address}.\n");
+
+    let inbox = Arc::new(Inbox::default());
+    let receiver = receive(inbox.clone()).await?;
+    let api = Api { address: address.to_string(), key };
+    let outcome = steps(&api, &inbox, &receiver).await;
+    let _ = stop.send(true);
+    let _ = tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), serving).await;
+    outcome
+}
+
+struct TemporaryFolder {
+    path: std::path::PathBuf,
+}
+
+impl TemporaryFolder {
+    fn new() -> Result<TemporaryFolder, String> {
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+        let path = std::env::temp_dir().join(format!("hundi-demo-{:016x}", u64::from_be_bytes(random)));
+        std::fs::create_dir(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        Ok(TemporaryFolder { path })
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
+struct Api {
+    address: String,
+    key: String,
+}
+
+impl Api {
+    async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, String> {
+        let stream = TcpStream::connect(&self.address).await.map_err(|error| error.to_string())?;
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        tokio::spawn(connection);
+        let mut random = [0_u8; 16];
+        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.address)
+            .header("authorization", format!("Bearer {}", self.key))
+            .header("idempotency-key", format!("{:032x}", u128::from_be_bytes(random)))
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.map_or_else(String::new, |body| body.to_string()))))
+            .map_err(|error| error.to_string())?;
+        let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
+        let status = response.status();
+        let bytes = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let answer: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        if status.is_success() { Ok(answer) } else { Err(format!("{path} answered {status}: {answer}")) }
+    }
+    async fn post(&self, path: &str, body: Value) -> Result<Value, String> {
+        self.send(Method::POST, path, Some(body)).await
+    }
+    async fn get(&self, path: &str) -> Result<Value, String> {
+        self.send(Method::GET, path, None).await
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, String> {
+    value.pointer(pointer).and_then(Value::as_str).ok_or_else(|| format!("the answer has no {pointer}"))
+}
+
+async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), String> {
+    let started = Instant::now();
+    let endpoint = api.post("/v1/webhook_endpoints", json!({ "url": receiver })).await?;
+    *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) = text(&endpoint, "/secret")?.to_owned();
+    println!("   Webhook endpoint   {}  {receiver}", text(&endpoint, "/id")?);
+
+    let beneficiary = api
+        .post("/v1/beneficiaries", json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" }))
+        .await?;
+    let beneficiary_id = text(&beneficiary, "/id")?;
+    println!("1. Beneficiary        {beneficiary_id}  {}", text(&beneficiary, "/status")?);
+    inbox.wait_for("beneficiary.status.active", beneficiary_id).await?;
+    println!("                      active, payouts enabled");
+
+    let sender = api.post("/v1/senders", json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" })).await?;
+    let sender_id = text(&sender, "/id")?;
+    println!("2. Sender             {sender_id}");
+
+    let lock = api.post("/v1/quote_locks", json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" })).await?;
+    println!("3. Quote lock         {}  1000.00 USD buys {} INR at {}", text(&lock, "/id")?, text(&lock, "/buy_amount")?, text(&lock, "/rate")?);
+
+    let transfer = api
+        .post(
+            "/v1/transfers",
+            json!({
+                "sender_id": sender_id, "beneficiary_id": beneficiary_id, "quote_lock_id": text(&lock, "/id")?,
+                "amount": "1000.00", "currency": "USD", "payout_currency": "INR",
+                "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+            }),
+        )
+        .await?;
+    let transfer_id = text(&transfer, "/id")?;
+    println!("4. Transfer           {transfer_id}  {}", text(&transfer, "/status")?);
+    println!("                      deposit address {} on tron", text(&transfer, "/funding/deposit_address")?);
+
+    let deposit = api.post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), json!({})).await?;
+    println!("5. Deposit            {}  {} USDT sent", text(&deposit, "/id")?, text(&deposit, "/amount")?);
+    inbox.wait_for("deposit.status.completed", text(&deposit, "/id")?).await?;
+    println!("                      final on chain");
+
+    inbox.wait_for("transfer.status.payout_settled", transfer_id).await?;
+    let settled = api.get(&format!("/v1/transfers/{transfer_id}")).await?;
+    let payout_id = text(&settled, "/payout/id")?;
+    println!("6. Payout             {payout_id}  {} INR {}", text(&settled, "/payout/amount")?, text(&settled, "/payout/status")?);
+    println!("\n   UTR {}\n", text(&settled, "/payout/unique_transaction_reference")?);
+    inbox.wait_for("payout.payment_advice.available", payout_id).await?;
+
+    let events = inbox.events.lock().unwrap_or_else(PoisonError::into_inner);
+    println!("Webhooks received and verified:");
+    for (event_type, _) in events.iter() {
+        println!("   {event_type}");
+    }
+    let refused = *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner);
+    if refused > 0 {
+        return Err(format!("{refused} webhooks had a signature that does not verify"));
+    }
+    println!("\nDone in {:.1} s.", started.elapsed().as_secs_f32());
+    Ok(())
+}
+
+impl Inbox {
+    async fn wait_for(&self, event_type: &str, linked_id: &str) -> Result<(), String> {
+        let wanted = (event_type.to_owned(), linked_id.to_owned());
+        let wait = async {
+            loop {
+                let arrived = self.arrived.notified();
+                if self.events.lock().unwrap_or_else(PoisonError::into_inner).contains(&wanted) {
+                    return;
+                }
+                arrived.await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), wait)
+            .await
+            .map_err(|_| format!("no webhook {event_type} for {linked_id} within {WAIT_SECONDS_MAX} s"))
+    }
+
+    /// The specification's five steps.
+    fn verifies(&self, id: &str, timestamp: &str, signatures: &str, body: &[u8]) -> bool {
+        let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
+        let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()) else { return false };
+        mac.update(format!("{id}.{timestamp}.").as_bytes());
+        mac.update(body);
+        let computed = STANDARD.encode(mac.finalize().into_bytes());
+        let matches = signatures.split(' ').filter_map(|entry| entry.strip_prefix("v1,"));
+        let signed = matches.into_iter().any(|entry| bool::from(subtle::ConstantTimeEq::ct_eq(entry.as_bytes(), computed.as_bytes())));
+        let age = timestamp.parse::<i64>().map(|at| (Clock::System.milliseconds() / 1000 - at).abs());
+        signed && age.is_ok_and(|age| age <= 300)
+    }
+}
+
+/// A webhook receiver on loopback.
+async fn receive(inbox: Arc<Inbox>) -> Result<String, String> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(|error| error.to_string())?;
+    let address = listener.local_addr().map_err(|error| error.to_string())?;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let inbox = inbox.clone();
+            let service = service_fn(move |request| accept(inbox.clone(), request));
+            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+        }
+    });
+    Ok(format!("http://{address}/webhooks"))
+}
+
+async fn accept(inbox: Arc<Inbox>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+    let (id, timestamp, signatures) = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
+    let body = request.into_body().collect().await?.to_bytes();
+    let mut response = Response::new(Full::default());
+    if !inbox.verifies(&id, &timestamp, &signatures, &body) {
+        *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+        *response.status_mut() = http::StatusCode::BAD_REQUEST;
+        return Ok(response);
+    }
+    if let Ok(event) = serde_json::from_slice::<Value>(&body) {
+        let word = |name: &str| event[name].as_str().unwrap_or("").to_owned();
+        let seen = (word("type"), word("linked_id"));
+        let mut events = inbox.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if !events.contains(&seen) {
+            events.push(seen);
+        }
+    }
+    inbox.arrived.notify_waiters();
+    Ok(response)
+}

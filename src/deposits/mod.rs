@@ -1,0 +1,102 @@
+//! Deposits: token movements to our addresses, followed from first sight to the chain's final view.
+
+pub mod api;
+pub mod rows;
+pub mod state;
+
+use crate::chains::{Depth, Movement};
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
+use crate::store::Tx;
+use state::{Classification, DepositStatus, ReasonCode};
+
+#[derive(Clone)]
+pub struct Deposit {
+    pub scope: Scope,
+    pub id: Id<kind::Deposit>,
+    pub version: i64,
+    /// The transfer that owns the address.
+    pub transfer_id: Id<kind::Transfer>,
+    pub status: DepositStatus,
+    pub amount: Money,
+    pub asset: String,
+    pub chain: String,
+    pub from_address: [u8; 20],
+    pub to_address: [u8; 20],
+    pub transaction_hash: String,
+    pub log_index: i64,
+    pub block_number: Option<i64>,
+    pub block_time: Option<i64>,
+    pub confirmations: i64,
+    pub classification: Option<Classification>,
+    pub reason_code: Option<ReasonCode>,
+    pub completed_at: Option<i64>,
+    pub status_history: History<DepositStatus>,
+    pub created: i64,
+}
+
+impl Deposit {
+    pub const fn is_settled(&self) -> bool {
+        matches!(self.status, DepositStatus::Completed | DepositStatus::Failed)
+    }
+}
+
+/// Records a movement that is seen for the first time.
+pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, transfer_id: Id<kind::Transfer>, chain: &str, movement: &Movement) -> Result<Deposit, StoreError> {
+    let deposit = Deposit {
+        scope,
+        id: now.mint(),
+        version: 1,
+        transfer_id,
+        status: DepositStatus::Initialized,
+        amount: movement.amount,
+        asset: movement.asset.clone(),
+        chain: chain.to_owned(),
+        from_address: movement.from_address,
+        to_address: movement.to_address,
+        transaction_hash: movement.transaction_hash.clone(),
+        log_index: movement.log_index,
+        block_number: None,
+        block_time: None,
+        confirmations: 0,
+        classification: None,
+        reason_code: None,
+        completed_at: None,
+        status_history: History::begun(DepositStatus::Initialized, now.business()),
+        created: now.business(),
+    };
+    rows::insert(tx, &deposit)?;
+    Ok(deposit)
+}
+
+/// Takes over what the chain now shows of a deposit that is not final, up to `processing`.
+pub fn follow(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, depth: Depth) -> Result<(), StoreError> {
+    let from = deposit.status;
+    let (Depth::Block { number, time, confirmations } | Depth::Final { number, time, confirmations }) = depth else {
+        return Ok(());
+    };
+    deposit.block_number = Some(number);
+    deposit.block_time = Some(time);
+    deposit.confirmations = confirmations;
+    if from == DepositStatus::Initialized {
+        deposit.status = DepositStatus::Processing;
+        deposit.status_history.push(DepositStatus::Processing, now.business());
+    }
+    rows::update(tx, deposit, from)
+}
+
+/// Ends a deposit: `completed` with its classification, or `failed` with its reason.
+pub fn end(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, classification: Option<Classification>, failure: Option<ReasonCode>) -> Result<(), StoreError> {
+    let from = deposit.status;
+    let to = if failure.is_some() { DepositStatus::Failed } else { DepositStatus::Completed };
+    if !from.can_become(to) {
+        return Err(StoreError::Broken(format!("a deposit cannot go from {} to {}", from.as_str(), to.as_str())));
+    }
+    deposit.status = to;
+    deposit.classification = classification;
+    deposit.reason_code = failure;
+    deposit.completed_at = failure.is_none().then(|| now.business());
+    deposit.status_history.push(to, now.business());
+    rows::update(tx, deposit, from)
+}

@@ -1,0 +1,144 @@
+//! The rows of deposits, and of the addresses they are sent to.
+
+use std::sync::LazyLock;
+
+use super::Deposit;
+use super::state::{Classification, DepositStatus, ReasonCode};
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::state::Status;
+use crate::kernel::{Currency, History, Id, Money, Scope, StoreError};
+use crate::store::list::{self, Listing};
+use crate::store::{Row, Tx, insert_sql};
+use crate::values;
+
+const COLUMNS: &str = "scope, id, version, transfer_id, status, units, asset, chain, from_address, to_address, transaction_hash, log_index, \
+    block_number, block_time, confirmations, classification, reason_code, completed_at, status_history, created";
+
+static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("deposits", COLUMNS));
+
+pub fn address(bytes: Vec<u8>) -> Result<[u8; 20], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Broken("an address is not 20 bytes long".into()))
+}
+
+pub fn read(mut row: Row) -> Result<Deposit, StoreError> {
+    let row = &mut row;
+    Ok(Deposit {
+        scope: row.scope()?,
+        id: row.id()?,
+        version: row.int()?,
+        transfer_id: row.id()?,
+        status: row.word(DepositStatus::parse)?,
+        amount: Money::new(row.int()?, Currency::Usdt),
+        asset: row.text()?,
+        chain: row.text()?,
+        from_address: address(row.bytes()?)?,
+        to_address: address(row.bytes()?)?,
+        transaction_hash: row.text()?,
+        log_index: row.int()?,
+        block_number: row.int_or_null()?,
+        block_time: row.int_or_null()?,
+        confirmations: row.int()?,
+        classification: row.word_or_null(Classification::parse)?,
+        reason_code: row.word_or_null(ReasonCode::parse)?,
+        completed_at: row.int_or_null()?,
+        status_history: History::from_text(&row.text()?)?,
+        created: row.int()?,
+    })
+}
+
+pub fn insert(tx: &mut dyn Tx, d: &Deposit) -> Result<(), StoreError> {
+    tx.execute_one(
+        &INSERT,
+        values![
+            d.scope,
+            d.id,
+            d.version,
+            d.transfer_id,
+            d.status.as_str(),
+            d.amount.units,
+            &d.asset,
+            &d.chain,
+            &d.from_address,
+            &d.to_address,
+            &d.transaction_hash,
+            d.log_index,
+            d.block_number,
+            d.block_time,
+            d.confirmations,
+            d.classification.map(Classification::as_str),
+            d.reason_code.map(ReasonCode::as_str),
+            d.completed_at,
+            &d.status_history.to_text(),
+            d.created,
+        ],
+    )
+}
+
+/// Writes a changed deposit over the version and status it was read with.
+pub fn update(tx: &mut dyn Tx, d: &mut Deposit, from: DepositStatus) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE deposits SET version = version + 1, status = ?5, block_number = ?6, block_time = ?7, confirmations = ?8, classification = ?9, \
+         reason_code = ?10, completed_at = ?11, status_history = ?12 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+        values![
+            d.scope,
+            d.id,
+            d.version,
+            from.as_str(),
+            d.status.as_str(),
+            d.block_number,
+            d.block_time,
+            d.confirmations,
+            d.classification.map(Classification::as_str),
+            d.reason_code.map(ReasonCode::as_str),
+            d.completed_at,
+            &d.status_history.to_text(),
+        ],
+    )?;
+    d.version += 1;
+    Ok(())
+}
+
+pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Deposit>) -> Result<Option<Deposit>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND id = ?2");
+    tx.row(&sql, values![scope, id])?.map(read).transpose()
+}
+
+/// The deposit of one token movement.
+pub fn find_movement(tx: &mut dyn Tx, scope: Scope, transaction_hash: &str, log_index: i64) -> Result<Option<Deposit>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index = ?3 ORDER BY id DESC LIMIT 1");
+    tx.row(&sql, values![scope, transaction_hash, log_index])?.map(read).transpose()
+}
+
+pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
+    list::read(tx, &Listing { table: "deposits", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+}
+
+/// Whether the transfer ever saw money, final or not.
+pub fn any_for_transfer(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>) -> Result<bool, StoreError> {
+    let row = tx.row(
+        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status <> 'failed' LIMIT 1",
+        values![scope, transfer_id],
+    )?;
+    Ok(row.is_some())
+}
+
+/// The sum of what was seen and is not final: the balance's `pending`.
+pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
+    let row = tx.row(
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND status IN ('initialized', 'processing') AND asset = 'USDT'",
+        values![scope],
+    )?;
+    row.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Hands an address to a transfer; an address is handed out once.
+pub fn assign_address(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, address: &[u8; 20]) -> Result<(), StoreError> {
+    tx.execute_one("INSERT INTO deposit_addresses (address, scope, transfer_id) VALUES (?1, ?2, ?3)", values![address, scope, transfer_id])
+}
+
+/// Whose an address is.
+pub fn address_owner(tx: &mut dyn Tx, address: &[u8; 20]) -> Result<Option<(Scope, Id<kind::Transfer>)>, StoreError> {
+    let row = tx.row("SELECT scope, transfer_id FROM deposit_addresses WHERE address = ?1", values![address])?;
+    row.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
+}

@@ -1,0 +1,27 @@
+//! The statuses of a deposit and the changes between them.
+
+crate::statuses!("deposit",
+    /// Where a deposit stands; only `completed` was credited.
+    DepositStatus {
+        Initialized "initialized" => [Processing, Failed],
+        Processing "processing" => [Completed, Failed],
+        Completed "completed" => [],
+        Failed "failed" => [],
+    }
+);
+
+crate::words!(
+    /// What a final deposit was in the eyes of its transfer.
+    Classification {
+        Exact "exact",
+        Partial "partial",
+        Over "over",
+        Late "late",
+        Unmatched "unmatched",
+        Unsupported "unsupported",
+    }
+);
+crate::words!(
+    /// Why a deposit failed.
+    ReasonCode { AssetUnsupported "asset_unsupported", Dropped "dropped" }
+);

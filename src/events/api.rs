@@ -1,0 +1,73 @@
+//! Events over HTTP.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::rows::{self, EventRow};
+use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::route::{self, Context, List, Route};
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::{AnyId, Failure, Id, ObjectKind, Refusal};
+
+crate::words!(EventWord { Event "event" });
+
+/// A change that happened; it says what changed and carries no state.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Event")]
+pub struct EventView {
+    pub object: EventWord,
+    pub id: Id<kind::Event>,
+    pub r#type: String,
+    pub linked_id: AnyId,
+    pub linked_object: String,
+    pub created: i64,
+    pub livemode: bool,
+}
+
+/// An event as callers and webhook receivers see it.
+pub fn view(event: EventRow, livemode: bool) -> EventView {
+    EventView {
+        object: EventWord::Event,
+        id: event.id,
+        r#type: event.event_type,
+        linked_id: event.linked,
+        linked_object: event.linked.kind.as_str().to_owned(),
+        created: event.created,
+        livemode,
+    }
+}
+
+fn linked_objects() -> Vec<&'static str> {
+    vec!["beneficiary", "deposit", "payout", "refund", "transfer", "webhook_endpoint"]
+}
+
+const FILTERS: &[Filter] = &[
+    CREATED_FILTERS[0],
+    CREATED_FILTERS[1],
+    CREATED_FILTERS[2],
+    CREATED_FILTERS[3],
+    Filter::new("type", FilterKind::Word(super::catalogue), "type = ?"),
+    Filter::new("linked_id", FilterKind::AnyId, "linked_id = ?"),
+    Filter::new("linked_object", FilterKind::Word(linked_objects), "linked_object = ?"),
+];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        route::list("/v1/events", "List events", ObjectKind::Event, FILTERS, route::nothing, index),
+        route::get("/v1/events/{id}", "Get an event", show),
+    ]
+}
+
+fn show(context: &mut Context<'_>) -> Result<EventView, Failure> {
+    let scope = context.scope();
+    let id = context.path_id()?;
+    let event = rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?;
+    Ok(view(event, scope.livemode()))
+}
+
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<EventView>, Failure> {
+    let scope = context.scope();
+    let rows = rows::list(context.tx, scope, &page)?;
+    Ok(List::map(rows, |row| Ok(view(rows::read(row)?, scope.livemode())))?)
+}

@@ -1,0 +1,73 @@
+//! Events: handlers write an outbox row in their transaction; one sequencer gives the row its identifier, in the order
+//! in which events become visible, and fans it out to webhook deliveries.
+
+pub mod api;
+pub mod rows;
+
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
+use crate::store::{Signal, Tx};
+use crate::values;
+
+/// Seconds an event is kept.
+pub const EVENT_KEPT_SECONDS: i64 = 30 * 24 * 3600;
+/// Events that one run of the sequencer takes.
+const SEQUENCED_MAX: i64 = 2_000;
+
+pub const BENEFICIARY_PAYOUTS_ENABLED_UPDATED: &str = "beneficiary.payouts_enabled.updated";
+pub const DEPOSIT_COMPLETED: &str = "deposit.status.completed";
+pub const PAYMENT_ADVICE_AVAILABLE: &str = "payout.payment_advice.available";
+
+/// Every event type there is, sorted.
+pub fn catalogue() -> Vec<&'static str> {
+    fn of<S: Status>() -> impl Iterator<Item = &'static str> {
+        S::ALL.iter().map(|status| status.event_type())
+    }
+    let mut types: Vec<_> = of::<crate::transfers::state::TransferStatus>()
+        .chain(of::<crate::beneficiaries::state::BeneficiaryStatus>())
+        .chain(of::<crate::payouts::state::PayoutStatus>())
+        .chain(of::<crate::refunds::state::RefundStatus>())
+        .chain(of::<crate::webhook_endpoints::state::EndpointStatus>())
+        .chain([BENEFICIARY_PAYOUTS_ENABLED_UPDATED, DEPOSIT_COMPLETED, PAYMENT_ADVICE_AVAILABLE])
+        .collect();
+    types.sort_unstable();
+    types
+}
+
+/// Writes an event's outbox row; the event is visible once the sequencer has seen it, within the same commit here.
+pub fn emit(tx: &mut dyn Tx, now: &mut Now, scope: Scope, event_type: &'static str, linked: AnyId) -> Result<(), StoreError> {
+    let id: Id<crate::kernel::id::kind::Request> = now.mint();
+    tx.execute_one(
+        "INSERT INTO outbox (id, scope, type, linked_id, linked_object, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        values![id, scope, event_type, linked, linked.kind.as_str(), now.business()],
+    )?;
+    tx.signal(Signal::Outbox);
+    Ok(())
+}
+
+/// Emits the event of a status that an object just took.
+pub fn emit_status<S: Status>(tx: &mut dyn Tx, now: &mut Now, scope: Scope, status: S, linked: AnyId) -> Result<(), StoreError> {
+    emit(tx, now, scope, status.event_type(), linked)
+}
+
+/// Turns outbox rows into events with strictly rising identifiers, and into deliveries. Runs at the end of every group
+/// that wrote outbox rows, inside its commit.
+pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
+    let outbox = tx.rows("SELECT id, scope, type, linked_id, linked_object, created FROM outbox ORDER BY id LIMIT ?1", values![SEQUENCED_MAX])?;
+    let mut subscribers = crate::webhook_endpoints::fan_out::Subscribers::default();
+    let mut last_id = None;
+    for mut row in outbox {
+        let outbox_id = row.bytes()?;
+        let scope = row.scope()?;
+        let event_type = row.text()?;
+        let linked = row.any_id()?;
+        let event = rows::EventRow { id: now.mint(), event_type, linked, created: row.int()? };
+        rows::insert(tx, scope, &event)?;
+        subscribers.fan_out(tx, now, scope, &event)?;
+        last_id = Some(outbox_id);
+    }
+    if let Some(last_id) = last_id {
+        tx.execute("DELETE FROM outbox WHERE id <= ?1", values![&last_id])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,51 @@
+//! The rows of events.
+
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
+use crate::store::list::{self, Listing};
+use crate::store::{Row, Tx};
+use crate::values;
+
+pub struct EventRow {
+    pub id: Id<kind::Event>,
+    pub event_type: String,
+    pub linked: AnyId,
+    pub created: i64,
+}
+
+const COLUMNS: &str = "id, type, linked_id, linked_object, created";
+
+pub fn read(mut row: Row) -> Result<EventRow, StoreError> {
+    Ok(EventRow { id: row.id()?, event_type: row.text()?, linked: row.any_id()?, created: row.int()? })
+}
+
+pub fn insert(tx: &mut dyn Tx, scope: Scope, event: &EventRow) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO events (scope, id, type, linked_id, linked_object, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        values![scope, event.id, &event.event_type, event.linked, event.linked.kind.as_str(), event.created],
+    )
+}
+
+pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Event>) -> Result<Option<EventRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id = ?2");
+    tx.row(&sql, values![scope, id])?.map(read).transpose()
+}
+
+pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
+    list::read(tx, &Listing { table: "events", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+}
+
+/// Removes events of one account past their time, a bounded number at once.
+pub fn purge(tx: &mut dyn Tx, now: &Now, scope: Scope, rows_max: i64) -> Result<u64, StoreError> {
+    let bound = ((now.instant() - super::EVENT_KEPT_SECONDS).max(0) as u128 * 1000) << 80;
+    tx.execute(
+        "DELETE FROM events WHERE scope = ?1 AND id IN (SELECT id FROM events WHERE scope = ?1 AND id < ?2 ORDER BY id LIMIT ?3)",
+        values![scope, &bound.to_be_bytes(), rows_max],
+    )
+}
+
+/// Whether outbox rows wait that no group of the lane took with it.
+pub fn outbox_waits(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    Ok(tx.row("SELECT id FROM outbox LIMIT 1", &[])?.is_some())
+}

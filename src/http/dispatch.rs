@@ -1,0 +1,401 @@
+//! How a request under `/v1` is judged, in one order: key, rate limit, route and method, idempotency key, body read,
+//! claim, permission, object in the path, query, form, references, rules, execution.
+
+use std::collections::HashSet;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use http::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Body;
+
+use super::body::{self, BODY_BYTES_MAX, Node};
+use super::limit;
+use super::route::{Context, Route, Verb, Work};
+use super::router::Found;
+use crate::app::App;
+use crate::kernel::{Code, Failure, Mode, Now, Refusal, StoreError};
+use crate::keys::{self, Caller};
+use crate::kernel::id::Minter;
+use crate::store::once::{self, Answer, Claim, Outcome};
+
+/// How long a body may take to arrive.
+pub const BODY_SECONDS_MAX: u64 = 10;
+/// Length of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_LENGTH_MIN: usize = 16;
+pub const IDEMPOTENCY_KEY_LENGTH_MAX: usize = 64;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
+const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+
+pub type Reply = Response<Full<Bytes>>;
+
+/// Idempotency keys whose first request is running on this node.
+#[derive(Default)]
+pub struct InFlight(Mutex<HashSet<[u8; 16]>>);
+
+/// Holds a key until the transaction has ended, also when the client hangs up.
+pub struct Held {
+    keys: Arc<InFlight>,
+    key_hash: [u8; 16],
+}
+
+impl InFlight {
+    fn hold(self: &Arc<Self>, key_hash: [u8; 16]) -> Option<Held> {
+        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key_hash);
+        is_free.then(|| Held { keys: self.clone(), key_hash })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);
+    }
+}
+
+/// What is known of a request once its answer is made, for the log and the metrics.
+#[derive(Default)]
+struct Seen {
+    route: Option<&'static str>,
+    account_number: i64,
+    rate_limit: Option<limit::Headers>,
+    closes_connection: bool,
+}
+
+/// Answers one request under `/v1`. Never panics outwards: a fault becomes a 500 with the request's identifier.
+pub async fn dispatch<B>(app: Arc<App>, request_id: &str, request: Request<B>) -> Reply
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let started = Instant::now();
+    let method = verb_name(request.method());
+    let mut seen = Seen::default();
+    let answered = AssertUnwindSafe(judge(&app, &mut seen, request)).catch_unwind().await;
+    let outcome = answered.unwrap_or_else(|_| {
+        tracing::error!(request_id, "a request panicked");
+        Err(Refusal::internal().into())
+    });
+    let mut reply = match outcome {
+        Ok(reply) => reply,
+        Err(failure) => refuse(request_id, failure),
+    };
+    if let Some(headers) = seen.rate_limit {
+        set(&mut reply, RATE_LIMIT, &headers.limit);
+        set(&mut reply, RATE_LIMIT_POLICY, &headers.policy);
+    }
+    if seen.closes_connection {
+        set(&mut reply, CONNECTION, "close");
+    }
+    let route = seen.route.unwrap_or("-");
+    let status = reply.status().as_u16();
+    app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
+    // Never the path, the query or the body: they can hold identifiers that a caller mistyped, and personal data.
+    let milliseconds = started.elapsed().as_micros() as f64 / 1000.0;
+    tracing::debug!(request_id, method, route, status, milliseconds, account = seen.account_number, "request");
+    reply
+}
+
+fn verb_name(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "DELETE" => "DELETE",
+        _ => "OTHER",
+    }
+}
+
+fn set(reply: &mut Reply, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        reply.headers_mut().insert(name, value);
+    }
+}
+
+/// The answer to a request that had no effect.
+fn refuse(request_id: &str, failure: Failure) -> Reply {
+    let refusal = match failure {
+        Failure::Refused(refusal) => refusal,
+        Failure::Store(StoreError::Unavailable(reason)) => {
+            tracing::error!(request_id, reason, "the store cannot take the request; answered 503");
+            Refusal::unavailable()
+        }
+        Failure::Store(StoreError::Conflict(what)) => {
+            tracing::error!(request_id, what, "a transaction met a conflict again and again; answered 503");
+            Refusal::unavailable()
+        }
+        Failure::Store(StoreError::Broken(reason)) => {
+            tracing::error!(request_id, reason, "a fault of ours; answered 500");
+            Refusal::internal()
+        }
+    };
+    let mut reply = reply(refusal.http_status(), once::JSON, refusal.body());
+    if let Some(seconds) = refusal.retry_after_seconds {
+        set(&mut reply, RETRY_AFTER, &seconds.to_string());
+    }
+    reply
+}
+
+/// The error shape for what is refused outside `/v1`.
+pub fn refusal_reply(request_id: &str, refusal: Refusal) -> Reply {
+    refuse(request_id, refusal.into())
+}
+
+fn reply(status: u16, content_type: &'static str, body: Vec<u8>) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // Balances and account holders are nobody's cache's business.
+    reply.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}
+
+fn not_found_route() -> Failure {
+    Refusal::new(Code::ObjectNotFound, "No such route.").into()
+}
+
+async fn judge<B>(app: &Arc<App>, seen: &mut Seen, request: Request<B>) -> Result<Reply, Failure>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let (head, incoming) = request.into_parts();
+    let authorization = single(&head.headers, &AUTHORIZATION).map(HeaderValue::as_bytes);
+    let caller = app.keys.caller(&app.store, authorization).await?;
+    seen.account_number = caller.scope.account_number();
+
+    let is_write = head.method != http::Method::GET;
+    let (rate_limit, judged) = app.limiter.judge(caller.key_id, is_write, app.store.clock.milliseconds());
+    seen.rate_limit = rate_limit;
+    judged?;
+
+    let (index, ids) = match app.router.find(&head.method, head.uri.path()) {
+        Found::Route { index, ids } => (index, ids),
+        Found::Nothing => return Err(not_found_route()),
+        Found::OtherMethods(allow) => {
+            let refusal = Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}."));
+            let mut reply = refuse("", refusal.into());
+            set(&mut reply, ALLOW, allow);
+            return Ok(reply);
+        }
+    };
+    let route = &app.router.routes[index];
+    seen.route = Some(route.path);
+    let asked = Asked { index, ids, raw_query: head.uri.query().map(str::to_owned), accepts_pdf: accepts_pdf(&head.headers), caller };
+
+    match route.verb {
+        Verb::Get => get(app, asked).await,
+        Verb::Delete => delete(app, asked).await,
+        Verb::Post => {
+            let key = idempotency_key(&head.headers)?;
+            let bytes = read_body(&head.headers, incoming).await.inspect_err(|_| seen.closes_connection = true)?;
+            post(app, asked, &key, head.uri.path(), &head.headers, bytes).await
+        }
+    }
+}
+
+/// A header that is there once.
+fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    values.next().is_none().then_some(first)
+}
+
+/// JSON is the default; PDF goes to who names it and prefers it.
+fn accepts_pdf(headers: &HeaderMap) -> bool {
+    let accept: String = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",");
+    let quality = |wanted: &str| {
+        accept.split(',').find_map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next()?;
+            let quality = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse::<f32>().ok())?;
+            name.eq_ignore_ascii_case(wanted).then_some(quality)
+        })
+    };
+    match (quality(once::PDF), quality(once::JSON)) {
+        (Some(pdf), None) => pdf > 0.0,
+        (Some(pdf), Some(json)) => pdf > json,
+        (None, _) => false,
+    }
+}
+
+/// A request whose key, route and method are known.
+struct Asked {
+    index: usize,
+    ids: Vec<String>,
+    raw_query: Option<String>,
+    accepts_pdf: bool,
+    caller: Arc<Caller>,
+}
+
+impl Asked {
+    fn permitted(&self, route: &Route) -> Result<(), Refusal> {
+        if route.is_test_helper() && self.caller.scope.mode() == Mode::Live {
+            return Err(Refusal::new(Code::TestmodeActionOnly, "Test helpers take test keys only."));
+        }
+        let permission = route.permission();
+        if !self.caller.permissions.permit(permission) {
+            let message = format!("This API key lacks the permission {}:{}.", permission.0, permission.1);
+            return Err(Refusal::new(Code::ActionUnauthorized, message));
+        }
+        Ok(())
+    }
+
+    /// Runs the work in the caller's account and time.
+    fn run(&self, app: &App, tx: &mut dyn crate::store::Tx, now: &mut Now, work: &mut Work) -> Result<Answer, Failure> {
+        now.enter_account(keys::rows::clock_offset_seconds(tx, self.caller.scope)?);
+        let mut context = Context {
+            tx,
+            now,
+            world: &app.world,
+            caller: &self.caller,
+            ids: &self.ids,
+            raw_query: self.raw_query.as_deref(),
+            accepts_pdf: self.accepts_pdf,
+        };
+        work(&mut context)
+    }
+}
+
+fn answered(answer: Answer) -> Reply {
+    reply(answer.http_status, answer.content_type, answer.body)
+}
+
+async fn get(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
+    let route = &app.router.routes[asked.index];
+    asked.permitted(route)?;
+    let mut work = (route.prepare)(Ok(&Node::Null));
+    let shared = app.clone();
+    let answer = app
+        .store
+        .read(route.cost, move |tx| {
+            let mut now = Now::new(shared.store.clock.milliseconds(), Minter::above(0), [0; 32]);
+            asked.run(&shared, tx, &mut now, &mut work)
+        })
+        .await?;
+    Ok(answered(answer))
+}
+
+async fn delete(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
+    let route = &app.router.routes[asked.index];
+    asked.permitted(route)?;
+    let mut work = (route.prepare)(Ok(&Node::Null));
+    let shared = app.clone();
+    let answer = app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work)).await?;
+    Ok(answered(answer))
+}
+
+/// Reads `Idempotency-Key`. One pair of quotes is taken off, so that the structured form of the IETF draft works too.
+fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
+    const NAME: &str = "Idempotency-Key";
+    let fault = |code, message: String| Err(Refusal::field(code, NAME, message));
+    let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else {
+        return fault(Code::ParameterEmpty, format!("The header {NAME} is required on every POST."));
+    };
+    if values.next().is_some() {
+        return fault(Code::ParameterValueInvalid, format!("The header {NAME} is given more than once."));
+    }
+    let bytes = value.as_bytes().trim_ascii();
+    if !bytes.iter().all(|byte| (0x20..0x7F).contains(byte)) {
+        return fault(Code::ParameterValueInvalid, format!("The header {NAME} must consist of printable ASCII characters."));
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text);
+    match text.len() {
+        0 => fault(Code::ParameterEmpty, format!("The header {NAME} is required on every POST.")),
+        length if length < IDEMPOTENCY_KEY_LENGTH_MIN => {
+            fault(Code::ParameterMinLengthInvalid, format!("The header {NAME} must have at least {IDEMPOTENCY_KEY_LENGTH_MIN} characters."))
+        }
+        length if length > IDEMPOTENCY_KEY_LENGTH_MAX => {
+            fault(Code::ParameterMaxLengthInvalid, format!("The header {NAME} must have at most {IDEMPOTENCY_KEY_LENGTH_MAX} characters."))
+        }
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Reads a body within its limits; what is too large or too slow ends the connection and is not stored.
+async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, Failure>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let too_large = || Refusal::new(Code::RequestBodyInvalid, format!("The body is larger than {BODY_BYTES_MAX} bytes."));
+    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
+        return Err(too_large().into());
+    }
+    let collected = tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), Limited::new(incoming, BODY_BYTES_MAX).collect()).await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large().into()),
+        Ok(Err(_)) => Err(Refusal::new(Code::RequestBodyInvalid, "The body did not arrive whole.").into()),
+        Err(_) => Err(Refusal::new(Code::RequestBodyInvalid, format!("The body did not arrive within {BODY_SECONDS_MAX} s.")).into()),
+    }
+}
+
+/// The body as a tree. An empty one counts as `{}` where no field is required; its type then does not matter.
+fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, Refusal> {
+    if bytes.is_empty() && route.body.as_ref().is_some_and(|body| !body.is_required) {
+        return Ok(Node::Object(Vec::new()));
+    }
+    let content_type = single(headers, &CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media_type = content_type.split(';').next().unwrap_or("").trim();
+    if !media_type.eq_ignore_ascii_case("application/json") {
+        return Err(Refusal::new(Code::RequestBodyInvalid, "Send the body as JSON, with Content-Type: application/json."));
+    }
+    body::parse(bytes)
+}
+
+async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &HeaderMap, bytes: Bytes) -> Result<Reply, Failure> {
+    let route = &app.router.routes[asked.index];
+    let parsed = parse_body(route, headers, &bytes);
+    let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
+    let Some(held) = app.in_flight.hold(claim.key_hash) else {
+        let mut refusal = Refusal::new(Code::ResourceLocked, "The first request with this idempotency key is still running. Retry with the same key.");
+        refusal.retry_after_seconds = Some(1);
+        return Err(refusal.into());
+    };
+    // The form is judged before the transaction, so that the write lane does no parsing.
+    let permitted = asked.permitted(route);
+    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone));
+    let shared = app.clone();
+    let outcome = app
+        .store
+        .write(move |tx, now| {
+            let _held = &held;
+            once::run(tx, now, &claim, shared.world.as_ref(), &mut |tx, now| {
+                permitted.clone()?;
+                asked.run(&shared, tx, now, &mut work)
+            })
+        })
+        .await?;
+    Ok(match outcome {
+        Outcome::Done(answer) => answered(answer),
+        Outcome::Replayed(answer) => {
+            let mut reply = answered(answer);
+            reply.headers_mut().insert(IDEMPOTENT_REPLAYED, HeaderValue::from_static("true"));
+            reply
+        }
+    })
+}
+
+/// The claim: which key of which caller, and what was asked. Both are keyed, so that a stored fingerprint cannot be
+/// tried out against guessed account numbers.
+fn claim(app: &App, asked: &Asked, key: &str, path: &str, parsed: Option<&Node>, bytes: &[u8]) -> Claim {
+    let sealer = &app.world.sealer;
+    let hash = sealer.fingerprint(&[b"key", &asked.caller.key_id.to_bytes(), key.as_bytes()]);
+    let mut key_hash = [0; 16];
+    key_hash.copy_from_slice(&hash[..16]);
+    let query = asked.raw_query.as_deref().unwrap_or("");
+    let fingerprint = match parsed {
+        Some(node) => sealer.fingerprint(&[b"POST", path.as_bytes(), query.as_bytes(), b"parsed", &node.canonical()]),
+        None => sealer.fingerprint(&[b"POST", path.as_bytes(), query.as_bytes(), b"raw", bytes]),
+    };
+    Claim { key_hash, fingerprint }
+}

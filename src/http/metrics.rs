@@ -1,0 +1,92 @@
+//! Counters and gauges, shown in Prometheus' text format.
+
+use std::sync::atomic::AtomicU64;
+
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+
+use crate::store::Store;
+
+/// Upper bounds of the latency buckets, in seconds.
+const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RequestLabels {
+    method: &'static str,
+    route: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutcomeLabels {
+    outcome: &'static str,
+}
+
+pub struct Metrics {
+    registry: Registry,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: Histogram,
+    connections: Gauge,
+    webhook_attempts: Family<OutcomeLabels, Counter>,
+    webhook_in_flight: Gauge,
+    commits: Counter<u64, AtomicU64>,
+    jobs: Counter<u64, AtomicU64>,
+    commit_failures: Counter<u64, AtomicU64>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut registry = Registry::with_prefix("hundi");
+        let requests = Family::default();
+        registry.register("http_requests", "Requests by method, route and status", requests.clone());
+        let request_seconds = Histogram::new(SECONDS);
+        registry.register("http_request_seconds", "Time from a request's head to its answer", request_seconds.clone());
+        let connections = Gauge::default();
+        registry.register("http_connections", "Open connections", connections.clone());
+        let webhook_attempts = Family::default();
+        registry.register("webhook_attempts", "Webhook delivery attempts by outcome", webhook_attempts.clone());
+        let webhook_in_flight = Gauge::default();
+        registry.register("webhook_in_flight", "Webhook attempts that are running", webhook_in_flight.clone());
+        let (commits, jobs, commit_failures) = (Counter::default(), Counter::default(), Counter::default());
+        registry.register("store_commits", "Commits of the write lane", commits.clone());
+        registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
+        registry.register("store_commit_failures", "Commits that failed and kept nothing", commit_failures.clone());
+        Metrics { registry, requests, request_seconds, connections, webhook_attempts, webhook_in_flight, commits, jobs, commit_failures }
+    }
+}
+
+impl Metrics {
+    pub fn request(&self, method: &'static str, route: &'static str, status: u16, seconds: f64) {
+        self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
+        self.request_seconds.observe(seconds);
+    }
+    pub fn connections(&self, delta: i64) {
+        self.connections.inc_by(delta);
+    }
+    pub fn webhook_attempt(&self, succeeded: bool) {
+        let outcome = if succeeded { "succeeded" } else { "failed" };
+        self.webhook_attempts.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+    pub fn webhook_in_flight(&self, delta: i64) {
+        self.webhook_in_flight.inc_by(delta);
+    }
+    /// The page that Prometheus reads.
+    pub fn page(&self, store: &Store) -> String {
+        use std::sync::atomic::Ordering::Relaxed;
+        let catch_up = |counter: &Counter<u64, AtomicU64>, total: u64| {
+            counter.inc_by(total.saturating_sub(counter.get()));
+        };
+        catch_up(&self.commits, store.stats.commits.load(Relaxed));
+        catch_up(&self.jobs, store.stats.jobs.load(Relaxed));
+        catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
+        let mut page = String::new();
+        match text::encode(&mut page, &self.registry) {
+            Ok(()) => page,
+            Err(_) => String::new(),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! HTTP: the server, the order in which a request is judged, typed bodies and queries, and the table of routes.
+
+pub mod body;
+pub mod dispatch;
+pub mod fields;
+pub mod form;
+pub mod limit;
+pub mod metrics;
+pub mod openapi;
+pub mod pages;
+pub mod query;
+pub mod route;
+pub mod router;
+pub mod server;

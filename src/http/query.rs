@@ -1,0 +1,201 @@
+//! Query strings: every parameter is declared, and lists are one typed page of one table.
+
+use serde_json::{Value, json};
+
+use crate::kernel::page::{FilterValue, Page};
+use crate::kernel::{AnyId, Code, Fault, Id, Kind, ObjectKind, Refusal};
+
+pub const PAGE_LIMIT_DEFAULT: i64 = 10;
+pub const PAGE_LIMIT_MAX: i64 = 100;
+/// Bytes of a query string.
+pub const QUERY_BYTES_MAX: usize = 4_096;
+
+/// What a filter parameter holds.
+#[derive(Clone, Copy)]
+pub enum FilterKind {
+    /// Unix seconds.
+    Time,
+    /// An identifier of one kind.
+    Id(ObjectKind),
+    /// An identifier of any kind.
+    AnyId,
+    /// One of the words.
+    Word(fn() -> Vec<&'static str>),
+    /// Any text up to 128 characters.
+    Text,
+}
+
+/// One filter of a list: the parameter, and the SQL condition in which `?` stands for its value.
+#[derive(Clone, Copy)]
+pub struct Filter {
+    pub name: &'static str,
+    pub kind: FilterKind,
+    pub condition: &'static str,
+}
+
+impl Filter {
+    pub const fn new(name: &'static str, kind: FilterKind, condition: &'static str) -> Filter {
+        Filter { name, kind, condition }
+    }
+    pub fn schema(&self) -> Value {
+        match self.kind {
+            FilterKind::Time => json!({ "type": "integer", "minimum": 0, "maximum": 253_402_300_799_i64 }),
+            FilterKind::Id(kind) => json!({ "type": "string", "pattern": format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$", kind.as_str()) }),
+            FilterKind::AnyId => json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" }),
+            FilterKind::Word(words) => json!({ "type": "string", "enum": words() }),
+            FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128 }),
+        }
+    }
+}
+
+/// The four comparisons of `created`.
+pub const CREATED_FILTERS: [Filter; 4] = [
+    Filter::new("created.gt", FilterKind::Time, "created > ?"),
+    Filter::new("created.gte", FilterKind::Time, "created >= ?"),
+    Filter::new("created.lt", FilterKind::Time, "created < ?"),
+    Filter::new("created.lte", FilterKind::Time, "created <= ?"),
+];
+
+fn fault(name: &str, message: impl Into<String>) -> Fault {
+    Fault::field(Code::RequestQueryParameterInvalid, name, message)
+}
+
+/// Splits a query string and refuses parameters that are unknown or come twice.
+fn pairs(raw: &str, known: &dyn Fn(&str) -> bool, faults: &mut Vec<Fault>) -> Vec<(String, String)> {
+    const NAME_SHOWN_LENGTH_MAX: usize = 100;
+    let mut pairs: Vec<(String, String)> = Vec::new();
+    if raw.len() > QUERY_BYTES_MAX {
+        faults.push(fault("query", format!("The query string is longer than {QUERY_BYTES_MAX} bytes.")));
+        return pairs;
+    }
+    for (name, value) in url::form_urlencoded::parse(raw.as_bytes()) {
+        let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
+        if !known(&name) {
+            faults.push(fault(&shown, format!("{shown} is not a query parameter of this endpoint.")));
+        } else if pairs.iter().any(|(earlier, _)| *earlier == name) {
+            faults.push(fault(&shown, format!("{shown} is given more than once.")));
+        } else {
+            pairs.push((name.into_owned(), value.into_owned()));
+        }
+    }
+    pairs
+}
+
+/// A route without query parameters.
+pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
+    let mut faults = Vec::new();
+    pairs(raw.unwrap_or(""), &|_| false, &mut faults);
+    Refusal::check(faults)
+}
+
+/// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is only a position: it
+/// need not exist, but it must be of the list's kind.
+pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {
+    let paging = ["limit", "starting_after", "ending_before", "order"];
+    let mut faults = Vec::new();
+    let known = |name: &str| paging.contains(&name) || filters.iter().any(|filter| filter.name == name);
+    let mut page = Page { limit: PAGE_LIMIT_DEFAULT, ..Page::default() };
+    for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
+        let parse_cursor = |faults: &mut Vec<Fault>| {
+            let found = AnyId::parse(&value).filter(|id| id.kind == cursor).map(AnyId::to_bytes);
+            if found.is_none() {
+                faults.push(fault(&name, format!("{name} must be the id of a {}.", cursor.as_str())));
+            }
+            found
+        };
+        match name.as_str() {
+            "limit" => match plain_integer(&value).filter(|limit| (1..=PAGE_LIMIT_MAX).contains(limit)) {
+                Some(limit) => page.limit = limit,
+                None => faults.push(fault("limit", format!("limit must be a whole number from 1 to {PAGE_LIMIT_MAX}."))),
+            },
+            "starting_after" => page.starting_after = parse_cursor(&mut faults),
+            "ending_before" => page.ending_before = parse_cursor(&mut faults),
+            "order" => match value.as_str() {
+                "asc" => page.descending = false,
+                "desc" => page.descending = true,
+                _ => faults.push(fault("order", "order must be asc or desc.")),
+            },
+            _ => {
+                let Some(filter) = filters.iter().find(|filter| filter.name == name) else { continue };
+                match filter_value(filter.kind, &value) {
+                    Ok(parsed) => page.filters.push((filter.condition, parsed)),
+                    Err(message) => faults.push(fault(&name, format!("{name} {message}"))),
+                }
+            }
+        }
+    }
+    if page.starting_after.is_some() && page.ending_before.is_some() {
+        faults.push(fault("ending_before", "ending_before is not combined with starting_after."));
+    }
+    Refusal::check(faults)?;
+    Ok(page)
+}
+
+fn plain_integer(text: &str) -> Option<i64> {
+    let plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
+    match kind {
+        FilterKind::Time => plain_integer(value)
+            .filter(|seconds| *seconds <= 253_402_300_799)
+            .map(FilterValue::Int)
+            .ok_or_else(|| "must be a time in Unix seconds.".to_owned()),
+        FilterKind::Id(kind) => AnyId::parse(value)
+            .filter(|id| id.kind == kind)
+            .map(|id| FilterValue::Id(id.to_bytes()))
+            .ok_or_else(|| format!("must be the id of a {}.", kind.as_str())),
+        FilterKind::AnyId => {
+            AnyId::parse(value).map(|id| FilterValue::Id(id.to_bytes())).ok_or_else(|| "must be an id.".to_owned())
+        }
+        FilterKind::Word(words) => {
+            let words = words();
+            if words.contains(&value) {
+                Ok(FilterValue::Text(value.to_owned()))
+            } else {
+                Err(format!("must be one of: {}.", words.join(", ")))
+            }
+        }
+        FilterKind::Text => {
+            let plain = (1..=128).contains(&value.chars().count()) && !value.chars().any(char::is_control);
+            if plain { Ok(FilterValue::Text(value.to_owned())) } else { Err("must be a text of 1 to 128 characters.".to_owned()) }
+        }
+    }
+}
+
+/// An identifier in a path; anything that is none refers to nothing.
+pub fn path_id<K: Kind>(text: &str) -> Result<Id<K>, Refusal> {
+    Id::parse(text).ok_or_else(Refusal::not_found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_parameters_are_named() {
+        let cursor = "transfer_00000000000000000000000007";
+        for (raw, field) in [
+            ("limit=0", "limit"),
+            ("limit=101", "limit"),
+            ("limit=1e1", "limit"),
+            ("limit=%2010", "limit"),
+            ("limit=", "limit"),
+            ("limit=10&limit=10", "limit"),
+            ("order=up", "order"),
+            ("starting_after=deposit_00000000000000000000000007", "starting_after"),
+            ("starting_after=", "starting_after"),
+            (&format!("starting_after={cursor}&ending_before={cursor}"), "ending_before"),
+            ("unknown=1", "unknown"),
+            ("created.gt=-1", "created.gt"),
+        ] {
+            let refusal = page(Some(raw), ObjectKind::Transfer, &CREATED_FILTERS).unwrap_err();
+            assert_eq!(refusal.faults()[0].field_name.as_deref(), Some(field), "{raw}");
+            assert_eq!(refusal.faults()[0].code, Code::RequestQueryParameterInvalid, "{raw}");
+        }
+        let page = page(Some(&format!("limit=5&starting_after={cursor}&order=desc&created.gt=3")), ObjectKind::Transfer, &CREATED_FILTERS).unwrap();
+        assert_eq!((page.limit, page.descending, page.filters.len()), (5, true, 1));
+        assert!(none(Some("a=b")).is_err() && none(Some("")).is_ok() && none(None).is_ok());
+    }
+}

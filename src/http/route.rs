@@ -1,0 +1,280 @@
+//! What a route is: a method, a path, typed input and output, and a plain function over a transaction.
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::body::Node;
+use super::form::Form;
+use super::query::{self, Filter};
+use crate::keys::Caller;
+use crate::payouts::advice::Advice;
+use crate::kernel::page::Page;
+use crate::kernel::{Code, Failure, Id, Kind, Now, ObjectKind, Refusal, Scope, StoreError};
+use crate::store::Tx;
+use crate::store::lane::Cost;
+use crate::store::once::{self, Answer};
+use crate::world::World;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verb {
+    Get,
+    Post,
+    Delete,
+}
+
+impl Verb {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Verb::Get => "GET",
+            Verb::Post => "POST",
+            Verb::Delete => "DELETE",
+        }
+    }
+}
+
+/// Everything a handler may use: the transaction, the time, who asks, and what the path and query say.
+pub struct Context<'a> {
+    pub tx: &'a mut dyn Tx,
+    pub now: &'a mut Now,
+    pub world: &'a World,
+    pub caller: &'a Caller,
+    pub ids: &'a [String],
+    pub raw_query: Option<&'a str>,
+    pub accepts_pdf: bool,
+}
+
+impl Context<'_> {
+    pub const fn scope(&self) -> Scope {
+        self.caller.scope
+    }
+    /// The identifier in the path; anything that is none of this kind refers to nothing.
+    pub fn path_id<K: Kind>(&self) -> Result<Id<K>, Refusal> {
+        query::path_id(self.ids.first().map_or("", String::as_str))
+    }
+}
+
+/// What a page of a list answers.
+#[derive(Serialize, JsonSchema)]
+pub struct List<T> {
+    pub object: ListWord,
+    pub data: Vec<T>,
+    pub has_next: bool,
+}
+
+crate::words!(
+    /// The type discriminator of lists.
+    ListWord { List "list" }
+);
+
+impl<T> List<T> {
+    pub const fn new(data: Vec<T>, has_next: bool) -> List<T> {
+        List { object: ListWord::List, data, has_next }
+    }
+    /// Turns the rows of a page into views.
+    pub fn map<R>(rows: (Vec<R>, bool), mut view: impl FnMut(R) -> Result<T, StoreError>) -> Result<List<T>, StoreError> {
+        let data = rows.0.into_iter().map(&mut view).collect::<Result<_, _>>()?;
+        Ok(List::new(data, rows.1))
+    }
+}
+
+/// The work of one request. It may run twice after a conflict, so it keeps what it needs.
+pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, Failure> + Send>;
+/// Makes the work from the judged body; runs before the transaction, outside the write lane.
+type Prepare = Box<dyn Fn(Result<&Node, Refusal>) -> Work + Send + Sync>;
+
+/// A request body's name and schema, for the OpenAPI document.
+pub struct BodyDoc {
+    pub name: &'static str,
+    pub schema: Value,
+    pub is_required: bool,
+}
+
+pub struct Route {
+    pub verb: Verb,
+    /// With `{id}` for the identifier.
+    pub path: &'static str,
+    pub summary: &'static str,
+    pub prepare: Prepare,
+    pub cost: Cost,
+    pub body: Option<BodyDoc>,
+    pub list: Option<(ObjectKind, &'static [Filter])>,
+    pub response: fn(&mut SchemaGenerator) -> Schema,
+    /// Whether the answer can also be a PDF.
+    pub answers_pdf: bool,
+    /// Codes beyond those that every route of its kind can answer.
+    pub codes: &'static [Code],
+}
+
+impl Route {
+    /// `<first path segment after /v1>:read|write`.
+    pub fn permission(&self) -> (&'static str, &'static str) {
+        let resource = self.path.trim_start_matches("/v1/").split('/').next().unwrap_or("");
+        (resource, if self.verb == Verb::Get { "read" } else { "write" })
+    }
+    pub fn is_test_helper(&self) -> bool {
+        self.path.starts_with("/v1/test_helpers/")
+    }
+    pub fn codes(mut self, codes: &'static [Code]) -> Route {
+        self.codes = codes;
+        self
+    }
+}
+
+fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, Failure> {
+    let body = serde_json::to_vec(view).map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?;
+    Ok(Answer { http_status: 200, content_type: once::JSON, body, holds_secret })
+}
+
+/// A GET of one thing: found first, then the query is judged.
+pub fn get<T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    read: fn(&mut Context<'_>) -> Result<T, Failure>,
+) -> Route {
+    Route {
+        verb: Verb::Get,
+        path,
+        summary,
+        prepare: Box::new(move |_| {
+            Box::new(move |context| {
+                let view = read(context)?;
+                query::none(context.raw_query)?;
+                json_answer(&view, false)
+            })
+        }),
+        cost: Cost::Point,
+        body: None,
+        list: None,
+        response: |generator| generator.subschema_for::<T>(),
+        answers_pdf: false,
+        codes: &[],
+    }
+}
+
+/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours.
+pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context<'_>) -> Result<Advice, Failure>) -> Route {
+    Route {
+        prepare: Box::new(move |_| {
+            Box::new(move |context| {
+                let advice = read(context)?;
+                query::none(context.raw_query)?;
+                if context.accepts_pdf {
+                    return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf(), holds_secret: false });
+                }
+                json_answer(&advice, false)
+            })
+        }),
+        answers_pdf: true,
+        ..get::<Advice>(path, summary, read)
+    }
+}
+
+/// A GET of a page: `locate` finds the object in the path, if there is one, before the query is judged.
+pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    cursor: ObjectKind,
+    filters: &'static [Filter],
+    locate: fn(&mut Context<'_>) -> Result<L, Failure>,
+    read: fn(&mut Context<'_>, L, Page) -> Result<List<T>, Failure>,
+) -> Route {
+    Route {
+        verb: Verb::Get,
+        path,
+        summary,
+        prepare: Box::new(move |_| {
+            Box::new(move |context| {
+                let located = locate(context)?;
+                let page = query::page(context.raw_query, cursor, filters)?;
+                json_answer(&read(context, located, page)?, false)
+            })
+        }),
+        cost: Cost::Scan,
+        body: None,
+        list: Some((cursor, filters)),
+        response: |generator| generator.subschema_for::<List<T>>(),
+        answers_pdf: false,
+        codes: &[],
+    }
+}
+
+/// A POST. In this order: the object in the path, the query, the body's form, then the work.
+pub fn post<F: Form, L: 'static, T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    locate: fn(&mut Context<'_>) -> Result<L, Failure>,
+    act: fn(&mut Context<'_>, L, F) -> Result<T, Failure>,
+) -> Route {
+    post_with_secret(path, summary, false, locate, act)
+}
+
+/// A POST whose answer shows a secret, so that the stored answer is sealed.
+pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    holds_secret: bool,
+    locate: fn(&mut Context<'_>) -> Result<L, Failure>,
+    act: fn(&mut Context<'_>, L, F) -> Result<T, Failure>,
+) -> Route {
+    Route {
+        verb: Verb::Post,
+        path,
+        summary,
+        prepare: Box::new(move |body| {
+            let form = body.and_then(|node| F::read_body(node));
+            Box::new(move |context| {
+                let located = locate(context)?;
+                query::none(context.raw_query)?;
+                let form = form.clone()?;
+                json_answer(&act(context, located, form)?, holds_secret)
+            })
+        }),
+        cost: Cost::Point,
+        body: Some(BodyDoc { name: F::NAME, schema: <F as Form>::schema(), is_required: !F::takes_empty_body() }),
+        list: None,
+        response: |generator| generator.subschema_for::<T>(),
+        answers_pdf: false,
+        codes: &[],
+    }
+}
+
+/// A DELETE: idempotent by itself, so it takes no idempotency key.
+pub fn delete<T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    act: fn(&mut Context<'_>) -> Result<T, Failure>,
+) -> Route {
+    Route {
+        verb: Verb::Delete,
+        path,
+        summary,
+        prepare: Box::new(move |_| {
+            Box::new(move |context| {
+                let view = act(context)?;
+                query::none(context.raw_query)?;
+                json_answer(&view, false)
+            })
+        }),
+        cost: Cost::Point,
+        body: None,
+        list: None,
+        response: |generator| generator.subschema_for::<T>(),
+        answers_pdf: false,
+        codes: &[],
+    }
+}
+
+/// For routes without an object in the path.
+pub fn nothing(_: &mut Context<'_>) -> Result<(), Failure> {
+    Ok(())
+}
+
+/// For creations that a live key may only ask for once live mode is configured (beneficiaries, quote locks, transfers).
+pub fn creation(context: &mut Context<'_>) -> Result<(), Failure> {
+    if context.scope().livemode() && !context.world.settings.live_configured {
+        let message = "Live mode is not configured on this server yet: live keys can read, and create once the operator has set it up.";
+        return Err(Refusal::new(Code::ActionUnauthorized, message).into());
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! The history of an object's status: what it became, and when. Only ever appended to.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::refusal::StoreError;
+use super::state::Status;
+
+/// One status and the business time at which it was taken, in Unix seconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+pub struct Taken<S> {
+    pub status: S,
+    pub at: i64,
+}
+
+/// Statuses in the order in which they were taken.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
+#[serde(transparent)]
+pub struct History<S>(Vec<Taken<S>>);
+
+impl<S: Status> History<S> {
+    pub fn begun(status: S, at: i64) -> History<S> {
+        History(vec![Taken { status, at }])
+    }
+    pub fn push(&mut self, status: S, at: i64) {
+        self.0.push(Taken { status, at });
+    }
+    pub fn entries(&self) -> &[Taken<S>] {
+        &self.0
+    }
+    /// When a status was last taken.
+    pub fn last_at(&self, status: S) -> Option<i64> {
+        self.0.iter().rev().find(|taken| taken.status == status).map(|taken| taken.at)
+    }
+    /// The stored form: `status@seconds`, separated by spaces.
+    pub fn to_text(&self) -> String {
+        self.0.iter().map(|taken| format!("{}@{}", taken.status.as_str(), taken.at)).collect::<Vec<_>>().join(" ")
+    }
+    pub fn from_text(text: &str) -> Result<History<S>, StoreError> {
+        let entry = |part: &str| {
+            let (status, at) = part.split_once('@')?;
+            Some(Taken { status: S::parse(status)?, at: at.parse().ok()? })
+        };
+        text.split(' ')
+            .map(entry)
+            .collect::<Option<_>>()
+            .map(History)
+            .ok_or_else(|| StoreError::Broken("a status history does not read".into()))
+    }
+    /// What is wrong with a history, if anything: it must begin somewhere, follow the arrows, and never go back in time.
+    pub fn fault(&self, current: S) -> Option<String> {
+        match self.0.last() {
+            None => return Some("the history is empty".into()),
+            Some(last) if last.status != current => {
+                return Some(format!("the history ends in {} but the status is {}", last.status.as_str(), current.as_str()));
+            }
+            Some(_) => {}
+        }
+        self.0.windows(2).find_map(|pair| {
+            let [from, to] = pair else { return None };
+            if !from.status.can_become(to.status) {
+                Some(format!("{} became {}, which no arrow permits", from.status.as_str(), to.status.as_str()))
+            } else if to.at < from.at {
+                Some(format!("{} was taken before {}", to.status.as_str(), from.status.as_str()))
+            } else {
+                None
+            }
+        })
+    }
+}

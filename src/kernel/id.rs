@@ -1,0 +1,335 @@
+//! Prefixed identifiers: an object type, an underscore and a ULID (26 upper-case Crockford characters).
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use ulid::Ulid;
+
+/// The types of object that carry an identifier.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum ObjectKind {
+    Account,
+    ApiKey,
+    Beneficiary,
+    Deposit,
+    Event,
+    Payout,
+    QuoteLock,
+    Refund,
+    Request,
+    Sender,
+    Transfer,
+    WebhookDelivery,
+    WebhookEndpoint,
+}
+
+impl ObjectKind {
+    pub const ALL: [ObjectKind; 13] = [
+        ObjectKind::Account,
+        ObjectKind::ApiKey,
+        ObjectKind::Beneficiary,
+        ObjectKind::Deposit,
+        ObjectKind::Event,
+        ObjectKind::Payout,
+        ObjectKind::QuoteLock,
+        ObjectKind::Refund,
+        ObjectKind::Request,
+        ObjectKind::Sender,
+        ObjectKind::Transfer,
+        ObjectKind::WebhookDelivery,
+        ObjectKind::WebhookEndpoint,
+    ];
+
+    /// The word in `object` and before the underscore of an identifier.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ObjectKind::Account => "account",
+            ObjectKind::ApiKey => "api_key",
+            ObjectKind::Beneficiary => "beneficiary",
+            ObjectKind::Deposit => "deposit",
+            ObjectKind::Event => "event",
+            ObjectKind::Payout => "payout",
+            ObjectKind::QuoteLock => "quote_lock",
+            ObjectKind::Refund => "refund",
+            ObjectKind::Request => "request",
+            ObjectKind::Sender => "sender",
+            ObjectKind::Transfer => "transfer",
+            ObjectKind::WebhookDelivery => "webhook_delivery",
+            ObjectKind::WebhookEndpoint => "webhook_endpoint",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<ObjectKind> {
+        ObjectKind::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+    }
+}
+
+/// Ties an identifier to its type at compile time.
+pub trait Kind: 'static {
+    const KIND: ObjectKind;
+}
+
+macro_rules! kinds {
+    ($($name:ident),*) => {
+        /// One marker type for each kind of object, for `Id<K>`.
+        pub mod kind {
+            $(
+                #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+                pub struct $name;
+                impl super::Kind for $name { const KIND: super::ObjectKind = super::ObjectKind::$name; }
+            )*
+        }
+    };
+}
+kinds!(
+    Account,
+    ApiKey,
+    Beneficiary,
+    Deposit,
+    Event,
+    Payout,
+    QuoteLock,
+    Refund,
+    Request,
+    Sender,
+    Transfer,
+    WebhookDelivery,
+    WebhookEndpoint
+);
+
+/// An identifier of one kind of object; 16 bytes in the store, prefixed text outside.
+pub struct Id<K: Kind>(u128, PhantomData<fn() -> K>);
+
+impl<K: Kind> Id<K> {
+    pub const fn from_u128(value: u128) -> Self {
+        Id(value, PhantomData)
+    }
+    pub const fn as_u128(self) -> u128 {
+        self.0
+    }
+    /// Big-endian, so that bytes sort as the identifiers do.
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.0.to_be_bytes()
+    }
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        Some(Id::from_u128(u128::from_be_bytes(bytes.try_into().ok()?)))
+    }
+    /// Milliseconds since 1970 at which the identifier was minted, by the store's clock.
+    pub const fn milliseconds(self) -> i64 {
+        (self.0 >> 80) as i64
+    }
+    /// Parses the prefixed form; anything else, another prefix or lower case included, is `None`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let ulid = text.strip_prefix(K::KIND.as_str())?.strip_prefix('_')?;
+        parse_ulid(ulid).map(Id::from_u128)
+    }
+    pub fn any(self) -> AnyId {
+        AnyId {
+            kind: K::KIND,
+            value: self.0,
+        }
+    }
+}
+
+/// Only the canonical upper-case form is an identifier: `I`, `L`, `O`, `U` and lower case never occur in ours.
+fn parse_ulid(text: &str) -> Option<u128> {
+    let canonical = text.len() == 26
+        && text.bytes().all(|byte| {
+            byte.is_ascii_digit()
+                || (byte.is_ascii_uppercase() && !matches!(byte, b'I' | b'L' | b'O' | b'U'))
+        })
+        && text.as_bytes()[0] <= b'7';
+    if !canonical {
+        return None;
+    }
+    Ulid::from_string(text).ok().map(|ulid| ulid.0)
+}
+
+impl<K: Kind> Clone for Id<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<K: Kind> Copy for Id<K> {}
+impl<K: Kind> PartialEq for Id<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl<K: Kind> Eq for Id<K> {}
+impl<K: Kind> PartialOrd for Id<K> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<K: Kind> Ord for Id<K> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+impl<K: Kind> std::hash::Hash for Id<K> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+impl<K: Kind> fmt::Display for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.any().fmt(f)
+    }
+}
+impl<K: Kind> fmt::Debug for Id<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.any().fmt(f)
+    }
+}
+impl<K: Kind> serde::Serialize for Id<K> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+impl<K: Kind> schemars::JsonSchema for Id<K> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        format!("{}_id", K::KIND.as_str()).into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "pattern": format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$", K::KIND.as_str()),
+        })
+    }
+}
+
+/// An identifier whose kind is known only at run time, such as an event's `linked_id`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct AnyId {
+    pub kind: ObjectKind,
+    pub value: u128,
+}
+
+impl AnyId {
+    pub const fn to_bytes(self) -> [u8; 16] {
+        self.value.to_be_bytes()
+    }
+    /// Parses `<known prefix>_<ULID>`.
+    pub fn parse(text: &str) -> Option<AnyId> {
+        let (prefix, ulid) = text.rsplit_once('_')?;
+        Some(AnyId {
+            kind: ObjectKind::parse(prefix)?,
+            value: parse_ulid(ulid)?,
+        })
+    }
+    pub fn typed<K: Kind>(self) -> Option<Id<K>> {
+        (self.kind == K::KIND).then_some(Id::from_u128(self.value))
+    }
+}
+
+impl fmt::Display for AnyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut buffer = [0; ulid::ULID_LEN];
+        let ulid = Ulid(self.value).array_to_str(&mut buffer);
+        write!(f, "{}_{}", self.kind.as_str(), ulid)
+    }
+}
+impl fmt::Debug for AnyId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+impl serde::Serialize for AnyId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+impl schemars::JsonSchema for AnyId {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "any_id".into()
+    }
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": "string" })
+    }
+}
+
+/// Mints identifiers that rise strictly within one node: also within a millisecond, after a clock step back and,
+/// started above the store's highest identifier, after a restart.
+#[derive(Clone, Debug)]
+pub struct Minter {
+    last: u128,
+}
+
+impl Minter {
+    /// `floor` is the highest identifier ever stored, 0 for an empty store.
+    pub const fn above(floor: u128) -> Minter {
+        Minter { last: floor }
+    }
+    /// `milliseconds` is the store's clock, `random` 80 fresh bits.
+    pub fn mint<K: Kind>(&mut self, milliseconds: i64, random: u128) -> Id<K> {
+        let fresh =
+            ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
+        let within_last = (fresh >> 80) <= (self.last >> 80);
+        self.last = if within_last {
+            // A random step keeps identifiers unguessable without letting the 80 bits run over soon.
+            self.last + 1 + (random & 0xFFFF_FFFF)
+        } else {
+            fresh
+        };
+        Id::from_u128(self.last)
+    }
+    pub const fn last(&self) -> u128 {
+        self.last
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_canonical_form_parses() {
+        let id: Id<kind::Transfer> = Id::from_u128(7);
+        let text = id.to_string();
+        assert_eq!(text, "transfer_00000000000000000000000007");
+        assert_eq!(Id::<kind::Transfer>::parse(&text), Some(id));
+        for bad in [
+            "transfer_",
+            "transfer_0000000000000000000000000",
+            "transfer_000000000000000000000000070",
+            "transfer_80000000000000000000000000",
+            "transfer_0000000000000000000000000I",
+            "transfer_0000000000000000000000000a",
+            "deposit_00000000000000000000000007",
+            "00000000000000000000000007",
+            "TRANSFER_00000000000000000000000007",
+            " transfer_00000000000000000000000007",
+            "",
+        ] {
+            assert_eq!(Id::<kind::Transfer>::parse(bad), None, "{bad}");
+        }
+        assert_eq!(
+            AnyId::parse("quote_lock_00000000000000000000000007").map(|any| any.kind),
+            Some(ObjectKind::QuoteLock)
+        );
+    }
+
+    #[test]
+    fn identifiers_rise_through_clock_steps_and_restarts() {
+        let mut minter = Minter::above(0);
+        let mut last = minter.mint::<kind::Event>(1_000, u128::MAX);
+        for (millisecond, random) in [(1_000, 0), (1_000, 5), (999, 9), (1, 1), (1_001, 0)] {
+            let next = minter.mint::<kind::Event>(millisecond, random);
+            assert!(next > last, "{next} after {last}");
+            assert!(next.to_bytes() > last.to_bytes());
+            assert!(next.to_string() > last.to_string());
+            last = next;
+        }
+        let mut restarted = Minter::above(last.as_u128());
+        assert!(restarted.mint::<kind::Event>(5, 5) > last);
+    }
+}

@@ -1,0 +1,22 @@
+//! The words every other room speaks: identifiers, money, time, statuses, refusals. Imports nothing of ours.
+
+pub mod clock;
+pub mod history;
+pub mod id;
+pub mod metadata;
+pub mod money;
+pub mod page;
+pub mod patch;
+pub mod refusal;
+pub mod scope;
+pub mod seal;
+pub mod state;
+
+pub use clock::{Clock, Now};
+pub use history::History;
+pub use id::{AnyId, Id, Kind, ObjectKind};
+pub use metadata::{Metadata, MetadataPatch};
+pub use money::{Currency, Money, Rate};
+pub use patch::Patch;
+pub use refusal::{Code, Failure, Fault, Refusal, StoreError};
+pub use scope::{Mode, Scope};

@@ -1,0 +1,221 @@
+//! Every refusal the service can give, in one table, and the shape they are answered in.
+
+use std::fmt;
+
+/// A fault below the business rules. None of them is the caller's doing.
+#[derive(Debug, thiserror::Error, Clone)]
+pub enum StoreError {
+    /// The store cannot take work now (disk full, I/O error, queue full, shutting down): answered 503, heals by itself.
+    #[error("store unavailable: {0}")]
+    Unavailable(String),
+    /// A conditional update found another state than the one it was computed from: the transaction is run again.
+    #[error("conflicting change: {0}")]
+    Conflict(&'static str),
+    /// A fault of ours (SQL, a row that does not parse, arithmetic): answered 500.
+    #[error("store broken: {0}")]
+    Broken(String),
+}
+
+macro_rules! codes {
+    ($($variant:ident $word:literal $status:literal $new_key:literal $meaning:literal),* $(,)?) => {
+        /// The stable codes that clients branch on. One row each: word, HTTP status, whether only a new idempotency
+        /// key can succeed after the cause is healed, and what it means.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        pub enum Code { $($variant),* }
+
+        impl Code {
+            pub const ALL: &'static [Code] = &[$(Code::$variant),*];
+            pub const fn as_str(self) -> &'static str { match self { $(Code::$variant => $word),* } }
+            pub const fn http_status(self) -> u16 { match self { $(Code::$variant => $status),* } }
+            /// Time or another call heals the cause, but the refusal is stored under its idempotency key.
+            pub const fn new_key_required(self) -> bool { match self { $(Code::$variant => $new_key),* } }
+            pub const fn meaning(self) -> &'static str { match self { $(Code::$variant => $meaning),* } }
+        }
+    };
+}
+
+codes! {
+    ParameterEmpty "parameter_empty" 400 false "A required field or header is missing.",
+    ParameterValueInvalid "parameter_value_invalid" 400 false "Not an accepted value.",
+    ParameterMinLengthInvalid "parameter_min_length_invalid" 400 false "Too short.",
+    ParameterMaxLengthInvalid "parameter_max_length_invalid" 400 false "Too long.",
+    ParameterRangeInvalid "parameter_range_invalid" 400 false "Outside the allowed range.",
+    ParameterUnexpected "parameter_unexpected" 400 false "A field this endpoint does not take.",
+    RequestBodyInvalid "request_body_invalid" 400 false "The body is not one JSON object within the limits.",
+    RequestQueryParameterInvalid "request_query_parameter_invalid" 400 false "A query parameter is unknown, repeated or malformed.",
+    SecretKeyInvalid "secret_key_invalid" 401 false "No API key, or one that does not exist or was revoked.",
+    ActionUnauthorizedNow "action_unauthorized" 401 false "The key is real but may not act at all now.",
+    ActionUnauthorized "action_unauthorized" 403 false "The key lacks the permission or the mode for this operation.",
+    TestmodeActionOnly "testmode_action_only" 403 false "Test helpers take test keys only.",
+    ObjectNotFound "object_not_found" 404 false "No such object or route.",
+    RequestMethodInvalid "request_method_invalid" 405 false "The route exists, but not for this method.",
+    IdempotencyKeyReuse "idempotency_key_reuse" 409 false "The idempotency key was used for another request.",
+    ResourceLocked "resource_locked" 409 false "The first request with this idempotency key is still running.",
+    RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key.",
+    InternalError "internal_error" 500 false "A fault of ours; the Request-Id finds it in the log.",
+    QuoteUnavailable "quote_unavailable" 503 false "No trustworthy exchange rate at the moment.",
+    ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now.",
+    BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with payouts enabled.",
+    BeneficiaryNotEditable "beneficiary_not_editable" 400 false "The beneficiary is neither in draft nor in input_required.",
+    QuoteLockExpired "quote_lock_expired" 400 false "The quote lock has expired.",
+    QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "The quote lock belongs to another transfer.",
+    QuoteLockMismatch "quote_lock_mismatch" 400 false "The quote lock is for another amount or pair.",
+    SenderNotEligible "sender_not_eligible" 400 true "Screening does not let this sender send now.",
+    TransferNotCancellable "transfer_not_cancellable" 400 false "The transfer is past funding, or a deposit was seen.",
+    TransferActionInvalid "transfer_action_invalid" 400 true "The object's status does not take this action.",
+    RefundAddressRequired "refund_address_required" 400 true "No refund address is known.",
+    PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not available yet.",
+    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 false "The account has as many webhook endpoints as it may.",
+    TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state for this test helper.",
+}
+
+/// One problem of a request.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fault {
+    pub code: Code,
+    pub message: String,
+    pub field_name: Option<String>,
+    /// More members of `metadata`, such as `minimum` and `maximum`.
+    pub details: Vec<(&'static str, String)>,
+}
+
+impl Fault {
+    pub fn new(code: Code, message: impl Into<String>) -> Fault {
+        Fault { code, message: message.into(), field_name: None, details: Vec::new() }
+    }
+    /// A fault of one field, nested names joined with dots.
+    pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Fault {
+        Fault { field_name: Some(field_name.into()), ..Fault::new(code, message) }
+    }
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Fault {
+        self.details.push((name, value.into()));
+        self
+    }
+}
+
+/// All problems of one stage of a request; the answer's status is that of the first.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Refusal {
+    faults: Vec<Fault>,
+    /// Seconds for `Retry-After`, on 429 and 503.
+    pub retry_after_seconds: Option<u64>,
+}
+
+impl Refusal {
+    pub fn one(fault: Fault) -> Refusal {
+        let retry_after_seconds = (fault.code.http_status() == 503).then_some(1);
+        Refusal { faults: vec![fault], retry_after_seconds }
+    }
+    pub fn new(code: Code, message: impl Into<String>) -> Refusal {
+        Refusal::one(Fault::new(code, message))
+    }
+    pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
+        Refusal::one(Fault::field(code, field_name, message))
+    }
+    /// `Ok` without faults, else all of them together.
+    pub fn check(faults: Vec<Fault>) -> Result<(), Refusal> {
+        if faults.is_empty() { Ok(()) } else { Err(Refusal { faults, retry_after_seconds: None }) }
+    }
+    /// The one answer for an object that is not there, is another account's, or is of the other mode.
+    pub fn not_found() -> Refusal {
+        Refusal::new(Code::ObjectNotFound, "No such object.")
+    }
+    pub fn internal() -> Refusal {
+        Refusal::new(Code::InternalError, "Something went wrong on our side. Retry with the same idempotency key; the Request-Id identifies the failure.")
+    }
+    pub fn unavailable() -> Refusal {
+        Refusal::new(Code::ServiceUnavailable, "The service cannot take the request now. Retry with the same idempotency key.")
+    }
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+    pub fn http_status(&self) -> u16 {
+        self.faults.first().map_or(500, |fault| fault.code.http_status())
+    }
+    /// Whether a completed request with this answer keeps its idempotency key.
+    pub fn is_kept(&self) -> bool {
+        let status = self.http_status();
+        (400..500).contains(&status) && !matches!(status, 409 | 429)
+    }
+    /// The body: `{object, errors: [{code, message, metadata}], http_status_code}`.
+    pub fn body(&self) -> Vec<u8> {
+        let errors: Vec<serde_json::Value> = self
+            .faults
+            .iter()
+            .map(|fault| {
+                let mut metadata = serde_json::Map::new();
+                if let Some(field_name) = &fault.field_name {
+                    metadata.insert("field_name".into(), field_name.as_str().into());
+                }
+                for (name, value) in &fault.details {
+                    metadata.insert((*name).into(), value.as_str().into());
+                }
+                if fault.code.new_key_required() {
+                    metadata.insert("new_key_required".into(), true.into());
+                }
+                serde_json::json!({ "code": fault.code.as_str(), "message": fault.message, "metadata": metadata })
+            })
+            .collect();
+        serde_json::json!({ "object": "error", "errors": errors, "http_status_code": self.http_status() })
+            .to_string()
+            .into_bytes()
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, fault) in self.faults.iter().enumerate() {
+            let separator = if index > 0 { ", " } else { "" };
+            let field = fault.field_name.as_deref().unwrap_or("-");
+            write!(f, "{separator}{}({field})", fault.code.as_str())?;
+        }
+        Ok(())
+    }
+}
+
+/// Why an operation had no effect: a refusal the caller is told, or a fault of the store.
+#[derive(Debug, Clone)]
+pub enum Failure {
+    Refused(Refusal),
+    Store(StoreError),
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::Refused(refusal)
+    }
+}
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Store(error)
+    }
+}
+impl From<Fault> for Failure {
+    fn from(fault: Fault) -> Failure {
+        Failure::Refused(Refusal::one(fault))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_but_for_the_two_faces_of_action_unauthorized() {
+        let mut words: Vec<_> = Code::ALL.iter().map(|code| (code.as_str(), code.http_status())).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), Code::ALL.len());
+    }
+
+    #[test]
+    fn a_refusal_has_the_error_shape() {
+        let refusal = Refusal::one(Fault::field(Code::ParameterRangeInvalid, "amount", "Too large.").with("minimum", "10.00"));
+        let body: serde_json::Value = serde_json::from_slice(&refusal.body()).unwrap();
+        assert_eq!(
+            body,
+            serde_json::json!({"object": "error", "http_status_code": 400, "errors": [
+                {"code": "parameter_range_invalid", "message": "Too large.", "metadata": {"field_name": "amount", "minimum": "10.00"}}]})
+        );
+    }
+}

@@ -1,0 +1,44 @@
+//! Whose data it is: every row belongs to one account and one mode, and every statement names both.
+
+/// Test or live.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Mode {
+    Test,
+    Live,
+}
+
+impl Mode {
+    pub const fn is_live(self) -> bool {
+        matches!(self, Mode::Live)
+    }
+}
+
+/// One account in one mode, as one number that leads every primary key: `account * 2 + live`.
+/// A look-up cannot be written without it, which is what keeps accounts and modes apart.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Scope(i64);
+
+impl Scope {
+    pub const fn new(account_number: i64, mode: Mode) -> Scope {
+        Scope(account_number * 2 + mode.is_live() as i64)
+    }
+    pub const fn from_code(code: i64) -> Scope {
+        Scope(code)
+    }
+    pub const fn code(self) -> i64 {
+        self.0
+    }
+    pub const fn account_number(self) -> i64 {
+        self.0.div_euclid(2)
+    }
+    pub const fn mode(self) -> Mode {
+        if self.0.rem_euclid(2) == 1 {
+            Mode::Live
+        } else {
+            Mode::Test
+        }
+    }
+    pub const fn livemode(self) -> bool {
+        self.mode().is_live()
+    }
+}

@@ -1,0 +1,206 @@
+//! API keys: what they look like, what is stored of them, and what they permit.
+
+pub mod rows;
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use sha2::{Digest, Sha256};
+
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Failure, Id, Mode, Refusal, Scope};
+use crate::store::Store;
+use crate::store::lane::Cost;
+
+const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const RANDOM_LENGTH: usize = 32;
+const CHECKSUM_LENGTH: usize = 6;
+
+/// How long a key that was read stays known: a revocation takes effect within this time.
+pub const KEY_CACHE_MILLISECONDS: i64 = 1_000;
+/// Keys that are remembered at once; beyond, the memory is emptied.
+const KEYS_CACHED_MAX: usize = 10_000;
+
+/// The resources that permissions name: the first path segments after `/v1`.
+pub const RESOURCES: &[&str] = &[
+    "balance", "beneficiaries", "corridors", "deposits", "events", "payouts", "quote_locks", "refunds", "senders", "test_helpers",
+    "transfers", "webhook_endpoints",
+];
+
+/// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that lets a typing error
+/// and a scanner be told without a look-up.
+pub fn key_text(mode: Mode, is_restricted: bool, random: [u8; RANDOM_LENGTH]) -> String {
+    let kind = if is_restricted { "rk" } else { "sk" };
+    let mode = if mode.is_live() { "live" } else { "test" };
+    // 248 is the largest multiple of 62 in a byte; what lies above folds back with a bias of under 2 % in 8 values,
+    // which leaves more than 185 bits.
+    let secret: String = random.iter().map(|byte| BASE62[usize::from(byte % 62)] as char).collect();
+    let body = format!("{kind}_{mode}_{secret}");
+    let checksum = checksum(&body);
+    body + &checksum
+}
+
+fn checksum(body: &str) -> String {
+    let mut rest = crc32fast::hash(body.as_bytes());
+    let mut digits = [b'0'; CHECKSUM_LENGTH];
+    for digit in digits.iter_mut().rev() {
+        *digit = BASE62[(rest % 62) as usize];
+        rest /= 62;
+    }
+    digits.iter().map(|digit| *digit as char).collect()
+}
+
+/// Whether a text has the form of a key, its checksum included, and which mode it is of.
+pub fn well_formed(text: &str) -> Option<Mode> {
+    let mode = match text.get(..8)? {
+        "sk_test_" | "rk_test_" => Mode::Test,
+        "sk_live_" | "rk_live_" => Mode::Live,
+        _ => return None,
+    };
+    let has_length = text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    let (body, sum) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_LENGTH))?;
+    (has_length && checksum(body) == sum).then_some(mode)
+}
+
+/// What is stored of a key. Its 190 random bits need no slow hash.
+pub fn key_hash(text: &str) -> [u8; 32] {
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// What a key may do: everything, or a list of `<resource>:read|write`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permissions {
+    All,
+    Only(Vec<String>),
+}
+
+impl Permissions {
+    /// Parses a comma-separated list; the empty text is everything.
+    pub fn parse(text: &str) -> Result<Permissions, String> {
+        if text.is_empty() {
+            return Ok(Permissions::All);
+        }
+        let mut list = Vec::new();
+        for item in text.split(',').map(str::trim) {
+            let known = item.split_once(':').is_some_and(|(resource, action)| RESOURCES.contains(&resource) && matches!(action, "read" | "write"));
+            if !known {
+                return Err(format!("{item:?} is not a permission: write <resource>:read or <resource>:write, with a resource of {}", RESOURCES.join(", ")));
+            }
+            list.push(item.to_owned());
+        }
+        Ok(Permissions::Only(list))
+    }
+    pub fn to_text(&self) -> String {
+        match self {
+            Permissions::All => String::new(),
+            Permissions::Only(list) => list.join(","),
+        }
+    }
+    /// Reading and writing are granted apart; neither includes the other.
+    pub fn permit(&self, (resource, action): (&str, &str)) -> bool {
+        match self {
+            Permissions::All => true,
+            Permissions::Only(list) => list.iter().any(|item| item.split_once(':') == Some((resource, action))),
+        }
+    }
+}
+
+/// Who asks: a key that was found, and whose it is.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub key_id: Id<kind::ApiKey>,
+    pub scope: Scope,
+    pub permissions: Permissions,
+    pub expires_at: Option<i64>,
+    pub revoked_at: Option<i64>,
+    pub is_suspended: bool,
+}
+
+fn invalid_key() -> Refusal {
+    Refusal::new(Code::SecretKeyInvalid, "No valid API key. Send the header Authorization: Bearer <API_KEY>.")
+}
+
+/// Finds callers by their keys, remembering each for a second.
+#[derive(Default)]
+pub struct KeyRing {
+    known: RwLock<HashMap<[u8; 32], (Arc<Caller>, i64)>>,
+}
+
+impl KeyRing {
+    /// The caller of a request, from its `Authorization` header.
+    pub async fn caller(&self, store: &Store, authorization: Option<&[u8]>) -> Result<Arc<Caller>, Failure> {
+        let text = authorization.and_then(|value| std::str::from_utf8(value).ok()).ok_or_else(invalid_key)?;
+        let key = text
+            .split_once(' ')
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, key)| key.trim())
+            .ok_or_else(invalid_key)?;
+        well_formed(key).ok_or_else(invalid_key)?;
+        let hash = key_hash(key);
+        let now_milliseconds = store.clock.milliseconds();
+        let caller = match self.recall(&hash, now_milliseconds) {
+            Some(caller) => caller,
+            None => {
+                let found = store.read(Cost::Point, move |tx| Ok(rows::find_caller(tx, &hash)?)).await?;
+                let caller = Arc::new(found.ok_or_else(invalid_key)?);
+                self.remember(hash, caller.clone(), now_milliseconds);
+                caller
+            }
+        };
+        if caller.revoked_at.is_some() {
+            return Err(invalid_key().into());
+        }
+        if caller.expires_at.is_some_and(|at| now_milliseconds >= at * 1000) {
+            return Err(Refusal::new(Code::ActionUnauthorizedNow, "This API key has expired. Ask the operator for a new one.").into());
+        }
+        if caller.is_suspended {
+            return Err(Refusal::new(Code::ActionUnauthorizedNow, "This account is suspended. Ask the operator.").into());
+        }
+        Ok(caller)
+    }
+
+    fn recall(&self, hash: &[u8; 32], now_milliseconds: i64) -> Option<Arc<Caller>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let (caller, read_at) = known.get(hash)?;
+        let age = now_milliseconds - read_at;
+        (0..KEY_CACHE_MILLISECONDS).contains(&age).then(|| caller.clone())
+    }
+
+    fn remember(&self, hash: [u8; 32], caller: Arc<Caller>, now_milliseconds: i64) {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KEYS_CACHED_MAX {
+            known.clear();
+        }
+        known.insert(hash, (caller, now_milliseconds));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_carries_its_mode_and_a_checksum() {
+        for (mode, restricted, prefix) in [(Mode::Test, false, "sk_test_"), (Mode::Live, false, "sk_live_"), (Mode::Test, true, "rk_test_"), (Mode::Live, true, "rk_live_")] {
+            let key = key_text(mode, restricted, [201; 32]);
+            assert!(key.starts_with(prefix));
+            assert_eq!(well_formed(&key), Some(mode));
+            let mut typo = key.clone().into_bytes();
+            typo[20] = if typo[20] == b'A' { b'B' } else { b'A' };
+            assert_eq!(well_formed(std::str::from_utf8(&typo).unwrap()), None);
+        }
+        for text in ["", "sk_test_", "sk_test_short", "pk_test_00000000000000000000000000000000000000", "sk_testé"] {
+            assert_eq!(well_formed(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn reading_and_writing_are_granted_apart() {
+        let only = Permissions::parse("transfers:read, events:read").unwrap();
+        assert!(only.permit(("transfers", "read")) && !only.permit(("transfers", "write")) && !only.permit(("payouts", "read")));
+        assert!(Permissions::parse("").unwrap().permit(("transfers", "write")));
+        for bad in ["transfers", "transfers:delete", "nothing:read", "transfers:read,"] {
+            assert!(Permissions::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! The rows of accounts and API keys.
+
+use super::{Caller, Permissions};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Mode, Now, Scope, StoreError};
+use crate::store::Tx;
+use crate::values;
+
+pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, StoreError> {
+    let row = tx.row(
+        "SELECT id, scope, permissions, expires_at, revoked_at FROM api_keys WHERE secret_hash = ?1",
+        values![hash],
+    )?;
+    let Some(mut row) = row else { return Ok(None) };
+    let (key_id, scope) = (row.id()?, row.scope()?);
+    let permissions = Permissions::parse(&row.text()?).map_err(StoreError::Broken)?;
+    let (expires_at, revoked_at) = (row.int_or_null()?, row.int_or_null()?);
+    let account = tx.row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;
+    let is_suspended = account.map_or(Ok(true), |mut account| account.bool())?;
+    Ok(Some(Caller { key_id, scope, permissions, expires_at, revoked_at, is_suspended }))
+}
+
+/// The account of a name, made if there is none.
+pub fn account_number(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64, StoreError> {
+    if let Some(mut row) = tx.row("SELECT number FROM accounts WHERE name = ?1", values![name])? {
+        return row.int();
+    }
+    let last = tx.row("SELECT MAX(number) FROM accounts", &[])?.map(|mut row| row.int_or_null()).transpose()?.flatten();
+    let number = last.unwrap_or(0) + 1;
+    let id: Id<kind::Account> = now.mint();
+    tx.execute_one(
+        "INSERT INTO accounts (number, id, name, suspended, clock_offset_seconds, created) VALUES (?1, ?2, ?3, ?4, 0, ?5)",
+        values![number, id, name, false, now.instant()],
+    )?;
+    Ok(number)
+}
+
+pub fn accounts_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    tx.row("SELECT COUNT(*) FROM accounts", &[])?.map_or(Ok(0), |mut row| row.int())
+}
+
+/// How far an account's test clock is ahead of the store's clock, in seconds.
+pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
+    if scope.mode() == Mode::Live {
+        return Ok(0);
+    }
+    let row = tx.row("SELECT clock_offset_seconds FROM accounts WHERE number = ?1", values![scope.account_number()])?;
+    row.map_or(Ok(0), |mut row| row.int())
+}
+
+pub fn set_clock_offset_seconds(tx: &mut dyn Tx, scope: Scope, seconds: i64) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE accounts SET clock_offset_seconds = ?2 WHERE number = ?1 AND clock_offset_seconds <= ?2",
+        values![scope.account_number(), seconds],
+    )
+}
+
+pub struct NewKey<'a> {
+    pub hash: [u8; 32],
+    pub hint: &'a str,
+    pub scope: Scope,
+    pub permissions: &'a Permissions,
+    pub expires_at: Option<i64>,
+}
+
+pub fn insert(tx: &mut dyn Tx, now: &mut Now, key: &NewKey<'_>) -> Result<Id<kind::ApiKey>, StoreError> {
+    let id = now.mint();
+    tx.execute_one(
+        "INSERT INTO api_keys (secret_hash, id, scope, hint, permissions, created, expires_at, revoked_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL)",
+        values![&key.hash, id, key.scope, key.hint, &key.permissions.to_text(), now.instant(), key.expires_at],
+    )?;
+    Ok(id)
+}
+
+/// A key as the operator sees it.
+pub struct KeyLine {
+    pub id: Id<kind::ApiKey>,
+    pub account: String,
+    pub mode: Mode,
+    pub hint: String,
+    pub permissions: String,
+    pub created: i64,
+    pub expires_at: Option<i64>,
+    pub revoked_at: Option<i64>,
+}
+
+pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
+    let rows = tx.rows(
+        "SELECT k.id, a.name, k.scope, k.hint, k.permissions, k.created, k.expires_at, k.revoked_at FROM api_keys k \
+         JOIN accounts a ON a.number = k.scope / 2 ORDER BY k.id",
+        &[],
+    )?;
+    rows.into_iter()
+        .map(|mut row| {
+            Ok(KeyLine {
+                id: row.id()?,
+                account: row.text()?,
+                mode: row.scope()?.mode(),
+                hint: row.text()?,
+                permissions: row.text()?,
+                created: row.int()?,
+                expires_at: row.int_or_null()?,
+                revoked_at: row.int_or_null()?,
+            })
+        })
+        .collect()
+}
+
+/// Revokes a key; answers whether there was such a key that was not revoked yet.
+pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, StoreError> {
+    let changed = tx.execute("UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL", values![id, now.instant()])?;
+    Ok(changed == 1)
+}
+
+pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
+    Ok(tx.execute("UPDATE accounts SET suspended = ?2 WHERE name = ?1", values![name, suspended])? == 1)
+}

@@ -1,0 +1,7 @@
+//! The `hundi` command.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    hundi::cli::main()
+}

@@ -1,0 +1,112 @@
+//! Payouts: the INR leg of a transfer, from the instruction to the bank to its reference or its return.
+
+pub mod advice;
+pub mod api;
+pub mod rows;
+pub mod state;
+
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
+use crate::rails::{FailureCode, FailureSource, Instruction, Method};
+use crate::store::Tx;
+use state::PayoutStatus;
+
+/// Why a payout failed, came back, or is not yet known to have arrived.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]
+pub struct PayoutFailure {
+    pub code: FailureCode,
+    pub message: String,
+    pub source: FailureSource,
+}
+
+impl PayoutFailure {
+    pub fn new(code: FailureCode, source: FailureSource) -> PayoutFailure {
+        PayoutFailure { code, message: code.message().to_owned(), source }
+    }
+}
+
+#[derive(Clone)]
+pub struct Payout {
+    pub scope: Scope,
+    pub id: Id<kind::Payout>,
+    pub version: i64,
+    pub transfer_id: Id<kind::Transfer>,
+    pub beneficiary_id: Id<kind::Beneficiary>,
+    pub status: PayoutStatus,
+    pub amount: Money,
+    pub method: Method,
+    pub purpose_code: String,
+    pub unique_transaction_reference: Option<String>,
+    /// Business time at which the bank was instructed.
+    pub submitted_milliseconds: Option<i64>,
+    pub settled_at: Option<i64>,
+    pub failure: Option<PayoutFailure>,
+    pub advice_available_at: Option<i64>,
+    pub status_history: History<PayoutStatus>,
+    pub created: i64,
+}
+
+impl Payout {
+    /// What the bank is asked, or asked about, at a business time.
+    pub fn instruction(&self, beneficiary: &crate::beneficiaries::Beneficiary, business_milliseconds: i64) -> Instruction {
+        Instruction {
+            payout_id: self.id,
+            amount: self.amount,
+            method: self.method,
+            account_number_last4: beneficiary.account_number_last4.clone(),
+            ifsc: beneficiary.ifsc.clone(),
+            age_milliseconds: self.submitted_milliseconds.map_or(0, |at| business_milliseconds - at),
+        }
+    }
+}
+
+/// Begins the INR leg of a transfer that was funded.
+pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, transfer_id: Id<kind::Transfer>, beneficiary_id: Id<kind::Beneficiary>, amount: Money, purpose_code: &str) -> Result<Payout, StoreError> {
+    let payout = Payout {
+        scope,
+        id: now.mint(),
+        version: 1,
+        transfer_id,
+        beneficiary_id,
+        status: PayoutStatus::Initialized,
+        amount,
+        method: Method::for_amount(amount),
+        purpose_code: purpose_code.to_owned(),
+        unique_transaction_reference: None,
+        submitted_milliseconds: None,
+        settled_at: None,
+        failure: None,
+        advice_available_at: None,
+        status_history: History::begun(PayoutStatus::Initialized, now.business()),
+        created: now.business(),
+    };
+    rows::insert(tx, &payout)?;
+    events::emit_status(tx, now, scope, PayoutStatus::Initialized, payout.id.any())?;
+    Ok(payout)
+}
+
+/// Takes a status that the graph permits, stores the payout with its other changes, and emits the event.
+pub fn become_status(tx: &mut dyn Tx, now: &mut Now, payout: &mut Payout, to: PayoutStatus) -> Result<(), StoreError> {
+    let from = payout.status;
+    if !from.can_become(to) {
+        return Err(StoreError::Broken(format!("a payout cannot go from {} to {}", from.as_str(), to.as_str())));
+    }
+    payout.status = to;
+    payout.status_history.push(to, now.business());
+    rows::update(tx, payout, from)?;
+    events::emit_status(tx, now, payout.scope, to, payout.id.any())
+}
+
+/// Makes the payment advice available; once.
+pub fn issue_advice(tx: &mut dyn Tx, now: &mut Now, payout: &mut Payout) -> Result<(), StoreError> {
+    let settled_before = matches!(payout.status, PayoutStatus::Settled | PayoutStatus::Returned);
+    if !settled_before || payout.advice_available_at.is_some() {
+        return Ok(());
+    }
+    payout.advice_available_at = Some(now.business());
+    let status = payout.status;
+    rows::update(tx, payout, status)?;
+    events::emit(tx, now, payout.scope, events::PAYMENT_ADVICE_AVAILABLE, payout.id.any())
+}

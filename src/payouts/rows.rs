@@ -1,0 +1,118 @@
+//! The rows of payouts.
+
+use std::sync::LazyLock;
+
+use super::{PayoutFailure, Payout};
+use super::state::PayoutStatus;
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::state::Status;
+use crate::kernel::{History, Id, Scope, StoreError};
+use crate::rails::{FailureCode, FailureSource, Method};
+use crate::store::list::{self, Listing};
+use crate::store::{Row, Tx, insert_sql};
+use crate::values;
+
+const COLUMNS: &str = "scope, id, version, transfer_id, beneficiary_id, status, currency, units, method, purpose_code, unique_transaction_reference, \
+    submitted_milliseconds, settled_at, failure_code, failure_message, failure_source, advice_available_at, status_history, created";
+
+static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("payouts", COLUMNS));
+static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id = ?2"));
+
+pub fn read(mut row: Row) -> Result<Payout, StoreError> {
+    let row = &mut row;
+    Ok(Payout {
+        scope: row.scope()?,
+        id: row.id()?,
+        version: row.int()?,
+        transfer_id: row.id()?,
+        beneficiary_id: row.id()?,
+        status: row.word(PayoutStatus::parse)?,
+        amount: row.money()?,
+        method: row.word(Method::parse)?,
+        purpose_code: row.text()?,
+        unique_transaction_reference: row.text_or_null()?,
+        submitted_milliseconds: row.int_or_null()?,
+        settled_at: row.int_or_null()?,
+        failure: {
+            let (code, message, source) = (row.word_or_null(FailureCode::parse)?, row.text_or_null()?, row.word_or_null(FailureSource::parse)?);
+            match (code, message, source) {
+                (Some(code), Some(message), Some(source)) => Some(PayoutFailure { code, message, source }),
+                _ => None,
+            }
+        },
+        advice_available_at: row.int_or_null()?,
+        status_history: History::from_text(&row.text()?)?,
+        created: row.int()?,
+    })
+}
+
+pub fn insert(tx: &mut dyn Tx, p: &Payout) -> Result<(), StoreError> {
+    tx.execute_one(
+        &INSERT,
+        values![
+            p.scope,
+            p.id,
+            p.version,
+            p.transfer_id,
+            p.beneficiary_id,
+            p.status.as_str(),
+            p.amount.currency,
+            p.amount.units,
+            p.method.as_str(),
+            &p.purpose_code,
+            &p.unique_transaction_reference,
+            p.submitted_milliseconds,
+            p.settled_at,
+            p.failure.as_ref().map(|failure| failure.code.as_str()),
+            p.failure.as_ref().map(|failure| failure.message.as_str()),
+            p.failure.as_ref().map(|failure| failure.source.as_str()),
+            p.advice_available_at,
+            &p.status_history.to_text(),
+            p.created,
+        ],
+    )
+}
+
+/// Writes a changed payout over the version and status it was read with.
+pub fn update(tx: &mut dyn Tx, p: &mut Payout, from: PayoutStatus) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE payouts SET version = version + 1, status = ?5, unique_transaction_reference = ?6, submitted_milliseconds = ?7, settled_at = ?8, \
+         failure_code = ?9, failure_message = ?10, failure_source = ?11, advice_available_at = ?12, status_history = ?13 \
+         WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+        values![
+            p.scope,
+            p.id,
+            p.version,
+            from.as_str(),
+            p.status.as_str(),
+            &p.unique_transaction_reference,
+            p.submitted_milliseconds,
+            p.settled_at,
+            p.failure.as_ref().map(|failure| failure.code.as_str()),
+            p.failure.as_ref().map(|failure| failure.message.as_str()),
+            p.failure.as_ref().map(|failure| failure.source.as_str()),
+            p.advice_available_at,
+            &p.status_history.to_text(),
+        ],
+    )?;
+    p.version += 1;
+    Ok(())
+}
+
+pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Payout>) -> Result<Option<Payout>, StoreError> {
+    tx.row(&FIND, values![scope, id])?.map(read).transpose()
+}
+
+/// Payouts that wait because a beneficiary cannot be paid; at most `rows_max`.
+pub fn held_for(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>, rows_max: i64) -> Result<Vec<Id<kind::Payout>>, StoreError> {
+    let rows = tx.rows(
+        "SELECT id FROM payouts WHERE scope = ?1 AND beneficiary_id = ?2 AND status = 'hold' LIMIT ?3",
+        values![scope, beneficiary_id, rows_max],
+    )?;
+    rows.into_iter().map(|mut row| row.id()).collect()
+}
+
+pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
+    list::read(tx, &Listing { table: "payouts", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+}

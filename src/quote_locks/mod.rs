@@ -1,0 +1,98 @@
+//! Quote locks: a rate that holds for minutes and is used once.
+
+pub mod api;
+pub mod rows;
+
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Currency, Failure, Fault, Id, Metadata, Money, Now, Rate, Refusal, Scope};
+use crate::rates;
+use crate::store::Tx;
+use crate::world::World;
+
+crate::words!(
+    /// Where a lock stands. `expired` is a matter of time, so it is computed and never stored.
+    QuoteLockStatus { Active "active", Used "used", Expired "expired" }
+);
+crate::words!(
+    /// What can be sold.
+    SellCurrency { Usd "USD" }
+);
+crate::words!(
+    /// What can be bought.
+    BuyCurrency { Inr "INR" }
+);
+crate::word_fields!(SellCurrency, BuyCurrency);
+
+#[derive(Clone)]
+pub struct QuoteLock {
+    pub scope: Scope,
+    pub id: Id<kind::QuoteLock>,
+    pub sell: Money,
+    pub buy: Money,
+    pub rate: Rate,
+    pub mid_market_rate: Rate,
+    pub fee: Money,
+    pub expires_at: i64,
+    pub transfer_id: Option<Id<kind::Transfer>>,
+    pub metadata: Metadata,
+    pub created: i64,
+}
+
+impl QuoteLock {
+    /// The lock's status at a business time: it is active up to, and not at, `expires_at`.
+    pub fn status(&self, business: i64) -> QuoteLockStatus {
+        if self.transfer_id.is_some() {
+            QuoteLockStatus::Used
+        } else if business >= self.expires_at {
+            QuoteLockStatus::Expired
+        } else {
+            QuoteLockStatus::Active
+        }
+    }
+
+    /// Refuses a lock that cannot be used at a business time.
+    pub fn usable(&self, business: i64) -> Option<Fault> {
+        match self.status(business) {
+            QuoteLockStatus::Active => None,
+            QuoteLockStatus::Used => Some(Fault::field(Code::QuoteLockAlreadyUsed, "quote_lock_id", "This quote lock belongs to another transfer. Create a new one.")),
+            QuoteLockStatus::Expired => Some(Fault::field(Code::QuoteLockExpired, "quote_lock_id", "This quote lock has expired. Create a new one.")),
+        }
+    }
+}
+
+/// What `sell` buys: (amount less fee) at the rate, rounded down to the paisa.
+pub fn bought(sell: Money, fee: Money, rate: Rate) -> Result<Money, crate::kernel::StoreError> {
+    sell.minus(fee)?.exchanged(rate, Currency::Inr)
+}
+
+pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, sell: Money, metadata: Metadata) -> Result<QuoteLock, Failure> {
+    let settings = &world.settings;
+    if sell.units < settings.amount_min.units || sell.units > settings.amount_max.units {
+        let message = format!("amount must be between {} and {} {}.", settings.amount_min, settings.amount_max, sell.currency.as_str());
+        return Err(Fault::field(Code::ParameterRangeInvalid, "amount", message)
+            .with("minimum", settings.amount_min.to_string())
+            .with("maximum", settings.amount_max.to_string())
+            .into());
+    }
+    let current = world.ports(scope.mode())?.rates.current(now.instant());
+    let market = rates::trusted(current, now.instant()).ok_or_else(|| {
+        Refusal::new(Code::QuoteUnavailable, "No trustworthy exchange rate at the moment. Try again shortly with the same idempotency key.")
+    })?;
+    let rate = market.mid.less_spread(settings.spread_basis_points);
+    let fee = settings.fee;
+    let lock = QuoteLock {
+        scope,
+        id: now.mint(),
+        sell,
+        buy: bought(sell, fee, rate)?,
+        rate,
+        mid_market_rate: market.mid,
+        fee,
+        expires_at: now.business() + settings.quote_lock_seconds,
+        transfer_id: None,
+        metadata,
+        created: now.business(),
+    };
+    rows::insert(tx, &lock)?;
+    Ok(lock)
+}

@@ -1,0 +1,70 @@
+//! The bank of test mode: the last digits of the account number decide what happens.
+
+use super::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail};
+use crate::kernel::{Id, id::kind};
+
+pub struct SimulatedBank {
+    /// How long the bank takes to settle, and again to send a payment back.
+    pub step_milliseconds: i64,
+}
+
+/// The reference a simulated settlement shows: `TEST`, which is no bank's code, then digits of the payout's identity.
+pub fn reference(payout_id: Id<kind::Payout>, method: Method) -> String {
+    let length = method.reference_length() - 4;
+    let digits = format!("{:039}", payout_id.as_u128());
+    // The end of the number differs most between two payouts.
+    format!("TEST{}", &digits[digits.len() - length..])
+}
+
+impl Rail for SimulatedBank {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+    fn supports_nre(&self) -> bool {
+        true
+    }
+    fn submit(&self, _: &Instruction) -> BankReport {
+        BankReport::Processing
+    }
+    fn inquire(&self, instruction: &Instruction) -> BankReport {
+        let settled = || BankReport::Settled { unique_transaction_reference: reference(instruction.payout_id, instruction.method) };
+        let steps = instruction.age_milliseconds / self.step_milliseconds.max(1);
+        match instruction.account_number_last4.as_str() {
+            _ if steps < 2 => BankReport::Processing,
+            "1001" => BankReport::Failed { code: FailureCode::AccountClosed, source: FailureSource::BeneficiaryBank },
+            "1002" if steps >= 4 => BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank },
+            "1003" => BankReport::Unknown,
+            _ => settled(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Currency, Money};
+
+    #[test]
+    fn the_account_number_steers_the_outcome() {
+        let bank = SimulatedBank { step_milliseconds: 100 };
+        let ask = |last4: &str, method, age_milliseconds| {
+            bank.inquire(&Instruction {
+                payout_id: Id::from_u128(u128::MAX / 3),
+                amount: Money::new(1, Currency::Inr),
+                method,
+                account_number_last4: last4.into(),
+                ifsc: "HDFC0000001".into(),
+                age_milliseconds,
+            })
+        };
+        assert_eq!(ask("5678", Method::Neft, 100), BankReport::Processing);
+        for (method, length) in [(Method::Neft, 16), (Method::Rtgs, 22)] {
+            let BankReport::Settled { unique_transaction_reference: reference } = ask("5678", method, 200) else { panic!() };
+            assert_eq!((reference.len(), &reference[..4]), (length, "TEST"));
+        }
+        assert!(matches!(ask("1001", Method::Neft, 200), BankReport::Failed { code: FailureCode::AccountClosed, .. }));
+        assert!(matches!(ask("1002", Method::Neft, 200), BankReport::Settled { .. }));
+        assert!(matches!(ask("1002", Method::Neft, 400), BankReport::Returned { .. }));
+        assert_eq!(ask("1003", Method::Neft, 999_999), BankReport::Unknown);
+    }
+}

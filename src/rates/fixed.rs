@@ -1,0 +1,18 @@
+//! A rate that the operator sets; test mode's market.
+
+use super::{MarketRate, RateSource};
+use crate::kernel::Rate;
+
+pub struct FixedRate {
+    pub mid: Rate,
+    pub usdt_usd: Rate,
+}
+
+impl RateSource for FixedRate {
+    fn name(&self) -> &'static str {
+        "fixed"
+    }
+    fn current(&self, instant: i64) -> Option<MarketRate> {
+        Some(MarketRate { mid: self.mid, usdt_usd: self.usdt_usd, observed_at: instant })
+    }
+}

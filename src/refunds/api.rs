@@ -1,0 +1,121 @@
+//! Refunds over HTTP.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::state::{RefundKind, RefundReason, RefundStatus};
+use super::{Refund, rows};
+use crate::chains::tron_address::TronAddress;
+use crate::http::form::Nothing;
+use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::route::{self, Context, List, Route};
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Failure, Id, Money, ObjectKind, Refusal};
+
+crate::words!(RefundWord { Refund "refund" });
+
+crate::form! {
+    /// Declares where a refund goes.
+    DeclareRefundAddress {
+        to_address: TronAddress,
+    }
+}
+
+/// USDT owed back.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Refund")]
+pub struct RefundView {
+    pub object: RefundWord,
+    pub id: Id<kind::Refund>,
+    pub transfer_id: Id<kind::Transfer>,
+    pub kind: RefundKind,
+    pub status: RefundStatus,
+    pub reason: RefundReason,
+    pub amount: Money,
+    pub asset: String,
+    pub chain: String,
+    pub to_address: Option<String>,
+    pub transaction_hash: Option<String>,
+    pub completed_at: Option<i64>,
+    pub created: i64,
+    pub livemode: bool,
+}
+
+pub fn view(refund: Refund) -> RefundView {
+    RefundView {
+        object: RefundWord::Refund,
+        id: refund.id,
+        transfer_id: refund.transfer_id,
+        kind: refund.kind,
+        status: refund.status,
+        reason: refund.reason,
+        amount: refund.amount,
+        asset: refund.asset,
+        chain: refund.chain,
+        to_address: refund.to_address.map(|address| address.to_string()),
+        transaction_hash: refund.transaction_hash,
+        completed_at: refund.completed_at,
+        created: refund.created,
+        livemode: refund.scope.livemode(),
+    }
+}
+
+fn statuses() -> Vec<&'static str> {
+    RefundStatus::ALL.iter().map(|status| status.as_str()).collect()
+}
+
+const FILTERS: &[Filter] = &[
+    CREATED_FILTERS[0],
+    CREATED_FILTERS[1],
+    CREATED_FILTERS[2],
+    CREATED_FILTERS[3],
+    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
+    Filter::new("transaction_hash", FilterKind::Text, "transaction_hash = ?"),
+];
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        route::list("/v1/refunds", "List refunds", ObjectKind::Refund, FILTERS, route::nothing, index),
+        route::get("/v1/refunds/{id}", "Get a refund", |context| Ok(view(locate(context)?))),
+        route::post("/v1/refunds/{id}", "Declare where a refund goes", locate, declare).codes(&[Code::TransferActionInvalid]),
+    ]
+}
+
+pub fn helper_routes() -> Vec<Route> {
+    vec![
+        route::post("/v1/test_helpers/refunds/{id}/complete", "Let a refund be confirmed on chain", locate, complete)
+            .codes(&[Code::TestHelperNotApplicable]),
+    ]
+}
+
+fn locate(context: &mut Context<'_>) -> Result<Refund, Failure> {
+    let scope = context.scope();
+    let id = context.path_id()?;
+    Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
+}
+
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<RefundView>, Failure> {
+    let scope = context.scope();
+    Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
+}
+
+fn declare(context: &mut Context<'_>, mut found: Refund, form: DeclareRefundAddress) -> Result<RefundView, Failure> {
+    if found.status != RefundStatus::RequiresAddress {
+        let message = format!("The refund is {} and takes no other address.", found.status.as_str());
+        return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+    }
+    super::declare_address(context.tx, context.now, context.world, &mut found, form.to_address)?;
+    Ok(view(found))
+}
+
+fn complete(context: &mut Context<'_>, mut found: Refund, _: Nothing) -> Result<RefundView, Failure> {
+    if found.status != RefundStatus::Processing {
+        let message = format!("The refund is {} and not processing.", found.status.as_str());
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
+    crate::transfers::refunding::confirm_simulated(context.tx, context.now, &mut found)?;
+    Ok(view(found))
+}

@@ -1,0 +1,108 @@
+//! Refunds: USDT owed back. It goes only to a declared address, and the service holds no keys: the operator sends it.
+
+pub mod api;
+pub mod rows;
+pub mod state;
+
+use crate::chains::tron_address::TronAddress;
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{History, Id, Mode, Money, Now, Scope, StoreError};
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+use crate::world::World;
+use state::{RefundKind, RefundReason, RefundStatus};
+
+#[derive(Clone)]
+pub struct Refund {
+    pub scope: Scope,
+    pub id: Id<kind::Refund>,
+    pub version: i64,
+    pub transfer_id: Id<kind::Transfer>,
+    /// The deposit that an `unmatched` refund gives back.
+    pub deposit_id: Option<Id<kind::Deposit>>,
+    pub kind: RefundKind,
+    pub status: RefundStatus,
+    pub reason: RefundReason,
+    pub amount: Money,
+    pub asset: String,
+    pub chain: String,
+    pub to_address: Option<TronAddress>,
+    pub transaction_hash: Option<String>,
+    pub completed_at: Option<i64>,
+    pub status_history: History<RefundStatus>,
+    pub created: i64,
+}
+
+pub struct NewRefund {
+    pub transfer_id: Id<kind::Transfer>,
+    pub deposit_id: Option<Id<kind::Deposit>>,
+    pub kind: RefundKind,
+    pub reason: RefundReason,
+    pub amount: Money,
+    pub asset: String,
+    pub chain: String,
+    pub to_address: Option<TronAddress>,
+}
+
+/// Writes down that money is owed back; the postings into `hold` are the caller's.
+pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewRefund) -> Result<Refund, StoreError> {
+    let status = if ask.to_address.is_some() { RefundStatus::Processing } else { RefundStatus::RequiresAddress };
+    let refund = Refund {
+        scope,
+        id: now.mint(),
+        version: 1,
+        transfer_id: ask.transfer_id,
+        deposit_id: ask.deposit_id,
+        kind: ask.kind,
+        status,
+        reason: ask.reason,
+        amount: ask.amount,
+        asset: ask.asset,
+        chain: ask.chain,
+        to_address: ask.to_address,
+        transaction_hash: None,
+        completed_at: None,
+        status_history: History::begun(status, now.business()),
+        created: now.business(),
+    };
+    rows::insert(tx, &refund)?;
+    events::emit_status(tx, now, scope, status, refund.id.any())?;
+    await_confirmation(tx, now, world, &refund)?;
+    Ok(refund)
+}
+
+/// Declares the address of a refund that waits for one.
+pub fn declare_address(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &mut Refund, to_address: TronAddress) -> Result<(), StoreError> {
+    refund.to_address = Some(to_address);
+    become_status(tx, now, refund, RefundStatus::Processing)?;
+    await_confirmation(tx, now, world, refund)
+}
+
+/// Marks a refund as confirmed on chain.
+pub fn complete(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, transaction_hash: String) -> Result<(), StoreError> {
+    refund.transaction_hash = Some(transaction_hash);
+    refund.completed_at = Some(now.business());
+    become_status(tx, now, refund, RefundStatus::Completed)
+}
+
+fn become_status(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, to: RefundStatus) -> Result<(), StoreError> {
+    let from = refund.status;
+    if !from.can_become(to) {
+        return Err(StoreError::Broken(format!("a refund cannot go from {} to {}", from.as_str(), to.as_str())));
+    }
+    refund.status = to;
+    refund.status_history.push(to, now.business());
+    rows::update(tx, refund, from)?;
+    events::emit_status(tx, now, refund.scope, to, refund.id.any())
+}
+
+/// In test mode a refund with an address completes by itself.
+fn await_confirmation(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &Refund) -> Result<(), StoreError> {
+    if refund.status == RefundStatus::Processing && refund.scope.mode() == Mode::Test {
+        let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
+        tasks::schedule(tx, now, refund.scope, TaskKind::RefundConfirm, refund.id, due)?;
+    }
+    Ok(())
+}

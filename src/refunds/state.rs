@@ -1,0 +1,28 @@
+//! The statuses of a refund and the changes between them.
+
+crate::statuses!("refund",
+    /// Where a refund stands.
+    RefundStatus {
+        RequiresAddress "requires_address" => [Processing],
+        Processing "processing" => [Completed],
+        Completed "completed" => [],
+    }
+);
+
+crate::words!(
+    /// What a refund gives back: a transfer's money, what was sent above it, or a deposit that matched nothing.
+    RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
+);
+crate::words!(
+    /// Why money is owed back.
+    RefundReason {
+        Underpaid "underpaid",
+        Overpaid "overpaid",
+        Late "late",
+        ComplianceRejected "compliance_rejected",
+        PayoutFailed "payout_failed",
+        PayoutReturned "payout_returned",
+        Unmatched "unmatched",
+        Requoted "requoted",
+    }
+);

@@ -1,0 +1,93 @@
+//! Where the encryption key comes from, and the lock that keeps two servers off one database.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret, SecretString};
+
+use crate::kernel::StoreError;
+use crate::kernel::seal::KEY_BYTES;
+use crate::store::{Tx, migrate};
+
+fn beside(database: &Path, suffix: &str) -> PathBuf {
+    let mut name = database.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// The operator's key, or the one in the file beside the database, which a first start makes with mode 0600.
+pub fn encryption_key(database: &Path, configured: Option<&SecretString>) -> Result<[u8; KEY_BYTES], String> {
+    if let Some(text) = configured {
+        return decode(text.expose_secret(), "HUNDI_ENCRYPTION_KEY");
+    }
+    let path = beside(database, ".key");
+    let shown = path.display();
+    match std::fs::File::open(&path) {
+        Ok(mut file) => {
+            let mode = file.metadata().map_err(|error| format!("cannot read {shown}: {error}"))?.permissions().mode();
+            if mode & 0o077 != 0 {
+                return Err(format!("{shown} holds the encryption key and can be read by others: run chmod 600 {shown}"));
+            }
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(|error| format!("cannot read {shown}: {error}"))?;
+            decode(text.trim(), &shown.to_string())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let mut key = [0; KEY_BYTES];
+            getrandom::fill(&mut key).map_err(|error| format!("no randomness for the encryption key: {error}"))?;
+            let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+            let mut file = made.map_err(|error| format!("cannot make {shown}: {error}"))?;
+            writeln!(file, "{}", STANDARD.encode(key))
+                .and_then(|()| file.sync_all())
+                .map_err(|error| format!("cannot write {shown}: {error}"))?;
+            Ok(key)
+        }
+        Err(error) => Err(format!("cannot read {shown}: {error}")),
+    }
+}
+
+fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
+    let bytes = STANDARD.decode(text.trim()).ok().and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
+    bytes.ok_or_else(|| format!("{place} must be the base64 form of {KEY_BYTES} random bytes, as `head -c 32 /dev/urandom | base64` makes them"))
+}
+
+/// Refuses a key that does not fit the database, and writes down what tells a fitting one at the first start.
+pub fn check_verifier(tx: &mut dyn Tx, verifier: &[u8; 32]) -> Result<(), StoreError> {
+    const NAME: &str = "encryption_key_verifier";
+    match migrate::read_meta(tx, NAME)? {
+        None => migrate::write_meta(tx, NAME, verifier),
+        Some(stored) if bool::from(subtle::ConstantTimeEq::ct_eq(stored.as_slice(), verifier.as_slice())) => Ok(()),
+        Some(_) => Err(StoreError::Broken(
+            "the encryption key does not fit this database: give the key it was made with in HUNDI_ENCRYPTION_KEY or in the .key file beside it".into(),
+        )),
+    }
+}
+
+/// Held by a running server; a second one on the same file is refused. Freed by the operating system when the process
+/// ends, however it ends.
+pub struct ServeLock {
+    _file: File,
+}
+
+pub fn lock_database(database: &Path) -> Result<ServeLock, String> {
+    let path = beside(database, "-serve");
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(&path)
+        .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+    match file.try_lock() {
+        Ok(()) => Ok(ServeLock { _file: file }),
+        Err(std::fs::TryLockError::WouldBlock) => Err(format!(
+            "another hundi server uses {}: stop it first, or give this one a database of its own with --database",
+            database.display()
+        )),
+        Err(std::fs::TryLockError::Error(error)) => Err(format!("cannot lock {}: {error}", path.display())),
+    }
+}

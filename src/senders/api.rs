@@ -1,0 +1,131 @@
+//! Senders over HTTP.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::{Address, IdentificationType, NewSender, Sender, SenderType, rows};
+use crate::http::fields::{Country, Date, DocumentNumber, Email, Text, Word};
+use crate::http::query::{CREATED_FILTERS, Filter};
+use crate::http::route::{self, Context, List, Route};
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::{Failure, Id, Metadata, ObjectKind, Refusal};
+
+crate::words!(SenderWord { Sender "sender" });
+
+crate::form! {
+    /// A postal address.
+    AddressForm {
+        line1: Text<1, 200>,
+        city: Text<1, 100>,
+        state: Option<Text<1, 100>>,
+        postal_code: Option<Text<1, 20>>,
+        country: Country,
+    }
+}
+crate::form! {
+    /// A document that identifies a person; the number is never shown again.
+    IdentificationForm {
+        r#type: Word<IdentificationType>,
+        number: DocumentNumber,
+    }
+}
+crate::form! {
+    /// Creates a sender.
+    CreateSender {
+        name: Text<1, 140>,
+        r#type: Word<SenderType>,
+        country: Country,
+        email: Option<Email>,
+        address: Option<AddressForm>,
+        metadata: Metadata,
+        date_of_birth: Option<Date>,
+        nationality: Option<Country>,
+        identification: Option<IdentificationForm>,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+pub struct Identification {
+    pub r#type: IdentificationType,
+}
+
+/// A remitter.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Sender")]
+pub struct SenderView {
+    pub object: SenderWord,
+    pub id: Id<kind::Sender>,
+    pub name: String,
+    pub r#type: SenderType,
+    pub country: String,
+    pub email: Option<String>,
+    pub address: Option<Address>,
+    pub date_of_birth: Option<String>,
+    pub nationality: Option<String>,
+    pub identification: Option<Identification>,
+    pub metadata: Metadata,
+    pub created: i64,
+    pub livemode: bool,
+}
+
+pub fn view(sender: Sender) -> SenderView {
+    SenderView {
+        object: SenderWord::Sender,
+        id: sender.id,
+        name: sender.name,
+        r#type: sender.sender_type,
+        country: sender.country,
+        email: sender.email,
+        address: sender.address,
+        date_of_birth: sender.date_of_birth,
+        nationality: sender.nationality,
+        identification: sender.identification_type.map(|r#type| Identification { r#type }),
+        metadata: sender.metadata,
+        created: sender.created,
+        livemode: sender.scope.livemode(),
+    }
+}
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        route::post("/v1/senders", "Create a sender", route::nothing, create),
+        route::list("/v1/senders", "List senders", ObjectKind::Sender, FILTERS, route::nothing, index),
+        route::get("/v1/senders/{id}", "Get a sender", show),
+    ]
+}
+
+const FILTERS: &[Filter] = &CREATED_FILTERS;
+
+fn create(context: &mut Context<'_>, _: (), form: CreateSender) -> Result<SenderView, Failure> {
+    let scope = context.scope();
+    let ask = NewSender {
+        name: form.name.0,
+        sender_type: form.r#type.0,
+        country: form.country.0,
+        email: form.email.map(|email| email.0),
+        address: form.address.map(|address| Address {
+            line1: address.line1.0,
+            city: address.city.0,
+            state: address.state.map(|state| state.0),
+            postal_code: address.postal_code.map(|code| code.0),
+            country: address.country.0,
+        }),
+        date_of_birth: form.date_of_birth.map(|date| date.0),
+        nationality: form.nationality.map(|country| country.0),
+        identification: form.identification.map(|document| (document.r#type.0, document.number.0)),
+        metadata: form.metadata,
+    };
+    Ok(view(super::create(context.tx, context.now, context.world, scope, ask)?))
+}
+
+fn show(context: &mut Context<'_>) -> Result<SenderView, Failure> {
+    let scope = context.scope();
+    let id = context.path_id()?;
+    Ok(view(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?))
+}
+
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<SenderView>, Failure> {
+    let scope = context.scope();
+    Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
+}

@@ -1,0 +1,328 @@
+//! The store as the service sees it: a write lane with group commit, and separate connections for reading.
+//!
+//! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part of one
+//! transaction, commits once, and only then lets the answers go: an answer that left the lane is on the disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::{Notify, Semaphore, oneshot};
+
+use super::sqlite::{self, SqliteTx};
+use super::{Signal, Tx};
+use crate::kernel::id::Minter;
+use crate::kernel::{Clock, Failure, Now, StoreError};
+
+/// Jobs in one commit. Larger groups save little and make the last caller wait longer.
+pub const GROUP_JOBS_MAX: usize = 256;
+/// Jobs that may wait; more are refused with 503 rather than kept waiting past a client's patience.
+pub const QUEUE_JOBS_MAX: usize = 8_192;
+/// Connections that read at the same time.
+pub const READERS_MAX: usize = 8;
+/// How long a read waits for a connection before it is refused with 503.
+const READER_WAIT_SECONDS_MAX: u64 = 5;
+
+/// Runs at the end of a group in which outbox rows were written: the sequencer.
+pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
+
+/// What wakes workers after a commit.
+#[derive(Default)]
+pub struct Signals {
+    pub tasks: Notify,
+    pub deliveries: Notify,
+}
+
+/// Counters of the lane, for the metrics page.
+#[derive(Default)]
+pub struct LaneStats {
+    pub commits: AtomicU64,
+    pub jobs: AtomicU64,
+    pub commit_failures: AtomicU64,
+    pub commit_microseconds: AtomicU64,
+}
+
+/// How a read is likely to cost: a few rows by key run where they are asked for, anything else on a thread that may block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cost {
+    Point,
+    Scan,
+}
+
+trait Job: Send {
+    /// Runs the work and answers whether its effects stay.
+    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<bool, StoreError>;
+    /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
+    fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+struct TypedJob<F, T> {
+    work: F,
+    answer: Option<Result<T, Failure>>,
+    reply: Option<oneshot::Sender<Result<T, Failure>>>,
+}
+
+impl<F, T> Job for TypedJob<F, T>
+where
+    F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send,
+    T: Send,
+{
+    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<bool, StoreError> {
+        let answer = (self.work)(tx, now);
+        let keep = answer.is_ok();
+        if let Err(Failure::Store(StoreError::Unavailable(reason))) = &answer {
+            // The whole group may have been undone by the store; the caller finds out by its own answer.
+            return Err(StoreError::Unavailable(reason.clone()));
+        }
+        self.answer = Some(answer);
+        Ok(keep)
+    }
+
+    fn finish(mut self: Box<Self>, outcome: Result<(), StoreError>) {
+        let answer = match outcome {
+            Ok(()) => self.answer.take().unwrap_or_else(|| Err(StoreError::Broken("a job was not run".into()).into())),
+            Err(error) => Err(error.into()),
+        };
+        if let Some(reply) = self.reply.take() {
+            // The caller may have hung up; the work is done all the same.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+struct Readers {
+    path: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    permits: Semaphore,
+}
+
+impl Readers {
+    fn take(&self) -> Result<Connection, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| sqlite::open_reader(&self.path), Ok)
+    }
+    fn give(&self, connection: Connection) {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+    /// Runs one consistent read. A connection that failed is dropped rather than kept.
+    fn run<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>) -> Result<T, Failure> {
+        let connection = self.take()?;
+        let mut tx = SqliteTx::new(&connection);
+        tx.run("BEGIN")?;
+        let answer = work(&mut tx);
+        tx.run("COMMIT")?;
+        self.give(connection);
+        answer
+    }
+}
+
+/// A handle to the store; cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    queue: SyncSender<Box<dyn Job>>,
+    readers: Arc<Readers>,
+    pub signals: Arc<Signals>,
+    pub stats: Arc<LaneStats>,
+    pub clock: Clock,
+}
+
+impl Store {
+    /// Opens the embedded store, brings its schema up to date and starts the write lane.
+    pub fn open(path: &Path, clock: Clock, epilogue: Epilogue) -> Result<Store, StoreError> {
+        let mut connection = sqlite::open_writer(path)?;
+        let mut tx = SqliteTx::new(&connection);
+        super::migrate::migrate(&mut tx)?;
+        let floor = super::migrate::highest_id(&mut tx)?;
+        sqlite::protect_book(&mut connection)?;
+        let (queue, jobs) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
+        let signals = Arc::new(Signals::default());
+        let stats = Arc::new(LaneStats::default());
+        let mut seed = [0; 32];
+        getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
+        let lane = Lane {
+            path: path.to_owned(),
+            connection,
+            now: Now::new(clock.milliseconds(), Minter::above(floor), seed),
+            clock: clock.clone(),
+            epilogue,
+            signals: signals.clone(),
+            stats: stats.clone(),
+            group_last: 0,
+            fault: Fault::from_environment(),
+        };
+        std::thread::Builder::new()
+            .name("write-lane".into())
+            .spawn(move || lane.run(&jobs))
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the write lane: {error}")))?;
+        let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default(), permits: Semaphore::new(READERS_MAX) });
+        Ok(Store { queue, readers, signals, stats, clock })
+    }
+
+    /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a conflict.
+    pub async fn write<T, F>(&self, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Box<dyn Job> = Box::new(TypedJob { work, answer: None, reply: Some(reply) });
+        match self.queue.try_send(job) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => return Err(StoreError::Unavailable("the write queue is full".into()).into()),
+            Err(TrySendError::Disconnected(_)) => return Err(StoreError::Unavailable("the write lane has stopped".into()).into()),
+        }
+        answer.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the write lane has stopped".into()).into()))
+    }
+
+    /// Runs `work` on a consistent view that never waits for writers.
+    pub async fn read<T, F>(&self, cost: Cost, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Tx) -> Result<T, Failure> + Send + 'static,
+    {
+        let wait = tokio::time::timeout(Duration::from_secs(READER_WAIT_SECONDS_MAX), self.readers.permits.acquire());
+        let Ok(Ok(_permit)) = wait.await else {
+            return Err(StoreError::Unavailable("all reading connections are busy".into()).into());
+        };
+        if cost == Cost::Point {
+            return self.readers.run(work);
+        }
+        let readers = self.readers.clone();
+        tokio::task::spawn_blocking(move || readers.run(work))
+            .await
+            .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
+    }
+}
+
+/// Faults that tests plant to see that their oracle notices; builds with optimisation do not contain them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// Answers leave before the commit: the negative control of the crash tests.
+    AnswerBeforeCommit,
+}
+
+impl Fault {
+    fn from_environment() -> Fault {
+        let planted = cfg!(debug_assertions) && std::env::var("HUNDI_TEST_FAULT").is_ok_and(|fault| fault == "answer_before_commit");
+        if planted { Fault::AnswerBeforeCommit } else { Fault::None }
+    }
+}
+
+struct Lane {
+    path: PathBuf,
+    connection: Connection,
+    now: Now,
+    clock: Clock,
+    epilogue: Epilogue,
+    signals: Arc<Signals>,
+    stats: Arc<LaneStats>,
+    group_last: usize,
+    fault: Fault,
+}
+
+impl Lane {
+    fn run(mut self, jobs: &Receiver<Box<dyn Job>>) {
+        while let Ok(first) = jobs.recv() {
+            let mut group = vec![first];
+            while group.len() < GROUP_JOBS_MAX {
+                match jobs.try_recv() {
+                    Ok(job) => group.push(job),
+                    Err(_) => break,
+                }
+            }
+            self.linger(jobs, &mut group);
+            self.group_last = group.len();
+            self.commit(group);
+        }
+    }
+
+    /// After a large group its callers are about to ask again: a short wait lets them share a commit instead of
+    /// leaving the first of them to commit alone.
+    fn linger(&self, jobs: &Receiver<Box<dyn Job>>, group: &mut Vec<Box<dyn Job>>) {
+        const LINGER_MICROSECONDS_MAX: u64 = 400;
+        const PAUSE_MICROSECONDS: u64 = 60;
+        if group.len() * 2 > self.group_last {
+            return;
+        }
+        let end = std::time::Instant::now() + Duration::from_micros(LINGER_MICROSECONDS_MAX);
+        while group.len() < GROUP_JOBS_MAX && std::time::Instant::now() < end {
+            match jobs.recv_timeout(Duration::from_micros(PAUSE_MICROSECONDS)) {
+                Ok(job) => group.push(job),
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
+        self.now.advance_to(self.clock.milliseconds());
+        let started = std::time::Instant::now();
+        let outcome = self.run_group(&mut group);
+        let (outcome, signals) = match outcome {
+            Ok(signals) => (Ok(()), signals),
+            Err(error) => {
+                self.stats.commit_failures.fetch_add(1, Ordering::Relaxed);
+                tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of it was kept, its callers were answered 503");
+                self.heal();
+                (Err(error), Vec::new())
+            }
+        };
+        self.stats.commits.fetch_add(1, Ordering::Relaxed);
+        self.stats.jobs.fetch_add(group.len() as u64, Ordering::Relaxed);
+        self.stats.commit_microseconds.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
+        for job in group {
+            job.finish(outcome.clone());
+        }
+        for signal in signals {
+            match signal {
+                Signal::Tasks => self.signals.tasks.notify_one(),
+                Signal::Deliveries => self.signals.deliveries.notify_one(),
+                Signal::Outbox => {}
+            }
+        }
+    }
+
+    fn run_group(&mut self, group: &mut Vec<Box<dyn Job>>) -> Result<Vec<Signal>, StoreError> {
+        let mut tx = SqliteTx::new(&self.connection);
+        tx.run("BEGIN IMMEDIATE")?;
+        for job in group.iter_mut() {
+            tx.part_begin()?;
+            let keep = job.run(&mut tx, &mut self.now)?;
+            if self.connection.is_autocommit() {
+                return Err(StoreError::Unavailable("the store undid the transaction".into()));
+            }
+            tx.part_end(keep)?;
+            self.now.leave_account();
+        }
+        if tx.signals.contains(&Signal::Outbox) {
+            tx.part_begin()?;
+            let sequenced = (self.epilogue)(&mut tx, &mut self.now);
+            if let Err(error) = &sequenced {
+                tracing::error!(%error, "the sequencer failed; its rows stay in the outbox and are tried again");
+            }
+            tx.part_end(sequenced.is_ok())?;
+        }
+        if self.fault == Fault::AnswerBeforeCommit {
+            for job in group.drain(..) {
+                job.finish(Ok(()));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        tx.run("COMMIT")?;
+        Ok(tx.signals)
+    }
+
+    /// After a failed commit: undo what is open, and take a new connection if that is not possible.
+    fn heal(&mut self) {
+        if self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok() {
+            return;
+        }
+        match sqlite::open_writer(&self.path).and_then(|mut fresh| sqlite::protect_book(&mut fresh).map(|()| fresh)) {
+            Ok(fresh) => self.connection = fresh,
+            Err(error) => tracing::error!(%error, "the database cannot be opened again; the next write tries once more"),
+        }
+    }
+}

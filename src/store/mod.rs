@@ -1,0 +1,262 @@
+//! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL, stores live below it.
+
+pub mod lane;
+pub mod list;
+pub mod migrate;
+pub mod once;
+pub mod sqlite;
+
+use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
+pub use lane::Store;
+
+/// A parameter of a statement.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    Null,
+    Int(i64),
+    Bool(bool),
+    Text(&'a str),
+    Bytes(&'a [u8]),
+    Id([u8; 16]),
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Value::Int(value)
+    }
+}
+impl From<bool> for Value<'_> {
+    fn from(value: bool) -> Self {
+        Value::Bool(value)
+    }
+}
+impl From<Scope> for Value<'_> {
+    fn from(value: Scope) -> Self {
+        Value::Int(value.code())
+    }
+}
+impl From<Rate> for Value<'_> {
+    fn from(value: Rate) -> Self {
+        Value::Int(value.0)
+    }
+}
+impl From<Currency> for Value<'_> {
+    fn from(value: Currency) -> Self {
+        Value::Text(value.as_str())
+    }
+}
+impl From<AnyId> for Value<'_> {
+    fn from(value: AnyId) -> Self {
+        Value::Id(value.to_bytes())
+    }
+}
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(value: &'a str) -> Self {
+        Value::Text(value)
+    }
+}
+impl<'a> From<&'a String> for Value<'a> {
+    fn from(value: &'a String) -> Self {
+        Value::Text(value)
+    }
+}
+impl<'a> From<&'a [u8]> for Value<'a> {
+    fn from(value: &'a [u8]) -> Self {
+        Value::Bytes(value)
+    }
+}
+impl<'a> From<&'a Vec<u8>> for Value<'a> {
+    fn from(value: &'a Vec<u8>) -> Self {
+        Value::Bytes(value)
+    }
+}
+impl<'a, const N: usize> From<&'a [u8; N]> for Value<'a> {
+    fn from(value: &'a [u8; N]) -> Self {
+        Value::Bytes(value)
+    }
+}
+impl<K: Kind> From<Id<K>> for Value<'_> {
+    fn from(value: Id<K>) -> Self {
+        Value::Id(value.to_bytes())
+    }
+}
+impl<'a, T> From<Option<T>> for Value<'a>
+where
+    Value<'a>: From<T>,
+{
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Value::Null, Value::from)
+    }
+}
+impl<'a> From<&'a Option<String>> for Value<'a> {
+    fn from(value: &'a Option<String>) -> Self {
+        value.as_deref().into()
+    }
+}
+impl<'a> From<&'a Option<Vec<u8>>> for Value<'a> {
+    fn from(value: &'a Option<Vec<u8>>) -> Self {
+        value.as_deref().into()
+    }
+}
+
+/// Parameters of a statement, in the order of `?1`, `?2`, …
+#[macro_export]
+macro_rules! values {
+    ($($value:expr),* $(,)?) => { &[$($crate::store::Value::from($value)),*] };
+}
+
+/// One column of a row that was read.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    Null,
+    Int(i64),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+/// A row that was read; columns are taken from left to right.
+#[derive(Debug)]
+pub struct Row {
+    cells: std::vec::IntoIter<Cell>,
+}
+
+fn unreadable(wanted: &str, found: &Option<Cell>) -> StoreError {
+    let kind = match found {
+        None => "no column",
+        Some(Cell::Null) => "NULL",
+        Some(Cell::Int(_)) => "a number",
+        Some(Cell::Text(_)) => "a text",
+        Some(Cell::Bytes(_)) => "bytes",
+    };
+    // The value itself may be personal data, so only its kind is told.
+    StoreError::Broken(format!("a row does not read: wanted {wanted}, found {kind}"))
+}
+
+impl Row {
+    pub fn new(cells: Vec<Cell>) -> Row {
+        Row { cells: cells.into_iter() }
+    }
+    pub fn int(&mut self) -> Result<i64, StoreError> {
+        match self.cells.next() {
+            Some(Cell::Int(value)) => Ok(value),
+            other => Err(unreadable("a number", &other)),
+        }
+    }
+    pub fn int_or_null(&mut self) -> Result<Option<i64>, StoreError> {
+        match self.cells.next() {
+            Some(Cell::Int(value)) => Ok(Some(value)),
+            Some(Cell::Null) => Ok(None),
+            other => Err(unreadable("a number", &other)),
+        }
+    }
+    pub fn bool(&mut self) -> Result<bool, StoreError> {
+        Ok(self.int()? != 0)
+    }
+    pub fn text(&mut self) -> Result<String, StoreError> {
+        self.text_or_null()?.ok_or_else(|| unreadable("a text", &Some(Cell::Null)))
+    }
+    pub fn text_or_null(&mut self) -> Result<Option<String>, StoreError> {
+        match self.cells.next() {
+            Some(Cell::Text(value)) => Ok(Some(value)),
+            Some(Cell::Null) => Ok(None),
+            other => Err(unreadable("a text", &other)),
+        }
+    }
+    pub fn bytes(&mut self) -> Result<Vec<u8>, StoreError> {
+        self.bytes_or_null()?.ok_or_else(|| unreadable("bytes", &Some(Cell::Null)))
+    }
+    pub fn bytes_or_null(&mut self) -> Result<Option<Vec<u8>>, StoreError> {
+        match self.cells.next() {
+            Some(Cell::Bytes(value)) => Ok(Some(value)),
+            Some(Cell::Null) => Ok(None),
+            other => Err(unreadable("bytes", &other)),
+        }
+    }
+    pub fn id<K: Kind>(&mut self) -> Result<Id<K>, StoreError> {
+        self.id_or_null()?.ok_or_else(|| unreadable("an identifier", &Some(Cell::Null)))
+    }
+    pub fn id_or_null<K: Kind>(&mut self) -> Result<Option<Id<K>>, StoreError> {
+        match self.cells.next() {
+            Some(Cell::Null) => Ok(None),
+            Some(Cell::Bytes(bytes)) => match Id::from_bytes(&bytes) {
+                Some(id) => Ok(Some(id)),
+                None => Err(unreadable("an identifier", &None)),
+            },
+            other => Err(unreadable("an identifier", &other)),
+        }
+    }
+    pub fn scope(&mut self) -> Result<Scope, StoreError> {
+        self.int().map(Scope::from_code)
+    }
+    /// A word that `parse` knows; another one is a fault of the store, not of a caller.
+    pub fn word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<T, StoreError> {
+        let text = self.text()?;
+        parse(&text).ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}")))
+    }
+    pub fn word_or_null<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, StoreError> {
+        match self.text_or_null()? {
+            None => Ok(None),
+            Some(text) => parse(&text)
+                .map(Some)
+                .ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}"))),
+        }
+    }
+    /// Two columns: a currency and its units.
+    pub fn money(&mut self) -> Result<Money, StoreError> {
+        let currency = self.word(Currency::parse)?;
+        Ok(Money::new(self.int()?, currency))
+    }
+    /// An event's two columns: the identifier and its kind.
+    pub fn any_id(&mut self) -> Result<AnyId, StoreError> {
+        let bytes = self.bytes()?;
+        let kind = self.word(ObjectKind::parse)?;
+        let value = bytes.try_into().map(u128::from_be_bytes);
+        value
+            .map(|value| AnyId { kind, value })
+            .map_err(|_| StoreError::Broken("an identifier is not 16 bytes long".into()))
+    }
+}
+
+/// Work that waits for a commit to become visible.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Signal {
+    /// Outbox rows were written: the sequencer has work.
+    Outbox,
+    /// Tasks became due, or may have.
+    Tasks,
+    /// Webhook deliveries were written.
+    Deliveries,
+}
+
+/// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter everywhere.
+pub trait Tx {
+    /// Runs a statement that changes rows and answers how many it changed.
+    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
+    /// Runs a query and answers all its rows; callers bound them with `LIMIT`.
+    fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
+    /// Opens a part of the transaction that can be undone alone.
+    fn part_begin(&mut self) -> Result<(), StoreError>;
+    /// Ends the innermost part, with its effects or without.
+    fn part_end(&mut self, keep: bool) -> Result<(), StoreError>;
+    /// Tells a worker, once this transaction has committed.
+    fn signal(&mut self, signal: Signal);
+
+    /// The only row of a query, if there is one.
+    fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, values)?.into_iter().next())
+    }
+    /// A statement that must change exactly one row; another count means that the row moved on meanwhile.
+    fn execute_one(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        match self.execute(sql, values)? {
+            1 => Ok(()),
+            _ => Err(StoreError::Conflict("a row was changed by another transaction")),
+        }
+    }
+}
+
+/// Builds `INSERT INTO table (columns) VALUES (?1, …)` for a constant list of columns.
+pub fn insert_sql(table: &str, columns: &str) -> String {
+    let count = columns.split(',').count();
+    let marks: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
+    format!("INSERT INTO {table} ({columns}) VALUES ({})", marks.join(", "))
+}

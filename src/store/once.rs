@@ -1,0 +1,164 @@
+//! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves no stuck key.
+
+use super::Tx;
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Failure, Id, Now, Refusal, StoreError};
+use crate::values;
+
+/// How long a completed answer is replayed, from its completion, by the store's clock.
+pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
+
+/// How a stored body is written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BodyForm {
+    Plain,
+    /// The answer shows a webhook secret, so it is encrypted at rest.
+    Sealed,
+}
+
+/// The answer to a request that changes something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub http_status: u16,
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+    pub holds_secret: bool,
+}
+
+pub const JSON: &str = "application/json";
+pub const PDF: &str = "application/pdf";
+
+impl Answer {
+    pub fn refused(refusal: &Refusal) -> Answer {
+        Answer { http_status: refusal.http_status(), content_type: JSON, body: refusal.body(), holds_secret: false }
+    }
+}
+
+/// A request's claim on its idempotency key.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Keyed hash of API key and idempotency key.
+    pub key_hash: [u8; 16],
+    /// Keyed hash of method, path, query and canonical body.
+    pub fingerprint: [u8; 32],
+}
+
+/// What became of a claim.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The work ran now; `refusal` keeps what is not stored, such as `Retry-After`.
+    Done(Answer),
+    /// The stored answer of the first request.
+    Replayed(Answer),
+}
+
+/// How sealed answers are written and read.
+pub trait BodySeal {
+    fn seal(&self, now: &mut Now, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError>;
+    fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError>;
+}
+
+/// Runs `work` once for its key: the first time it runs and its answer is stored with its effects; later the answer
+/// is replayed. A refusal undoes the effects and is stored too; a fault of the store stores nothing and frees the key.
+pub fn run(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn BodySeal,
+    work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, Failure>,
+) -> Result<Outcome, Failure> {
+    let replaces_old = match find(tx, now, claim, seal)? {
+        Found::Answer(answer) => return Ok(Outcome::Replayed(answer)),
+        Found::Expired => true,
+        Found::Nothing => false,
+    };
+    tx.part_begin()?;
+    let answer = match work(tx, now) {
+        Ok(answer) => {
+            tx.part_end(true)?;
+            answer
+        }
+        Err(Failure::Refused(refusal)) if refusal.is_kept() => {
+            tx.part_end(false)?;
+            Answer::refused(&refusal)
+        }
+        Err(failure) => {
+            tx.part_end(false)?;
+            return Err(failure);
+        }
+    };
+    store(tx, now, claim, seal, &answer, replaces_old)?;
+    Ok(Outcome::Done(answer))
+}
+
+enum Found {
+    Nothing,
+    Expired,
+    Answer(Answer),
+}
+
+fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Result<Found, Failure> {
+    let key = tx.row("SELECT answer_id FROM idempotency_keys WHERE key_hash = ?1", values![&claim.key_hash])?;
+    let Some(mut key) = key else { return Ok(Found::Nothing) };
+    let answer_id = key.bytes()?;
+    let row = tx.row(
+        "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE answer_id = ?1",
+        values![&answer_id],
+    )?;
+    let Some(mut row) = row else { return Ok(Found::Expired) };
+    let fingerprint = row.bytes()?;
+    let completed_at = row.int()?;
+    if now.instant() - completed_at >= ANSWER_KEPT_SECONDS {
+        return Ok(Found::Expired);
+    }
+    if !bool::from(subtle::ConstantTimeEq::ct_eq(fingerprint.as_slice(), claim.fingerprint.as_slice())) {
+        return Err(Refusal::new(
+            Code::IdempotencyKeyReuse,
+            "This idempotency key was used for another request. Use a new key for a new request.",
+        )
+        .into());
+    }
+    let http_status = u16::try_from(row.int()?).map_err(|_| StoreError::Broken("a stored status does not read".into()))?;
+    let sealed = row.int()? == BodyForm::Sealed as i64;
+    let stored = row.bytes()?;
+    let body = if sealed { seal.open(&answer_id, &stored)? } else { stored };
+    Ok(Found::Answer(Answer { http_status, content_type: JSON, body, holds_secret: sealed }))
+}
+
+fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, answer: &Answer, replaces_old: bool) -> Result<(), StoreError> {
+    let answer_id: Id<kind::Request> = now.mint();
+    let sealed;
+    let (form, body) = if answer.holds_secret {
+        sealed = seal.seal(now, &answer_id.to_bytes(), &answer.body)?;
+        (BodyForm::Sealed, &sealed)
+    } else {
+        (BodyForm::Plain, &answer.body)
+    };
+    let key_sql = if replaces_old {
+        "UPDATE idempotency_keys SET answer_id = ?2 WHERE key_hash = ?1"
+    } else {
+        "INSERT INTO idempotency_keys (key_hash, answer_id) VALUES (?1, ?2)"
+    };
+    tx.execute_one(key_sql, values![&claim.key_hash, answer_id])?;
+    tx.execute_one(
+        "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form as i64, body],
+    )
+}
+
+/// Removes answers past their time, a bounded number at once; answers how many.
+pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
+    let bound = (now.instant() - ANSWER_KEPT_SECONDS) as u128 * 1000;
+    let bound = (bound << 80).to_be_bytes();
+    let old = tx.rows(
+        "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2",
+        values![&bound, rows_max],
+    )?;
+    let count = old.len() as u64;
+    for mut row in old {
+        let (answer_id, key_hash) = (row.bytes()?, row.bytes()?);
+        tx.execute("DELETE FROM idempotency_keys WHERE key_hash = ?1 AND answer_id = ?2", values![&key_hash, &answer_id])?;
+        tx.execute("DELETE FROM idempotency_answers WHERE answer_id = ?1", values![&answer_id])?;
+    }
+    Ok(count)
+}

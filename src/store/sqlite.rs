@@ -1,0 +1,215 @@
+//! The embedded store: bundled SQLite in WAL mode with `synchronous=FULL`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
+
+use super::{Cell, Row, Signal, Tx, Value};
+use crate::kernel::StoreError;
+
+/// Before 3.51.3 a rare race could corrupt a database in WAL mode.
+pub const SQLITE_VERSION_MIN: i32 = 3_051_003;
+/// How long a statement waits for another process, such as `hundi keys create` beside a server.
+const BUSY_SECONDS_MAX: u64 = 5;
+/// Pages the log may hold before a commit folds it back into the database: rows that change soon after they were
+/// written then reach the database file once.
+pub const CHECKPOINT_PAGES: i64 = 10_000;
+const STATEMENTS_CACHED_MAX: usize = 256;
+const CACHE_KIBIBYTES: i64 = 32 * 1024;
+
+impl ToSql for Value<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self {
+            Value::Null => ValueRef::Null,
+            Value::Int(value) => ValueRef::Integer(*value),
+            Value::Bool(value) => ValueRef::Integer(i64::from(*value)),
+            Value::Text(value) => ValueRef::Text(value.as_bytes()),
+            Value::Bytes(value) => ValueRef::Blob(value),
+            Value::Id(value) => ValueRef::Blob(value),
+        }))
+    }
+}
+
+/// Sorts SQLite's faults into "not now" and "broken".
+pub fn store_error(error: rusqlite::Error) -> StoreError {
+    let Some(code) = error.sqlite_error_code() else {
+        return StoreError::Broken(error.to_string());
+    };
+    match code {
+        ErrorCode::DiskFull
+        | ErrorCode::SystemIoFailure
+        | ErrorCode::DatabaseBusy
+        | ErrorCode::DatabaseLocked
+        | ErrorCode::CannotOpen
+        | ErrorCode::ReadOnly
+        | ErrorCode::OutOfMemory => StoreError::Unavailable(error.to_string()),
+        ErrorCode::ConstraintViolation => {
+            // The text names the constraint and never a value.
+            tracing::warn!(constraint = %error, "a constraint of the store refused a row");
+            StoreError::Conflict("a constraint of the store")
+        }
+        _ => StoreError::Broken(error.to_string()),
+    }
+}
+
+/// Refuses a SQLite that could lose data.
+pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
+    if version_number < SQLITE_VERSION_MIN {
+        return Err(StoreError::Broken(format!(
+            "SQLite {} is too old: versions before 3.51.3 can corrupt a database in WAL mode; build hundi with its bundled SQLite",
+            rusqlite::version()
+        )));
+    }
+    Ok(())
+}
+
+/// Opens the connection that writes, and makes the file if there is none.
+pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
+    assert_version(rusqlite::version_number())?;
+    let connection = Connection::open(path).map_err(|error| {
+        StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display()))
+    })?;
+    // The page size is fixed before the first table is made; see bench/README.md for why 4096.
+    connection
+        .execute_batch("PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF;")
+        .map_err(store_error)?;
+    connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(store_error)?;
+    connection.pragma_update(None, "journal_size_limit", CHECKPOINT_PAGES * 4096 * 2).map_err(store_error)?;
+    tune(&connection)?;
+    Ok(connection)
+}
+
+/// Postings are never changed or deleted: the connection itself refuses to prepare such a statement.
+pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
+    use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+    connection
+        .authorizer(Some(|context: AuthContext<'_>| match context.action {
+            AuthAction::Update { table_name: "ledger_postings", .. }
+            | AuthAction::Delete { table_name: "ledger_postings" }
+            | AuthAction::DropTable { table_name: "ledger_postings" } => Authorization::Deny,
+            _ => Authorization::Allow,
+        }))
+        .map_err(store_error)
+}
+
+/// Opens a connection that can only read.
+pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(store_error)?;
+    tune(&connection)?;
+    Ok(connection)
+}
+
+/// Copies a database into a new file, as one consistent view, and makes it durable. Writers go on meanwhile.
+pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let io = |error: std::io::Error| StoreError::Unavailable(error.to_string());
+    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(io)?;
+    let mut target = Connection::open(file).map_err(store_error)?;
+    {
+        let backup = rusqlite::backup::Backup::new(source, &mut target).map_err(store_error)?;
+        // All pages in one step: one view, which a log of writes does not disturb.
+        if backup.step(-1).map_err(store_error)? != rusqlite::backup::StepResult::Done {
+            return Err(StoreError::Unavailable("the database was busy; try again".into()));
+        }
+    }
+    target.close().map_err(|(_, error)| store_error(error))?;
+    std::fs::File::open(file).and_then(|file| file.sync_all()).map_err(io)
+}
+
+fn tune(connection: &Connection) -> Result<(), StoreError> {
+    connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(store_error)?;
+    connection.pragma_update(None, "cache_size", -CACHE_KIBIBYTES).map_err(store_error)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
+    Ok(())
+}
+
+/// A transaction on one connection; the caller begins and ends it.
+pub struct SqliteTx<'c> {
+    connection: &'c Connection,
+    parts_open: u32,
+    pub signals: Vec<Signal>,
+}
+
+impl<'c> SqliteTx<'c> {
+    pub fn new(connection: &'c Connection) -> SqliteTx<'c> {
+        SqliteTx { connection, parts_open: 0, signals: Vec::new() }
+    }
+    pub fn run(&self, sql: &str) -> Result<(), StoreError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        statement.execute([]).map(|_| ()).map_err(store_error)
+    }
+}
+
+impl Tx for SqliteTx<'_> {
+    fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        let changed = statement.execute(rusqlite::params_from_iter(values)).map_err(store_error)?;
+        Ok(changed as u64)
+    }
+
+    fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
+        let columns_count = statement.column_count();
+        let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(store_error)?;
+        let mut read = Vec::new();
+        while let Some(row) = rows.next().map_err(store_error)? {
+            let mut cells = Vec::with_capacity(columns_count);
+            for index in 0..columns_count {
+                cells.push(match row.get_ref(index).map_err(store_error)? {
+                    ValueRef::Null => Cell::Null,
+                    ValueRef::Integer(value) => Cell::Int(value),
+                    ValueRef::Text(value) => Cell::Text(
+                        String::from_utf8(value.to_vec())
+                            .map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?,
+                    ),
+                    ValueRef::Blob(value) => Cell::Bytes(value.to_vec()),
+                    ValueRef::Real(_) => return Err(StoreError::Broken("a column holds a float".into())),
+                });
+            }
+            read.push(Row::new(cells));
+        }
+        Ok(read)
+    }
+
+    fn part_begin(&mut self) -> Result<(), StoreError> {
+        self.parts_open += 1;
+        self.run(match self.parts_open {
+            1 => "SAVEPOINT part_1",
+            2 => "SAVEPOINT part_2",
+            _ => return Err(StoreError::Broken("parts of a transaction nest at most twice".into())),
+        })
+    }
+
+    fn part_end(&mut self, keep: bool) -> Result<(), StoreError> {
+        let (undo, release) = match self.parts_open {
+            1 => ("ROLLBACK TO part_1", "RELEASE part_1"),
+            2 => ("ROLLBACK TO part_2", "RELEASE part_2"),
+            _ => return Err(StoreError::Broken("no part of a transaction is open".into())),
+        };
+        self.parts_open -= 1;
+        if !keep {
+            self.run(undo)?;
+        }
+        self.run(release)
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        if !self.signals.contains(&signal) {
+            self.signals.push(signal);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_sqlite_is_refused_and_ours_is_not() {
+        assert!(assert_version(3_051_002).is_err());
+        assert!(assert_version(rusqlite::version_number()).is_ok());
+    }
+}

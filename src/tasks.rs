@@ -1,0 +1,96 @@
+//! What is due later: one row a thing that a worker, or the advance of a test clock, has to do.
+
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Kind, Now, Scope, StoreError};
+use crate::store::{Row, Signal, Tx};
+use crate::values;
+
+crate::words!(
+    /// The kinds of task; each is run by one function of `work::run_task`.
+    TaskKind {
+        BeneficiaryCheck "beneficiary_check",
+        DepositWatch "deposit_watch",
+        FundingExpiry "funding_expiry",
+        HoldExpiry "hold_expiry",
+        PayoutSubmit "payout_submit",
+        PayoutInquire "payout_inquire",
+        PayoutHoldExpiry "payout_hold_expiry",
+        AdviceIssue "advice_issue",
+        RefundConfirm "refund_confirm",
+    }
+);
+
+#[derive(Debug)]
+pub struct Task {
+    pub due_milliseconds: i64,
+    pub id: Id<kind::Request>,
+    pub scope: Scope,
+    pub kind: TaskKind,
+    object_id: u128,
+}
+
+impl Task {
+    /// The object that the task is about, of the kind that the task's kind implies.
+    pub const fn object<K: Kind>(&self) -> Id<K> {
+        Id::from_u128(self.object_id)
+    }
+}
+
+const COLUMNS: &str = "due_milliseconds, id, scope, kind, object_id";
+
+fn read(mut row: Row) -> Result<Task, StoreError> {
+    Ok(Task {
+        due_milliseconds: row.int()?,
+        id: row.id()?,
+        scope: row.scope()?,
+        kind: row.word(TaskKind::parse)?,
+        object_id: row.id::<kind::Request>()?.as_u128(),
+    })
+}
+
+/// Writes a task that is due at a business time of the account that `now` has entered.
+pub fn schedule<K: Kind>(tx: &mut dyn Tx, now: &mut Now, scope: Scope, task: TaskKind, object: Id<K>, business_milliseconds: i64) -> Result<(), StoreError> {
+    let id: Id<kind::Request> = now.mint();
+    tx.execute_one(
+        "INSERT INTO tasks (due_milliseconds, id, scope, kind, object_id, lease_until_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+        values![now.due_milliseconds(business_milliseconds), id, scope, task.as_str(), object],
+    )?;
+    tx.signal(Signal::Tasks);
+    Ok(())
+}
+
+/// The tasks that are due by the store's clock, oldest first.
+pub fn due(tx: &mut dyn Tx, until_milliseconds: i64, rows_max: i64) -> Result<Vec<Task>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE due_milliseconds <= ?1 ORDER BY due_milliseconds, id LIMIT ?2");
+    tx.rows(&sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
+}
+
+/// The first task of one account that is due until a moment of the store's clock.
+pub fn first_due_of(tx: &mut dyn Tx, scope: Scope, until_milliseconds: i64) -> Result<Option<Task>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE due_milliseconds <= ?1 AND scope = ?2 ORDER BY due_milliseconds, id LIMIT 1");
+    tx.row(&sql, values![until_milliseconds, scope])?.map(read).transpose()
+}
+
+/// When the next task is due, by the store's clock.
+pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
+    let row = tx.row("SELECT due_milliseconds FROM tasks ORDER BY due_milliseconds, id LIMIT 1", &[])?;
+    row.map(|mut row| row.int()).transpose()
+}
+
+/// Takes a task off the list; answers whether it was still there.
+pub fn remove(tx: &mut dyn Tx, task: &Task) -> Result<bool, StoreError> {
+    let removed = tx.execute("DELETE FROM tasks WHERE due_milliseconds = ?1 AND id = ?2", values![task.due_milliseconds, task.id])?;
+    Ok(removed == 1)
+}
+
+/// Puts off a task that failed, so that one broken row does not stop the others.
+pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<(), StoreError> {
+    tx.execute("UPDATE tasks SET due_milliseconds = ?3 WHERE due_milliseconds = ?1 AND id = ?2", values![task.due_milliseconds, task.id, due_milliseconds])?;
+    Ok(())
+}
+
+/// Brings all tasks of an account nearer, because its test clock moved on.
+pub fn bring_forward(tx: &mut dyn Tx, scope: Scope, milliseconds: i64) -> Result<(), StoreError> {
+    tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?2 WHERE scope = ?1", values![scope, milliseconds])?;
+    Ok(())
+}

@@ -1,0 +1,357 @@
+//! Transfers over HTTP.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::funding::{self, Resolution};
+use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
+use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
+use crate::chains::tron_address::TronAddress;
+use crate::chains::{AssetName, ChainName, FundingRail, simulated};
+use crate::deposits;
+use crate::deposits::api::DepositView;
+use crate::http::fields::{Amount, Int, Reference, Text, TokenAmount, Word};
+use crate::http::form::Nothing;
+use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::route::{self, Context, List, Route};
+use crate::kernel::history::Taken;
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal};
+use crate::payouts::state::PayoutStatus;
+use crate::payouts::{self, Payout};
+use crate::quote_locks::api::{Fee, fee_view};
+use crate::quote_locks::{BuyCurrency, SellCurrency};
+use crate::refunds;
+use crate::refunds::api::RefundView;
+use crate::tasks::{self, TaskKind};
+use crate::world::World;
+
+crate::words!(TransferWord { Transfer "transfer" });
+crate::words!(
+    /// What a caller can decide about money in a hold.
+    ResolveAction { Requote "requote", Refund "refund" }
+);
+crate::word_fields!(ResolveAction);
+
+crate::form! {
+    /// What to do with money that does not fit.
+    PolicyForm {
+        underpaid: Option<Word<HoldPolicy>>,
+        overpaid: Option<Word<OverpaidPolicy>>,
+        late: Option<Word<HoldPolicy>>,
+    }
+}
+crate::form! {
+    /// How the transfer is funded.
+    FundingForm {
+        rail: Word<FundingRail>,
+        asset: Word<AssetName>,
+        chain: Word<ChainName>,
+        refund_address: Option<TronAddress>,
+        policy: Option<PolicyForm>,
+    }
+}
+crate::form! {
+    /// Creates a transfer.
+    CreateTransfer {
+        sender_id: Reference<kind::Sender>,
+        beneficiary_id: Reference<kind::Beneficiary>,
+        amount: Amount,
+        currency: Word<SellCurrency>,
+        payout_currency: Word<BuyCurrency>,
+        quote_lock_id: Reference<kind::QuoteLock>,
+        funding: FundingForm,
+        metadata: Metadata,
+        purpose_code: Option<Word<PurposeCode>>,
+    }
+}
+crate::form! {
+    /// Decides about money in a hold.
+    ResolveFunding {
+        action: Word<ResolveAction>,
+        quote_lock_id: Option<Reference<kind::QuoteLock>>,
+        refund_address: Option<TronAddress>,
+    }
+}
+crate::form! {
+    /// Sends a simulated deposit.
+    SimulateDeposit {
+        amount: Option<TokenAmount>,
+        asset: Option<Text<1, 20>>,
+        block_time: Option<Int<0, 253_402_300_799>>,
+    }
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FundingPolicy")]
+pub struct PolicyView {
+    pub underpaid: HoldPolicy,
+    pub overpaid: OverpaidPolicy,
+    pub late: HoldPolicy,
+}
+
+/// The funding leg of a transfer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Funding")]
+pub struct FundingView {
+    pub rail: FundingRail,
+    pub asset: String,
+    pub chain: String,
+    pub deposit_address: String,
+    pub status: FundingStatus,
+    pub amount_expected: Money,
+    pub amount_received: Money,
+    pub amount_excess: Money,
+    pub expires_at: i64,
+    pub refund_address: Option<String>,
+    pub policy: PolicyView,
+    pub token_contract: String,
+    pub instructions_url: String,
+}
+
+/// The INR leg of a transfer, once there is one.
+#[derive(Serialize, JsonSchema)]
+pub struct TransferPayout {
+    pub id: Id<kind::Payout>,
+    pub status: PayoutStatus,
+    pub amount: Money,
+    pub currency: Currency,
+    pub unique_transaction_reference: Option<String>,
+    pub settled_at: Option<i64>,
+}
+
+/// A transfer from a stablecoin deposit to an INR payout.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Transfer")]
+pub struct TransferView {
+    pub object: TransferWord,
+    pub id: Id<kind::Transfer>,
+    pub status: TransferStatus,
+    pub status_reason: Option<StatusReason>,
+    pub sender_id: Id<kind::Sender>,
+    pub beneficiary_id: Id<kind::Beneficiary>,
+    pub quote_lock_id: Id<kind::QuoteLock>,
+    pub amount: Money,
+    pub currency: Currency,
+    pub payout_amount: Money,
+    pub payout_currency: Currency,
+    pub rate: Rate,
+    pub fee: Fee,
+    pub purpose_code: PurposeCode,
+    pub funding: FundingView,
+    pub payout: Option<TransferPayout>,
+    pub refund: Option<RefundView>,
+    pub status_history: History<TransferStatus>,
+    pub metadata: Metadata,
+    pub created: i64,
+    pub livemode: bool,
+}
+
+/// Only here so that the OpenAPI document names the entries of a history.
+pub type StatusTaken = Taken<TransferStatus>;
+
+/// The link that a payer is given: the transfer's identifier and a mark that only this server can make.
+pub fn instructions_token(world: &World, id: Id<kind::Transfer>) -> String {
+    let mark = world.sealer.fingerprint(&[b"instructions", &id.to_bytes()]);
+    let mark: String = mark[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{id}.{mark}")
+}
+
+pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, Failure> {
+    let scope = transfer.scope;
+    let payout = transfer.payout_id.map(|id| payouts::rows::find(context.tx, scope, id)).transpose()?.flatten();
+    let refund = transfer.refund_id.map(|id| refunds::rows::find(context.tx, scope, id)).transpose()?.flatten();
+    let chain = &context.world.ports(scope.mode())?.chain;
+    let token = instructions_token(context.world, transfer.id);
+    Ok(TransferView {
+        object: TransferWord::Transfer,
+        id: transfer.id,
+        status: transfer.status,
+        status_reason: transfer.status_reason,
+        sender_id: transfer.sender_id,
+        beneficiary_id: transfer.beneficiary_id,
+        quote_lock_id: transfer.quote_lock_id,
+        amount: transfer.amount,
+        currency: transfer.amount.currency,
+        payout_amount: transfer.payout_amount,
+        payout_currency: transfer.payout_amount.currency,
+        rate: transfer.rate,
+        fee: fee_view(transfer.fee),
+        purpose_code: transfer.purpose_code,
+        funding: FundingView {
+            rail: FundingRail::Stablecoin,
+            status: transfer.funding_status(),
+            asset: transfer.asset,
+            chain: transfer.chain,
+            deposit_address: transfer.deposit_address.to_string(),
+            amount_expected: transfer.expected,
+            amount_received: transfer.received,
+            amount_excess: transfer.excess,
+            expires_at: transfer.expires_at,
+            refund_address: transfer.refund_address.map(|address| address.to_string()),
+            policy: PolicyView {
+                underpaid: transfer.policy.underpaid,
+                overpaid: transfer.policy.overpaid,
+                late: transfer.policy.late,
+            },
+            token_contract: chain.token_contract.to_string(),
+            instructions_url: format!("{}/pay/{token}", context.world.settings.public_url),
+        },
+        payout: payout.map(payout_view),
+        refund: refund.map(refunds::api::view),
+        status_history: transfer.status_history,
+        metadata: transfer.metadata,
+        created: transfer.created,
+        livemode: scope.livemode(),
+    })
+}
+
+fn payout_view(payout: Payout) -> TransferPayout {
+    TransferPayout {
+        id: payout.id,
+        status: payout.status,
+        amount: payout.amount,
+        currency: payout.amount.currency,
+        unique_transaction_reference: payout.unique_transaction_reference,
+        settled_at: payout.settled_at,
+    }
+}
+
+fn statuses() -> Vec<&'static str> {
+    TransferStatus::ALL.iter().map(|status| status.as_str()).collect()
+}
+
+const FILTERS: &[Filter] = &[
+    CREATED_FILTERS[0],
+    CREATED_FILTERS[1],
+    CREATED_FILTERS[2],
+    CREATED_FILTERS[3],
+    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary), "beneficiary_id = ?"),
+    Filter::new("sender_id", FilterKind::Id(ObjectKind::Sender), "sender_id = ?"),
+];
+
+pub fn routes() -> Vec<Route> {
+    const CREATE_CODES: &[Code] = &[
+        Code::ObjectNotFound,
+        Code::BeneficiaryNotPayable,
+        Code::QuoteLockExpired,
+        Code::QuoteLockAlreadyUsed,
+        Code::QuoteLockMismatch,
+        Code::SenderNotEligible,
+    ];
+    const RESOLVE_CODES: &[Code] = &[
+        Code::TransferActionInvalid,
+        Code::RefundAddressRequired,
+        Code::BeneficiaryNotPayable,
+        Code::QuoteLockExpired,
+        Code::QuoteLockAlreadyUsed,
+        Code::QuoteLockMismatch,
+    ];
+    vec![
+        route::post("/v1/transfers", "Create a transfer", route::creation, create).codes(CREATE_CODES),
+        route::list("/v1/transfers", "List transfers", ObjectKind::Transfer, FILTERS, route::nothing, index),
+        route::get("/v1/transfers/{id}", "Get a transfer", |context| {
+            let found = locate(context)?;
+            view(context, found)
+        }),
+        route::post("/v1/transfers/{id}/cancel", "Cancel a transfer before any money came", locate, cancel).codes(&[Code::TransferNotCancellable]),
+        route::post("/v1/transfers/{id}/resolve_funding", "Decide about money in a hold", locate, resolve).codes(RESOLVE_CODES),
+    ]
+}
+
+pub fn helper_routes() -> Vec<Route> {
+    vec![
+        route::post("/v1/test_helpers/transfers/{id}/deposit", "Send a simulated deposit", locate, deposit).codes(&[Code::TestHelperNotApplicable]),
+    ]
+}
+
+fn locate(context: &mut Context<'_>) -> Result<Transfer, Failure> {
+    let scope = context.scope();
+    let id = context.path_id()?;
+    Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
+}
+
+fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<TransferView, Failure> {
+    let scope = context.scope();
+    let defaults = Policy::default();
+    let policy = form.funding.policy.map_or(defaults, |policy| Policy {
+        underpaid: policy.underpaid.map_or(defaults.underpaid, |word| word.0),
+        overpaid: policy.overpaid.map_or(defaults.overpaid, |word| word.0),
+        late: policy.late.map_or(defaults.late, |word| word.0),
+    });
+    let ask = NewTransfer {
+        sender_id: form.sender_id.0,
+        beneficiary_id: form.beneficiary_id.0,
+        quote_lock_id: form.quote_lock_id.0,
+        amount: form.amount.of(Currency::Usd),
+        payout_currency: Currency::Inr,
+        purpose_code: form.purpose_code.map(|word| word.0),
+        refund_address: form.funding.refund_address,
+        policy,
+        metadata: form.metadata,
+    };
+    let transfer = super::create(context.tx, context.now, context.world, scope, ask)?;
+    view(context, transfer)
+}
+
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<TransferView>, Failure> {
+    let scope = context.scope();
+    let (rows, has_next) = rows::list(context.tx, scope, &page)?;
+    let mut data = Vec::with_capacity(rows.len());
+    for row in rows {
+        data.push(view(context, rows::read(row)?)?);
+    }
+    Ok(List::new(data, has_next))
+}
+
+fn cancel(context: &mut Context<'_>, mut found: Transfer, _: Nothing) -> Result<TransferView, Failure> {
+    super::cancel(context.tx, context.now, &mut found)?;
+    view(context, found)
+}
+
+fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding) -> Result<TransferView, Failure> {
+    let resolution = match (form.action.0, form.quote_lock_id) {
+        (ResolveAction::Refund, None) => Resolution::Refund,
+        (ResolveAction::Refund, Some(_)) => {
+            return Err(Fault::field(Code::ParameterUnexpected, "quote_lock_id", "quote_lock_id goes with the action requote.").into());
+        }
+        (ResolveAction::Requote, Some(lock)) => Resolution::Requote(lock.0),
+        (ResolveAction::Requote, None) => {
+            return Err(Fault::field(Code::ParameterEmpty, "quote_lock_id", "quote_lock_id is required for the action requote.").into());
+        }
+    };
+    funding::resolve(context.tx, context.now, context.world, &mut found, resolution, form.refund_address)?;
+    view(context, found)
+}
+
+/// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
+fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) -> Result<DepositView, Failure> {
+    let scope = found.scope;
+    let business = context.now.business();
+    let block_time = form.block_time.map_or(business, |time| time.0);
+    let earliest = simulated::last_block_time(context.tx, scope)?;
+    if block_time < earliest || block_time > business {
+        let message = format!("block_time must lie between the last simulated block ({earliest}) and the test clock ({business}).");
+        return Err(Fault::field(Code::ParameterRangeInvalid, "block_time", message)
+            .with("minimum", earliest.to_string())
+            .with("maximum", business.to_string())
+            .into());
+    }
+    let missing = if funding::takes_money(found.status) { funding::missing(&found)? } else { Money::zero(found.expected.currency) };
+    let amount = match form.amount {
+        Some(amount) => amount.0,
+        None if !missing.is_zero() => missing,
+        None => return Err(Refusal::new(Code::TestHelperNotApplicable, "Nothing is missing. Send an amount.").into()),
+    };
+    let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
+    let step = context.world.settings.simulation_step_milliseconds;
+    let sent = simulated::send(context.tx, context.now, scope, *found.deposit_address.as_evm(), &asset, amount, block_time)?;
+    let movement = sent.movement(context.now.business_milliseconds(), step)?;
+    let deposit = funding::observe(context.tx, context.now, context.world, scope, &found.chain, &movement)?;
+    let due = context.now.business_milliseconds() + step;
+    tasks::schedule(context.tx, context.now, scope, TaskKind::DepositWatch, deposit.id, due)?;
+    Ok(deposits::api::view(deposit))
+}

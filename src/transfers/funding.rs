@@ -1,0 +1,328 @@
+//! The funding leg: what a deposit means for its transfer, what happens without one, and what ends a hold.
+
+use super::refunding;
+use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
+use super::{HOLD_SECONDS, Transfer, become_status, rows, save};
+use crate::beneficiaries;
+use crate::chains::tron_address::TronAddress;
+use crate::chains::{Depth, Movement};
+use crate::deposits::state::{Classification, ReasonCode};
+use crate::deposits::{self, Deposit};
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Failure, Fault, Id, Money, Now, Refusal, Scope, StoreError};
+use crate::ledger::{self, Account, Entry, Movement as Posting};
+use crate::payouts;
+use crate::quote_locks::{self, QuoteLock};
+use crate::refunds::state::{RefundKind, RefundReason};
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+use crate::world::World;
+
+fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfer, StoreError> {
+    rows::find(tx, scope, id)?.ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))
+}
+
+/// Takes over what a chain shows of one token movement to an address of ours. Seeing the same again changes nothing.
+pub fn observe(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, chain: &str, movement: &Movement) -> Result<Deposit, StoreError> {
+    let mut deposit = match deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)? {
+        Some(deposit) => deposit,
+        None => {
+            let owner = deposits::rows::address_owner(tx, &movement.to_address)?;
+            let Some((owner, transfer_id)) = owner.filter(|(owner, _)| *owner == scope) else {
+                return Err(StoreError::Broken("a movement was reported for an address that is not this account's".into()));
+            };
+            let deposit = deposits::begin(tx, now, owner, transfer_id, chain, movement)?;
+            let mut transfer = find(tx, scope, transfer_id)?;
+            transfer.unsettled_count += 1;
+            save(tx, &mut transfer)?;
+            deposit
+        }
+    };
+    if deposit.is_settled() {
+        return Ok(deposit);
+    }
+    deposits::follow(tx, now, &mut deposit, movement.depth)?;
+    if let Depth::Final { .. } = movement.depth {
+        settle(tx, now, world, &mut deposit)?;
+    }
+    Ok(deposit)
+}
+
+/// Judges a deposit that the chain's final view shows, and credits it.
+fn settle(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &mut Deposit) -> Result<(), StoreError> {
+    let mut transfer = find(tx, deposit.scope, deposit.transfer_id)?;
+    transfer.unsettled_count -= 1;
+    if deposit.asset != transfer.asset {
+        save(tx, &mut transfer)?;
+        return deposits::end(tx, now, deposit, Some(Classification::Unsupported), Some(ReasonCode::AssetUnsupported));
+    }
+    let classification = classify(&transfer, deposit)?;
+    deposits::end(tx, now, deposit, Some(classification), None)?;
+    events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
+    credit(tx, now, world, &mut transfer, deposit.amount, classification)
+}
+
+/// The row of the contract's table that a final deposit falls under. `expires_at` itself is in time.
+pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
+    let is_late = deposit.block_time.is_none_or(|time| time > transfer.expires_at);
+    let total = transfer.received.plus(deposit.amount)?;
+    Ok(match transfer.status {
+        TransferStatus::Expired | TransferStatus::Cancelled => Classification::Late,
+        TransferStatus::Funding | TransferStatus::FundingHold if is_late => Classification::Late,
+        TransferStatus::Funding | TransferStatus::FundingHold => match total.units.cmp(&transfer.expected.units) {
+            std::cmp::Ordering::Less => Classification::Partial,
+            std::cmp::Ordering::Equal => Classification::Exact,
+            std::cmp::Ordering::Greater => Classification::Over,
+        },
+        _ => Classification::Unmatched,
+    })
+}
+
+fn credit(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, amount: Money, classification: Classification) -> Result<(), StoreError> {
+    let (scope, id) = (transfer.scope, transfer.id);
+    let arrive = |tx: &mut dyn Tx, now: &mut Now, entry, to| ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)]);
+    if classification == Classification::Unmatched {
+        arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
+        return save(tx, transfer);
+    }
+    transfer.received = transfer.received.plus(amount)?;
+    if transfer.status == TransferStatus::FundingHold {
+        // More money in a hold raises what was received; state and reason stay.
+        arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
+        return save(tx, transfer);
+    }
+    arrive(tx, now, Entry::DepositCredited, Account::Available)?;
+    match classification {
+        Classification::Partial => save(tx, transfer),
+        Classification::Exact => fund(tx, now, world, transfer),
+        Classification::Over if transfer.policy.overpaid == OverpaidPolicy::RefundExcess => fund(tx, now, world, transfer),
+        Classification::Over => hold(tx, now, world, transfer, StatusReason::Overpaid, HoldPolicy::Hold),
+        _ => {
+            let policy = transfer.policy.late;
+            hold(tx, now, world, transfer, StatusReason::Late, policy)
+        }
+    }
+}
+
+/// The amount is final on chain: the payout begins, and what came above the amount is owed back.
+fn fund(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer) -> Result<(), StoreError> {
+    fund_from(tx, now, world, transfer, Account::Available, RefundReason::Overpaid)
+}
+
+fn fund_from(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, from: Account, excess_reason: RefundReason) -> Result<(), StoreError> {
+    let excess = transfer.received.minus(transfer.expected)?;
+    transfer.excess = excess;
+    let entry = if from == Account::Hold { Entry::FundsReleased } else { Entry::TransferFunded };
+    ledger::post(tx, now, transfer.scope, entry, transfer.id, &[Posting::new(from, Account::Processing, transfer.expected)])?;
+    if from != Account::Hold {
+        ledger::post(tx, now, transfer.scope, Entry::ExcessHeld, transfer.id, &[Posting::new(from, Account::Hold, excess)])?;
+    }
+    become_status(tx, now, transfer, TransferStatus::Funded, None)?;
+    let payout = payouts::begin(
+        tx,
+        now,
+        transfer.scope,
+        transfer.id,
+        transfer.beneficiary_id,
+        transfer.payout_amount,
+        transfer.purpose_code.as_str(),
+    )?;
+    transfer.payout_id = Some(payout.id);
+    save(tx, transfer)?;
+    let due = now.business_milliseconds();
+    tasks::schedule(tx, now, transfer.scope, TaskKind::PayoutSubmit, payout.id, due)?;
+    if !excess.is_zero() {
+        refunding::owe(tx, now, world, transfer, RefundKind::Excess, excess_reason, excess)?;
+    }
+    Ok(())
+}
+
+/// Money is here and needs a decision; with the policy `refund` the decision is made already.
+fn hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, reason: StatusReason, policy: HoldPolicy) -> Result<(), StoreError> {
+    become_status(tx, now, transfer, TransferStatus::FundingHold, Some(reason))?;
+    let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+    ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
+    if policy == HoldPolicy::Refund {
+        return refund_hold(tx, now, world, transfer, reason);
+    }
+    await_decision(tx, now, transfer)
+}
+
+/// Gives the caller 24 hours, after which the money goes back.
+fn await_decision(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), StoreError> {
+    let until = now.business() + HOLD_SECONDS;
+    transfer.hold_until = Some(until);
+    save(tx, transfer)?;
+    tasks::schedule(tx, now, transfer.scope, TaskKind::HoldExpiry, transfer.id, until * 1000)
+}
+
+fn refund_hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, reason: StatusReason) -> Result<(), StoreError> {
+    let reason = match reason {
+        StatusReason::Underpaid => RefundReason::Underpaid,
+        StatusReason::Overpaid => RefundReason::Overpaid,
+        StatusReason::Late => RefundReason::Late,
+        StatusReason::ComplianceReview => RefundReason::ComplianceRejected,
+    };
+    // After a hold, everything received goes back.
+    let received = transfer.received;
+    become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
+    refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, received)
+}
+
+/// The chain's final view has passed `expires_at`: without money the transfer expires, with too little it is held.
+pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Transfer>) -> Result<(), StoreError> {
+    let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
+    if transfer.status != TransferStatus::Funding {
+        return Ok(());
+    }
+    if transfer.unsettled_count > 0 {
+        // A deposit that may be in time is not final yet.
+        let due = now.business_milliseconds() + FINAL_VIEW_WAIT_MILLISECONDS;
+        return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
+    }
+    if transfer.received.is_zero() {
+        return become_status(tx, now, &mut transfer, TransferStatus::Expired, None);
+    }
+    let policy = transfer.policy.underpaid;
+    hold(tx, now, world, &mut transfer, StatusReason::Underpaid, policy)
+}
+
+const FINAL_VIEW_WAIT_MILLISECONDS: i64 = 1_000;
+
+/// Nobody decided within 24 hours: the money goes back. A compliance review has no timer.
+pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Transfer>) -> Result<(), StoreError> {
+    let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
+    match (transfer.status, transfer.status_reason) {
+        (TransferStatus::FundingHold, Some(reason)) if reason != StatusReason::ComplianceReview => {
+            // A review that ended meanwhile began the 24 hours anew.
+            if transfer.hold_until.is_some_and(|until| now.business() < until) {
+                return Ok(());
+            }
+            refund_hold(tx, now, world, &mut transfer, reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a caller decides about money in a hold.
+pub enum Resolution {
+    Refund,
+    /// `None` where the identifier names no lock.
+    Requote(Option<Id<kind::QuoteLock>>),
+}
+
+/// Carries out a caller's decision on a hold.
+pub fn resolve(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, resolution: Resolution, refund_address: Option<TronAddress>) -> Result<(), Failure> {
+    let lock = match resolution {
+        Resolution::Refund => None,
+        Resolution::Requote(id) => {
+            let lock = id.map(|id| quote_locks::rows::find(tx, transfer.scope, id)).transpose()?.flatten();
+            Some(lock.ok_or_else(|| Fault::field(Code::ObjectNotFound, "quote_lock_id", "No such object."))?)
+        }
+    };
+    let reason = match (transfer.status, transfer.status_reason) {
+        (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)) => {
+            return Err(Refusal::new(Code::TransferActionInvalid, "The transfer is under review by the operator, who alone ends it.").into());
+        }
+        (TransferStatus::FundingHold, Some(reason)) => reason,
+        _ => {
+            let message = format!("The transfer is {}; only one in funding_hold can be resolved.", transfer.status.as_str());
+            return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+        }
+    };
+    transfer.refund_address = refund_address.or(transfer.refund_address);
+    match lock {
+        None => {
+            if transfer.refund_address.is_none() {
+                let message = "No refund address is known. Send refund_address.";
+                return Err(Refusal::field(Code::RefundAddressRequired, "refund_address", message).into());
+            }
+            Ok(refund_hold(tx, now, world, transfer, reason)?)
+        }
+        Some(lock) => requote(tx, now, world, transfer, &lock),
+    }
+}
+
+/// Puts a fresh lock in the place of the old one and pays from what was received; the rest is owed back.
+fn requote(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, lock: &QuoteLock) -> Result<(), Failure> {
+    let expected = lock.sell.at_par(transfer.expected.currency)?;
+    let mut faults = Vec::from_iter(lock.usable(now.business()));
+    let is_same_pair = lock.sell.currency == transfer.amount.currency && lock.buy.currency == transfer.payout_amount.currency;
+    if !is_same_pair || expected.units > transfer.received.units {
+        let message = format!("The quote lock must be of the same pair and for at most what was received, {}.", transfer.received);
+        faults.push(Fault::field(Code::QuoteLockMismatch, "quote_lock_id", message));
+    }
+    let beneficiary = beneficiaries::rows::find(tx, transfer.scope, transfer.beneficiary_id)?;
+    match beneficiary {
+        Some(beneficiary) if beneficiary.is_payable() => {}
+        Some(beneficiary) => {
+            faults.extend(beneficiaries::not_payable(&beneficiary).faults().iter().cloned());
+        }
+        None => return Err(Refusal::internal().into()),
+    }
+    Refusal::check(faults)?;
+    quote_locks::rows::take(tx, lock, transfer.id)?;
+    transfer.quote_lock_id = lock.id;
+    transfer.amount = lock.sell;
+    transfer.payout_amount = lock.buy;
+    transfer.rate = lock.rate;
+    transfer.fee = lock.fee;
+    transfer.expected = expected;
+    Ok(fund_from(tx, now, world, transfer, Account::Hold, RefundReason::Requoted)?)
+}
+
+/// Puts money that just became final, or that waits in a hold, under the operator's review.
+pub fn begin_review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<bool, StoreError> {
+    match transfer.status {
+        TransferStatus::FundingHold => {
+            transfer.status_reason = Some(StatusReason::ComplianceReview);
+            save(tx, transfer)?;
+        }
+        TransferStatus::Funding if !transfer.received.is_zero() => {
+            become_status(tx, now, transfer, TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))?;
+            let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+            ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// The operator's decision on a review: refused, everything goes back; approved, the deposits are judged again.
+/// Answers `false` where the transfer is not under review.
+pub fn end_review(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, is_approved: bool, has_late_deposit: bool) -> Result<bool, StoreError> {
+    if transfer.status_reason != Some(StatusReason::ComplianceReview) {
+        return Ok(false);
+    }
+    if !is_approved {
+        refund_hold(tx, now, world, transfer, StatusReason::ComplianceReview)?;
+        return Ok(true);
+    }
+    let is_enough = transfer.received.units >= transfer.expected.units;
+    let is_over = transfer.received.units > transfer.expected.units;
+    let reason = match () {
+        () if has_late_deposit => StatusReason::Late,
+        () if !is_enough => StatusReason::Underpaid,
+        () if is_over && transfer.policy.overpaid == OverpaidPolicy::Hold => StatusReason::Overpaid,
+        () => {
+            fund_from(tx, now, world, transfer, Account::Hold, RefundReason::Overpaid)?;
+            return Ok(true);
+        }
+    };
+    transfer.status_reason = Some(reason);
+    await_decision(tx, now, transfer)?;
+    Ok(true)
+}
+
+/// What is still missing of the amount.
+pub fn missing(transfer: &Transfer) -> Result<Money, StoreError> {
+    let rest = transfer.expected.minus(transfer.received)?;
+    Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
+}
+
+/// Whether the transfer can still be funded, as opposed to money going to the operator's queue.
+pub fn takes_money(status: TransferStatus) -> bool {
+    status.can_become(TransferStatus::FundingHold) || status == TransferStatus::FundingHold
+}

@@ -1,0 +1,255 @@
+//! Transfers: from a locked rate over a deposit to an INR payout, or back to the sender.
+//!
+//! `funding` judges deposits, `paying` follows the INR leg, `refunding` gives money back. Each function takes a
+//! transfer along the arrows of `state`, writes its postings and emits its events in one transaction.
+
+pub mod api;
+pub mod funding;
+pub mod paying;
+pub mod refunding;
+pub mod rows;
+pub mod state;
+
+use crate::beneficiaries::{self, Beneficiary};
+use crate::chains::tron_address::TronAddress;
+use crate::deposits;
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, Now, Rate, Refusal, Scope, StoreError};
+use crate::quote_locks::{self, QuoteLock};
+use crate::senders::{self, Sender};
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+use crate::world::World;
+use state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
+
+/// How long money in a hold waits for a decision before it is refunded.
+pub const HOLD_SECONDS: i64 = 24 * 3600;
+/// How far the simulated chain's final view trails, in seconds: an expiry is judged after that.
+pub const FINAL_VIEW_LAG_SECONDS: i64 = 1;
+
+crate::words!(
+    /// RBI purpose codes of inward remittances that are taken: own NRE deposit, family maintenance, gift.
+    PurposeCode { P0014 "P0014", P1301 "P1301", P1302 "P1302" }
+);
+crate::word_fields!(PurposeCode);
+
+/// What a caller wants done with money that does not fit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Policy {
+    pub underpaid: HoldPolicy,
+    pub overpaid: OverpaidPolicy,
+    pub late: HoldPolicy,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy { underpaid: HoldPolicy::Hold, overpaid: OverpaidPolicy::RefundExcess, late: HoldPolicy::Hold }
+    }
+}
+
+#[derive(Clone)]
+pub struct Transfer {
+    pub scope: Scope,
+    pub id: Id<kind::Transfer>,
+    pub version: i64,
+    pub status: TransferStatus,
+    pub status_reason: Option<StatusReason>,
+    pub sender_id: Id<kind::Sender>,
+    pub beneficiary_id: Id<kind::Beneficiary>,
+    pub quote_lock_id: Id<kind::QuoteLock>,
+    pub amount: Money,
+    pub payout_amount: Money,
+    pub rate: Rate,
+    pub fee: Money,
+    pub purpose_code: PurposeCode,
+    pub asset: String,
+    pub chain: String,
+    pub deposit_address: TronAddress,
+    pub derivation_index: i64,
+    /// What has to arrive, in the asset.
+    pub expected: Money,
+    /// The sum of final deposits that counted.
+    pub received: Money,
+    /// What was received above the amount and is owed back.
+    pub excess: Money,
+    /// Deposits that were seen and are neither final nor failed.
+    pub unsettled_count: i64,
+    pub expires_at: i64,
+    /// When a hold without a decision is refunded.
+    pub hold_until: Option<i64>,
+    pub refund_address: Option<TronAddress>,
+    pub policy: Policy,
+    pub payout_id: Option<Id<kind::Payout>>,
+    pub refund_id: Option<Id<kind::Refund>>,
+    pub status_history: History<TransferStatus>,
+    pub metadata: Metadata,
+    pub created: i64,
+}
+
+impl Transfer {
+    pub fn funding_status(&self) -> FundingStatus {
+        match self.status {
+            TransferStatus::Funding if self.unsettled_count > 0 => FundingStatus::Confirming,
+            TransferStatus::Funding if !self.received.is_zero() => FundingStatus::PartiallyFunded,
+            TransferStatus::Funding => FundingStatus::AwaitingFunds,
+            TransferStatus::FundingHold => FundingStatus::Hold,
+            TransferStatus::Expired => FundingStatus::Expired,
+            TransferStatus::Cancelled => FundingStatus::Cancelled,
+            TransferStatus::RefundProcessing => FundingStatus::RefundProcessing,
+            TransferStatus::Refunded => FundingStatus::Refunded,
+            TransferStatus::Funded
+            | TransferStatus::PayoutProcessing
+            | TransferStatus::PayoutSettled
+            | TransferStatus::PayoutFailed
+            | TransferStatus::PayoutReturned => FundingStatus::Funded,
+        }
+    }
+}
+
+/// What a new transfer is made of; references that name nothing are `None`.
+pub struct NewTransfer {
+    pub sender_id: Option<Id<kind::Sender>>,
+    pub beneficiary_id: Option<Id<kind::Beneficiary>>,
+    pub quote_lock_id: Option<Id<kind::QuoteLock>>,
+    pub amount: Money,
+    pub payout_currency: Currency,
+    pub purpose_code: Option<PurposeCode>,
+    pub refund_address: Option<TronAddress>,
+    pub policy: Policy,
+    pub metadata: Metadata,
+}
+
+/// Creates a transfer with a deposit address of its own. References come first, all of them; then the rules, all of them.
+pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
+    let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
+    judge(now, &ask, &sender, &beneficiary, &lock)?;
+    let ports = world.ports(scope.mode())?;
+    let id = now.mint();
+    let (derivation_index, deposit_address) = ports.addresses.take()?;
+    quote_locks::rows::take(tx, &lock, id)?;
+    let business = now.business();
+    let transfer = Transfer {
+        scope,
+        id,
+        version: 1,
+        status: TransferStatus::Funding,
+        status_reason: None,
+        sender_id: sender.id,
+        beneficiary_id: beneficiary.id,
+        quote_lock_id: lock.id,
+        amount: lock.sell,
+        payout_amount: lock.buy,
+        rate: lock.rate,
+        fee: lock.fee,
+        purpose_code: ask.purpose_code.unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
+        asset: ports.chain.asset.as_str().to_owned(),
+        chain: ports.chain.name.to_owned(),
+        deposit_address,
+        derivation_index,
+        expected: lock.sell.at_par(ports.chain.asset)?,
+        received: Money::zero(ports.chain.asset),
+        excess: Money::zero(ports.chain.asset),
+        unsettled_count: 0,
+        expires_at: business + world.settings.funding_seconds,
+        hold_until: None,
+        refund_address: ask.refund_address,
+        policy: ask.policy,
+        payout_id: None,
+        refund_id: None,
+        status_history: History::begun(TransferStatus::Funding, business),
+        metadata: ask.metadata,
+        created: business,
+    };
+    rows::insert(tx, &transfer)?;
+    deposits::rows::assign_address(tx, scope, id, deposit_address.as_evm())?;
+    events::emit_status(tx, now, scope, TransferStatus::Funding, id.any())?;
+    let expiry = (transfer.expires_at + FINAL_VIEW_LAG_SECONDS) * 1000;
+    tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, expiry)?;
+    Ok(transfer)
+}
+
+fn missing(name: &'static str) -> Fault {
+    Fault::field(Code::ObjectNotFound, name, "No such object.")
+}
+
+fn referenced(tx: &mut dyn Tx, scope: Scope, ask: &NewTransfer) -> Result<(Sender, Beneficiary, QuoteLock), Failure> {
+    let sender = ask.sender_id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
+    let beneficiary = ask.beneficiary_id.map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
+    let lock = ask.quote_lock_id.map(|id| quote_locks::rows::find(tx, scope, id)).transpose()?.flatten();
+    match (sender, beneficiary, lock) {
+        (Some(sender), Some(beneficiary), Some(lock)) => Ok((sender, beneficiary, lock)),
+        (sender, beneficiary, lock) => {
+            let faults = [
+                sender.is_none().then(|| missing("sender_id")),
+                beneficiary.is_none().then(|| missing("beneficiary_id")),
+                lock.is_none().then(|| missing("quote_lock_id")),
+            ];
+            Refusal::check(faults.into_iter().flatten().collect())?;
+            Err(Refusal::internal().into())
+        }
+    }
+}
+
+fn judge(now: &Now, ask: &NewTransfer, sender: &Sender, beneficiary: &Beneficiary, lock: &QuoteLock) -> Result<(), Refusal> {
+    let mut faults = Vec::new();
+    if let Some(refusal) = senders::not_eligible(sender) {
+        faults.extend_from_slice(refusal.faults());
+    }
+    if !beneficiary.is_payable() {
+        faults.extend_from_slice(beneficiaries::not_payable(beneficiary).faults());
+    }
+    faults.extend(lock.usable(now.business()));
+    if lock.sell != ask.amount {
+        let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
+        let message = format!("The quote lock is for {} {}.", lock.sell, lock.sell.currency.as_str());
+        faults.push(Fault::field(Code::QuoteLockMismatch, field, message));
+    }
+    if lock.buy.currency != ask.payout_currency {
+        let message = format!("The quote lock buys {}.", lock.buy.currency.as_str());
+        faults.push(Fault::field(Code::QuoteLockMismatch, "payout_currency", message));
+    }
+    Refusal::check(faults)
+}
+
+/// Own money into an own account is a deposit (P0014); anything else is family maintenance unless the operator says otherwise.
+fn default_purpose(world: &World, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
+    let plain = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    if plain(&sender.name) == plain(&beneficiary.name) {
+        PurposeCode::P0014
+    } else {
+        PurposeCode::parse(&world.settings.purpose_code_default).unwrap_or(PurposeCode::P1301)
+    }
+}
+
+/// Takes a status that the graph permits, stores the transfer with its other changes, and emits the event.
+fn become_status(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer, to: TransferStatus, reason: Option<StatusReason>) -> Result<(), StoreError> {
+    let from = transfer.status;
+    if !from.can_become(to) {
+        return Err(StoreError::Broken(format!("a transfer cannot go from {} to {}", from.as_str(), to.as_str())));
+    }
+    transfer.status = to;
+    transfer.status_reason = reason;
+    transfer.status_history.push(to, now.business());
+    rows::update(tx, transfer, from)?;
+    events::emit_status(tx, now, transfer.scope, to, transfer.id.any())
+}
+
+/// Stores changes that are not of the status.
+fn save(tx: &mut dyn Tx, transfer: &mut Transfer) -> Result<(), StoreError> {
+    let status = transfer.status;
+    rows::update(tx, transfer, status)
+}
+
+/// Cancels a transfer that is in `funding` and never saw a deposit.
+pub fn cancel(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), Failure> {
+    let refused = |message: &str| Refusal::new(Code::TransferNotCancellable, message);
+    if transfer.status != TransferStatus::Funding {
+        return Err(refused(&format!("The transfer is {}; only one in funding can be cancelled.", transfer.status.as_str())).into());
+    }
+    if deposits::rows::any_for_transfer(tx, transfer.scope, transfer.id)? {
+        return Err(refused("A deposit was seen; the transfer can no longer be cancelled.").into());
+    }
+    Ok(become_status(tx, now, transfer, TransferStatus::Cancelled, None)?)
+}

@@ -1,0 +1,191 @@
+//! The INR leg: instructing the bank, and what its reports do to the transfer.
+
+use super::state::TransferStatus;
+use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows};
+use crate::beneficiaries::state::DisabledReason;
+use crate::beneficiaries::{self, Beneficiary};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Money, Now, Scope, StoreError};
+use crate::ledger::{self, Account, Entry, Movement as Posting};
+use crate::payouts::state::PayoutStatus;
+use crate::payouts::{self, Payout, PayoutFailure};
+use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::refunds::state::{RefundKind, RefundReason};
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+use crate::world::World;
+
+/// Held payouts that one change of a beneficiary resumes at once.
+const HELD_PAYOUTS_MAX: i64 = 1_000;
+
+fn related(tx: &mut dyn Tx, payout: &Payout) -> Result<(Transfer, Beneficiary), StoreError> {
+    let transfer = rows::find(tx, payout.scope, payout.transfer_id)?;
+    let beneficiary = beneficiaries::rows::find(tx, payout.scope, payout.beneficiary_id)?;
+    transfer.zip(beneficiary).ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer or beneficiary", payout.id)))
+}
+
+/// The USDT side of a payout: what is exchanged, and the fee.
+fn sold(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
+    let fee = transfer.fee.at_par(transfer.expected.currency)?;
+    Ok((transfer.expected.minus(fee)?, fee))
+}
+
+/// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on hold instead.
+pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+    let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
+    if !matches!(payout.status, PayoutStatus::Initialized | PayoutStatus::Hold) {
+        return Ok(());
+    }
+    let (mut transfer, beneficiary) = related(tx, &payout)?;
+    if !beneficiary.is_payable() {
+        if payout.status == PayoutStatus::Initialized {
+            payouts::become_status(tx, now, &mut payout, PayoutStatus::Hold)?;
+            let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
+            tasks::schedule(tx, now, scope, TaskKind::PayoutHoldExpiry, id, due)?;
+        }
+        return Ok(());
+    }
+    payout.submitted_milliseconds = Some(now.business_milliseconds());
+    payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
+    become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
+    let (exchanged, fee) = sold(&transfer)?;
+    let postings = [
+        Posting::new(Account::Processing, Account::Conversion, exchanged),
+        Posting::new(Account::Conversion, Account::PayoutProcessing, payout.amount),
+        Posting::new(Account::Processing, Account::FeeIncome, fee),
+    ];
+    ledger::post(tx, now, scope, Entry::PayoutExchanged, transfer.id, &postings)?;
+    let report = world.ports(scope.mode())?.rail.submit(&payout.instruction(&beneficiary, now.business_milliseconds()));
+    if report == BankReport::Processing {
+        return inquire_later(tx, now, world, &payout);
+    }
+    apply_report(tx, now, world, &mut payout, report)
+}
+
+fn inquire_later(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout) -> Result<(), StoreError> {
+    let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
+    tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
+}
+
+/// Asks the bank what became of a payout and applies the answer.
+pub fn inquire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+    let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
+    if !matches!(payout.status, PayoutStatus::Processing | PayoutStatus::Settled) {
+        return Ok(());
+    }
+    let (_, beneficiary) = related(tx, &payout)?;
+    let report = world.ports(scope.mode())?.rail.inquire(&payout.instruction(&beneficiary, now.business_milliseconds()));
+    apply_report(tx, now, world, &mut payout, report)
+}
+
+/// Applies a bank's report. One that does not fit the payout's status changes nothing.
+pub fn apply_report(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, report: BankReport) -> Result<(), StoreError> {
+    match (payout.status, report) {
+        (PayoutStatus::Processing, BankReport::Processing) => inquire_later(tx, now, world, payout),
+        (PayoutStatus::Processing, BankReport::Unknown) => {
+            payout.failure = Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
+            payouts::rows::update(tx, payout, PayoutStatus::Processing)
+        }
+        (PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference }) => settled(tx, now, world, payout, unique_transaction_reference),
+        (PayoutStatus::Processing, BankReport::Failed { code, source }) => failed(tx, now, world, payout, PayoutFailure::new(code, source)),
+        (PayoutStatus::Settled, BankReport::Returned { code, source }) => returned(tx, now, world, payout, PayoutFailure::new(code, source)),
+        // A bank that already sent the payment back had settled it first.
+        (PayoutStatus::Processing, BankReport::Returned { .. }) => inquire_later(tx, now, world, payout),
+        _ => Ok(()),
+    }
+}
+
+fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, reference: String) -> Result<(), StoreError> {
+    let (mut transfer, _) = related(tx, payout)?;
+    payout.unique_transaction_reference = Some(reference);
+    payout.settled_at = Some(now.business());
+    payout.failure = None;
+    payouts::become_status(tx, now, payout, PayoutStatus::Settled)?;
+    become_status(tx, now, &mut transfer, TransferStatus::PayoutSettled, None)?;
+    let posting = Posting::new(Account::PayoutProcessing, Account::PaidOut, payout.amount);
+    ledger::post(tx, now, payout.scope, Entry::PayoutSettled, transfer.id, &[posting])?;
+    let step = world.settings.simulation_step_milliseconds;
+    let due = now.business_milliseconds() + step;
+    tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
+    // The bank is asked once more, because a payment can come back after it settled.
+    inquire_later(tx, now, world, payout)
+}
+
+/// The INR comes back into the operator's position, the USDT is owed back, fee included.
+fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Result<[Posting; 3], StoreError> {
+    let (exchanged, fee) = sold(transfer)?;
+    Ok([
+        Posting::new(inr_from, Account::Conversion, payout.amount),
+        Posting::new(Account::Conversion, Account::Hold, exchanged),
+        Posting::new(Account::FeeIncome, Account::Hold, fee),
+    ])
+}
+
+fn failed(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, failure: PayoutFailure) -> Result<(), StoreError> {
+    let (mut transfer, _) = related(tx, payout)?;
+    payout.failure = Some(failure);
+    payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
+    become_status(tx, now, &mut transfer, TransferStatus::PayoutFailed, None)?;
+    let postings = undo_exchange(&transfer, Account::PayoutProcessing, payout)?;
+    ledger::post(tx, now, payout.scope, Entry::PayoutFailed, transfer.id, &postings)?;
+    refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutFailed)
+}
+
+fn returned(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, failure: PayoutFailure) -> Result<(), StoreError> {
+    let (mut transfer, mut beneficiary) = related(tx, payout)?;
+    payout.failure = Some(failure);
+    payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
+    become_status(tx, now, &mut transfer, TransferStatus::PayoutReturned, None)?;
+    let postings = undo_exchange(&transfer, Account::PaidOut, payout)?;
+    ledger::post(tx, now, payout.scope, Entry::PayoutReturned, transfer.id, &postings)?;
+    beneficiaries::disable_payouts(tx, now, &mut beneficiary, DisabledReason::ReturnedPayout)?;
+    refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutReturned)
+}
+
+fn refund_principal(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, reason: RefundReason) -> Result<(), StoreError> {
+    become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
+    let amount = transfer.expected;
+    refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, amount)
+}
+
+/// Ends a payout that was never sent: refused in review, or held for 24 hours because its beneficiary cannot be paid.
+pub fn refuse_held(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, code: FailureCode) -> Result<(), StoreError> {
+    let (mut transfer, _) = related(tx, payout)?;
+    payout.failure = Some(PayoutFailure::new(code, FailureSource::Service));
+    payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
+    let posting = Posting::new(Account::Processing, Account::Hold, transfer.expected);
+    ledger::post(tx, now, payout.scope, Entry::PayoutRefused, transfer.id, &[posting])?;
+    refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutFailed)
+}
+
+/// A payout was on hold for 24 hours.
+pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+    match payouts::rows::find(tx, scope, id)? {
+        Some(mut payout) if payout.status == PayoutStatus::Hold => {
+            let (_, beneficiary) = related(tx, &payout)?;
+            let code = match beneficiary.payouts_disabled_reason {
+                Some(DisabledReason::ReturnedPayout) => FailureCode::ReturnedByBeneficiaryBank,
+                _ => FailureCode::ComplianceRejected,
+            };
+            refuse_held(tx, now, world, &mut payout, code)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Submits the payouts that waited for a beneficiary to become payable again.
+pub fn resume_held(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    for id in payouts::rows::held_for(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
+        let due = now.business_milliseconds();
+        tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
+    }
+    Ok(())
+}
+
+/// Makes the payment advice of a settled payout available.
+pub fn issue_advice(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+    match payouts::rows::find(tx, scope, id)? {
+        Some(mut payout) => payouts::issue_advice(tx, now, &mut payout),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,80 @@
+//! Money going back: what a refund does to its transfer and to the book.
+
+use super::state::TransferStatus;
+use super::{Transfer, become_status, rows, save};
+use crate::chains::tron_address::TronAddress;
+use crate::deposits::Deposit;
+use crate::deposits::state::Classification;
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Failure, Id, Money, Now, Refusal, Scope, StoreError};
+use crate::ledger::{self, Account, Entry, Movement as Posting};
+use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
+use crate::refunds::{self, NewRefund, Refund};
+use crate::store::Tx;
+use crate::world::World;
+
+/// Creates a refund of money that stands in `hold`, to the address the transfer knows. The newest refund is the one
+/// that the transfer shows.
+pub fn owe(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, kind: RefundKind, reason: RefundReason, amount: Money) -> Result<(), StoreError> {
+    let ask = NewRefund {
+        transfer_id: transfer.id,
+        deposit_id: None,
+        kind,
+        reason,
+        amount,
+        asset: transfer.asset.clone(),
+        chain: transfer.chain.clone(),
+        to_address: transfer.refund_address,
+    };
+    let refund = refunds::create(tx, now, world, transfer.scope, ask)?;
+    transfer.refund_id = Some(refund.id);
+    save(tx, transfer)
+}
+
+/// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer.
+pub fn refund_unmatched(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &Deposit, to_address: Option<TronAddress>) -> Result<Refund, Failure> {
+    if deposit.classification != Some(Classification::Unmatched) {
+        return Err(Refusal::new(Code::TransferActionInvalid, "Only an unmatched deposit is refunded by itself.").into());
+    }
+    if refunds::rows::find_for_deposit(tx, deposit.scope, deposit.transfer_id, deposit.id)?.is_some() {
+        return Err(Refusal::new(Code::TransferActionInvalid, "This deposit is refunded already.").into());
+    }
+    let ask = NewRefund {
+        transfer_id: deposit.transfer_id,
+        deposit_id: Some(deposit.id),
+        kind: RefundKind::Unmatched,
+        reason: RefundReason::Unmatched,
+        amount: deposit.amount,
+        asset: deposit.asset.clone(),
+        chain: deposit.chain.clone(),
+        to_address,
+    };
+    Ok(refunds::create(tx, now, world, deposit.scope, ask)?)
+}
+
+/// A refund was confirmed on chain: the money has left, and a principal refund ends its transfer.
+pub fn confirm(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, transaction_hash: String) -> Result<(), StoreError> {
+    refunds::complete(tx, now, refund, transaction_hash)?;
+    let posting = Posting::new(Account::Hold, Account::Custody, refund.amount);
+    ledger::post(tx, now, refund.scope, Entry::RefundSent, refund.transfer_id, &[posting])?;
+    if refund.kind != RefundKind::Principal {
+        return Ok(());
+    }
+    let transfer = rows::find(tx, refund.scope, refund.transfer_id)?;
+    let mut transfer = transfer.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
+    become_status(tx, now, &mut transfer, TransferStatus::Refunded, None)
+}
+
+/// Test mode's confirmation, with a hash of its own.
+pub fn confirm_simulated(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund) -> Result<(), StoreError> {
+    let hash = now.random_bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
+    confirm(tx, now, refund, hash)
+}
+
+/// The simulated chain shows a refund; one that was completed meanwhile stays as it is.
+pub fn confirm_due(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Refund>) -> Result<(), StoreError> {
+    match refunds::rows::find(tx, scope, id)? {
+        Some(mut refund) if refund.status == RefundStatus::Processing => confirm_simulated(tx, now, &mut refund),
+        _ => Ok(()),
+    }
+}

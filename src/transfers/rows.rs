@@ -1,0 +1,169 @@
+//! The rows of transfers.
+
+use std::sync::LazyLock;
+
+use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
+use super::{Policy, PurposeCode, Transfer};
+use crate::chains::tron_address::TronAddress;
+use crate::deposits::rows::address;
+use crate::kernel::id::kind;
+use crate::kernel::page::Page;
+use crate::kernel::state::Status;
+use crate::kernel::{Currency, History, Id, Metadata, Money, Rate, Scope, StoreError};
+use crate::store::list::{self, Listing};
+use crate::store::{Row, Tx, insert_sql};
+use crate::values;
+
+const COLUMNS: &str = "scope, id, version, status, status_reason, sender_id, beneficiary_id, quote_lock_id, sell_currency, sell_units, \
+    payout_currency, payout_units, rate, fee_units, purpose_code, asset, chain, deposit_address, derivation_index, expected_units, \
+    received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, policy, payout_id, refund_id, status_history, metadata, created";
+
+static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("transfers", COLUMNS));
+static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
+
+fn policy_to_text(policy: Policy) -> String {
+    format!("{},{},{}", policy.underpaid.as_str(), policy.overpaid.as_str(), policy.late.as_str())
+}
+
+fn policy_from_text(text: &str) -> Option<Policy> {
+    let mut parts = text.split(',');
+    Some(Policy {
+        underpaid: HoldPolicy::parse(parts.next()?)?,
+        overpaid: OverpaidPolicy::parse(parts.next()?)?,
+        late: HoldPolicy::parse(parts.next()?)?,
+    })
+}
+
+pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
+    let row = &mut row;
+    let (scope, id, version) = (row.scope()?, row.id()?, row.int()?);
+    let (status, status_reason) = (row.word(TransferStatus::parse)?, row.word_or_null(StatusReason::parse)?);
+    let (sender_id, beneficiary_id, quote_lock_id) = (row.id()?, row.id()?, row.id()?);
+    let (sell, payout_amount) = (row.money()?, row.money()?);
+    let token = |units| Money::new(units, Currency::Usdt);
+    Ok(Transfer {
+        scope,
+        id,
+        version,
+        status,
+        status_reason,
+        sender_id,
+        beneficiary_id,
+        quote_lock_id,
+        amount: sell,
+        payout_amount,
+        rate: Rate(row.int()?),
+        fee: Money::new(row.int()?, sell.currency),
+        purpose_code: row.word(PurposeCode::parse)?,
+        asset: row.text()?,
+        chain: row.text()?,
+        deposit_address: TronAddress::from_evm(address(row.bytes()?)?),
+        derivation_index: row.int()?,
+        expected: token(row.int()?),
+        received: token(row.int()?),
+        excess: token(row.int()?),
+        unsettled_count: row.int()?,
+        expires_at: row.int()?,
+        hold_until: row.int_or_null()?,
+        refund_address: row.bytes_or_null()?.map(address).transpose()?.map(TronAddress::from_evm),
+        policy: row.word(policy_from_text)?,
+        payout_id: row.id_or_null()?,
+        refund_id: row.id_or_null()?,
+        status_history: History::from_text(&row.text()?)?,
+        metadata: row.word(Metadata::from_text)?,
+        created: row.int()?,
+    })
+}
+
+pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
+    tx.execute_one(
+        &INSERT,
+        values![
+            t.scope,
+            t.id,
+            t.version,
+            t.status.as_str(),
+            t.status_reason.map(StatusReason::as_str),
+            t.sender_id,
+            t.beneficiary_id,
+            t.quote_lock_id,
+            t.amount.currency,
+            t.amount.units,
+            t.payout_amount.currency,
+            t.payout_amount.units,
+            t.rate,
+            t.fee.units,
+            t.purpose_code.as_str(),
+            &t.asset,
+            &t.chain,
+            t.deposit_address.as_evm(),
+            t.derivation_index,
+            t.expected.units,
+            t.received.units,
+            t.excess.units,
+            t.unsettled_count,
+            t.expires_at,
+            t.hold_until,
+            t.refund_address.as_ref().map(TronAddress::as_evm),
+            &policy_to_text(t.policy),
+            t.payout_id,
+            t.refund_id,
+            &t.status_history.to_text(),
+            &t.metadata.to_text(),
+            t.created,
+        ],
+    )
+}
+
+/// Writes a changed transfer over the version and status it was read with.
+pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE transfers SET version = version + 1, status = ?5, status_reason = ?6, quote_lock_id = ?7, sell_units = ?8, payout_units = ?9, rate = ?10, \
+         fee_units = ?11, expected_units = ?12, received_units = ?13, excess_units = ?14, unsettled_count = ?15, refund_address = ?16, payout_id = ?17, \
+         refund_id = ?18, status_history = ?19, hold_until = ?20 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+        values![
+            t.scope,
+            t.id,
+            t.version,
+            from.as_str(),
+            t.status.as_str(),
+            t.status_reason.map(StatusReason::as_str),
+            t.quote_lock_id,
+            t.amount.units,
+            t.payout_amount.units,
+            t.rate,
+            t.fee.units,
+            t.expected.units,
+            t.received.units,
+            t.excess.units,
+            t.unsettled_count,
+            t.refund_address.as_ref().map(TronAddress::as_evm),
+            t.payout_id,
+            t.refund_id,
+            &t.status_history.to_text(),
+            t.hold_until,
+        ],
+    )?;
+    t.version += 1;
+    Ok(())
+}
+
+pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Option<Transfer>, StoreError> {
+    tx.row(&FIND, values![scope, id])?.map(read).transpose()
+}
+
+pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
+    list::read(tx, &Listing { table: "transfers", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+}
+
+/// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.
+pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Transfer>) -> Result<Option<Transfer>, StoreError> {
+    for number in 1..=crate::keys::rows::accounts_count(tx)? {
+        for mode in [crate::kernel::Mode::Test, crate::kernel::Mode::Live] {
+            if let Some(transfer) = find(tx, Scope::new(number, mode), id)? {
+                return Ok(Some(transfer));
+            }
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,341 @@
+//! What becomes of deliveries: they are leased, attempted, tried again, given up, replayed and purged.
+
+use super::rows::{self, DeliveryId, EndpointId, EventId, Settled};
+use super::schedule::{self, Health};
+use super::state::{DeliveryStatus, EndpointStatus};
+use super::{Endpoint, follow_health};
+use crate::events::EVENT_KEPT_SECONDS;
+use crate::events::rows::EventRow;
+use crate::kernel::{Code, Failure, Fault, Id, Now, Refusal, Scope, StoreError};
+use crate::store::{Signal, Tx, migrate};
+
+/// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds: after a crash it is
+/// sent again this much later.
+pub const LEASE_MILLISECONDS: i64 = 60_000;
+/// Events, or deliveries, that one replay goes through.
+pub const REPLAYED_MAX: i64 = 10_000;
+/// Deliveries that become `recorded` in the moment in which their endpoint is disabled; the others follow when due.
+const RECORDED_AT_ONCE_MAX: i64 = 5_000;
+/// How long deliveries and attempts are kept, in seconds: as long as the events they are about.
+pub const DELIVERY_KEPT_SECONDS: i64 = EVENT_KEPT_SECONDS;
+/// Endpoints that one purge goes through.
+const ENDPOINTS_PURGED_MAX: i64 = 64;
+/// Where the next purge goes on.
+const PURGE_PLACE: &str = "webhook_purge_after";
+
+/// One event for one endpoint.
+pub struct Delivery {
+    pub endpoint_id: EndpointId,
+    pub id: DeliveryId,
+    pub event_id: EventId,
+    pub status: DeliveryStatus,
+    pub schedule_start_milliseconds: i64,
+    /// The place of the next attempt in `schedule::STEPS_SECONDS`.
+    pub step: i64,
+    /// Attempts ever made, over all schedules.
+    pub attempts_count: i64,
+    /// When it is attempted next, or until when the attempt under way is awaited; store's clock.
+    pub due_milliseconds: Option<i64>,
+    pub created: i64,
+}
+
+/// One attempt, as it is kept.
+pub struct AttemptRow {
+    pub number: i64,
+    /// Unix seconds of the store's clock: the attempt's `Webhook-Timestamp`.
+    pub attempted_at: i64,
+    pub http_status: Option<i64>,
+    pub duration_milliseconds: i64,
+    pub error: Option<String>,
+    /// The beginning of the answer's body.
+    pub answer: String,
+}
+
+/// What deliveries change of an endpoint.
+pub struct Queue {
+    pub scope: Scope,
+    pub health: Health,
+    /// The endpoint is deleted.
+    pub is_closed: bool,
+}
+
+/// A delivery that is due, with its event unless that is past its time.
+#[derive(Clone)]
+pub struct DueDelivery {
+    pub id: DeliveryId,
+    pub schedule_start_milliseconds: i64,
+    pub step: i64,
+    pub attempts_count: i64,
+    pub due_milliseconds: i64,
+    pub event: Option<EventRow>,
+}
+
+/// An attempt that was made under a lease.
+#[derive(Clone)]
+pub struct Finished {
+    pub delivery_id: DeliveryId,
+    pub schedule_start_milliseconds: i64,
+    pub step: i64,
+    /// Attempts before this one.
+    pub attempts_count: i64,
+    pub lease_milliseconds: i64,
+    pub attempted_milliseconds: i64,
+    pub is_success: bool,
+    pub http_status: Option<u16>,
+    pub error: Option<&'static str>,
+    pub duration_milliseconds: u32,
+    pub answer: String,
+    pub retry_after_seconds: Option<u64>,
+}
+
+/// A delivery made now: due at once, or only recorded where the endpoint is disabled.
+pub fn insert(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, event_id: EventId, created: i64, status: DeliveryStatus) -> Result<(), StoreError> {
+    let start_milliseconds = now.instant_milliseconds();
+    let delivery = Delivery {
+        endpoint_id,
+        id: now.mint(),
+        event_id,
+        status,
+        schedule_start_milliseconds: start_milliseconds,
+        step: 0,
+        attempts_count: 0,
+        due_milliseconds: (status == DeliveryStatus::Pending).then_some(start_milliseconds),
+        created,
+    };
+    rows::delivery_insert(tx, &delivery)
+}
+
+/// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as they had been read.
+/// `is_drained` says that no others are due.
+pub fn claim(tx: &mut dyn Tx, endpoint_id: EndpointId, due: &[DueDelivery], is_drained: bool, lease_milliseconds: i64) -> Result<Vec<bool>, StoreError> {
+    let claimed = due
+        .iter()
+        .map(|delivery| rows::delivery_lease(tx, endpoint_id, delivery.id, delivery.due_milliseconds, lease_milliseconds))
+        .collect::<Result<_, _>>()?;
+    if is_drained {
+        rows::queue_due_again(tx, endpoint_id)?;
+    }
+    Ok(claimed)
+}
+
+/// Gives back deliveries that were taken and not attempted.
+pub fn release(tx: &mut dyn Tx, endpoint_id: EndpointId, held: &[(DueDelivery, i64)]) -> Result<(), StoreError> {
+    for (delivery, lease_milliseconds) in held {
+        rows::delivery_lease(tx, endpoint_id, delivery.id, *lease_milliseconds, delivery.due_milliseconds)?;
+        rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
+    }
+    Ok(())
+}
+
+/// Ends deliveries without an attempt: those whose event is past its time, and those of a disabled endpoint.
+pub fn settle_unsent(tx: &mut dyn Tx, endpoint_id: EndpointId, due: &[DueDelivery], status: DeliveryStatus) -> Result<(), StoreError> {
+    for delivery in due {
+        let settled = Settled { status, step: delivery.step, attempts_count: delivery.attempts_count, due_milliseconds: None };
+        rows::delivery_settle(tx, endpoint_id, delivery.id, delivery.due_milliseconds, &settled)?;
+    }
+    Ok(())
+}
+
+/// Whether a due delivery is only kept for a replay: its endpoint was disabled after its schedule had begun.
+pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
+    endpoint.disabled_milliseconds.is_some_and(|disabled| delivery.schedule_start_milliseconds <= disabled)
+}
+
+/// Writes down attempts of one endpoint, in the order in which they ended, with all that follows from them: what
+/// becomes of the deliveries, and of the endpoint. An attempt whose lease was lost (replayed meanwhile, or endpoint
+/// deleted) counts for nothing: another one is made, or none is wanted.
+pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, attempts: &[Finished]) -> Result<(), StoreError> {
+    let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
+        return Ok(());
+    };
+    let mut health = queue.health;
+    let mut due_first_milliseconds: Option<i64> = None;
+    for attempt in attempts {
+        let settled = settled_by(attempt, now.instant_milliseconds(), u64::from_be_bytes(now.random_bytes()));
+        if !rows::delivery_settle(tx, endpoint_id, attempt.delivery_id, attempt.lease_milliseconds, &settled)? {
+            continue;
+        }
+        rows::attempt_insert(tx, endpoint_id, attempt.delivery_id, &attempt_row(attempt))?;
+        health = if attempt.is_success { Health::default() } else { health.failed(attempt.attempted_milliseconds) };
+        due_first_milliseconds = due_first_milliseconds.into_iter().chain(settled.due_milliseconds).min();
+        // Judged one by one: a success among failures ends `failing` before they begin to count again.
+        follow(tx, now, queue.scope, endpoint_id, queue.health, health)?;
+    }
+    if health != queue.health {
+        rows::queue_health(tx, endpoint_id, health)?;
+    }
+    if let Some(due_milliseconds) = due_first_milliseconds {
+        rows::queue_due_by(tx, endpoint_id, due_milliseconds)?;
+    }
+    Ok(())
+}
+
+fn settled_by(attempt: &Finished, now_milliseconds: i64, random: u64) -> Settled {
+    let attempts_count = attempt.attempts_count + 1;
+    let ended = |status| Settled { status, step: attempt.step, attempts_count, due_milliseconds: None };
+    if attempt.is_success {
+        return ended(DeliveryStatus::Succeeded);
+    }
+    match schedule::next_attempt(attempt.schedule_start_milliseconds, attempt.step, now_milliseconds, attempt.retry_after_seconds, random) {
+        None => ended(DeliveryStatus::Failed),
+        Some(next) => {
+            Settled { status: DeliveryStatus::Pending, step: next.step, attempts_count, due_milliseconds: Some(next.due_milliseconds) }
+        }
+    }
+}
+
+fn attempt_row(attempt: &Finished) -> AttemptRow {
+    AttemptRow {
+        number: attempt.attempts_count + 1,
+        attempted_at: attempt.attempted_milliseconds.div_euclid(1_000),
+        http_status: attempt.http_status.map(i64::from),
+        duration_milliseconds: i64::from(attempt.duration_milliseconds),
+        error: attempt.error.map(str::to_owned),
+        answer: attempt.answer.clone(),
+    }
+}
+
+/// Moves the endpoint where its health has changed what it is judged to be. Healthy endpoints cost no look at their row.
+fn follow(tx: &mut dyn Tx, now: &mut Now, scope: Scope, endpoint_id: EndpointId, before: Health, health: Health) -> Result<(), StoreError> {
+    let judged = health.judged(now.instant_milliseconds());
+    if judged == EndpointStatus::Enabled && before.failures_count == 0 {
+        return Ok(());
+    }
+    if judged == EndpointStatus::Enabled && health.failures_count > 0 {
+        return Ok(());
+    }
+    let Some(mut endpoint) = rows::find(tx, scope, endpoint_id)? else { return Ok(()) };
+    let was_disabled = endpoint.status == EndpointStatus::Disabled;
+    follow_health(tx, now, &mut endpoint, judged)?;
+    if !was_disabled && endpoint.status == EndpointStatus::Disabled {
+        rows::deliveries_record(tx, endpoint_id, RECORDED_AT_ONCE_MAX)?;
+        rows::queue_due_again(tx, endpoint_id)?;
+    }
+    Ok(())
+}
+
+/// What a caller wants to be delivered again.
+pub enum Replay {
+    Event(EventId),
+    /// Events from one Unix second to another, both included, by the store's clock.
+    Range { since: i64, until: i64, only_failed: bool },
+}
+
+/// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it wants the event;
+/// answers how many. `only_failed` means those that the receiver never took: `failed` and `recorded`.
+pub fn replay(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, replay: Replay) -> Result<u64, Failure> {
+    let count = match replay {
+        Replay::Event(event_id) => {
+            let Some(event) = crate::events::rows::find(tx, endpoint.scope, event_id)? else {
+                return Err(Fault::field(Code::ObjectNotFound, "event_id", "No such event.").into());
+            };
+            match rows::delivery_of_event(tx, endpoint.id, event_id)? {
+                Some(delivery) => restart(tx, now, &delivery)?,
+                None => begin(tx, now, endpoint, &event)?,
+            }
+        }
+        Replay::Range { since, until, only_failed } => replay_range(tx, now, endpoint, since, until, only_failed)?,
+    };
+    if count > 0 {
+        rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
+        tx.signal(Signal::Deliveries);
+    }
+    Ok(count)
+}
+
+fn replay_range(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bool) -> Result<u64, Failure> {
+    // Past its time an event can no longer be delivered, and its deliveries are about to be purged.
+    let kept_since = now.instant() - EVENT_KEPT_SECONDS;
+    let (from, before) = (event_floor(since.max(kept_since)), event_floor(until.saturating_add(1)));
+    let deliveries = rows::deliveries_of_events(tx, endpoint.id, from, before, REPLAYED_MAX + 1)?;
+    refuse_wide(deliveries.len())?;
+    let mut count = 0;
+    if only_failed {
+        let is_failed = |status| matches!(status, DeliveryStatus::Failed | DeliveryStatus::Recorded);
+        for delivery in deliveries.iter().filter(|delivery| is_failed(delivery.status)) {
+            count += restart(tx, now, delivery)?;
+        }
+        return Ok(count);
+    }
+    let events = rows::events_between(tx, endpoint.scope, from, before, REPLAYED_MAX + 1)?;
+    refuse_wide(events.len())?;
+    for delivery in &deliveries {
+        count += restart(tx, now, delivery)?;
+    }
+    for event in &events {
+        // Both come in the order of the events.
+        if deliveries.binary_search_by_key(&event.id, |delivery| delivery.event_id).is_err() {
+            count += begin(tx, now, endpoint, event)?;
+        }
+    }
+    Ok(count)
+}
+
+fn refuse_wide(found: usize) -> Result<(), Refusal> {
+    if i64::try_from(found).unwrap_or(i64::MAX) <= REPLAYED_MAX {
+        return Ok(());
+    }
+    let message = format!("More than {REPLAYED_MAX} events lie in this range. Narrow it with until, and replay the rest with further calls.");
+    Err(Refusal::one(Fault::field(Code::ParameterRangeInvalid, "since", message).with("maximum", REPLAYED_MAX.to_string())))
+}
+
+/// The smallest identifier of an event of a Unix second.
+fn event_floor(seconds: i64) -> EventId {
+    const MILLISECONDS_MAX: i64 = (1 << 48) - 1;
+    Id::from_u128((seconds.saturating_mul(1_000).clamp(0, MILLISECONDS_MAX) as u128) << 80)
+}
+
+fn restart(tx: &mut dyn Tx, now: &Now, delivery: &Delivery) -> Result<u64, StoreError> {
+    rows::delivery_restart(tx, delivery.endpoint_id, delivery.id, now.instant_milliseconds())?;
+    Ok(1)
+}
+
+fn begin(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, event: &EventRow) -> Result<u64, StoreError> {
+    let is_wanted = endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any();
+    if !is_wanted {
+        return Ok(0);
+    }
+    let created = now.business();
+    insert(tx, now, endpoint.id, event.id, created, DeliveryStatus::Pending)?;
+    Ok(1)
+}
+
+/// Removes deliveries past their time with their attempts, a bounded number at once; answers how many deliveries.
+/// Goes through some endpoints at a time, and on from there at the next call.
+pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
+    let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS).max(0) * 1_000;
+    let below = Id::from_u128((kept_since_milliseconds as u128) << 80);
+    let place = migrate::read_meta(tx, PURGE_PLACE)?.and_then(|bytes| Id::from_bytes(&bytes));
+    let endpoint_ids = rows::queues_after(tx, place.unwrap_or(Id::from_u128(0)), ENDPOINTS_PURGED_MAX)?;
+    let mut removed = 0;
+    let mut last = None;
+    for endpoint_id in &endpoint_ids {
+        removed += rows::deliveries_purge(tx, *endpoint_id, below, rows_max - removed as i64)?;
+        if removed as i64 >= rows_max {
+            // There may be more of this endpoint, so the next call begins with it again.
+            break;
+        }
+        last = Some(*endpoint_id);
+    }
+    let is_round_over = last == endpoint_ids.last().copied() && (endpoint_ids.len() as i64) < ENDPOINTS_PURGED_MAX;
+    let next = if is_round_over { None } else { last.or(place) };
+    if next != place {
+        migrate::write_meta(tx, PURGE_PLACE, &next.unwrap_or(Id::from_u128(0)).to_bytes())?;
+    }
+    Ok(removed)
+}
+
+/// Removes the deliveries and attempts of deleted endpoints, a bounded number at once; answers how many deliveries.
+pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
+    let mut removed = 0;
+    while (removed as i64) < rows_max {
+        let Some(endpoint_id) = rows::queue_closed(tx)? else { break };
+        let rows_left = rows_max - removed as i64;
+        let removed_now = rows::deliveries_purge(tx, endpoint_id, Id::from_u128(u128::MAX), rows_left)?;
+        removed += removed_now;
+        if (removed_now as i64) < rows_left {
+            rows::queue_remove(tx, endpoint_id)?;
+        }
+    }
+    Ok(removed)
+}

@@ -1,0 +1,53 @@
+//! Turns an event into the deliveries of the endpoints that want it; runs inside the sequencer's transaction.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::deliveries;
+use super::rows::{self, SubscriberRow};
+use super::state::DeliveryStatus;
+use crate::events::rows::EventRow;
+use crate::kernel::{Now, Scope, StoreError};
+use crate::store::{Signal, Tx};
+
+/// The endpoints of the accounts met in one run of the sequencer: one small query an account.
+#[derive(Default)]
+pub struct Subscribers {
+    scopes: HashMap<Scope, Vec<Subscriber>>,
+}
+
+struct Subscriber {
+    endpoint: SubscriberRow,
+    /// Its queue is already due in this run.
+    is_due: bool,
+}
+
+impl Subscribers {
+    /// Writes one delivery for each endpoint that wants the event: due now, or only recorded where it is disabled.
+    pub fn fan_out(&mut self, tx: &mut dyn Tx, now: &mut Now, scope: Scope, event: &EventRow) -> Result<(), StoreError> {
+        let subscribers = match self.scopes.entry(scope) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let endpoints = rows::subscribers(tx, scope)?;
+                place.insert(endpoints.into_iter().map(|endpoint| Subscriber { endpoint, is_due: false }).collect())
+            }
+        };
+        for Subscriber { endpoint, is_due } in subscribers {
+            // What happens to an endpoint is told to the account's other endpoints, not to the one that fails.
+            if event.linked == endpoint.id.any() || !endpoint.enabled_events.matches(&event.event_type) {
+                continue;
+            }
+            if endpoint.is_disabled {
+                deliveries::insert(tx, now, endpoint.id, event.id, event.created, DeliveryStatus::Recorded)?;
+                continue;
+            }
+            deliveries::insert(tx, now, endpoint.id, event.id, event.created, DeliveryStatus::Pending)?;
+            if !*is_due {
+                rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
+                tx.signal(Signal::Deliveries);
+                *is_due = true;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,93 @@
+//! Housekeeping: addresses derived ahead, rows past their time removed a few at once, outbox rows of other processes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::deliveries;
+use crate::app::App;
+use crate::kernel::{Mode, Scope};
+use crate::store::lane::Cost;
+use crate::store::{Signal, once};
+use crate::{events, keys};
+
+/// Rows that one purge removes, so that it never stands long in the write lane.
+const PURGED_ROWS_MAX: i64 = 500;
+const PURGE_SECONDS: u64 = 60;
+/// Addresses derived before the thread lets others run.
+const DERIVED_AT_ONCE: usize = 64;
+
+/// Keeps the shelf of deposit addresses full.
+pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        let world = app.world.clone();
+        if world.test.addresses.needs_indices() {
+            let reserving = world.clone();
+            match app.store.write(move |tx, _| Ok(reserving.test.addresses.reserve(tx)?)).await {
+                Ok((from, end)) => world.test.addresses.restock(from, end),
+                Err(failure) => tracing::error!(?failure, "no deposit address indices could be reserved; tried again"),
+            }
+        }
+        let is_full = tokio::task::spawn_blocking(move || world.test.addresses.derive(DERIVED_AT_ONCE)).await.unwrap_or(true);
+        if is_full {
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+                _ = stop.changed() => {}
+            }
+        }
+    }
+}
+
+/// Removes answers, events and deliveries past their time, and sequences outbox rows that another process wrote.
+pub async fn purge(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        let more = purge_once(&app).await;
+        let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+async fn purge_once(app: &App) -> bool {
+    let accounts = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await.unwrap_or(0);
+    let purged = app
+        .store
+        .write(move |tx, now| {
+            let mut removed = once::purge(tx, now, PURGED_ROWS_MAX)?;
+            removed += deliveries::purge(tx, now, PURGED_ROWS_MAX)?;
+            for number in 1..=accounts {
+                for mode in [Mode::Test, Mode::Live] {
+                    removed += events::rows::purge(tx, now, Scope::new(number, mode), PURGED_ROWS_MAX)?;
+                }
+            }
+            Ok(removed)
+        })
+        .await;
+    match purged {
+        Ok(removed) => removed >= PURGED_ROWS_MAX as u64,
+        Err(failure) => {
+            tracing::error!(?failure, "rows past their time could not be removed; tried again");
+            false
+        }
+    }
+}
+
+/// Sequences what commands such as `hundi deposits refund` wrote beside the server.
+pub async fn nudge_sequencer(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        let waiting = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await.unwrap_or(false);
+        if waiting {
+            let nudged = app.store.write(|tx, _| Ok(tx.signal(Signal::Outbox))).await;
+            if let Err(failure) = nudged {
+                tracing::error!(?failure, "the outbox could not be sequenced; tried again");
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(500)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}

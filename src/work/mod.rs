@@ -1,0 +1,139 @@
+//! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
+
+pub mod api;
+pub mod deliveries;
+pub mod housekeeping;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::beneficiaries;
+use crate::chains::simulated;
+use crate::deposits;
+use crate::kernel::id::kind;
+use crate::kernel::{Failure, Mode, Now, StoreError};
+use crate::keys;
+use crate::store::Tx;
+use crate::store::lane::Cost;
+use crate::tasks::{self, Task, TaskKind};
+use crate::transfers::{funding, paying, refunding};
+use crate::world::World;
+
+/// Tasks that one transaction takes, so that requests get their turn in between.
+const TASKS_MAX: i64 = 64;
+/// How long a worker sleeps at most before it looks again, whatever signals it missed.
+const WAIT_MILLISECONDS_MAX: i64 = 1_000;
+/// How long a task that failed rests.
+const TASK_RETRY_MILLISECONDS: i64 = 30_000;
+
+/// Runs one task. A task whose object has moved on changes nothing.
+pub fn run_task(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
+    let scope = task.scope;
+    match task.kind {
+        TaskKind::BeneficiaryCheck => check_beneficiary(tx, now, world, task),
+        TaskKind::DepositWatch => watch_deposit(tx, now, world, task),
+        TaskKind::FundingExpiry => funding::expire(tx, now, world, scope, task.object()),
+        TaskKind::HoldExpiry => funding::hold_expired(tx, now, world, scope, task.object()),
+        TaskKind::PayoutSubmit => paying::submit(tx, now, world, scope, task.object()),
+        TaskKind::PayoutInquire => paying::inquire(tx, now, world, scope, task.object()),
+        TaskKind::PayoutHoldExpiry => paying::hold_expired(tx, now, world, scope, task.object()),
+        TaskKind::AdviceIssue => paying::issue_advice(tx, now, scope, task.object()),
+        TaskKind::RefundConfirm => refunding::confirm_due(tx, now, scope, task.object()),
+    }
+}
+
+fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
+    let Some(mut beneficiary) = beneficiaries::rows::find(tx, task.scope, task.object::<kind::Beneficiary>())? else {
+        return Ok(());
+    };
+    let answer = world.ports(task.scope.mode())?.checks.account(&beneficiaries::question(&beneficiary));
+    beneficiaries::apply_check(tx, now, &mut beneficiary, answer)
+}
+
+/// Looks at the simulated chain for a deposit that is not final yet.
+fn watch_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
+    let scope = task.scope;
+    let Some(deposit) = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())? else { return Ok(()) };
+    if scope.mode() != Mode::Test || deposit.is_settled() {
+        return Ok(());
+    }
+    let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };
+    let step = world.settings.simulation_step_milliseconds;
+    let movement = sent.movement(now.business_milliseconds(), step)?;
+    let deposit = funding::observe(tx, now, world, scope, &deposit.chain, &movement)?;
+    if !deposit.is_settled() {
+        let due = now.business_milliseconds() + step;
+        tasks::schedule(tx, now, scope, TaskKind::DepositWatch, deposit.id, due)?;
+    }
+    Ok(())
+}
+
+/// Runs the tasks that are due, oldest first, each in a part of its own. Answers how many there were.
+pub fn run_due(tx: &mut dyn Tx, now: &mut Now, world: &World) -> Result<usize, Failure> {
+    let due = tasks::due(tx, now.instant_milliseconds(), TASKS_MAX)?;
+    for task in &due {
+        now.enter_account(keys::rows::clock_offset_seconds(tx, task.scope)?);
+        run_apart(tx, now, world, task)?;
+    }
+    now.leave_account();
+    Ok(due.len())
+}
+
+/// Runs a task so that its failure undoes only itself; it is then put off and told in the log.
+fn run_apart(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
+    tx.part_begin()?;
+    let outcome = tasks::remove(tx, task).and_then(|is_ours| if is_ours { run_task(tx, now, world, task) } else { Ok(()) });
+    match outcome {
+        Ok(()) => tx.part_end(true),
+        Err(StoreError::Unavailable(reason)) => Err(StoreError::Unavailable(reason)),
+        Err(error) => {
+            tx.part_end(false)?;
+            tracing::error!(task = task.kind.as_str(), id = %task.id, %error, "a task failed and is tried again in 30 s");
+            tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)
+        }
+    }
+}
+
+/// The task worker: woken by commits that wrote tasks, and by the next due time.
+pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        let world = app.world.clone();
+        let ran = app.store.write(move |tx, now| run_due(tx, now, &world)).await;
+        let wait = match ran {
+            Ok(count) if count as i64 == TASKS_MAX => 0,
+            Ok(_) => until_next(&app).await,
+            Err(failure) => {
+                tracing::error!(?failure, "the task worker could not run; it tries again");
+                WAIT_MILLISECONDS_MAX
+            }
+        };
+        if wait == 0 {
+            continue;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            () = app.store.signals.tasks.notified() => {
+                // Tasks that were just written are rarely due at once: look when the first of them is.
+                let wait = until_next(&app).await;
+                if wait > 0 {
+                    tokio::select! {
+                        () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+                        _ = stop.changed() => {}
+                    }
+                }
+            }
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+async fn until_next(app: &App) -> i64 {
+    let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
+    match next {
+        Ok(Some(due)) => (due - app.store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX),
+        _ => WAIT_MILLISECONDS_MAX,
+    }
+}

@@ -1,0 +1,100 @@
+//! What a rule may use besides the transaction: settings, the sealer and the ports to the outside world.
+
+use crate::chains::pool::AddressPool;
+use crate::checks::Checks;
+use crate::kernel::seal::Sealer;
+use crate::kernel::{Mode, Money, Now, Rate, Currency, StoreError};
+use crate::rails::Rail;
+use crate::rates::RateSource;
+use crate::store::once::BodySeal;
+
+/// The operator's settings that rules read. Every value has a range, checked when the configuration is read.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a quote lock lives: 30 to 900.
+    pub quote_lock_seconds: i64,
+    /// How long a deposit is awaited: 900 to 86 400.
+    pub funding_seconds: i64,
+    /// Bounds of a quote lock's amount.
+    pub amount_min: Money,
+    pub amount_max: Money,
+    /// Flat fee of a quote lock.
+    pub fee: Money,
+    /// What the rate loses against the market, in hundredths of a percent.
+    pub spread_basis_points: i64,
+    /// Purpose code where the sender is not the beneficiary.
+    pub purpose_code_default: String,
+    /// Whether webhooks may go to loopback over http, in test mode.
+    pub loopback_webhooks_allowed: bool,
+    /// How long the simulated world takes for one step.
+    pub simulation_step_milliseconds: i64,
+    /// The simulated market.
+    pub test_mid_market_rate: Rate,
+    pub test_usdt_usd: Rate,
+    /// Where links that callers are shown begin, without a slash at the end.
+    pub public_url: String,
+    /// Whether live mode is configured, so that live keys may create.
+    pub live_configured: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            quote_lock_seconds: 300,
+            funding_seconds: 1_800,
+            amount_min: Money::new(10_00, Currency::Usd),
+            amount_max: Money::new(50_000_00, Currency::Usd),
+            fee: Money::zero(Currency::Usd),
+            spread_basis_points: 0,
+            purpose_code_default: "P1301".into(),
+            loopback_webhooks_allowed: false,
+            simulation_step_milliseconds: 250,
+            test_mid_market_rate: Rate(88_412_500),
+            test_usdt_usd: Rate(1_000_000),
+            public_url: "http://127.0.0.1:8080".into(),
+            live_configured: false,
+        }
+    }
+}
+
+/// The ports of one mode.
+pub struct Ports {
+    pub rates: Box<dyn RateSource>,
+    pub rail: Box<dyn Rail>,
+    pub checks: Box<dyn Checks>,
+    pub addresses: AddressPool,
+    pub chain: crate::chains::ChainProfile,
+}
+
+/// Settings, secrets and ports, shared by every request and worker.
+pub struct World {
+    pub settings: Settings,
+    pub sealer: Sealer,
+    pub test: Ports,
+}
+
+impl World {
+    /// The ports of a mode. Live ones are not built yet, so a live key cannot create what would need them.
+    pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
+        match mode {
+            Mode::Test => Ok(&self.test),
+            Mode::Live => Err(StoreError::Broken("live mode is not configured".into())),
+        }
+    }
+    /// Seals a value for one column of one row.
+    pub fn seal(&self, now: &mut Now, column: &str, id: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.sealer.seal(now.random_bytes(), &crate::kernel::seal::place(column, id), plain)
+    }
+    pub fn open(&self, column: &str, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.sealer.open(&crate::kernel::seal::place(column, id), sealed)
+    }
+}
+
+impl BodySeal for World {
+    fn seal(&self, now: &mut Now, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+        World::seal(self, now, "idempotency_answers.body", place, plain)
+    }
+    fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        World::open(self, "idempotency_answers.body", place, sealed)
+    }
+}

@@ -1,0 +1,479 @@
+//! The command line as an operator uses it: what is refused at start, the short commands beside a running server, keys
+//! and their ends, and a shutdown that finishes what is running.
+
+mod support;
+
+use std::io::Read;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use support::client::request_bytes;
+use support::steps;
+use support::{Connection, Home, Outcome, fresh_key, until};
+
+/// Runs `serve` where it has to refuse, and answers what it said.
+fn refused_start(home: &Home) -> Outcome {
+    let started = Instant::now();
+    let outcome = home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(!outcome.status.success(), "serve ended with success where it has to refuse");
+    assert!(outcome.status.code().is_some(), "serve was ended by a signal: {}", outcome.status);
+    assert!(!outcome.stderr.contains("panicked"), "serve panicked: {}", outcome.stderr);
+    assert!(started.elapsed() < Duration::from_secs(20), "the refusal took {:?}", started.elapsed());
+    outcome
+}
+
+/// Whether a message names one of the words, whatever their case.
+fn says(outcome: &Outcome, words: &[&str]) -> bool {
+    let text = format!("{}\n{}", outcome.stdout, outcome.stderr).to_lowercase();
+    words.iter().any(|word| text.contains(&word.to_lowercase()))
+}
+
+#[test]
+fn second_server_on_one_database_is_refused() {
+    let home = Home::new("cli-second");
+    let server = home.start();
+    let mut client = server.client(&home.key());
+    let outcome = refused_start(&home);
+    assert!(says(&outcome, &["already", "in use", "another", "locked"]), "the refusal does not say why: {}", outcome.stderr);
+    // The first one is not disturbed, and its place is free after it ended.
+    client.post("/v1/senders", &steps::sender_body()).expect_success("a write to the first server");
+    assert!(server.stop().success());
+    let server = home.start();
+    assert_eq!(server.client(&client.api_key).list("/v1/senders", "").len(), 1);
+}
+
+#[test]
+fn server_that_was_killed_leaves_its_place_free() {
+    let home = Home::new("cli-killed");
+    let mut server = home.start();
+    let key = home.key();
+    server.client(&key).post("/v1/senders", &steps::sender_body()).expect_success("a write");
+    server.kill_now();
+    let server = home.start();
+    assert_eq!(server.client(&key).list("/v1/senders", "").len(), 1);
+}
+
+#[test]
+fn short_commands_run_beside_a_running_server() {
+    let home = Home::new("cli-beside");
+    let server = home.start();
+    let key = home.key();
+    let form_is_right = key.strip_prefix("sk_test_").is_some_and(|rest| rest.len() > 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    assert!(form_is_right, "keys create did not print a test key alone on its last line: {key:?}");
+    let mut client = server.client(&key);
+    let payment = steps::six_steps(&mut client, "55.00");
+
+    let listed = home.run(&["keys", "list"]).expect_success("keys list");
+    assert!(!listed.stdout.contains(&key), "keys list shows a whole key");
+    assert!(listed.stdout.contains(&key[key.len() - 4..]) || listed.stdout.contains(&key[..12]), "keys list does not let a key be told: {}", listed.stdout);
+    home.check().expect_success("check beside a running server");
+
+    // The backup is made while writes go on.
+    let is_over = AtomicBool::new(false);
+    let backup_path = home.directory.join("backup.db");
+    std::thread::scope(|scope| {
+        let mut writer = client.twin();
+        let is_over = &is_over;
+        let writing = scope.spawn(move || {
+            let mut count = 0;
+            while !is_over.load(Ordering::Relaxed) && count < 5_000 {
+                writer.post("/v1/senders", &steps::sender_body()).expect_success("a write during the backup");
+                count += 1;
+            }
+            count
+        });
+        let backup = home.run(&["backup", &backup_path.display().to_string()]);
+        is_over.store(true, Ordering::Relaxed);
+        println!("{} writes went on during the backup", writing.join().expect("the writer"));
+        backup.expect_success("backup beside a running server");
+    });
+    let backup = format!("sqlite:{}", backup_path.display());
+    home.run_plain(&["check", "--database", &backup]).expect_success("check of the backup");
+    assert!(server.stop().success());
+
+    // The backup is a database that serves, with the same key and the payment in it.
+    let restored = Home::new("cli-restored");
+    std::fs::copy(&backup_path, restored.database_path()).expect("a copy of the backup");
+    copy_key_files(&home.directory, &restored.directory);
+    let server = restored.start();
+    let seen = server.client(&key).get(&format!("/v1/transfers/{}", payment.transfer_id)).expect_success("the payment in the backup");
+    assert_eq!(seen, payment.settled);
+}
+
+/// Files that are neither the database nor its companions: the key file made at first start.
+fn key_files(directory: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
+        .expect("the directory")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.is_file() && holds_key(path))
+        .collect();
+    found.sort();
+    found
+}
+
+/// 32 bytes, as they are or in base64.
+fn holds_key(path: &Path) -> bool {
+    let Ok(bytes) = std::fs::read(path) else { return false };
+    let decoded = std::str::from_utf8(&bytes).ok().and_then(|text| STANDARD.decode(text.trim()).ok());
+    bytes.len() == 32 || decoded.is_some_and(|key| key.len() == 32)
+}
+
+fn copy_key_files(from: &Path, to: &Path) {
+    for file in key_files(from) {
+        std::fs::copy(&file, to.join(file.file_name().expect("a name"))).expect("a copy of the key file");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn key_file_is_readable_by_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new("cli-key-file");
+    let server = home.start();
+    let files = key_files(&home.directory);
+    assert_eq!(files.len(), 1, "one key file beside the database: {files:?}");
+    let mode = std::fs::metadata(&files[0]).expect("its metadata").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "the key file has mode {mode:o}");
+    assert!(server.stop().success());
+    // Without its key the database is of no use, and a new key would not fit it.
+    std::fs::rename(&files[0], home.directory.join("elsewhere")).expect("the key file moves");
+    let outcome = refused_start(&home);
+    assert!(says(&outcome, &["key"]), "the refusal does not name the key: {}", outcome.stderr);
+}
+
+#[test]
+fn encryption_key_that_does_not_fit_the_database_is_refused() {
+    let fitting = STANDARD.encode([7; 32]);
+    let mut home = Home::new("cli-encryption-key").with("HUNDI_ENCRYPTION_KEY", &fitting);
+    let server = home.start();
+    assert!(key_files(&home.directory).is_empty(), "a key file was made although the operator gave a key");
+    let key = home.key();
+    steps::beneficiary_payable(&mut server.client(&key));
+    assert!(server.stop().success());
+
+    for (wrong, why) in [
+        (STANDARD.encode([8; 32]), "another key"),
+        (STANDARD.encode([7; 16]), "a key of 16 bytes"),
+        ("not base64!".to_owned(), "a key that is not base64"),
+    ] {
+        home.set("HUNDI_ENCRYPTION_KEY", &wrong);
+        let outcome = refused_start(&home);
+        assert!(says(&outcome, &["HUNDI_ENCRYPTION_KEY", "encryption key"]), "the refusal of {why} does not name the key: {}", outcome.stderr);
+        let leaks = outcome.stderr.contains(&wrong) || outcome.stdout.contains(&wrong);
+        assert!(!leaks, "the refusal of {why} shows the key");
+    }
+    home.unset("HUNDI_ENCRYPTION_KEY");
+    let outcome = refused_start(&home);
+    assert!(says(&outcome, &["HUNDI_ENCRYPTION_KEY", "encryption key"]), "the refusal without a key does not name it: {}", outcome.stderr);
+
+    home.set("HUNDI_ENCRYPTION_KEY", &fitting);
+    let server = home.start();
+    assert_eq!(server.client(&key).list("/v1/beneficiaries", "").len(), 1);
+}
+
+#[test]
+fn database_with_a_newer_schema_is_refused() {
+    let home = Home::new("cli-newer");
+    let server = home.start();
+    assert!(server.stop().success());
+    let newer = Home::new("cli-newer-copy");
+    std::fs::copy(home.database_path(), newer.database_path()).expect("a copy of the database");
+    copy_key_files(&home.directory, &newer.directory);
+    let connection = rusqlite::Connection::open(newer.database_path()).expect("the copy opens");
+    let changed = connection.execute("UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'", []).expect("the update");
+    assert_eq!(changed, 1, "no schema version to change");
+    connection.close().expect("the copy closes");
+
+    let outcome = refused_start(&newer);
+    assert!(says(&outcome, &["999"]) && says(&outcome, &["newer", "schema"]), "the refusal does not say why: {}", outcome.stderr);
+    // The original is as good as before.
+    home.start();
+}
+
+/// `check` has to be able to fail: a book and a history that somebody changed by hand are found and named.
+#[test]
+fn check_names_what_somebody_changed_by_hand() {
+    let home = Home::new("cli-tampered");
+    let server = home.start();
+    let payment = steps::six_steps(&mut server.client(&home.key()), "310.00");
+    assert!(server.stop().success());
+    home.check().expect_success("the check before");
+    for (what, change) in [
+        ("a posting of another amount", "UPDATE ledger_postings SET units = units + 1 WHERE id = (SELECT MIN(id) FROM ledger_postings)"),
+        ("a posting that is gone", "DELETE FROM ledger_postings WHERE id = (SELECT MAX(id) FROM ledger_postings)"),
+        ("a status that its history does not end in", "UPDATE transfers SET status = 'funding'"),
+        ("a history that jumps", "UPDATE transfers SET status = 'refunded', status_history = replace(status_history, 'payout_settled', 'refunded')"),
+    ] {
+        let tampered = Home::new("cli-tampered-copy");
+        std::fs::copy(home.database_path(), tampered.database_path()).expect("a copy of the database");
+        copy_key_files(&home.directory, &tampered.directory);
+        let connection = rusqlite::Connection::open(tampered.database_path()).expect("the copy opens");
+        let changed = connection.execute(change, []).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(changed > 0, "{what}: nothing was changed");
+        connection.close().expect("the copy closes");
+        let outcome = tampered.check();
+        assert!(!outcome.status.success(), "check did not notice {what}: {}", outcome.stdout);
+        assert!(says(&outcome, &[&payment.transfer_id, "ledger", "posting", "balance", "book"]), "check does not name {what}: {} {}", outcome.stdout, outcome.stderr);
+        assert!(!outcome.stderr.contains("panicked"), "check panicked: {}", outcome.stderr);
+    }
+}
+
+#[test]
+fn revoked_key_is_refused_within_two_seconds() {
+    let home = Home::new("cli-revoked");
+    let server = home.start();
+    let (kept, revoked) = (home.key(), home.key());
+    let mut client = server.client(&revoked);
+    client.get("/v1/senders").expect_success("a read before the revocation");
+    let listed = home.run(&["keys", "list"]).expect_success("keys list");
+    let name = revocable_name(&home, &listed.stdout, &revoked);
+    home.run(&["keys", "revoke", &name]).expect_success("keys revoke");
+    let revoked_at = Instant::now();
+    until("the revoked key to be refused", Duration::from_secs(2), || (client.get("/v1/senders").status == 401).then_some(()));
+    println!("refused {:?} after the revocation", revoked_at.elapsed());
+    client.get("/v1/senders").expect_refusal(401, "secret_key_invalid", "a read with a revoked key");
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(401, "secret_key_invalid", "a write with a revoked key");
+    server.client(&kept).get("/v1/senders").expect_success("a read with the other key");
+    let nobody = home.run(&["keys", "revoke", "sk_test_nobody"]);
+    assert!(!nobody.status.success(), "revoking a key that does not exist ended with success");
+}
+
+/// What `keys revoke` takes for a key: the identifier that `keys list` shows in the key's line.
+fn revocable_name(home: &Home, listed: &str, key: &str) -> String {
+    let hints = [&key[key.len() - 4..], &key[key.len() - 6..]];
+    let line = listed.lines().find(|line| hints.iter().any(|hint| line.contains(hint)));
+    let line = line.unwrap_or_else(|| panic!("keys list in {} shows no line for the key: {listed}", home.directory.display()));
+    let word = line.split_whitespace().find(|word| word.contains("key_")).or_else(|| line.split_whitespace().next());
+    word.expect("a word in the line").to_owned()
+}
+
+#[test]
+fn restricted_key_does_what_it_is_permitted_and_nothing_else() {
+    let home = Home::new("cli-restricted");
+    let server = home.start();
+    let full = home.key();
+    let restricted = home.key_with(&["--permissions", "senders:read,quote_locks:write"]);
+    assert!(restricted.starts_with("rk_test_"), "a restricted key begins with rk_test_: {restricted:?}");
+    let made = server.client(&full).post("/v1/senders", &steps::sender_body()).expect_success("the sender");
+    let mut client = server.client(&restricted);
+    assert_eq!(client.list("/v1/senders", ""), [made]);
+    client.post("/v1/quote_locks", &steps::quote_lock_body("20.00")).expect_success("a permitted write");
+    // Neither of read and write includes the other.
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(403, "action_unauthorized", "a write without the permission");
+    client.get("/v1/quote_locks").expect_refusal(403, "action_unauthorized", "a read without the permission");
+    client.get("/v1/transfers").expect_refusal(403, "action_unauthorized", "another resource");
+    client.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 1 })).expect_refusal(403, "action_unauthorized", "a test helper");
+    let unknown = home.run(&["keys", "create", "--mode", "test", "--permissions", "gold:read"]);
+    assert!(!unknown.status.success(), "a permission that does not exist was taken");
+}
+
+#[test]
+fn expired_key_may_not_act_any_more() {
+    let home = Home::new("cli-expired");
+    let server = home.start();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();
+    let key = home.key_with(&["--expires", &expires(now + 3)]);
+    let mut client = server.client(&key);
+    client.get("/v1/senders").expect_success("a read before the expiry");
+    until("the key to expire", Duration::from_secs(8), || (client.get("/v1/senders").status == 401).then_some(()));
+    client.get("/v1/senders").expect_refusal(401, "action_unauthorized", "a read with an expired key");
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(401, "action_unauthorized", "a write with an expired key");
+}
+
+/// The instant as `--expires` takes it.
+fn expires(unix_seconds: u64) -> String {
+    unix_seconds.to_string()
+}
+
+#[test]
+fn live_key_can_be_made_and_reads_but_does_not_create() {
+    let home = Home::new("cli-live");
+    let server = home.start();
+    let key = home.run(&["keys", "create", "--mode", "live"]).expect_success("keys create").last_line();
+    assert!(key.starts_with("sk_live_"), "a live key begins with sk_live_: {key:?}");
+    let mut client = server.client(&key);
+    assert!(client.list("/v1/transfers", "").is_empty());
+    client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_refusal(403, "action_unauthorized", "a live beneficiary");
+    client.post("/v1/quote_locks", &steps::quote_lock_body("20.00")).expect_refusal(403, "action_unauthorized", "a live quote lock");
+    client.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 1 })).expect_refusal(403, "testmode_action_only", "a test helper");
+}
+
+#[test]
+fn term_signal_finishes_what_is_running_and_ends_with_success() {
+    let home = Home::new("cli-term").with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0");
+    let mut server = home.start();
+    let key = home.key();
+    let address = server.address();
+
+    // A request whose head has been read and whose body has not been sent: it is running.
+    let body = steps::sender_body().to_string();
+    let whole = String::from_utf8(request_bytes("POST", "/v1/senders", &key, Some(&fresh_key()), Some(body.as_bytes()))).expect("text");
+    let head = whole.strip_suffix(&body).expect("the head").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    let mut running = Connection::open(address).expect("a connection");
+    running.send(head.as_bytes()).expect("the head goes out");
+    assert!(running.await_continue().expect("an interim answer"), "the server did not ask for the body");
+    // A connection that is kept alive and idle must not hold the end up.
+    let mut idle = server.client(&key);
+    idle.get("/v1/senders").expect_success("a read");
+
+    let is_over = AtomicBool::new(false);
+    let (mut acknowledged, running_id) = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..4)
+            .map(|_| {
+                let mut writer = server.client(&key);
+                let is_over = &is_over;
+                scope.spawn(move || {
+                    let mut ids = Vec::new();
+                    let deadline = Instant::now() + Duration::from_secs(30);
+                    while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
+                        match writer.once("POST", "/v1/senders", Some(&fresh_key()), Some(steps::sender_body().to_string().as_bytes())) {
+                            // Until the end every answer is a proper one.
+                            Ok(answer) => ids.push(steps::text(&answer.expect_success("a write during the shutdown"), "id")),
+                            Err(_) => break,
+                        }
+                    }
+                    ids
+                })
+            })
+            .collect();
+        until("the load to flow", Duration::from_secs(10), || (server.client(&key).list("/v1/senders", "").len() > 50).then_some(()));
+        server.signal("TERM");
+        until("new connections to be refused", Duration::from_secs(10), || TcpStream::connect(address).is_err().then_some(()));
+        assert!(server.ended().is_none(), "the server ended although a request was running");
+        running.send(body.as_bytes()).expect("the body goes out");
+        let answer = running.receive(true).expect("an answer").expect("an answer to the running request");
+        let running_id = steps::text(&answer.expect_success("the request that was running"), "id");
+        let status = server.await_end(Duration::from_secs(15));
+        assert_eq!(status.code(), Some(0), "the server ended with {status}");
+        is_over.store(true, Ordering::Relaxed);
+        let ids: Vec<String> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
+        (ids, running_id)
+    });
+    acknowledged.push(running_id);
+    assert!(home.panics().is_empty(), "{:?}", home.panics());
+    home.check().expect_success("the check after the end");
+
+    let server = home.start();
+    let listed: Vec<String> = server.client(&key).list("/v1/senders", "").iter().map(|sender| steps::text(sender, "id")).collect();
+    let lost: Vec<&String> = acknowledged.iter().filter(|id| !listed.contains(id)).collect();
+    assert!(lost.is_empty(), "acknowledged and gone after the shutdown: {lost:?}");
+}
+
+#[test]
+fn openapi_is_valid_json_and_names_every_endpoint_of_the_specification() {
+    let home = Home::new("cli-openapi");
+    let printed = home.run_plain(&["openapi"]).expect_success("openapi");
+    let document: Value = serde_json::from_str(&printed.stdout).expect("openapi prints JSON and nothing else");
+    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")), "the version is {}", document["openapi"]);
+    for (path, methods) in [
+        ("/v1/beneficiaries", &["get", "post"][..]),
+        ("/v1/beneficiaries/{id}", &["get", "post"]),
+        ("/v1/senders", &["get", "post"]),
+        ("/v1/senders/{id}", &["get"]),
+        ("/v1/quote_locks", &["get", "post"]),
+        ("/v1/quote_locks/{id}", &["get"]),
+        ("/v1/transfers", &["get", "post"]),
+        ("/v1/transfers/{id}", &["get"]),
+        ("/v1/transfers/{id}/cancel", &["post"]),
+        ("/v1/transfers/{id}/resolve_funding", &["post"]),
+        ("/v1/refunds", &["get"]),
+        ("/v1/refunds/{id}", &["get", "post"]),
+        ("/v1/webhook_endpoints", &["get", "post"]),
+        ("/v1/webhook_endpoints/{id}", &["get", "post", "delete"]),
+        ("/v1/webhook_endpoints/{id}/rotate_secret", &["post"]),
+        ("/v1/webhook_endpoints/{id}/deliveries", &["get"]),
+        ("/v1/webhook_endpoints/{id}/replay", &["post"]),
+        ("/v1/deposits", &["get"]),
+        ("/v1/deposits/{id}", &["get"]),
+        ("/v1/payouts", &["get"]),
+        ("/v1/payouts/{id}", &["get"]),
+        ("/v1/payouts/{id}/payment_advice", &["get"]),
+        ("/v1/balance", &["get"]),
+        ("/v1/corridors", &["get"]),
+        ("/v1/events", &["get"]),
+        ("/v1/events/{id}", &["get"]),
+    ] {
+        for method in methods {
+            assert!(document["paths"][path][method].is_object(), "{method} {path} is missing");
+        }
+    }
+    let server = home.start();
+    let mut connection = Connection::open(server.address()).expect("a connection");
+    connection.send(b"GET /openapi.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").expect("sent");
+    let served = connection.receive(true).expect("an answer").expect("an answer");
+    assert_eq!(served.status, 200);
+    assert_eq!(served.json(), document, "what is served differs from what is printed");
+}
+
+#[test]
+fn demo_ends_with_a_test_reference() {
+    let home = Home::new("cli-demo");
+    let demo = home.run_plain(&["demo"]).expect_success("demo");
+    let reference = demo
+        .stdout
+        .split(|letter: char| !letter.is_ascii_alphanumeric())
+        .find(|word| word.starts_with("TEST") && matches!(word.len(), 16 | 22));
+    assert!(reference.is_some(), "the demo shows no UTR that begins with TEST: {}", demo.stdout);
+    assert!(!demo.stderr.contains("panicked"), "{}", demo.stderr);
+    // It works on a temporary database and leaves nothing where it was called.
+    let left: Vec<_> = std::fs::read_dir(&home.directory).expect("the directory").filter_map(|entry| Some(entry.ok()?.path())).collect();
+    assert!(left.is_empty(), "the demo left {left:?}");
+}
+
+#[test]
+fn wrong_command_lines_are_refused() {
+    let home = Home::new("cli-wrong");
+    for arguments in [
+        &["serve", "--listen", "nowhere"][..],
+        &["serve", "--database", "nonsense:here"],
+        &["keys", "create", "--mode", "gold"],
+        &["keys", "create"],
+        &["backup"],
+        &["dance"],
+        &["check", "--database", "sqlite:there-is-no-such-file.db"],
+    ] {
+        let outcome = home.run_plain(arguments);
+        assert!(!outcome.status.success(), "hundi {} ended with success", arguments.join(" "));
+        assert!(!outcome.stderr.trim().is_empty(), "hundi {} was refused without a word", arguments.join(" "));
+        assert!(!outcome.stderr.contains("panicked"), "hundi {}: {}", arguments.join(" "), outcome.stderr);
+    }
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listen = taken.local_addr().expect("its address").to_string();
+    let outcome = home.run(&["serve", "--listen", &listen]);
+    assert!(!outcome.status.success(), "serve ended with success on a port that is taken");
+    assert!(says(&outcome, &[&listen, "in use"]), "the refusal does not name the address: {}", outcome.stderr);
+}
+
+/// A first start on an empty database prints one test key that works.
+#[test]
+fn first_start_prints_a_key_that_works() {
+    let home = Home::new("cli-first");
+    let server = home.start();
+    let key = until("the key in the output", Duration::from_secs(10), || {
+        let log = home.log();
+        let found = log.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')).find(|word| word.starts_with("sk_test_") && word.len() > 40);
+        found.map(str::to_owned)
+    });
+    server.client(&key).get("/v1/balance").expect_success("a read with the printed key");
+    assert!(server.stop().success());
+    let keys_before = home.run(&["keys", "list"]).expect_success("keys list").stdout;
+    assert!(home.start().stop().success());
+    let keys_after = home.run(&["keys", "list"]).expect_success("keys list").stdout;
+    assert_eq!(keys_before, keys_after, "a second start made another key");
+    let mut unread = String::new();
+    // Nothing of the key may lie in a file beside the database.
+    for entry in std::fs::read_dir(&home.directory).expect("the directory").flatten() {
+        let mut bytes = Vec::new();
+        if std::fs::File::open(entry.path()).and_then(|mut file| file.read_to_end(&mut bytes)).is_err() {
+            unread.push_str(&format!("{} ", entry.path().display()));
+        }
+        let is_there = bytes.windows(key.len()).any(|window| window == key.as_bytes());
+        assert!(!is_there, "{} holds the key in plain text", entry.path().display());
+    }
+    assert!(unread.is_empty(), "could not look into {unread}");
+}
