@@ -231,8 +231,8 @@ fn revoked_key_is_refused_within_two_seconds() {
     let mut client = server.client(&revoked);
     client.get("/v1/senders").expect_success("a read before the revocation");
     let listed = home.run(&["keys", "list"]).expect_success("keys list");
-    let name = revocable_name(&home, &listed.stdout, &revoked);
-    home.run(&["keys", "revoke", &name]).expect_success("keys revoke");
+    let id = listed_id(&listed.stdout, &revoked);
+    home.run(&["keys", "revoke", &id]).expect_success("keys revoke");
     let revoked_at = Instant::now();
     until("the revoked key to be refused", Duration::from_secs(2), || (client.get("/v1/senders").status == 401).then_some(()));
     println!("refused {:?} after the revocation", revoked_at.elapsed());
@@ -243,13 +243,11 @@ fn revoked_key_is_refused_within_two_seconds() {
     assert!(!nobody.status.success(), "revoking a key that does not exist ended with success");
 }
 
-/// What `keys revoke` takes for a key: the identifier that `keys list` shows in the key's line.
-fn revocable_name(home: &Home, listed: &str, key: &str) -> String {
-    let hints = [&key[key.len() - 4..], &key[key.len() - 6..]];
-    let line = listed.lines().find(|line| hints.iter().any(|hint| line.contains(hint)));
-    let line = line.unwrap_or_else(|| panic!("keys list in {} shows no line for the key: {listed}", home.directory.display()));
-    let word = line.split_whitespace().find(|word| word.contains("key_")).or_else(|| line.split_whitespace().next());
-    word.expect("a word in the line").to_owned()
+/// The identifier that `keys list` shows first in the key's line.
+fn listed_id(listed: &str, key: &str) -> String {
+    let line = listed.lines().find(|line| line.contains(&key[key.len() - 4..]));
+    let line = line.unwrap_or_else(|| panic!("keys list shows no line for the key: {listed}"));
+    line.split_whitespace().next().expect("a word in the line").to_owned()
 }
 
 #[test]
@@ -277,17 +275,12 @@ fn expired_key_may_not_act_any_more() {
     let home = Home::new("cli-expired");
     let server = home.start();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();
-    let key = home.key_with(&["--expires", &expires(now + 3)]);
+    let key = home.key_with(&["--expires", &(now + 3).to_string()]);
     let mut client = server.client(&key);
     client.get("/v1/senders").expect_success("a read before the expiry");
     until("the key to expire", Duration::from_secs(8), || (client.get("/v1/senders").status == 401).then_some(()));
     client.get("/v1/senders").expect_refusal(401, "action_unauthorized", "a read with an expired key");
     client.post("/v1/senders", &steps::sender_body()).expect_refusal(401, "action_unauthorized", "a write with an expired key");
-}
-
-/// The instant as `--expires` takes it.
-fn expires(unix_seconds: u64) -> String {
-    unix_seconds.to_string()
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx};
 use crate::values;
 
+#[derive(Clone)]
 pub struct EventRow {
     pub id: Id<kind::Event>,
     pub event_type: String,

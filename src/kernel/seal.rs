@@ -2,7 +2,7 @@
 
 use aes_gcm::aead::{Aead, KeyInit, Payload};
 use aes_gcm::{Aes256Gcm, Nonce};
-use hmac::{Hmac, KeyInit as _, Mac};
+use hmac::{Hmac, Mac};
 use secrecy::{ExposeSecret, SecretBox};
 use sha2::Sha256;
 

@@ -36,7 +36,7 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     for (index, text) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
         tx.execute("BEGIN IMMEDIATE", &[])?;
         for statement in statements(text) {
-            tx.execute(statement, &[])?;
+            tx.execute(&statement, &[])?;
         }
         write_meta(tx, "schema_version", (index + 1).to_string().as_bytes())?;
         tx.execute("COMMIT", &[])?;
@@ -44,11 +44,10 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The statements of a migration; comments stand on lines of their own and no text holds a semicolon.
-fn statements(text: &str) -> impl Iterator<Item = &str> {
-    text.split(';').map(str::trim).filter(|statement| {
-        statement.lines().any(|line| !line.trim().is_empty() && !line.trim_start().starts_with("--"))
-    })
+/// The statements of a migration. Comments stand on lines of their own, and no text holds a semicolon.
+fn statements(text: &str) -> Vec<String> {
+    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    code.join("\n").split(';').map(|statement| statement.trim().to_owned()).filter(|statement| !statement.is_empty()).collect()
 }
 
 pub fn read_meta(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreError> {

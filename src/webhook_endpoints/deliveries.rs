@@ -1,5 +1,7 @@
 //! What becomes of deliveries: they are leased, attempted, tried again, given up, replayed and purged.
 
+use std::sync::Arc;
+
 use super::rows::{self, DeliveryId, EndpointId, EventId, Settled};
 use super::schedule::{self, Health};
 use super::state::{DeliveryStatus, EndpointStatus};
@@ -67,7 +69,7 @@ pub struct DueDelivery {
     pub step: i64,
     pub attempts_count: i64,
     pub due_milliseconds: i64,
-    pub event: Option<EventRow>,
+    pub event: Option<Arc<EventRow>>,
 }
 
 /// An attempt that was made under a lease.
@@ -156,10 +158,11 @@ pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, 
             continue;
         }
         rows::attempt_insert(tx, endpoint_id, attempt.delivery_id, &attempt_row(attempt))?;
-        health = if attempt.is_success { Health::default() } else { health.failed(attempt.attempted_milliseconds) };
         due_first_milliseconds = due_first_milliseconds.into_iter().chain(settled.due_milliseconds).min();
         // Judged one by one: a success among failures ends `failing` before they begin to count again.
-        follow(tx, now, queue.scope, endpoint_id, queue.health, health)?;
+        let before = health;
+        health = if attempt.is_success { Health::default() } else { health.failed(attempt.attempted_milliseconds) };
+        follow(tx, now, queue.scope, endpoint_id, before, health)?;
     }
     if health != queue.health {
         rows::queue_health(tx, endpoint_id, health)?;
@@ -195,13 +198,12 @@ fn attempt_row(attempt: &Finished) -> AttemptRow {
     }
 }
 
-/// Moves the endpoint where its health has changed what it is judged to be. Healthy endpoints cost no look at their row.
+/// Moves the endpoint to what its health is judged to be. Its row is looked at only where that can be another status:
+/// after the first success behind failures, and while the failures are old enough to count.
 fn follow(tx: &mut dyn Tx, now: &mut Now, scope: Scope, endpoint_id: EndpointId, before: Health, health: Health) -> Result<(), StoreError> {
     let judged = health.judged(now.instant_milliseconds());
-    if judged == EndpointStatus::Enabled && before.failures_count == 0 {
-        return Ok(());
-    }
-    if judged == EndpointStatus::Enabled && health.failures_count > 0 {
+    let is_recovery = before.failures_count > 0 && health.failures_count == 0;
+    if judged == EndpointStatus::Enabled && !is_recovery {
         return Ok(());
     }
     let Some(mut endpoint) = rows::find(tx, scope, endpoint_id)? else { return Ok(()) };
@@ -212,6 +214,11 @@ fn follow(tx: &mut dyn Tx, now: &mut Now, scope: Scope, endpoint_id: EndpointId,
         rows::queue_due_again(tx, endpoint_id)?;
     }
     Ok(())
+}
+
+/// The fault of a reference to an event that is not there, or no longer.
+pub fn event_not_found() -> Fault {
+    Fault::field(Code::ObjectNotFound, "event_id", "No such object.")
 }
 
 /// What a caller wants to be delivered again.
@@ -227,7 +234,7 @@ pub fn replay(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, replay: Repla
     let count = match replay {
         Replay::Event(event_id) => {
             let Some(event) = crate::events::rows::find(tx, endpoint.scope, event_id)? else {
-                return Err(Fault::field(Code::ObjectNotFound, "event_id", "No such event.").into());
+                return Err(event_not_found().into());
             };
             match rows::delivery_of_event(tx, endpoint.id, event_id)? {
                 Some(delivery) => restart(tx, now, &delivery)?,
@@ -305,22 +312,25 @@ fn begin(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, event: &EventRow) 
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS).max(0) * 1_000;
     let below = Id::from_u128((kept_since_milliseconds as u128) << 80);
-    let place = migrate::read_meta(tx, PURGE_PLACE)?.and_then(|bytes| Id::from_bytes(&bytes));
-    let endpoint_ids = rows::queues_after(tx, place.unwrap_or(Id::from_u128(0)), ENDPOINTS_PURGED_MAX)?;
+    let round_start = Id::from_u128(0);
+    let place = migrate::read_meta(tx, PURGE_PLACE)?.and_then(|bytes| Id::from_bytes(&bytes)).unwrap_or(round_start);
+    let endpoint_ids = rows::queues_after(tx, place, ENDPOINTS_PURGED_MAX)?;
+    let is_round_end = (endpoint_ids.len() as i64) < ENDPOINTS_PURGED_MAX;
     let mut removed = 0;
-    let mut last = None;
+    let mut next = place;
     for endpoint_id in &endpoint_ids {
         removed += rows::deliveries_purge(tx, *endpoint_id, below, rows_max - removed as i64)?;
         if removed as i64 >= rows_max {
             // There may be more of this endpoint, so the next call begins with it again.
             break;
         }
-        last = Some(*endpoint_id);
+        next = *endpoint_id;
     }
-    let is_round_over = last == endpoint_ids.last().copied() && (endpoint_ids.len() as i64) < ENDPOINTS_PURGED_MAX;
-    let next = if is_round_over { None } else { last.or(place) };
+    if is_round_end && (removed as i64) < rows_max {
+        next = round_start;
+    }
     if next != place {
-        migrate::write_meta(tx, PURGE_PLACE, &next.unwrap_or(Id::from_u128(0)).to_bytes())?;
+        migrate::write_meta(tx, PURGE_PLACE, &next.to_bytes())?;
     }
     Ok(removed)
 }

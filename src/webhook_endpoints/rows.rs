@@ -1,6 +1,6 @@
 //! The rows of webhook endpoints, of their queues, and of the deliveries and attempts in them.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use super::deliveries::{AttemptRow, Delivery, DueDelivery, Queue};
 use super::schedule::Health;
@@ -296,7 +296,7 @@ fn read_due(mut row: Row) -> Result<DueDelivery, StoreError> {
     let (attempts_count, due_milliseconds) = (row.int()?, row.int()?);
     let event = match row.text_or_null()? {
         None => None,
-        Some(event_type) => Some(EventRow { id: event_id, event_type, linked: row.any_id()?, created: row.int()? }),
+        Some(event_type) => Some(Arc::new(EventRow { id: event_id, event_type, linked: row.any_id()?, created: row.int()? })),
     };
     Ok(DueDelivery { id, schedule_start_milliseconds, step, attempts_count, due_milliseconds, event })
 }

@@ -1,7 +1,7 @@
 //! What the black-box tests share: a server process on a database of its own, an HTTP client, a webhook receiver, the
 //! six steps and a seeded random source. They see the service only through its binary.
 
-#![allow(dead_code, reason = "each test binary uses its own part of what is shared")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its own part of what is shared")]
 
 pub mod client;
 pub mod random;
