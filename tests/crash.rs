@@ -803,7 +803,7 @@ fn oracle_notices_an_answer_before_the_commit() {
     const KILLS_PER_ROUND: u64 = 3;
     let seed = seed("HUNDI_CRASH_SEED");
     for round in 0..ROUNDS_MAX {
-        let home = quiet_home("crash-control").with("HUNDI_TEST_FAULT", "answer_before_commit");
+        let home = quiet_home("crash-control").with_fault("answer_before_commit");
         let receiver = Receiver::start();
         let aftermath = storm_of_kills(&home, &receiver, KILLS_PER_ROUND, seed.wrapping_add(round), |_, _, _| {});
         let mut client = aftermath.server.client(&aftermath.api_key);

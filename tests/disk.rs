@@ -135,7 +135,7 @@ fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
     const WRITES_MAX: usize = 4_000;
     const WRITERS_COUNT: usize = 4;
     /// What still fits when the limit is set.
-    const ROOM_BYTES: u64 = 96 * 1024;
+    const ROOM_BYTES: u64 = 512 * 1024;
 
     let home = Home::new("disk-filling").with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0");
     let server = home.start_as(SIGNAL_IGNORED, "127.0.0.1:0");

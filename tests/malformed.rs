@@ -582,7 +582,7 @@ impl Maker<'_> {
             }
             2 => Case::new("two content types", build(&[json_type, b"Content-Type: text/plain"]), Expected::Shaped),
             3 => {
-                let many: Vec<Vec<u8>> = (0..self.random.between(20, 70)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
+                let many: Vec<Vec<u8>> = (0..self.random.between(20, 50)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
                 let mut lines: Vec<&[u8]> = vec![json_type];
                 lines.extend(many.iter().map(Vec::as_slice));
                 Case::new("many headers", build(&lines), Expected::Shaped)

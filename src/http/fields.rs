@@ -32,13 +32,18 @@ fn text<'a>(node: &'a Node, min: usize, max: usize, name: &str, faults: &mut Vec
     Some(text)
 }
 
+/// For schemas: no control characters.
+const PLAIN_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
+/// For schemas: the same, and something to be seen.
+const NOT_BLANK_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u001F\u007F-\u009F\s][^\u0000-\u001F\u007F-\u009F]*$";
+
 /// Any text of `MIN` to `MAX` characters without control characters.
 #[derive(Clone)]
 pub struct Text<const MIN: usize, const MAX: usize>(pub String);
 
 impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": MIN, "maxLength": MAX })
+        json!({ "type": "string", "minLength": MIN, "maxLength": MAX, "pattern": NOT_BLANK_PATTERN })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let text = text(node, MIN, MAX, name, faults)?;
@@ -323,7 +328,7 @@ impl Field for TronAddress {
 }
 
 fn metadata_schema(value: Value) -> Value {
-    json!({ "type": "object", "maxProperties": METADATA_PAIRS_MAX, "propertyNames": { "minLength": 1, "maxLength": METADATA_KEY_LENGTH_MAX }, "additionalProperties": value })
+    json!({ "type": "object", "maxProperties": METADATA_PAIRS_MAX, "propertyNames": { "minLength": 1, "maxLength": METADATA_KEY_LENGTH_MAX, "pattern": PLAIN_PATTERN }, "additionalProperties": value })
 }
 
 /// Reads the pairs; `None` values are the nulls of an update.
@@ -358,7 +363,7 @@ fn too_many_pairs<T>(name: &str, faults: &mut Vec<Fault>) -> Option<T> {
 impl Field for Metadata {
     const REQUIRED: bool = false;
     fn schema() -> Value {
-        nullable_metadata(metadata_schema(json!({ "type": "string", "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX })))
+        nullable_metadata(metadata_schema(json!({ "type": "string", "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN })))
     }
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match node {
@@ -392,7 +397,7 @@ fn nullable_metadata(mut schema: Value) -> Value {
 impl Field for MetadataPatch {
     const REQUIRED: bool = false;
     fn schema() -> Value {
-        nullable_metadata(metadata_schema(json!({ "type": ["string", "null"], "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX })))
+        nullable_metadata(metadata_schema(json!({ "type": ["string", "null"], "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN })))
     }
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match node {

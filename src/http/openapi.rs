@@ -21,7 +21,10 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
     let mut bodies = Map::new();
     for route in routes {
         let response = (route.response)(&mut generator);
-        let operation = operation(route, response.to_value(), &mut bodies);
+        let mut operation = operation(route, response.to_value(), &mut bodies);
+        if route.verb == Verb::Post && !route.path.contains("{id}") {
+            operation["responses"]["200"]["links"] = links(route, routes);
+        }
         paths.entry(route.path).or_default().insert(route.verb.as_str().to_lowercase(), operation);
     }
     let mut schemas = generator.take_definitions(true);
@@ -64,6 +67,18 @@ fn operation(route: &Route, response: Value, bodies: &mut Map<String, Value>) ->
     operation
 }
 
+/// What can be asked about an object that a creation answers.
+fn links(creation: &Route, routes: &[Route]) -> Value {
+    let below = format!("{}/{{id}}", creation.path);
+    let helpers = below.replacen("/v1/", "/v1/test_helpers/", 1);
+    let about = |route: &&Route| route.path.starts_with(&below) || route.path.starts_with(&helpers);
+    let link = |route: &Route| {
+        let id = operation_id(route);
+        (id.clone(), json!({ "operationId": id, "parameters": { "id": "$response.body#/id" } }))
+    };
+    Value::Object(routes.iter().filter(about).map(link).collect())
+}
+
 fn operation_id(route: &Route) -> String {
     let path = route.path.trim_start_matches("/v1/").replace("/{id}", "_by_id").replace('/', "_");
     format!("{}_{path}", route.verb.as_str().to_lowercase())
@@ -92,7 +107,6 @@ fn parameters(route: &Route) -> Vec<Value> {
             "required": true,
             "description": "One key per operation, generated once and reused on every retry. A UUID is recommended.",
             "schema": { "type": "string", "minLength": IDEMPOTENCY_KEY_LENGTH_MIN, "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX, "pattern": r#"^[!#-~]+$"# },
-            "example": "1b9d6bcd-bbfd-4b2d-9b5d-ab8dfbbd4bed",
         }));
     }
     parameters

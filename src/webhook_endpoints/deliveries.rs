@@ -146,7 +146,7 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
 /// Writes down attempts of one endpoint, in the order in which they ended, with all that follows from them: what
 /// becomes of the deliveries, and of the endpoint. An attempt whose lease was lost (replayed meanwhile, or endpoint
 /// deleted) counts for nothing: another one is made, or none is wanted.
-pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, attempts: &[Finished]) -> Result<(), StoreError> {
+pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, attempts: &[&Finished]) -> Result<(), StoreError> {
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
     };

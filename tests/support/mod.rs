@@ -56,6 +56,8 @@ fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
 pub struct Home {
     pub directory: PathBuf,
     environment: Vec<(String, String)>,
+    /// For servers only, not for the short commands beside them.
+    fault: Option<String>,
     log: Arc<Mutex<Log>>,
 }
 
@@ -85,12 +87,17 @@ impl Home {
         let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.subsec_nanos());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{nanoseconds}-{count}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for the test");
-        Home { directory, environment: Vec::new(), log: Arc::default() }
+        Home { directory, environment: Vec::new(), fault: None, log: Arc::default() }
     }
 
     /// Sets a variable for the servers and commands of this home.
     pub fn with(mut self, name: &str, value: &str) -> Home {
         self.set(name, value);
+        self
+    }
+    /// Plants a fault in the servers of this home, to see that a test notices it.
+    pub fn with_fault(mut self, fault: &str) -> Home {
+        self.fault = Some(fault.to_owned());
         self
     }
     pub fn set(&mut self, name: &str, value: &str) {
@@ -202,7 +209,9 @@ impl Home {
         let database = self.database();
         let mut line = wrapper.to_vec();
         line.extend([env!("CARGO_BIN_EXE_hundi"), "serve", "--listen", listen, "--database", &database]);
-        let mut child = self.prepare(line[0], &line[1..]).spawn().expect("the server's process");
+        let mut command = self.prepare(line[0], &line[1..]);
+        command.envs(self.fault.iter().map(|fault| ("HUNDI_TEST_FAULT", fault)));
+        let mut child = command.spawn().expect("the server's process");
         let (address_found, address_waiting) = mpsc::channel();
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = child.stderr.take().expect("a pipe");

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Passes all tests: formatting, lints, the Rust suites, and the API's document against the running server.
+# Installs what the tests need where it is missing. Pass --quick to leave out the lints and the document.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+quick=false
+[ "${1:-}" = "--quick" ] && quick=true
+
+say() { printf '\n== %s\n' "$*"; }
+
+# Installs Debian packages, only where a command is missing.
+need() {
+  local command=$1 package=$2
+  command -v "$command" >/dev/null && return
+  local sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  $sudo apt-get update -q && $sudo apt-get install -y -q "$package"
+}
+
+need cc build-essential
+need prlimit util-linux
+need python3 python3
+
+if ! $quick; then
+  say "format"
+  cargo fmt --check
+  say "lints"
+  cargo clippy --all-targets --locked -- -D warnings
+fi
+
+say "tests"
+if cargo nextest --version >/dev/null 2>&1; then
+  cargo nextest run --locked
+else
+  # The same tests with the runner that comes with Rust.
+  cargo test --locked --quiet
+fi
+
+if ! $quick; then
+  say "the OpenAPI document against the running server"
+  tools=target/python-tools
+  if [ ! -x "$tools/bin/schemathesis" ]; then
+    python3 -m venv "$tools" 2>/dev/null || { need pip3 python3-venv; python3 -m venv "$tools"; }
+    "$tools/bin/pip" install -q -r tests/openapi/requirements.txt
+  fi
+  tests/openapi/run.sh "$tools/bin"
+
+  if cargo deny --version >/dev/null 2>&1; then
+    say "dependencies"
+    # Advisories need their database, which is fetched; without a network the other three are checked.
+    cargo deny --offline --locked check bans licenses sources
+  fi
+fi
