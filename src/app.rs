@@ -25,6 +25,7 @@ use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::kernel::{Mode, Scope};
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
+use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::world::{Ports, World};
 use crate::{events, keys, secrets, work};
@@ -51,7 +52,17 @@ pub struct App {
 impl App {
     /// Opens the store and puts the service together; nothing runs yet.
     pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        let store = Store::open(&config.database, clock, events::sequence).map_err(|error| error.to_string())?;
+        App::open_with(config, clock, events::sequence).await
+    }
+
+    /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
+    /// mints event identifiers.
+    pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
+        App::open_with(config, clock, lane::no_epilogue).await
+    }
+
+    async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue) -> Result<Arc<App>, String> {
+        let store = Store::open(&config.database, clock, epilogue).map_err(|error| error.to_string())?;
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
         let sealer = Sealer::new(&key);
         let account_key = prepare(&store, &sealer).await?;
@@ -68,12 +79,6 @@ impl App {
         let document = openapi::document(&router.routes, &settings.public_url);
         let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let world = Arc::new(World { settings, sealer, test });
-        let reserving = world.clone();
-        let (from, end) = store
-            .write(move |tx, _| Ok(reserving.test.addresses.reserve(tx)?))
-            .await
-            .map_err(|failure| format!("deposit addresses cannot be reserved: {failure:?}"))?;
-        world.test.addresses.restock(from, end);
         Ok(Arc::new(App {
             store,
             world,
@@ -91,6 +96,8 @@ impl App {
 
     /// Runs the workers and the server until `stop`; answers after running requests and deliveries have ended.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
+        // Before the first request: a transfer needs an address.
+        work::housekeeping::reserve_addresses(&self).await;
         let workers = [
             tokio::spawn(work::run(self.clone(), stop.clone())),
             tokio::spawn(work::deliveries::run(self.clone(), stop.clone())),

@@ -7,15 +7,18 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::sync::watch;
 
+use crate::chains::tron_address::TronAddress;
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
-use crate::kernel::{Clock, Failure, Id, Mode};
+use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::store::Store;
-use crate::{backup, demo, events, secrets};
+use crate::store::lane;
+use crate::operator::{self, Ruling};
+use crate::{backup, demo, secrets};
 
 #[derive(Parser)]
 #[command(name = "hundi", version, about = "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits")]
@@ -57,6 +60,26 @@ enum Command {
         #[command(subcommand)]
         command: KeysCommand,
     },
+    /// List, suspend and resume accounts
+    Accounts {
+        #[command(subcommand)]
+        command: AccountsCommand,
+    },
+    /// Decide what only the operator may: about a sender, a beneficiary, a transfer under review, an unmatched deposit, or a payout
+    Decide {
+        /// The object's ID
+        id: String,
+        #[arg(value_enum)]
+        ruling: RulingWord,
+        /// Where a refund goes
+        #[arg(long, value_name = "ADDRESS")]
+        to: Option<String>,
+        /// The bank's reference of a payout that it paid
+        #[arg(long, value_name = "UTR")]
+        reference: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
@@ -76,6 +99,37 @@ enum Command {
 enum ModeFlag {
     Test,
     Live,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RulingWord {
+    Approve,
+    Refuse,
+    Review,
+    Refund,
+    Settle,
+    Fail,
+}
+
+#[derive(Subcommand)]
+enum AccountsCommand {
+    /// List the accounts
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let no key of the account act
+    Suspend {
+        name: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Let the account's keys act again
+    Resume {
+        name: String,
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 #[derive(Subcommand)]
@@ -149,6 +203,8 @@ async fn run(command: Command) -> Result<(), String> {
         }
         Command::Demo => demo::run().await,
         Command::Keys { command } => run_keys(command).await,
+        Command::Accounts { command } => run_accounts(command).await,
+        Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
         Command::Check { place } => run_check(&config(&place)?).await,
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
@@ -228,7 +284,7 @@ fn told(failure: Failure) -> String {
 
 fn open(place: &Place) -> Result<Store, String> {
     let config = config(place)?;
-    Store::open(&config.database, Clock::System, events::sequence).map_err(|error| error.to_string())
+    Store::open(&config.database, Clock::System, lane::no_epilogue).map_err(|error| error.to_string())
 }
 
 /// Unix seconds, or `30d` from now.
@@ -286,6 +342,47 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             let revoked = open(&place)?.write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?)).await.map_err(told)?;
             if revoked { print(&format!("revoked {id}")) } else { Err(format!("there is no key {id} that is not revoked already")) }
         }
+    }
+}
+
+async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
+    let (name, place, is_suspended) = match command {
+        AccountsCommand::List { place } => {
+            let accounts = open(&place)?.write(|tx, _| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
+            print("account\tstatus")?;
+            return accounts.iter().try_for_each(|(name, is_suspended)| print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" })));
+        }
+        AccountsCommand::Suspend { name, place } => (name, place, true),
+        AccountsCommand::Resume { name, place } => (name, place, false),
+    };
+    let wanted = name.clone();
+    let is_found = open(&place)?.write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?)).await.map_err(told)?;
+    match (is_found, is_suspended) {
+        (true, true) => print(&format!("{name} is suspended; its keys stop working within a second")),
+        (true, false) => print(&format!("{name} is active")),
+        (false, _) => Err(format!("there is no account {name:?}: `hundi accounts list` shows them")),
+    }
+}
+
+async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Option<String>, place: &Place) -> Result<(), String> {
+    let id = AnyId::parse(id).ok_or_else(|| format!("{id:?} is no object's ID"))?;
+    let to = to.map(|text| TronAddress::parse(&text).map_err(|fault| format!("--to is not a TRON address: {fault}"))).transpose()?;
+    let ruling = match ruling {
+        RulingWord::Approve => Ruling::Approve,
+        RulingWord::Refuse => Ruling::Refuse,
+        RulingWord::Review => Ruling::Review,
+        RulingWord::Refund => Ruling::Refund(to),
+        RulingWord::Settle => Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?),
+        RulingWord::Fail => Ruling::Fail,
+    };
+    let app = App::open_beside(&config(place)?, Clock::System).await?;
+    let world = app.world.clone();
+    // A refused ruling undoes what it wrote, so it leaves the transaction as an error.
+    let ruled = app.store.write(move |tx, now| operator::rule(tx, now, &world, id, &ruling).map_err(|message| StoreError::Broken(message).into())).await;
+    match ruled {
+        Ok(outcome) => print(&outcome),
+        Err(Failure::Store(StoreError::Broken(message))) => Err(message),
+        Err(failure) => Err(told(failure)),
     }
 }
 

@@ -39,4 +39,5 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod operator; // what only the operator decides
 pub mod secrets;

@@ -23,8 +23,8 @@ const READY_MAX: Duration = Duration::from_secs(2);
 const OPERATION_PATIENCE: Duration = Duration::from_secs(60);
 /// Attempts of one operation, whatever their reason.
 const ATTEMPTS_MAX: usize = 5_000;
-/// How long the deliveries may stand still before they count as lost.
-const STANDSTILL_MAX: Duration = Duration::from_secs(45);
+/// How long what is awaited may stand still before it counts as lost: longer than a killed worker's lease on its work.
+const STANDSTILL_MAX: Duration = Duration::from_secs(100);
 /// Objects that are read one by one in the end; all of them are read through lists.
 const READ_SINGLY_MAX: usize = 400;
 

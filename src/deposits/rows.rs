@@ -123,6 +123,15 @@ pub fn any_for_transfer(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Tra
     Ok(row.is_some())
 }
 
+/// Whether the transfer has a completed deposit of one classification.
+pub fn any_classified(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, classification: Classification) -> Result<bool, StoreError> {
+    let row = tx.row(
+        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND classification = ?3 LIMIT 1",
+        values![scope, transfer_id, classification.as_str()],
+    )?;
+    Ok(row.is_some())
+}
+
 /// The sum of what was seen and is not final: the balance's `pending`.
 pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     let row = tx.row(

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -40,22 +41,33 @@ pub type Reply = Response<Full<Bytes>>;
 #[derive(Default)]
 pub struct InFlight(Mutex<HashSet<[u8; 16]>>);
 
-/// Holds a key until the transaction has ended, also when the client hangs up.
+/// Holds a key until the transaction has ended, also when the client hangs up, and never longer than until the answer
+/// leaves: a client that retries at once is not told that its first request still runs.
 pub struct Held {
     keys: Arc<InFlight>,
     key_hash: [u8; 16],
+    is_released: AtomicBool,
 }
 
 impl InFlight {
     fn hold(self: &Arc<Self>, key_hash: [u8; 16]) -> Option<Held> {
         let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key_hash);
-        is_free.then(|| Held { keys: self.clone(), key_hash })
+        is_free.then(|| Held { keys: self.clone(), key_hash, is_released: AtomicBool::new(false) })
+    }
+}
+
+impl Held {
+    /// Frees the key once; by then another request may hold it.
+    fn release(&self) {
+        if !self.is_released.swap(true, Ordering::SeqCst) {
+            self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);
+        }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);
+        self.release();
     }
 }
 
@@ -365,17 +377,20 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     let permitted = asked.permitted(route);
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone));
     let shared = app.clone();
+    let held = Arc::new(held);
+    let held_by_work = held.clone();
     let outcome = app
         .store
         .write(move |tx, now| {
-            let _held = &held;
+            let _held = &held_by_work;
             once::run(tx, now, &claim, shared.world.as_ref(), &mut |tx, now| {
                 permitted.clone()?;
                 asked.run(&shared, tx, now, &mut work)
             })
         })
-        .await?;
-    Ok(match outcome {
+        .await;
+    held.release();
+    Ok(match outcome? {
         Outcome::Done(answer) => answered(answer),
         Outcome::Replayed(answer) => {
             let mut reply = answered(answer);

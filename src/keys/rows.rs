@@ -39,6 +39,12 @@ pub fn accounts_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM accounts", &[])?.map_or(Ok(0), |mut row| row.int())
 }
 
+/// The names of all accounts and whether each is suspended, oldest first.
+pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
+    let rows = tx.rows("SELECT name, suspended FROM accounts ORDER BY number", &[])?;
+    rows.into_iter().map(|mut row| Ok((row.text()?, row.bool()?))).collect()
+}
+
 /// How far an account's test clock is ahead of the store's clock, in seconds.
 pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     if scope.mode() == Mode::Live {
@@ -112,6 +118,7 @@ pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, 
     Ok(changed == 1)
 }
 
+/// Suspends an account, or lets it act again; answers whether there is one of that name.
 pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
     Ok(tx.execute("UPDATE accounts SET suspended = ?2 WHERE name = ?1", values![name, suspended])? == 1)
 }

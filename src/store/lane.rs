@@ -29,6 +29,11 @@ const READER_WAIT_SECONDS_MAX: u64 = 5;
 /// Runs at the end of a group in which outbox rows were written: the sequencer.
 pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
 
+/// For processes that leave the outbox to the one that sequences.
+pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
+    Ok(())
+}
+
 /// What wakes workers after a commit.
 #[derive(Default)]
 pub struct Signals {

@@ -2,7 +2,8 @@
 
 use super::{Row, Tx, Value};
 
-use crate::kernel::StoreError;
+use crate::kernel::{AnyId, Scope, StoreError};
+use crate::values;
 use crate::kernel::page::{FilterValue, Page};
 
 /// What a list reads: `key` is the leading column of the primary key and its value.
@@ -41,4 +42,10 @@ pub fn read(tx: &mut dyn Tx, listing: &Listing<'_>, page: &Page) -> Result<(Vec<
         rows.reverse();
     }
     Ok((rows, has_next))
+}
+
+/// Whether a table of one account's objects holds an identifier. `table` is a word of ours.
+pub fn exists(tx: &mut dyn Tx, table: &'static str, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
+    let sql = format!("SELECT id FROM {table} WHERE scope = ?1 AND id = ?2");
+    Ok(tx.row(&sql, values![scope, id])?.is_some())
 }

@@ -356,12 +356,12 @@ impl Worker {
     /// Ends in order: what is held is given back, and running attempts are awaited and written down.
     async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
-        if let Ok(step) = timeout_at(deadline, ended(&mut self.step)).await
+        if let Some(step) = self.step.take()
+            && let Ok(step) = timeout_at(deadline, step).await
             && matches!(step, Step::Turned(_))
         {
             self.take_step(step);
         }
-        self.step = None;
         self.release_held().await;
         while self.in_flight.total() > 0 {
             let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };

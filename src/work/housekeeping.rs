@@ -18,17 +18,22 @@ const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets others run.
 const DERIVED_AT_ONCE: usize = 64;
 
+/// Reserves derivation indices in the store and puts them on the shelf.
+pub async fn reserve_addresses(app: &App) {
+    let world = app.world.clone();
+    match app.store.write(move |tx, _| Ok(world.test.addresses.reserve(tx)?)).await {
+        Ok((from, end)) => app.world.test.addresses.restock(from, end),
+        Err(failure) => tracing::error!(?failure, "no deposit address indices could be reserved; tried again"),
+    }
+}
+
 /// Keeps the shelf of deposit addresses full.
 pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        let world = app.world.clone();
-        if world.test.addresses.needs_indices() {
-            let reserving = world.clone();
-            match app.store.write(move |tx, _| Ok(reserving.test.addresses.reserve(tx)?)).await {
-                Ok((from, end)) => world.test.addresses.restock(from, end),
-                Err(failure) => tracing::error!(?failure, "no deposit address indices could be reserved; tried again"),
-            }
+        if app.world.test.addresses.needs_indices() {
+            reserve_addresses(&app).await;
         }
+        let world = app.world.clone();
         let is_full = tokio::task::spawn_blocking(move || world.test.addresses.derive(DERIVED_AT_ONCE)).await.unwrap_or(true);
         if is_full {
             tokio::select! {
@@ -75,7 +80,7 @@ async fn purge_once(app: &App) -> bool {
     }
 }
 
-/// Sequences what commands such as `hundi deposits refund` wrote beside the server.
+/// Sequences what commands such as `hundi decide` wrote beside the server.
 pub async fn nudge_sequencer(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let waiting = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await.unwrap_or(false);

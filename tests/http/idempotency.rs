@@ -1,9 +1,9 @@
 //! Contract 13: one key, one effect, one answer.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::mpsc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::Method;
@@ -75,17 +75,34 @@ impl LaneHold {
     }
 }
 
-/// Asks with a key until its first request is running.
-async fn until_locked(client: &Client, path: &str, key: &str, body: &Value) -> Answer {
-    let started = Instant::now();
-    loop {
-        assert!(started.elapsed() < WAIT, "the first request never held its key");
-        let probe = client.twin();
-        // While the lane stands still, a request that is not locked out would wait with it, so it is not waited for.
-        if let Ok(answer) = tokio::time::timeout(Duration::from_millis(200), probe.post_with(path, key, body.clone())).await {
-            return answer;
-        }
-    }
+/// Lets a future begin.
+async fn poll_once<F: Future>(mut future: Pin<&mut F>) {
+    std::future::poll_fn(|context| {
+        let _ = future.as_mut().poll(context);
+        Poll::Ready(())
+    })
+    .await;
+}
+
+/// While the write lane stands still: sends one request twice at once. One of them runs, the other is locked out and
+/// answered. The connection of the one that runs ends when its task is aborted.
+async fn running_and_locked(client: &Client, key: &str) -> (tokio::task::JoinHandle<Option<Answer>>, Answer) {
+    let authorization = format!("Bearer {}", client.key);
+    let headers: [(&str, &[u8]); 3] =
+        [("authorization", authorization.as_bytes()), ("content-type", b"application/json"), ("idempotency-key", key.as_bytes())];
+    let bytes = wire::request("POST", SENDERS, &headers, sender_body().to_string().as_bytes());
+    let send = || {
+        let (address, bytes) = (client.address.clone(), bytes.clone());
+        tokio::spawn(async move { wire::exchange(&address, &bytes).await })
+    };
+    let (mut one, mut other) = (send(), send());
+    let (running, locked) = tokio::select! {
+        locked = &mut one => (other, locked),
+        locked = &mut other => (one, locked),
+    };
+    let locked = locked.unwrap().unwrap();
+    assert_eq!(locked.error(409), "resource_locked");
+    (running, locked)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -296,11 +313,7 @@ async fn a_full_queue_answers_503_and_releases_the_key() {
     let hold = LaneHold::of(&server).await;
     let store = &server.app.store;
     let mut crowd = pin!(futures_util::future::join_all((0..hundi::store::lane::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))));
-    std::future::poll_fn(|context| {
-        let _ = crowd.as_mut().poll(context);
-        Poll::Ready(())
-    })
-    .await;
+    poll_once(crowd.as_mut()).await;
     let key = client.fresh_key();
     let refused = client.post_with(SENDERS, &key, sender_body()).await;
     assert_eq!(refused.error(503), "service_unavailable");
@@ -319,23 +332,16 @@ async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
     let client = server.client().await;
     let hold = LaneHold::of(&server).await;
     let key = client.fresh_key();
-    let first = {
-        let (client, key) = (client.twin(), key.clone());
-        tokio::spawn(async move { client.post_with(SENDERS, &key, sender_body()).await })
-    };
-    // The request is in the lane's queue; the job that fails joins its group.
+    let (first, _) = running_and_locked(&client, &key).await;
+    // More requests, by which time the first one stands in the lane's queue; the job that fails joins its group.
     for _ in 0..3 {
-        assert_eq!(until_locked(&client, SENDERS, &key, &sender_body()).await.error(409), "resource_locked");
+        assert_eq!(client.post_with(SENDERS, &key, sender_body()).await.error(409), "resource_locked");
     }
-    let app = server.app.clone();
-    let planted = tokio::spawn(async move {
-        app.store.write::<(), _>(|_, _| Err(Failure::Store(StoreError::Unavailable("planted by the test".into())))).await
-    });
-    while server.app.store.read(hundi::store::lane::Cost::Point, |_| Ok(())).await.is_err() {}
-    tokio::task::yield_now().await;
+    let mut planted = pin!(server.app.store.write::<(), _>(|_, _| Err(Failure::Store(StoreError::Unavailable("planted by the test".into())))));
+    poll_once(planted.as_mut()).await;
     hold.let_go();
-    assert!(planted.await.unwrap().is_err());
-    let first = first.await.unwrap();
+    assert!(planted.await.is_err());
+    let first = first.await.unwrap().unwrap();
     assert_eq!(first.error(503), "service_unavailable");
     assert_eq!(senders_count(&client).await, 0, "nothing of the failed commit is left");
     let second = client.post_with(SENDERS, &key, sender_body()).await;
@@ -351,18 +357,13 @@ async fn while_the_first_request_runs_its_key_is_locked() {
     let client = server.client().await;
     let key = client.fresh_key();
     let hold = LaneHold::of(&server).await;
-    let first = {
-        let (client, key) = (client.twin(), key.clone());
-        tokio::spawn(async move { client.post_with(SENDERS, &key, sender_body()).await })
-    };
-    let locked = until_locked(&client, SENDERS, &key, &sender_body()).await;
-    assert_eq!(locked.error(409), "resource_locked");
+    let (first, locked) = running_and_locked(&client, &key).await;
     assert!(locked.header("retry-after").is_some() && !is_replayed(&locked));
     // Another body, while nothing is stored to compare it with.
     let other = client.post_with(SENDERS, &key, json!({ "name": "B" })).await;
     assert!(["resource_locked", "idempotency_key_reuse"].contains(&other.error(409).as_str()));
     hold.let_go();
-    let first = first.await.unwrap();
+    let first = first.await.unwrap().unwrap();
     first.ok();
     assert_replay(&first, &client.post_with(SENDERS, &key, sender_body()).await, "neither 409 was stored");
     assert_eq!(client.post_with(SENDERS, &key, json!({ "name": "B" })).await.error(409), "idempotency_key_reuse");
@@ -692,13 +693,9 @@ async fn a_running_request_goes_on_when_its_client_hangs_up() {
     let client = server.client().await;
     let key = client.fresh_key();
     let hold = LaneHold::of(&server).await;
-    let authorization = format!("Bearer {}", client.key);
-    let headers: [(&str, &[u8]); 3] =
-        [("authorization", authorization.as_bytes()), ("content-type", b"application/json"), ("idempotency-key", key.as_bytes())];
-    let mut stream = TcpStream::connect(&server.address).await.unwrap();
-    stream.write_all(&wire::request("POST", SENDERS, &headers, sender_body().to_string().as_bytes())).await.unwrap();
-    assert_eq!(until_locked(&client, SENDERS, &key, &sender_body()).await.error(409), "resource_locked");
-    drop(stream);
+    let (running, _) = running_and_locked(&client, &key).await;
+    running.abort();
+    assert!(running.await.is_err_and(|error| error.is_cancelled()));
     // The key stays held by the request, not by its connection.
     for _ in 0..5 {
         assert_eq!(client.post_with(SENDERS, &key, sender_body()).await.error(409), "resource_locked");

@@ -1,0 +1,161 @@
+//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back,
+//! and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
+
+use crate::beneficiaries::{self, Decision};
+use crate::chains::tron_address::TronAddress;
+use crate::checks::Screening;
+use crate::deposits;
+use crate::deposits::state::Classification;
+use crate::kernel::{AnyId, Failure, Mode, Now, ObjectKind, Scope, StoreError};
+use crate::keys;
+use crate::payouts;
+use crate::payouts::state::PayoutStatus;
+use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::senders;
+use crate::store::Tx;
+use crate::transfers::{self, funding, paying, refunding};
+use crate::world::World;
+
+/// A decision about one object.
+#[derive(Clone, Debug)]
+pub enum Ruling {
+    /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged again.
+    Approve,
+    /// Sender: may not send. Beneficiary: rejected. Transfer under review, or payout on hold: the money goes back.
+    Refuse,
+    /// Transfer whose money waits: put it under review.
+    Review,
+    /// Unmatched deposit: give it back, to this address where one is known.
+    Refund(Option<TronAddress>),
+    /// Payout whose outcome is unknown: the bank paid it, under this reference.
+    Settle(String),
+    /// Payout whose outcome is unknown: the bank did not pay it.
+    Fail,
+}
+
+fn wrong(id: AnyId, what: impl std::fmt::Display) -> String {
+    format!("{id}: {what}")
+}
+
+fn told(id: AnyId, failure: Failure) -> String {
+    match failure {
+        Failure::Refused(refusal) => refusal.faults().first().map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
+        Failure::Store(error) => wrong(id, error),
+    }
+}
+
+/// Carries a ruling out and answers what happened. `Err` is the operator's to read; nothing was changed.
+pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let store = |error: StoreError| wrong(id, error);
+    let scope = find_scope(tx, id).map_err(store)?.ok_or_else(|| wrong(id, "there is no such object"))?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope).map_err(store)?);
+    match id.kind {
+        ObjectKind::Sender => rule_sender(tx, scope, id, ruling),
+        ObjectKind::Beneficiary => rule_beneficiary(tx, now, scope, id, ruling),
+        ObjectKind::Transfer => rule_transfer(tx, now, world, scope, id, ruling),
+        ObjectKind::Deposit => rule_deposit(tx, now, world, scope, id, ruling),
+        ObjectKind::Payout => rule_payout(tx, now, world, scope, id, ruling),
+        _ => Err(wrong(id, "there is nothing to decide about an object of this kind")),
+    }
+}
+
+/// Whose an object is. The operator names objects of every account.
+fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
+    let table = match id.kind {
+        ObjectKind::Sender => "senders",
+        ObjectKind::Beneficiary => "beneficiaries",
+        ObjectKind::Transfer => "transfers",
+        ObjectKind::Deposit => "deposits",
+        ObjectKind::Payout => "payouts",
+        _ => return Ok(None),
+    };
+    for number in 1..=keys::rows::accounts_count(tx)? {
+        for mode in [Mode::Test, Mode::Live] {
+            let scope = Scope::new(number, mode);
+            if crate::store::list::exists(tx, table, scope, id)? {
+                return Ok(Some(scope));
+            }
+        }
+    }
+    Ok(None)
+}
+
+const NOT_TAKEN: &str = "its status does not take this decision";
+
+fn rule_sender(tx: &mut dyn Tx, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let (screening, outcome) = match ruling {
+        Ruling::Approve => (Screening::Clear, "may send"),
+        Ruling::Refuse => (Screening::ConfirmedMatch, "may not send"),
+        _ => return Err(wrong(id, "a sender is approved or refused")),
+    };
+    let sender = id.typed().ok_or_else(|| wrong(id, "not a sender"))?;
+    senders::rows::set_screening(tx, scope, sender, screening).map_err(|error| wrong(id, error))?;
+    Ok(format!("{id} {outcome}"))
+}
+
+fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let store = |error: StoreError| wrong(id, error);
+    let decision = match ruling {
+        Ruling::Approve => Decision::Activate,
+        Ruling::Refuse => Decision::Reject,
+        _ => return Err(wrong(id, "a beneficiary is approved or refused")),
+    };
+    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+    let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    if !beneficiaries::decide(tx, now, &mut beneficiary, decision).map_err(store)? {
+        return Err(wrong(id, NOT_TAKEN));
+    }
+    if beneficiary.is_payable() {
+        paying::resume_held(tx, now, scope, beneficiary.id).map_err(store)?;
+    }
+    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
+}
+
+fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let store = |error: StoreError| wrong(id, error);
+    let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+    let mut transfer = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let is_taken = match ruling {
+        Ruling::Review => funding::begin_review(tx, now, &mut transfer).map_err(store)?,
+        Ruling::Approve | Ruling::Refuse => {
+            let has_late_deposit = deposits::rows::any_classified(tx, scope, transfer.id, Classification::Late).map_err(store)?;
+            funding::end_review(tx, now, world, &mut transfer, matches!(ruling, Ruling::Approve), has_late_deposit).map_err(store)?
+        }
+        _ => return Err(wrong(id, "a transfer is put under review, approved or refused")),
+    };
+    if !is_taken {
+        return Err(wrong(id, NOT_TAKEN));
+    }
+    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(transfer.status)))
+}
+
+fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let Ruling::Refund(to_address) = ruling else { return Err(wrong(id, "a deposit is refunded")) };
+    let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose().map_err(|error| wrong(id, error))?.flatten();
+    let deposit = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address).map_err(|failure| told(id, failure))?;
+    Ok(format!("{} is {}", refund.id, crate::kernel::state::Status::as_str(refund.status)))
+}
+
+fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let store = |error: StoreError| wrong(id, error);
+    let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+    let mut payout = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    match (payout.status, ruling) {
+        (PayoutStatus::Processing, Ruling::Settle(reference)) => {
+            let is_reference = matches!(reference.len(), 16 | 22) && reference.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !is_reference {
+                return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits"));
+            }
+            let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
+            paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
+        }
+        (PayoutStatus::Processing, Ruling::Fail) => {
+            let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
+            paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
+        }
+        (PayoutStatus::Hold, Ruling::Refuse) => paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected).map_err(store)?,
+        _ => return Err(wrong(id, NOT_TAKEN)),
+    }
+    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(payout.status)))
+}
