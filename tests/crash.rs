@@ -623,7 +623,7 @@ fn leads_to(from: &str, to: &str) -> bool {
 }
 
 /// Statuses only moved forward, and each step told exactly one event.
-fn histories(client: &mut Client, journals: &[Journal], transfers: &HashMap<String, Value>, events: &[Value]) -> Vec<Finding> {
+fn histories(journals: &[Journal], transfers: &HashMap<String, Value>, payouts: &[Value], events: &[Value]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut told: HashMap<&str, Vec<&str>> = HashMap::new();
     for event in events {
@@ -652,9 +652,9 @@ fn histories(client: &mut Client, journals: &[Journal], transfers: &HashMap<Stri
         }
     }
     let mut payouts_of: HashMap<String, usize> = HashMap::new();
-    for payout in client.list("/v1/payouts", "") {
-        let id = steps::text(&payout, "id");
-        let transfer_id = steps::text(&payout, "transfer_id");
+    for payout in payouts {
+        let id = steps::text(payout, "id");
+        let transfer_id = steps::text(payout, "transfer_id");
         if transfers.get(&transfer_id).is_none_or(|transfer| transfer["payout_amount"] != payout["amount"]) {
             findings.push(Finding::Wrong(format!("{id} pays another amount than its transfer: {payout}")));
         }
@@ -760,7 +760,7 @@ fn kills_lose_nothing_and_double_nothing() {
 
     let mut findings = losses(&mut client, &journals, &objects, &mut Random::new(seed));
     findings.extend(doubles(&journals, &objects));
-    findings.extend(histories(&mut client, &journals, &objects[&Kind::Transfer], &events));
+    findings.extend(histories(&journals, &objects[&Kind::Transfer], &client.list("/v1/payouts", ""), &events));
     let (problems_count, problems) = receiver.problems();
     if problems_count > 0 {
         findings.push(Finding::Wrong(format!("{problems_count} deliveries were wrong, such as {problems:?}")));
@@ -816,6 +816,105 @@ fn oracle_notices_an_answer_before_the_commit() {
         }
     }
     panic!("HUNDI_CRASH_SEED={seed}: the server answered before its commits and was killed {} times, and the oracle noticed nothing", ROUNDS_MAX * KILLS_PER_ROUND);
+}
+
+/// The parts of the oracle that no planted fault of the server reaches: one small world that is sound, and the same
+/// world with one thing wrong at a time.
+#[test]
+fn oracle_notices_planted_contradictions() {
+    struct World {
+        journal: Journal,
+        objects: HashMap<Kind, HashMap<String, Value>>,
+        payouts: Vec<Value>,
+        events: Vec<Value>,
+    }
+    fn answer(status: u16, body: &Value, is_replay: bool) -> Answer {
+        let headers = if is_replay { vec![("Idempotent-Replayed".to_owned(), "true".to_owned())] } else { Vec::new() };
+        Answer { status, headers, body: body.to_string().into_bytes() }
+    }
+    fn operation(number: u64, kind: Kind, path: &str, answers: Vec<Answer>) -> Operation {
+        let key = format!("key-{number}");
+        Operation { number, kind, path: path.to_owned(), key, body: json!({}), rival: None, answers, reuse_answers: Vec::new() }
+    }
+    fn transfer(id: &str, number: u64, quote_lock: &str, address: &str) -> Value {
+        let history = ["funding", "funded", "payout_processing", "payout_settled"];
+        let history: Vec<Value> = history.iter().enumerate().map(|(index, status)| json!({ "status": status, "at": index })).collect();
+        json!({
+            "id": id, "status": "payout_settled", "payout_amount": "1.00", "quote_lock_id": quote_lock, "status_history": history,
+            "funding": { "deposit_address": address }, "metadata": { "operation": number.to_string() },
+        })
+    }
+    fn sound() -> World {
+        let made = [transfer("transfer_1", 1, "quote_lock_1", "T1"), transfer("transfer_2", 2, "quote_lock_2", "T2")];
+        let mut objects: HashMap<Kind, HashMap<String, Value>> = Kind::ALL.iter().map(|kind| (*kind, HashMap::new())).collect();
+        let mut journal = Journal::default();
+        let mut events = Vec::new();
+        for (index, body) in made.iter().enumerate() {
+            let answers = vec![answer(200, body, false), answer(200, body, true)];
+            journal.operations.push(operation(index as u64 + 1, Kind::Transfer, "/v1/transfers", answers));
+            for entry in body["status_history"].as_array().unwrap() {
+                events.push(json!({ "linked_id": body["id"], "type": format!("transfer.status.{}", entry["status"].as_str().unwrap()) }));
+            }
+            objects.get_mut(&Kind::Transfer).unwrap().insert(steps::text(body, "id"), body.clone());
+        }
+        let deposit = json!({ "id": "deposit_1", "transfer_id": "transfer_1" });
+        let path = "/v1/test_helpers/transfers/transfer_1/deposit";
+        journal.operations.push(operation(3, Kind::Deposit, path, vec![answer(200, &deposit, false)]));
+        objects.get_mut(&Kind::Deposit).unwrap().insert("deposit_1".into(), deposit);
+        let payouts = vec![json!({ "id": "payout_1", "transfer_id": "transfer_1", "amount": "1.00", "status": "settled" })];
+        events.extend(PAYOUT_STATUSES.iter().map(|status| json!({ "linked_id": "payout_1", "type": format!("payout.status.{status}") })));
+        journal.sightings.push(("transfer_1".into(), "funded".into()));
+        World { journal, objects, payouts, events }
+    }
+    fn findings(world: World) -> Vec<Finding> {
+        let journals = [world.journal];
+        let mut findings = doubles(&journals, &world.objects);
+        findings.extend(histories(&journals, &world.objects[&Kind::Transfer], &world.payouts, &world.events));
+        findings
+    }
+    assert_eq!(findings(sound()), [], "the sound world is not found sound");
+
+    let wrongs: &[(&str, fn(&mut World))] = &[
+        ("two effects of one key", |world| world.journal.operations[0].answers.push(answer(200, &json!({ "id": "transfer_9" }), false))),
+        ("two answers to one key", |world| world.journal.operations[0].answers[1] = answer(200, &json!({ "id": "transfer_9" }), true)),
+        ("a refusal of a sound request", |world| {
+            world.journal.operations[0].answers = vec![answer(400, &json!({ "errors": [{ "code": "beneficiary_not_payable" }] }), false)];
+        }),
+        ("a fault of the service", |world| world.journal.operations[0].answers.push(answer(500, &json!({}), false))),
+        ("a reused key that is carried out", |world| world.journal.operations[0].reuse_answers.push(answer(200, &json!({}), false))),
+        ("two winners of one lock", |world| {
+            world.journal.operations[0].rival = Some(2);
+            world.journal.operations[1].rival = Some(1);
+        }),
+        ("an operation without an end", |world| world.journal.stuck.push("operation 7".into())),
+        ("one number in two objects", |world| {
+            let again = transfer("transfer_3", 1, "quote_lock_3", "T3");
+            world.objects.get_mut(&Kind::Transfer).unwrap().insert("transfer_3".into(), again);
+        }),
+        ("a shared quote lock", |world| world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["quote_lock_id"] = json!("quote_lock_1")),
+        ("a shared address", |world| world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["funding"]["deposit_address"] = json!("T1")),
+        ("a deposit nobody sent", |world| {
+            let again = json!({ "id": "deposit_2", "transfer_id": "transfer_1" });
+            world.objects.get_mut(&Kind::Deposit).unwrap().insert("deposit_2".into(), again);
+        }),
+        ("a second payout", |world| world.payouts.push(json!({ "id": "payout_2", "transfer_id": "transfer_1", "amount": "1.00", "status": "initialized" }))),
+        ("a payout of another amount", |world| world.payouts[0]["amount"] = json!("2.00")),
+        ("a history that jumps", |world| {
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status_history"][1]["status"] = json!("payout_failed");
+        }),
+        ("a status that its history does not end in", |world| {
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status"] = json!("payout_processing");
+        }),
+        ("a step without an event", |world| drop(world.events.remove(1))),
+        ("an event told twice", |world| world.events.push(world.events[2].clone())),
+        ("a payout's step told twice", |world| world.events.push(world.events.last().unwrap().clone())),
+        ("a step back", |world| world.journal.sightings.push(("transfer_1".into(), "funding".into()))),
+    ];
+    for (what, plant) in wrongs {
+        let mut world = sound();
+        plant(&mut world);
+        assert!(!findings(world).is_empty(), "{what} was not noticed");
+    }
 }
 
 /// The very first start makes the schema, the key file and a key: a kill in the middle of it must not leave a
