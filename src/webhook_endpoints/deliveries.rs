@@ -162,7 +162,9 @@ pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, 
         // Judged one by one: a success among failures ends `failing` before they begin to count again.
         let before = health;
         health = if attempt.is_success { Health::default() } else { health.failed(attempt.attempted_milliseconds) };
-        follow(tx, now, queue.scope, endpoint_id, before, health)?;
+        if follow(tx, now, queue.scope, endpoint_id, before, health)? == Followed::Disabled {
+            due_first_milliseconds = None;
+        }
     }
     if health != queue.health {
         rows::queue_health(tx, endpoint_id, health)?;
@@ -198,22 +200,30 @@ fn attempt_row(attempt: &Finished) -> AttemptRow {
     }
 }
 
+/// Whether an endpoint was disabled just now, so that nothing of it is due any more.
+#[derive(PartialEq, Eq)]
+enum Followed {
+    Disabled,
+    Otherwise,
+}
+
 /// Moves the endpoint to what its health is judged to be. Its row is looked at only where that can be another status:
 /// after the first success behind failures, and while the failures are old enough to count.
-fn follow(tx: &mut dyn Tx, now: &mut Now, scope: Scope, endpoint_id: EndpointId, before: Health, health: Health) -> Result<(), StoreError> {
+fn follow(tx: &mut dyn Tx, now: &mut Now, scope: Scope, endpoint_id: EndpointId, before: Health, health: Health) -> Result<Followed, StoreError> {
     let judged = health.judged(now.instant_milliseconds());
     let is_recovery = before.failures_count > 0 && health.failures_count == 0;
     if judged == EndpointStatus::Enabled && !is_recovery {
-        return Ok(());
+        return Ok(Followed::Otherwise);
     }
-    let Some(mut endpoint) = rows::find(tx, scope, endpoint_id)? else { return Ok(()) };
+    let Some(mut endpoint) = rows::find(tx, scope, endpoint_id)? else { return Ok(Followed::Otherwise) };
     let was_disabled = endpoint.status == EndpointStatus::Disabled;
     follow_health(tx, now, &mut endpoint, judged)?;
-    if !was_disabled && endpoint.status == EndpointStatus::Disabled {
-        rows::deliveries_record(tx, endpoint_id, RECORDED_AT_ONCE_MAX)?;
-        rows::queue_due_again(tx, endpoint_id)?;
+    if was_disabled || endpoint.status != EndpointStatus::Disabled {
+        return Ok(Followed::Otherwise);
     }
-    Ok(())
+    rows::deliveries_record(tx, endpoint_id, RECORDED_AT_ONCE_MAX)?;
+    rows::queue_due_again(tx, endpoint_id)?;
+    Ok(Followed::Disabled)
 }
 
 /// The fault of a reference to an event that is not there, or no longer.
@@ -401,7 +411,6 @@ mod tests {
     fn emit_about(tx: &mut dyn Tx, now: &mut Now, event_type: &'static str, linked: AnyId) -> EventId {
         events::emit(tx, now, SCOPE, event_type, linked).unwrap();
         events::sequence(tx, now).unwrap();
-        now.minter().last();
         let newest = tx.row("SELECT MAX(id) FROM events", &[]).unwrap().unwrap().id();
         newest.unwrap()
     }

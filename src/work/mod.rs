@@ -100,31 +100,21 @@ fn run_apart(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Resu
 /// The task worker: woken by commits that wrote tasks, and by the next due time.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        let world = app.world.clone();
-        let ran = app.store.write(move |tx, now| run_due(tx, now, &world)).await;
-        let wait = match ran {
-            Ok(count) if count as i64 == TASKS_MAX => 0,
-            Ok(_) => until_next(&app).await,
-            Err(failure) => {
-                tracing::error!(?failure, "the task worker could not run; it tries again");
-                WAIT_MILLISECONDS_MAX
-            }
-        };
+        let mut wait = until_next(&app).await;
         if wait == 0 {
-            continue;
+            let world = app.world.clone();
+            match app.store.write(move |tx, now| run_due(tx, now, &world)).await {
+                Ok(_) => continue,
+                Err(failure) => {
+                    tracing::error!(?failure, "the task worker could not run; it tries again");
+                    wait = WAIT_MILLISECONDS_MAX;
+                }
+            }
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
-            () = app.store.signals.tasks.notified() => {
-                // Tasks that were just written are rarely due at once: look when the first of them is.
-                let wait = until_next(&app).await;
-                if wait > 0 {
-                    tokio::select! {
-                        () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
-                        _ = stop.changed() => {}
-                    }
-                }
-            }
+            // What was just written may be due before what was known: look again.
+            () = app.store.signals.tasks.notified() => {}
             _ = stop.changed() => {}
         }
     }

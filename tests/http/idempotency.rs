@@ -50,7 +50,9 @@ struct LaneHold {
 }
 
 impl LaneHold {
-    async fn of(server: &Server) -> LaneHold {
+    /// Waits for the first answer, because a server that is starting writes too.
+    async fn of(server: &Server, client: &Client) -> LaneHold {
+        client.get(SENDERS).await.ok();
         let (release, released) = mpsc::channel::<()>();
         let (running, is_running) = tokio::sync::oneshot::channel();
         let mut running = Some(running);
@@ -310,7 +312,7 @@ async fn an_unavailable_quote_is_not_stored() {
 async fn a_full_queue_answers_503_and_releases_the_key() {
     let server = Server::start().await;
     let client = server.client().await;
-    let hold = LaneHold::of(&server).await;
+    let hold = LaneHold::of(&server, &client).await;
     let store = &server.app.store;
     let mut crowd = pin!(futures_util::future::join_all((0..hundi::store::lane::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))));
     poll_once(crowd.as_mut()).await;
@@ -330,7 +332,7 @@ async fn a_full_queue_answers_503_and_releases_the_key() {
 async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
     let server = Server::start().await;
     let client = server.client().await;
-    let hold = LaneHold::of(&server).await;
+    let hold = LaneHold::of(&server, &client).await;
     let key = client.fresh_key();
     let (first, _) = running_and_locked(&client, &key).await;
     // More requests, by which time the first one stands in the lane's queue; the job that fails joins its group.
@@ -356,7 +358,7 @@ async fn while_the_first_request_runs_its_key_is_locked() {
     let server = Server::start().await;
     let client = server.client().await;
     let key = client.fresh_key();
-    let hold = LaneHold::of(&server).await;
+    let hold = LaneHold::of(&server, &client).await;
     let (first, locked) = running_and_locked(&client, &key).await;
     assert!(locked.header("retry-after").is_some() && !is_replayed(&locked));
     // Another body, while nothing is stored to compare it with.
@@ -692,7 +694,7 @@ async fn a_running_request_goes_on_when_its_client_hangs_up() {
     let server = Server::start().await;
     let client = server.client().await;
     let key = client.fresh_key();
-    let hold = LaneHold::of(&server).await;
+    let hold = LaneHold::of(&server, &client).await;
     let (running, _) = running_and_locked(&client, &key).await;
     running.abort();
     assert!(running.await.is_err_and(|error| error.is_cancelled()));

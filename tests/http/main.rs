@@ -3,5 +3,7 @@
 mod support;
 mod wire;
 
+mod book;
+mod operator;
 mod corridors;
 mod idempotency;

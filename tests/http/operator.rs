@@ -1,0 +1,134 @@
+//! What only the operator decides, as `hundi decide` carries it out.
+
+use hundi::checks::simulated;
+use hundi::kernel::AnyId;
+use hundi::operator::{Ruling, rule};
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server, id};
+
+async fn decide(server: &Server, id: &str, ruling: Ruling) -> Result<String, String> {
+    let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
+    let ruled = server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling))).await;
+    ruled.unwrap()
+}
+
+async fn transfer(client: &Client, account_number: &str, amount: &str) -> Value {
+    let body = client.transfer_body(account_number, amount).await;
+    client.post("/v1/transfers", body).await.ok()
+}
+
+fn right_book(server: &Server) {
+    assert_eq!(hundi::ledger::check::run(&server.folder.join("test.db")).unwrap().faults, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sender_is_refused_until_the_operator_clears_it() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    for name in [simulated::CONFIRMED_NAME, simulated::POSSIBLE_NAME] {
+        let sender = client.post("/v1/senders", json!({ "name": name, "type": "individual", "country": "AE" })).await.ok();
+        let mut body = client.transfer_body("50100012345678", "100.00").await;
+        body["sender_id"] = sender["id"].clone();
+        let refused = client.post("/v1/transfers", body.clone()).await;
+        assert_eq!(refused.error(400), "sender_not_eligible");
+        assert_eq!(refused.json()["errors"][0]["metadata"]["new_key_required"], true);
+        assert!(decide(&server, &id(&sender), Ruling::Fail).await.is_err());
+        decide(&server, &id(&sender), Ruling::Approve).await.unwrap();
+        client.post("/v1/transfers", body).await.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_has_no_timer_and_ends_by_the_operator_alone() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    for (ruling, status) in [(Ruling::Refuse, "refund_processing"), (Ruling::Approve, "funding_hold")] {
+        let waiting = transfer(&client, "50100012345678", "100.00").await;
+        let path = format!("/v1/transfers/{}", id(&waiting));
+        assert!(decide(&server, &id(&waiting), Ruling::Review).await.is_err(), "no money came yet");
+        client.deposit(&waiting, json!({ "amount": "40.00" })).await;
+        client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
+        decide(&server, &id(&waiting), Ruling::Review).await.unwrap();
+        let held = client.get(&path).await.ok();
+        assert_eq!((held["status"].as_str(), held["status_reason"].as_str()), (Some("funding_hold"), Some("compliance_review")));
+        client.advance(3 * 86_400).await;
+        assert_eq!(client.get(&path).await.ok()["status_reason"], "compliance_review");
+        let refused = client.post(&format!("{path}/resolve_funding"), json!({ "action": "refund", "refund_address": held["funding"]["deposit_address"] })).await;
+        assert_eq!(refused.error(400), "transfer_action_invalid");
+        decide(&server, &id(&waiting), ruling).await.unwrap();
+        let ended = client.get(&path).await.ok();
+        assert_eq!(ended["status"], status);
+        if status == "funding_hold" {
+            // Judged by the table again: too little, and the 24 hours begin now.
+            assert_eq!(ended["status_reason"], "underpaid");
+            client.advance(86_399).await;
+            assert_eq!(client.get(&path).await.ok()["status"], "funding_hold");
+            client.advance(1).await;
+            assert_eq!(client.get(&path).await.ok()["status"], "refund_processing");
+        }
+    }
+    right_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_review_that_is_approved_with_enough_money_pays() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let mut body = client.transfer_body("50100012345678", "100.00").await;
+    body["funding"]["policy"] = json!({ "overpaid": "hold" });
+    let waiting = client.post("/v1/transfers", body).await.ok();
+    let path = format!("/v1/transfers/{}", id(&waiting));
+    client.deposit(&waiting, json!({ "amount": "60.00" })).await;
+    client.wait_until(&path, |found| found["funding"]["amount_received"] == "60.00").await;
+    decide(&server, &id(&waiting), Ruling::Review).await.unwrap();
+    client.deposit(&waiting, json!({ "amount": "40.00" })).await;
+    client.wait_until(&path, |found| found["funding"]["amount_received"] == "100.00").await;
+    assert_eq!(client.get(&path).await.ok()["status_reason"], "compliance_review", "more money in a hold moves nothing");
+    decide(&server, &id(&waiting), Ruling::Approve).await.unwrap();
+    client.wait_status(&path, "payout_settled").await;
+    right_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unmatched_deposit_is_given_back_once_and_whole() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let paid = transfer(&client, "50100012345678", "100.00").await;
+    let path = format!("/v1/transfers/{}", id(&paid));
+    let matched = client.deposit(&paid, json!({})).await;
+    let settled = client.wait_status(&path, "payout_settled").await;
+    let extra = client.deposit(&paid, json!({ "amount": "7.50" })).await;
+    let extra = client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
+    assert_eq!(extra["classification"], "unmatched");
+    assert!(decide(&server, &id(&matched), Ruling::Refund(None)).await.is_err());
+    decide(&server, &id(&extra), Ruling::Refund(None)).await.unwrap();
+    assert!(decide(&server, &id(&extra), Ruling::Refund(None)).await.is_err(), "once");
+    let refund = client.get("/v1/refunds").await.ok()["data"][0].clone();
+    assert_eq!((refund["kind"].as_str(), refund["status"].as_str(), refund["amount"].as_str()), (Some("unmatched"), Some("requires_address"), Some("7.50")));
+    client.post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": settled["funding"]["deposit_address"] })).await.ok();
+    client.wait_status(&format!("/v1/refunds/{}", id(&refund)), "completed").await;
+    let after = client.get(&path).await.ok();
+    assert_eq!((after["status"].as_str(), &after["refund"]), (Some("payout_settled"), &Value::Null));
+    assert_eq!(client.get("/v1/balance").await.ok()["hold"], json!([]));
+    right_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    for (ruling, status) in [(Ruling::Settle("HDFC526012345678".into()), "payout_settled"), (Ruling::Fail, "refund_processing")] {
+        let waiting = transfer(&client, "50100012341003", "100.00").await;
+        let path = format!("/v1/transfers/{}", id(&waiting));
+        client.deposit(&waiting, json!({})).await;
+        let found = client.wait_status(&path, "payout_processing").await;
+        let payout = id(&found["payout"]);
+        client.wait_until(&format!("/v1/payouts/{payout}"), |found| found["failure"]["code"] == "outcome_unknown").await;
+        assert!(decide(&server, &payout, Ruling::Settle("short".into())).await.is_err());
+        decide(&server, &payout, ruling).await.unwrap();
+        client.wait_status(&path, status).await;
+        assert!(decide(&server, &payout, Ruling::Fail).await.is_err(), "only once");
+    }
+    right_book(&server);
+}
