@@ -207,3 +207,10 @@ pub async fn paced(address: SocketAddr, connections_count: usize, requests: Arc<
     pacer.join().expect("the pacer");
     measured
 }
+
+/// Keeps the identifiers of what is created.
+pub fn keep_ids() -> (Arc<std::sync::Mutex<Vec<String>>>, OnAnswer) {
+    let ids = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let keeping = ids.clone();
+    (ids, Arc::new(move |_, body, _| keeping.lock().expect("the identifiers").push(crate::server::id_in(body))))
+}

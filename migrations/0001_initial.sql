@@ -339,7 +339,6 @@ CREATE TABLE tasks (
   scope BIGINT NOT NULL,
   kind TEXT NOT NULL,
   object_id BYTEA NOT NULL,
-  lease_until_milliseconds BIGINT NOT NULL,
   PRIMARY KEY (due_milliseconds, id)
 ) WITHOUT ROWID;
 

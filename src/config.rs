@@ -168,6 +168,18 @@ mod tests {
     }
 
     #[test]
+    fn the_example_reads_and_knows_every_key() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml");
+        let config = read(&[], Flags { config: Some(path.into()), ..Flags::default() }).unwrap();
+        assert_eq!((config.rates.reads, config.rates.writes), (100, 25));
+        assert!(config.shows_metrics && !config.settings.loopback_webhooks_allowed);
+        // The example names every key there is.
+        let text = std::fs::read_to_string(path).unwrap();
+        let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
+        assert_eq!(named, 17);
+    }
+
+    #[test]
     fn flags_win_over_the_environment_and_ranges_hold() {
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")], Flags::default()).unwrap();
         assert_eq!((config.listen.as_str(), config.rates.reads, config.rates.writes), ("0.0.0.0:1", 0, 1_000));

@@ -52,7 +52,7 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
 pub fn schedule<K: Kind>(tx: &mut dyn Tx, now: &mut Now, scope: Scope, task: TaskKind, object: Id<K>, business_milliseconds: i64) -> Result<(), StoreError> {
     let id: Id<kind::Request> = now.mint();
     tx.execute_one(
-        "INSERT INTO tasks (due_milliseconds, id, scope, kind, object_id, lease_until_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, 0)",
+        "INSERT INTO tasks (due_milliseconds, id, scope, kind, object_id) VALUES (?1, ?2, ?3, ?4, ?5)",
         values![now.due_milliseconds(business_milliseconds), id, scope, task.as_str(), object],
     )?;
     tx.signal(Signal::Tasks);

@@ -68,6 +68,7 @@ pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
 /// Opens the connection that writes, and makes the file if there is none.
 pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     assert_version(rusqlite::version_number())?;
+    make_private(path)?;
     let connection = Connection::open(path).map_err(|error| {
         StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display()))
     })?;
@@ -79,6 +80,17 @@ pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     connection.pragma_update(None, "journal_size_limit", CHECKPOINT_PAGES * 4096 * 2).map_err(store_error)?;
     tune(&connection)?;
     Ok(connection)
+}
+
+/// Makes the file, if there is none, so that only its owner reads it; SQLite gives its other files the same mode.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::OpenOptionsExt;
+    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+            Err(StoreError::Unavailable(format!("cannot make the database {}: {error}", path.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Postings are never changed or deleted: the connection itself refuses to prepare such a statement.

@@ -38,7 +38,7 @@ const IN_FLIGHT_SUSPECT_MAX: usize = IN_FLIGHT_MAX / 2;
 const IN_FLIGHT_UNTRIED_MAX: usize = IN_FLIGHT_MAX / 4 * 3;
 /// Attempts that one endpoint has running at the same time.
 const ENDPOINT_IN_FLIGHT_MAX: usize = 8;
-/// The same before its first success.
+/// The same before its first success, and after an attempt that failed slowly.
 const ENDPOINT_IN_FLIGHT_UNTRIED_MAX: usize = 2;
 /// Failures in a row after which an endpoint is only probed: one attempt at a time.
 const PROBED_FAILURES_MIN: i64 = 5;
@@ -49,7 +49,8 @@ const SLOW_MILLISECONDS: u64 = 2_000;
 
 /// Deliveries that one turn takes.
 const CLAIMED_MAX: usize = 1_024;
-/// Deliveries of one endpoint that are held ahead of their attempts, where it works and where that is not known.
+/// Deliveries of one endpoint that are held ahead of their attempts, where it works and where that is not known. A
+/// suspect holds none ahead: what it cannot send soon would only wait for its lease to end.
 const ENDPOINT_HELD_MAX: usize = 128;
 const ENDPOINT_HELD_UNTRIED_MAX: usize = 8;
 /// Deliveries held in all.
@@ -137,6 +138,8 @@ struct Lane {
     target: Option<Arc<Target>>,
     target_ends_at: Instant,
     standing: Standing,
+    /// Its last attempt failed, and took long to.
+    hangs: bool,
     /// Failed attempts since the last success.
     failures_count: i64,
     held: VecDeque<Held>,
@@ -158,6 +161,7 @@ impl Lane {
             target: None,
             target_ends_at: now,
             standing: Standing::Untried,
+            hangs: false,
             failures_count: 0,
             held: VecDeque::new(),
             in_flight: 0,
@@ -179,6 +183,7 @@ impl Lane {
     fn in_flight_max(&self) -> usize {
         match self.standing {
             _ if self.is_probed() => 1,
+            _ if self.hangs => ENDPOINT_IN_FLIGHT_UNTRIED_MAX,
             Standing::Untried => ENDPOINT_IN_FLIGHT_UNTRIED_MAX,
             Standing::Trusted | Standing::Suspect => ENDPOINT_IN_FLIGHT_MAX,
         }
@@ -189,12 +194,11 @@ impl Lane {
         if now < self.rests_until {
             return 0;
         }
-        if self.is_probed() {
-            return usize::from(self.held.is_empty() && self.in_flight == 0);
-        }
         let held_max = match self.standing {
+            _ if self.is_probed() => return usize::from(self.held.is_empty() && self.in_flight == 0),
             Standing::Trusted => ENDPOINT_HELD_MAX,
-            Standing::Untried | Standing::Suspect => ENDPOINT_HELD_UNTRIED_MAX,
+            Standing::Untried => ENDPOINT_HELD_UNTRIED_MAX,
+            Standing::Suspect => return self.in_flight_max().saturating_sub(self.held.len() + self.in_flight),
         };
         // Only from half on, so that turns take many at once.
         if self.held.len() * 2 > held_max { 0 } else { held_max - self.held.len() }
@@ -559,6 +563,8 @@ impl Worker {
         if self.is_cautious && self.finished.is_empty() {
             self.is_cautious = false;
         }
+        // Behind what was taken, the next delivery of the same endpoint may be due sooner than the next look.
+        self.is_woken |= found.iter().any(|found| found.asked_count > 0 && found.is_drained);
         for (found, claimed) in found.iter().zip(claimed) {
             self.take_found(found, lease_milliseconds, &claimed);
         }
@@ -642,6 +648,7 @@ impl Worker {
         let is_success = finished.as_ref().is_some_and(|finished| finished.is_success);
         let is_quick = finished.as_ref().is_some_and(|finished| u64::from(finished.duration_milliseconds) < SLOW_MILLISECONDS);
         lane.failures_count = if is_success { 0 } else { lane.failures_count + 1 };
+        lane.hangs = !is_success && !is_quick;
         let standing = if is_success && is_quick { Standing::Trusted } else { Standing::Suspect };
         Worker::set_standing(&mut self.in_flight, lane, standing);
         if lane.is_probed() {
@@ -934,7 +941,11 @@ mod tests {
         lane.held.clear();
         lane.standing = Standing::Suspect;
         lane.failures_count = PROBED_FAILURES_MIN - 1;
-        assert_eq!((lane.wanted(now), lane.in_flight_max()), (ENDPOINT_HELD_UNTRIED_MAX, ENDPOINT_IN_FLIGHT_MAX));
+        lane.in_flight = 1;
+        assert_eq!((lane.wanted(now), lane.in_flight_max()), (ENDPOINT_IN_FLIGHT_MAX - 1, ENDPOINT_IN_FLIGHT_MAX));
+        lane.hangs = true;
+        assert_eq!((lane.wanted(now), lane.in_flight_max()), (1, ENDPOINT_IN_FLIGHT_UNTRIED_MAX));
+        lane.in_flight = 0;
         lane.failures_count = PROBED_FAILURES_MIN;
         assert_eq!((lane.wanted(now), lane.in_flight_max()), (1, 1));
         lane.rests_until = now + Duration::from_millis(1);

@@ -1,9 +1,22 @@
 //! The API over HTTP, through the real router on a real socket: one test binary, one file a subject.
 
+mod stage;
 mod support;
 mod wire;
 
+mod beneficiaries;
 mod book;
-mod operator;
 mod corridors;
+mod events;
+mod funding;
 mod idempotency;
+mod isolation;
+mod keys;
+mod lists;
+mod operator;
+mod payouts;
+mod properties;
+mod quote_locks;
+mod senders;
+mod test_clock;
+mod transfers;
