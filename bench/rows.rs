@@ -308,7 +308,7 @@ pub async fn emit_events(store: &Store, scope: Scope, event_type: &'static str, 
 /// Bytes of the largest tables with their indexes, for each of `count` transfers.
 pub fn bytes_by_table(path: &Path, count: usize) -> String {
     let connection = sqlite::open_reader(path).expect("the database to look into");
-    let sql = "SELECT m.tbl_name, SUM(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate \
+    let sql = "SELECT m.tbl_name, SUM(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate = 1 \
                GROUP BY m.tbl_name HAVING SUM(s.pgsize) > 65536 ORDER BY 2 DESC";
     let mut statement = connection.prepare(sql).expect("the sizes of tables");
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))).expect("the sizes of tables");

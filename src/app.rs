@@ -76,7 +76,8 @@ impl App {
             chain: ChainProfile { name: "tron", asset: Currency::Usdt, token_contract },
         };
         let router = Router::new(routes())?;
-        let document = openapi::document(&router.routes, &settings.public_url);
+        // Relative, so that the reference page asks the server that it came from.
+        let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let world = Arc::new(World { settings, sealer, test });
         Ok(Arc::new(App {

@@ -222,11 +222,12 @@ fn print(text: &str) -> Result<(), String> {
     }
 }
 
-async fn serve(config: Config) -> Result<(), String> {
+async fn serve(mut config: Config) -> Result<(), String> {
     let _lock = secrets::lock_database(&config.database)?;
-    let app = App::open(&config, Clock::System).await?;
     // The address first: a first key that nobody could read would be lost.
     let (listener, address) = server::bind(&config.listen).await?;
+    config.bound_to(address);
+    let app = App::open(&config, Clock::System).await?;
     let first_key = first_key(&app.store).await?;
     print(&format!("listening on http://{address}"))?;
     if let Some(key) = first_key {

@@ -81,6 +81,13 @@ pub fn database_path(text: &str) -> Result<PathBuf, String> {
 }
 
 impl Config {
+    /// Takes over the port that the operating system chose for port 0, for the links that callers are shown.
+    pub fn bound_to(&mut self, address: std::net::SocketAddr) {
+        if self.settings.public_url == format!("http://{}", self.listen) {
+            self.settings.public_url = format!("http://{address}");
+        }
+    }
+
     /// Reads the file, then the environment, then the flags.
     pub fn read(flags: &Flags, environment: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
         let file = match &flags.config {

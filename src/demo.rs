@@ -43,12 +43,13 @@ pub async fn run() -> Result<(), String> {
         allow_loopback_webhooks: Some(true),
         ..Flags::default()
     };
-    let config = Config::read(&flags, &|_| None)?;
+    let mut config = Config::read(&flags, &|_| None)?;
+    let (listener, address) = server::bind(&config.listen).await?;
+    config.bound_to(address);
     let app = App::open(&config, Clock::System).await?;
     let request = KeyRequest { account: ACCOUNT_DEFAULT.into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
     let key = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await;
     let key = key.map_err(|failure| format!("no key could be made: {failure:?}"))?;
-    let (listener, address) = server::bind(&config.listen).await?;
     let (stop, stopping) = watch::channel(false);
     let serving = tokio::spawn(app.run(listener, stopping));
     println!("A server on a temporary database listens on http://{address}.\n");

@@ -707,10 +707,9 @@ fn await_quiet(server: &Server, api_key: &str, journals: &[Journal], receiver: &
         let advised = client.list("/v1/events", "type=payout.payment_advice.available").len();
         (paid.len().saturating_sub(advised), String::new())
     });
+    let mut undelivered: Vec<String> = client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
     wait_while_it_moves("the deliveries", || {
-        let events = client.list("/v1/events", "");
-        let undelivered: Vec<String> =
-            events.iter().map(|event| steps::text(event, "id")).filter(|id| receiver.valid_count(id) == 0).collect();
+        undelivered.retain(|id| receiver.valid_count(id) == 0);
         (undelivered.len(), undelivered.first().cloned().unwrap_or_default())
     });
 }
@@ -764,6 +763,10 @@ fn kills_lose_nothing_and_double_nothing() {
     let (problems_count, problems) = receiver.problems();
     if problems_count > 0 {
         findings.push(Finding::Wrong(format!("{problems_count} deliveries were wrong, such as {problems:?}")));
+    }
+    let undelivered: Vec<&str> = events.iter().filter_map(|event| event["id"].as_str()).filter(|id| receiver.valid_count(id) == 0).collect();
+    if !undelivered.is_empty() {
+        findings.push(Finding::Lost(format!("{} events never arrived, such as {:?}", undelivered.len(), undelivered.first())));
     }
     // A caller that pages from its last event never misses one.
     let listed: Vec<String> = events.iter().map(|event| steps::text(event, "id")).collect();

@@ -84,7 +84,7 @@ async fn filters_select_by_type_and_object() {
     actor.advance(10 * STEP).await;
     let whole = stage::all(&actor.client, "/v1/events").await;
     let types: BTreeSet<&str> = whole.iter().map(|event| event["type"].as_str().unwrap()).collect();
-    let count = |query: String| async { stage::all(&actor.client, &format!("/v1/events?{query}")).await };
+    let count = async |query: String| stage::all(&actor.client, &format!("/v1/events?{query}")).await;
     for event_type in types {
         let found = count(format!("type={event_type}")).await;
         assert_eq!(found, whole.iter().filter(|event| event["type"] == event_type).cloned().collect::<Vec<_>>());

@@ -1,5 +1,6 @@
 //! The API over HTTP, through the real router on a real socket: one test binary, one file a subject.
 
+mod receiver;
 mod stage;
 mod support;
 mod wire;
@@ -20,3 +21,4 @@ mod quote_locks;
 mod senders;
 mod test_clock;
 mod transfers;
+mod webhooks;
