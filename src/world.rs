@@ -42,8 +42,8 @@ impl Default for Settings {
         Settings {
             quote_lock_seconds: 300,
             funding_seconds: 1_800,
-            amount_min: Money::new(10_00, Currency::Usd),
-            amount_max: Money::new(50_000_00, Currency::Usd),
+            amount_min: Money::new(1_000, Currency::Usd),
+            amount_max: Money::new(5_000_000, Currency::Usd),
             fee: Money::zero(Currency::Usd),
             spread_basis_points: 0,
             purpose_code_default: "P1301".into(),

@@ -63,14 +63,19 @@ fn short_commands_run_beside_a_running_server() {
     let home = Home::new("cli-beside");
     let server = home.start();
     let key = home.key();
-    let form_is_right = key.strip_prefix("sk_test_").is_some_and(|rest| rest.len() > 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let form_is_right =
+        key.strip_prefix("sk_test_").is_some_and(|rest| rest.len() > 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
     assert!(form_is_right, "keys create did not print a test key alone on its last line: {key:?}");
     let mut client = server.client(&key);
     let payment = steps::six_steps(&mut client, "55.00");
 
     let listed = home.run(&["keys", "list"]).expect_success("keys list");
     assert!(!listed.stdout.contains(&key), "keys list shows a whole key");
-    assert!(listed.stdout.contains(&key[key.len() - 4..]) || listed.stdout.contains(&key[..12]), "keys list does not let a key be told: {}", listed.stdout);
+    assert!(
+        listed.stdout.contains(&key[key.len() - 4..]) || listed.stdout.contains(&key[..12]),
+        "keys list does not let a key be told: {}",
+        listed.stdout
+    );
     home.check().expect_success("check beside a running server");
 
     // The backup is made while writes go on.
@@ -176,7 +181,11 @@ fn encryption_key_that_does_not_fit_the_database_is_refused() {
     ] {
         home.set("HUNDI_ENCRYPTION_KEY", &wrong);
         let outcome = refused_start(&home);
-        assert!(says(&outcome, &["HUNDI_ENCRYPTION_KEY", "encryption key"]), "the refusal of {why} does not name the key: {}", outcome.stderr);
+        assert!(
+            says(&outcome, &["HUNDI_ENCRYPTION_KEY", "encryption key"]),
+            "the refusal of {why} does not name the key: {}",
+            outcome.stderr
+        );
         let leaks = outcome.stderr.contains(&wrong) || outcome.stdout.contains(&wrong);
         assert!(!leaks, "the refusal of {why} shows the key");
     }
@@ -218,7 +227,10 @@ fn check_names_what_somebody_changed_by_hand() {
         ("a posting of another amount", "UPDATE ledger_postings SET units = units + 1 WHERE id = (SELECT MIN(id) FROM ledger_postings)"),
         ("a posting that is gone", "DELETE FROM ledger_postings WHERE id = (SELECT MAX(id) FROM ledger_postings)"),
         ("a status that its history does not end in", "UPDATE transfers SET status = 'funding'"),
-        ("a history that jumps", "UPDATE transfers SET status = 'refunded', status_history = replace(status_history, 'payout_settled', 'refunded')"),
+        (
+            "a history that jumps",
+            "UPDATE transfers SET status = 'refunded', status_history = replace(status_history, 'payout_settled', 'refunded')",
+        ),
     ] {
         let tampered = copied(&home, "cli-tampered-copy");
         let connection = rusqlite::Connection::open(tampered.database_path()).expect("the copy opens");
@@ -227,7 +239,12 @@ fn check_names_what_somebody_changed_by_hand() {
         connection.close().expect("the copy closes");
         let outcome = tampered.check();
         assert!(!outcome.status.success(), "check did not notice {what}: {}", outcome.stdout);
-        assert!(says(&outcome, &[&payment.transfer_id, "ledger", "posting", "balance", "book"]), "check does not name {what}: {} {}", outcome.stdout, outcome.stderr);
+        assert!(
+            says(&outcome, &[&payment.transfer_id, "ledger", "posting", "balance", "book"]),
+            "check does not name {what}: {} {}",
+            outcome.stdout,
+            outcome.stderr
+        );
         assert!(!outcome.stderr.contains("panicked"), "check panicked: {}", outcome.stderr);
     }
 }
@@ -461,7 +478,9 @@ fn first_start_prints_a_key_that_works() {
     let server = home.start();
     let key = until("the key in the output", Duration::from_secs(10), || {
         let log = home.log();
-        let found = log.split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_')).find(|word| word.starts_with("sk_test_") && word.len() > 40);
+        let found = log
+            .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
+            .find(|word| word.starts_with("sk_test_") && word.len() > 40);
         found.map(str::to_owned)
     });
     server.client(&key).get("/v1/balance").expect_success("a read with the printed key");

@@ -76,23 +76,76 @@ impl Kind {
     /// What no later event may change.
     fn immutable_fields(self) -> &'static [&'static str] {
         match self {
-            Kind::Beneficiary => {
-                &["object", "id", "name", "account_number_last4", "ifsc", "account_type", "email", "phone", "metadata", "created", "livemode"]
-            }
+            Kind::Beneficiary => &[
+                "object",
+                "id",
+                "name",
+                "account_number_last4",
+                "ifsc",
+                "account_type",
+                "email",
+                "phone",
+                "metadata",
+                "created",
+                "livemode",
+            ],
             Kind::Sender => &["object", "id", "name", "type", "country", "email", "address", "metadata", "created", "livemode"],
             Kind::QuoteLock => &[
-                "object", "id", "sell_currency", "sell_amount", "buy_currency", "buy_amount", "amount", "rate", "mid_market_rate", "fee",
-                "expires_at", "metadata", "created", "livemode",
+                "object",
+                "id",
+                "sell_currency",
+                "sell_amount",
+                "buy_currency",
+                "buy_amount",
+                "amount",
+                "rate",
+                "mid_market_rate",
+                "fee",
+                "expires_at",
+                "metadata",
+                "created",
+                "livemode",
             ],
             Kind::Transfer => &[
-                "object", "id", "sender_id", "beneficiary_id", "quote_lock_id", "amount", "currency", "payout_amount", "payout_currency",
-                "rate", "fee", "purpose_code", "metadata", "created", "livemode", "funding.rail", "funding.asset", "funding.chain",
-                "funding.deposit_address", "funding.amount_expected", "funding.expires_at", "funding.refund_address", "funding.policy",
+                "object",
+                "id",
+                "sender_id",
+                "beneficiary_id",
+                "quote_lock_id",
+                "amount",
+                "currency",
+                "payout_amount",
+                "payout_currency",
+                "rate",
+                "fee",
+                "purpose_code",
+                "metadata",
+                "created",
+                "livemode",
+                "funding.rail",
+                "funding.asset",
+                "funding.chain",
+                "funding.deposit_address",
+                "funding.amount_expected",
+                "funding.expires_at",
+                "funding.refund_address",
+                "funding.policy",
                 "funding.token_contract",
             ],
             Kind::Deposit => &[
-                "object", "id", "transfer_id", "amount", "currency", "asset", "chain", "from_address", "to_address", "transaction_hash",
-                "log_index", "created", "livemode",
+                "object",
+                "id",
+                "transfer_id",
+                "amount",
+                "currency",
+                "asset",
+                "chain",
+                "from_address",
+                "to_address",
+                "transaction_hash",
+                "log_index",
+                "created",
+                "livemode",
             ],
         }
     }
@@ -401,7 +454,13 @@ struct Aftermath {
 
 /// Runs the load and kills the server `kills_count` times. `settle` is called with the last server while the followers
 /// still run.
-fn storm_of_kills(home: &Home, receiver: &Receiver, kills_count: u64, seed: u64, settle: impl FnOnce(&Server, &str, &[Journal])) -> Aftermath {
+fn storm_of_kills(
+    home: &Home,
+    receiver: &Receiver,
+    kills_count: u64,
+    seed: u64,
+    settle: impl FnOnce(&Server, &str, &[Journal]),
+) -> Aftermath {
     let mut random = Random::new(seed);
     let mut server = home.start_on_own_port();
     let address = server.address();
@@ -543,10 +602,11 @@ fn doubles(journals: &[Journal], objects: &HashMap<Kind, HashMap<String, Value>>
             (Some(answer), Some(_)) if answer.code() != "quote_lock_already_used" => {
                 findings.push(Finding::Wrong(format!("{}: the loser was refused with {}", operation.name(), answer.text())));
             }
-            (_, Some(rival)) if ended.first().is_some() => {
+            (_, Some(rival)) if !ended.is_empty() => {
                 let both = by_number.get(&rival).is_some_and(|rival| rival.success().is_some() == operation.success().is_some());
                 if both {
-                    findings.push(Finding::Doubled(format!("{}: of two transfers for one quote lock not exactly one won", operation.name())));
+                    findings
+                        .push(Finding::Doubled(format!("{}: of two transfers for one quote lock not exactly one won", operation.name())));
                 }
             }
             _ => {}
@@ -658,7 +718,8 @@ fn histories(journals: &[Journal], transfers: &HashMap<String, Value>, payouts: 
         if transfers.get(&transfer_id).is_none_or(|transfer| transfer["payout_amount"] != payout["amount"]) {
             findings.push(Finding::Wrong(format!("{id} pays another amount than its transfer: {payout}")));
         }
-        let mut found: Vec<&str> = told.get(id.as_str()).into_iter().flatten().filter_map(|name| name.strip_prefix("payout.status.")).collect();
+        let mut found: Vec<&str> =
+            told.get(id.as_str()).into_iter().flatten().filter_map(|name| name.strip_prefix("payout.status.")).collect();
         found.sort_unstable();
         if payout["status"] == "settled" && found != PAYOUT_STATUSES {
             findings.push(Finding::Wrong(format!("{id} is settled, its events are {found:?}")));
@@ -764,7 +825,8 @@ fn kills_lose_nothing_and_double_nothing() {
     if problems_count > 0 {
         findings.push(Finding::Wrong(format!("{problems_count} deliveries were wrong, such as {problems:?}")));
     }
-    let undelivered: Vec<&str> = events.iter().filter_map(|event| event["id"].as_str()).filter(|id| receiver.valid_count(id) == 0).collect();
+    let undelivered: Vec<&str> =
+        events.iter().filter_map(|event| event["id"].as_str()).filter(|id| receiver.valid_count(id) == 0).collect();
     if !undelivered.is_empty() {
         findings.push(Finding::Lost(format!("{} events never arrived, such as {:?}", undelivered.len(), undelivered.first())));
     }
@@ -818,7 +880,10 @@ fn oracle_notices_an_answer_before_the_commit() {
             return;
         }
     }
-    panic!("HUNDI_CRASH_SEED={seed}: the server answered before its commits and was killed {} times, and the oracle noticed nothing", ROUNDS_MAX * KILLS_PER_ROUND);
+    panic!(
+        "HUNDI_CRASH_SEED={seed}: the server answered before its commits and was killed {} times, and the oracle noticed nothing",
+        ROUNDS_MAX * KILLS_PER_ROUND
+    );
 }
 
 /// The parts of the oracle that no planted fault of the server reaches: one small world that is sound, and the same
@@ -877,7 +942,8 @@ fn oracle_notices_planted_contradictions() {
     }
     assert_eq!(findings(sound()), [], "the sound world is not found sound");
 
-    let wrongs: &[(&str, fn(&mut World))] = &[
+    type Plant = fn(&mut World);
+    let wrongs: &[(&str, Plant)] = &[
         ("two effects of one key", |world| world.journal.operations[0].answers.push(answer(200, &json!({ "id": "transfer_9" }), false))),
         ("two answers to one key", |world| world.journal.operations[0].answers[1] = answer(200, &json!({ "id": "transfer_9" }), true)),
         ("a refusal of a sound request", |world| {
@@ -894,16 +960,23 @@ fn oracle_notices_planted_contradictions() {
             let again = transfer("transfer_3", 1, "quote_lock_3", "T3");
             world.objects.get_mut(&Kind::Transfer).unwrap().insert("transfer_3".into(), again);
         }),
-        ("a shared quote lock", |world| world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["quote_lock_id"] = json!("quote_lock_1")),
-        ("a shared address", |world| world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["funding"]["deposit_address"] = json!("T1")),
+        ("a shared quote lock", |world| {
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["quote_lock_id"] = json!("quote_lock_1")
+        }),
+        ("a shared address", |world| {
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["funding"]["deposit_address"] = json!("T1")
+        }),
         ("a deposit nobody sent", |world| {
             let again = json!({ "id": "deposit_2", "transfer_id": "transfer_1" });
             world.objects.get_mut(&Kind::Deposit).unwrap().insert("deposit_2".into(), again);
         }),
-        ("a second payout", |world| world.payouts.push(json!({ "id": "payout_2", "transfer_id": "transfer_1", "amount": "1.00", "status": "initialized" }))),
+        ("a second payout", |world| {
+            world.payouts.push(json!({ "id": "payout_2", "transfer_id": "transfer_1", "amount": "1.00", "status": "initialized" }))
+        }),
         ("a payout of another amount", |world| world.payouts[0]["amount"] = json!("2.00")),
         ("a history that jumps", |world| {
-            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status_history"][1]["status"] = json!("payout_failed");
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status_history"][1]["status"] =
+                json!("payout_failed");
         }),
         ("a status that its history does not end in", |world| {
             world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status"] = json!("payout_processing");
@@ -933,7 +1006,9 @@ fn first_start_survives_a_kill() {
         let pause = Duration::from_millis(random.between(0, 150));
         std::thread::sleep(pause);
         early.kill_now();
-        let server = home.try_start(&[], "127.0.0.1:0").unwrap_or_else(|problem| panic!("start {start}, killed after {pause:?}: {problem}\n{}", home.log()));
+        let server = home
+            .try_start(&[], "127.0.0.1:0")
+            .unwrap_or_else(|problem| panic!("start {start}, killed after {pause:?}: {problem}\n{}", home.log()));
         slowest = slowest.max(server.ready_after);
         let mut client = server.client(&home.key());
         until("the first write", Duration::from_secs(5), || client.post("/v1/senders", &steps::sender_body()).is_success().then_some(()));

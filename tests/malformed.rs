@@ -157,18 +157,30 @@ fn writes(fixtures: &Fixtures) -> Vec<(String, Value)> {
     quote["metadata"] = json!({ "a": "b" });
     vec![
         ("/v1/beneficiaries".into(), beneficiary),
-        (format!("/v1/beneficiaries/{beneficiary_draft_id}"), json!({ "name": "New Name", "email": null, "metadata": { "reference": null, "b": "c" } })),
+        (
+            format!("/v1/beneficiaries/{beneficiary_draft_id}"),
+            json!({ "name": "New Name", "email": null, "metadata": { "reference": null, "b": "c" } }),
+        ),
         ("/v1/senders".into(), sender),
         ("/v1/quote_locks".into(), quote),
         ("/v1/transfers".into(), transfer),
         (format!("/v1/transfers/{transfer_id}/cancel"), json!({})),
         (format!("/v1/transfers/{transfer_id}/resolve_funding"), json!({ "action": "requote", "quote_lock_id": quote_lock_id })),
-        (format!("/v1/refunds/refund_{}", &transfer_id["transfer_".len()..]), json!({ "to_address": "TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMW" })),
-        ("/v1/webhook_endpoints".into(), json!({ "url": "https://example.com/hooks", "enabled_events": ["transfer.status.*", "*"], "description": "x", "metadata": {} })),
+        (
+            format!("/v1/refunds/refund_{}", &transfer_id["transfer_".len()..]),
+            json!({ "to_address": "TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMW" }),
+        ),
+        (
+            "/v1/webhook_endpoints".into(),
+            json!({ "url": "https://example.com/hooks", "enabled_events": ["transfer.status.*", "*"], "description": "x", "metadata": {} }),
+        ),
         (format!("/v1/webhook_endpoints/{webhook_endpoint_id}"), json!({ "description": "y", "metadata": { "a": "b" } })),
         (format!("/v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret"), json!({ "overlap_seconds": 60 })),
         (format!("/v1/webhook_endpoints/{webhook_endpoint_id}/replay"), json!({ "event_id": event_id })),
-        (format!("/v1/webhook_endpoints/{webhook_endpoint_id}/replay"), json!({ "since": 1_790_000_000, "until": 1_790_000_010, "only_failed": true })),
+        (
+            format!("/v1/webhook_endpoints/{webhook_endpoint_id}/replay"),
+            json!({ "since": 1_790_000_000, "until": 1_790_000_010, "only_failed": true }),
+        ),
         (format!("/v1/test_helpers/transfers/{transfer_unfunded_id}/deposit"), json!({ "amount": "0.01", "asset": "USDT" })),
         (format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/activate"), json!({})),
         (format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/require_input"), json!({})),
@@ -214,19 +226,117 @@ const LISTS: &[(&str, &str)] = &[
 
 /// Texts that take a value's place as they stand, JSON or not.
 const RAW_VALUES: &[&[u8]] = &[
-    b"null", b"true", b"false", b"0", b"-0", b"1", b"-1", b"1.5", b"1000.00", b"1e999", b"-1e-999", b"1E400", b"01", b"+1", b".5", b"5.", b"0x10",
-    b"NaN", b"Infinity", b"9223372036854775807", b"9223372036854775808", b"-9223372036854775809", b"18446744073709551616",
-    b"340282366920938463463374607431768211456", b"\"\"", b"\" \"", b"\"\\u0000\"", b"\"a\\u0000b\"", b"\"\\u001b[31m\"", b"\"\\ud800\"",
-    b"\"\\udc00\\ud800\"", b"\"\\ud83d\\ude00\"", b"\"\\uFFFE\"", b"\"\\u202e\"", b"\"\\x41\"", b"\"\\u12\"", b"\"\xff\xfe\"", b"\"\xc0\xaf\"",
-    b"\"\xed\xa0\x80\"", b"\"\xf5\x80\x80\x80\"", b"\"\n\"", b"\"\t\"", b"\"\x00\"", b"'a'", b"\"unterminated", b"[]", b"{}", b"[[]]", b"[null]",
-    b"[\"a\"]", b"[1,2,]", b"{\"a\":1}", b"{\"a\":1,\"a\":2}", b"{\"\":\"\"}", b"{a:1}", b"{\"a\"}", b"tru", b"nul", b"/* */ 1", b"\"0\"", b"\"-1.00\"",
-    b"\"+1.00\"", b"\"1e3\"", b"\"1,000.00\"", b"\"1.000\"", b"\"00.10\"", b"\".5\"", b"\"5.\"", b"\"0.00\"", b"\"0.01\"", b"\"999999999999.99\"",
-    b"\"1000000000000.00\"", b"\"99999999999999999999999999\"", b"\" 10.00\"", b"\"10.00 \"", b"\"\xd9\xa1\xd9\xa0\"", b"\"NaN\"", b"\"USD\"", b"\"usd\"",
-    b"\"XXX\"", b"\"nre\"", b"\"2024-02-30\"", b"\"9999-12-31\"", b"\"0000-01-01\"", b"\"../../etc/passwd\"", b"\"' OR 1=1 --\"", b"\"<script>\"",
-    b"\"http://169.254.169.254/\"", b"\"https://[::ffff:127.0.0.1]/\"", b"\"https://0x7f.1/\"", b"\"https://user:pass@example.com/\"", b"\"https://\"",
-    b"\"https://a..b/\"", b"\"https://xn--\xff/\"", b"\"transfer_00000000000000000000000000\"", b"\"transfer_8ZZZZZZZZZZZZZZZZZZZZZZZZZ\"",
-    b"\"sender_zzzzzzzzzzzzzzzzzzzzzzzzzz\"", b"\"quote_lock_\"", b"\"_\"", b"\"TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMX\"", b"\"T\"", b"\"*\"", b"\"transfer.*\"",
-    b"\"**\"", b"31536000", b"31536001", b"604800", b"604801", b"-9999999999999", b"1e2", b"1.0",
+    b"null",
+    b"true",
+    b"false",
+    b"0",
+    b"-0",
+    b"1",
+    b"-1",
+    b"1.5",
+    b"1000.00",
+    b"1e999",
+    b"-1e-999",
+    b"1E400",
+    b"01",
+    b"+1",
+    b".5",
+    b"5.",
+    b"0x10",
+    b"NaN",
+    b"Infinity",
+    b"9223372036854775807",
+    b"9223372036854775808",
+    b"-9223372036854775809",
+    b"18446744073709551616",
+    b"340282366920938463463374607431768211456",
+    b"\"\"",
+    b"\" \"",
+    b"\"\\u0000\"",
+    b"\"a\\u0000b\"",
+    b"\"\\u001b[31m\"",
+    b"\"\\ud800\"",
+    b"\"\\udc00\\ud800\"",
+    b"\"\\ud83d\\ude00\"",
+    b"\"\\uFFFE\"",
+    b"\"\\u202e\"",
+    b"\"\\x41\"",
+    b"\"\\u12\"",
+    b"\"\xff\xfe\"",
+    b"\"\xc0\xaf\"",
+    b"\"\xed\xa0\x80\"",
+    b"\"\xf5\x80\x80\x80\"",
+    b"\"\n\"",
+    b"\"\t\"",
+    b"\"\x00\"",
+    b"'a'",
+    b"\"unterminated",
+    b"[]",
+    b"{}",
+    b"[[]]",
+    b"[null]",
+    b"[\"a\"]",
+    b"[1,2,]",
+    b"{\"a\":1}",
+    b"{\"a\":1,\"a\":2}",
+    b"{\"\":\"\"}",
+    b"{a:1}",
+    b"{\"a\"}",
+    b"tru",
+    b"nul",
+    b"/* */ 1",
+    b"\"0\"",
+    b"\"-1.00\"",
+    b"\"+1.00\"",
+    b"\"1e3\"",
+    b"\"1,000.00\"",
+    b"\"1.000\"",
+    b"\"00.10\"",
+    b"\".5\"",
+    b"\"5.\"",
+    b"\"0.00\"",
+    b"\"0.01\"",
+    b"\"999999999999.99\"",
+    b"\"1000000000000.00\"",
+    b"\"99999999999999999999999999\"",
+    b"\" 10.00\"",
+    b"\"10.00 \"",
+    b"\"\xd9\xa1\xd9\xa0\"",
+    b"\"NaN\"",
+    b"\"USD\"",
+    b"\"usd\"",
+    b"\"XXX\"",
+    b"\"nre\"",
+    b"\"2024-02-30\"",
+    b"\"9999-12-31\"",
+    b"\"0000-01-01\"",
+    b"\"../../etc/passwd\"",
+    b"\"' OR 1=1 --\"",
+    b"\"<script>\"",
+    b"\"http://169.254.169.254/\"",
+    b"\"https://[::ffff:127.0.0.1]/\"",
+    b"\"https://0x7f.1/\"",
+    b"\"https://user:pass@example.com/\"",
+    b"\"https://\"",
+    b"\"https://a..b/\"",
+    b"\"https://xn--\xff/\"",
+    b"\"transfer_00000000000000000000000000\"",
+    b"\"transfer_8ZZZZZZZZZZZZZZZZZZZZZZZZZ\"",
+    b"\"sender_zzzzzzzzzzzzzzzzzzzzzzzzzz\"",
+    b"\"quote_lock_\"",
+    b"\"_\"",
+    b"\"TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMX\"",
+    b"\"T\"",
+    b"\"*\"",
+    b"\"transfer.*\"",
+    b"\"**\"",
+    b"31536000",
+    b"31536001",
+    b"604800",
+    b"604801",
+    b"-9999999999999",
+    b"1e2",
+    b"1.0",
 ];
 
 /// Where a raw text goes in; no valid body holds it.
@@ -290,7 +400,8 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         }
         1 => {
             let key = found.first().map_or_else(|| "a".to_owned(), |path| path[0].clone());
-            let twice = [format!("{{\"{key}\":\"x\",\"{key}\":\"x\"").as_bytes(), if text.len() > 2 { b"," } else { b"" }, &text[1..]].concat();
+            let twice =
+                [format!("{{\"{key}\":\"x\",\"{key}\":\"x\"").as_bytes(), if text.len() > 2 { b"," } else { b"" }, &text[1..]].concat();
             ("a body with a key twice", twice, BODY_INVALID)
         }
         2 => {
@@ -299,8 +410,28 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         }
         3 => {
             let wholes: &[&[u8]] = &[
-                b"[]", b"null", b"1", b"\"a\"", b"true", b" ", b"\r\n", b"{", b"}", b"{]", b"\xef\xbb\xbf{}", b"\xff\xfe{\x00}\x00", b"\0", b"a=b&c=d",
-                b"<xml/>", b"{\"a\":}", b"{,}", b"{\"a\":1,}", b"{'a':1}", b"--b\r\nContent-Disposition: form-data\r\n\r\n", b"\xff\xff\xff", b"undefined",
+                b"[]",
+                b"null",
+                b"1",
+                b"\"a\"",
+                b"true",
+                b" ",
+                b"\r\n",
+                b"{",
+                b"}",
+                b"{]",
+                b"\xef\xbb\xbf{}",
+                b"\xff\xfe{\x00}\x00",
+                b"\0",
+                b"a=b&c=d",
+                b"<xml/>",
+                b"{\"a\":}",
+                b"{,}",
+                b"{\"a\":1,}",
+                b"{'a':1}",
+                b"--b\r\nContent-Disposition: form-data\r\n\r\n",
+                b"\xff\xff\xff",
+                b"undefined",
             ];
             ("something else than an object", random.pick(wholes).to_vec(), BODY_INVALID)
         }
@@ -331,7 +462,10 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         }
         8 => {
             // A text between the limits of a field and of a body.
-            let long = format!("\"{}\"", random.pick(&["x", "\u{1f600}", "\\u0041", "0", "A1", "\u{e9}"]).repeat(random.between(200, 5_000) as usize));
+            let long = format!(
+                "\"{}\"",
+                random.pick(&["x", "\u{1f600}", "\\u0041", "0", "A1", "\u{e9}"]).repeat(random.between(200, 5_000) as usize)
+            );
             mutated_value(body, &found, long.as_bytes(), "a very long value", random)
         }
         9 => {
@@ -345,7 +479,8 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
             match amounts.first() {
                 Some(path) => {
                     let raws: &[&[u8]] = &[b"70", b"70.00", b"1e2", b"0", b"-5", b"true", b"{}", b"[\"70.00\"]"];
-                    ("an amount that is no text", with_raw(body, path, *random.pick(raws)), Expected::Refused(400, "parameter_value_invalid"))
+                    let raw = *random.pick(raws);
+                    ("an amount that is no text", with_raw(body, path, raw), Expected::Refused(400, "parameter_value_invalid"))
                 }
                 None => mutated_value(body, &found, b"[{\"a\":[]}]", "an array for a value", random),
             }
@@ -445,7 +580,9 @@ impl Maker<'_> {
         // The refund in the path does not exist, which is said before the body is looked at; a body past the limit is
         // refused while it is read.
         let expected = match expected {
-            Expected::Refused(..) if path.starts_with("/v1/refunds/") && what != "a body past the limit" => Expected::Refused(404, "object_not_found"),
+            Expected::Refused(..) if path.starts_with("/v1/refunds/") && what != "a body past the limit" => {
+                Expected::Refused(404, "object_not_found")
+            }
             expected => expected,
         };
         if self.random.chance(10) {
@@ -567,28 +704,41 @@ impl Maker<'_> {
         match self.random.below(14) {
             0 => {
                 let types: &[&[u8]] = &[
-                    b"Content-Type: text/plain", b"Content-Type: application/x-www-form-urlencoded", b"Content-Type: application/jsonx",
-                    b"Content-Type: multipart/form-data; boundary=x", b"Content-Type: application/xml", b"Content-Type: image/png",
+                    b"Content-Type: text/plain",
+                    b"Content-Type: application/x-www-form-urlencoded",
+                    b"Content-Type: application/jsonx",
+                    b"Content-Type: multipart/form-data; boundary=x",
+                    b"Content-Type: application/xml",
+                    b"Content-Type: image/png",
                 ];
                 Case::new("another content type", build(&[*self.random.pick(types)]), wrong_type)
             }
             1 => {
                 let types: &[&[u8]] = &[
-                    b"Content-Type: application/json; charset=utf-8", b"Content-Type: APPLICATION/JSON", b"Content-Type: application/json;", b"Content-Type:",
-                    b"Content-Type: /", b"Content-Type: \xff\xfe", b"Content-Type: application/json, text/plain", b"X: y",
-                    b"Content-Type: application/problem+json", b"Content-Type: application/json; charset=utf-16",
+                    b"Content-Type: application/json; charset=utf-8",
+                    b"Content-Type: APPLICATION/JSON",
+                    b"Content-Type: application/json;",
+                    b"Content-Type:",
+                    b"Content-Type: /",
+                    b"Content-Type: \xff\xfe",
+                    b"Content-Type: application/json, text/plain",
+                    b"X: y",
+                    b"Content-Type: application/problem+json",
+                    b"Content-Type: application/json; charset=utf-16",
                 ];
                 Case::new("a doubtful content type", build(&[*self.random.pick(types)]), Expected::Shaped)
             }
             2 => Case::new("two content types", build(&[json_type, b"Content-Type: text/plain"]), Expected::Shaped),
             3 => {
-                let many: Vec<Vec<u8>> = (0..self.random.between(20, 50)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
+                let many: Vec<Vec<u8>> =
+                    (0..self.random.between(20, 50)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
                 let mut lines: Vec<&[u8]> = vec![json_type];
                 lines.extend(many.iter().map(Vec::as_slice));
                 Case::new("many headers", build(&lines), Expected::Shaped)
             }
             4 => {
-                let many: Vec<Vec<u8>> = (0..self.random.between(120, 3_000)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
+                let many: Vec<Vec<u8>> =
+                    (0..self.random.between(120, 3_000)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
                 let mut lines: Vec<&[u8]> = vec![json_type];
                 lines.extend(many.iter().map(Vec::as_slice));
                 Case { is_last: true, ..Case::new("far too many headers", build(&lines), Expected::Loose) }
@@ -603,10 +753,26 @@ impl Maker<'_> {
             }
             7 => {
                 let odd: &[&[u8]] = &[
-                    b"Accept: \xff", b"Accept-Encoding: gzip, br", b"Accept: text/html;q=0.x", b"X-Forwarded-For: 127.0.0.1", b"X-HTTP-Method-Override: DELETE",
-                    b"Cookie: a=b; c", b"Range: bytes=0-1", b"If-None-Match: *", b"If-Match: \"x\"", b"Origin: null", b"Upgrade-Insecure-Requests: 1",
-                    b"Content-Encoding: gzip", b"TE: trailers", b"Host: b", b"Host:", b"Connection: keep-alive, x", b"Date: never", b"Max-Forwards: 0",
-                    b"Request-Id: request_00000000000000000000000000", b"Idempotent-Replayed: true",
+                    b"Accept: \xff",
+                    b"Accept-Encoding: gzip, br",
+                    b"Accept: text/html;q=0.x",
+                    b"X-Forwarded-For: 127.0.0.1",
+                    b"X-HTTP-Method-Override: DELETE",
+                    b"Cookie: a=b; c",
+                    b"Range: bytes=0-1",
+                    b"If-None-Match: *",
+                    b"If-Match: \"x\"",
+                    b"Origin: null",
+                    b"Upgrade-Insecure-Requests: 1",
+                    b"Content-Encoding: gzip",
+                    b"TE: trailers",
+                    b"Host: b",
+                    b"Host:",
+                    b"Connection: keep-alive, x",
+                    b"Date: never",
+                    b"Max-Forwards: 0",
+                    b"Request-Id: request_00000000000000000000000000",
+                    b"Idempotent-Replayed: true",
                 ];
                 Case::new("an odd header", build(&[json_type, *self.random.pick(odd)]), Expected::Shaped)
             }
@@ -631,8 +797,14 @@ impl Maker<'_> {
             }
             10 => {
                 let lengths: &[&[u8]] = &[
-                    b"Content-Length: -1", b"Content-Length: x", b"Content-Length: 99999999999999999999999", b"Content-Length: 1, 2", b"Content-Length:",
-                    b"Content-Length: 0x10", b"Content-Length: +5", b"Content-Length: 18446744073709551615",
+                    b"Content-Length: -1",
+                    b"Content-Length: x",
+                    b"Content-Length: 99999999999999999999999",
+                    b"Content-Length: 1, 2",
+                    b"Content-Length:",
+                    b"Content-Length: 0x10",
+                    b"Content-Length: +5",
+                    b"Content-Length: 18446744073709551615",
                 ];
                 let bytes = assembled(
                     start.as_bytes(),
@@ -645,8 +817,11 @@ impl Maker<'_> {
             12 => Case::broken("a length and chunks", build(&[json_type, b"Transfer-Encoding: chunked"])),
             _ => {
                 let length = if self.random.chance(50) { "Content-Length: 200000000" } else { "Content-Length: 65537" };
-                let bytes =
-                    assembled(start.as_bytes(), &[b"Host: a", authorization.as_bytes(), key.as_bytes(), json_type, length.as_bytes()], b"{}");
+                let bytes = assembled(
+                    start.as_bytes(),
+                    &[b"Host: a", authorization.as_bytes(), key.as_bytes(), json_type, length.as_bytes()],
+                    b"{}",
+                );
                 Case::broken("a length past the limit", bytes)
             }
         }
@@ -664,25 +839,80 @@ impl Maker<'_> {
         match self.random.below(6) {
             0 => {
                 let unknown: Vec<String> = vec![
-                    "/v1".into(), "/v1/".into(), "/v1/nothing".into(), "/v1/transfers/".into(), "/v1//transfers".into(), "//v1/transfers".into(),
-                    "/v1/Transfers".into(), "/V1/transfers".into(), "/v2/transfers".into(), "/v1/transfers/../senders".into(), "/v1/./senders".into(),
-                    "/v1/transfers/x/y/z".into(), "/v1/test_helpers".into(), "/v1/test_helpers/".into(), "/v1/%73enders".into(), "/v1/senders%2f".into(),
-                    "/v1/senders%00".into(), "/v1/senders;a=b".into(), "/v1/.".into(), "/v1/..".into(), "/v1/..%2f..%2fetc%2fpasswd".into(), "/v1/balance/x".into(),
-                    "/v1/transfer".into(), format!("/v1/transfers/{}/cancel/", self.fixtures.transfer_id), format!("/v1/{}", "a/".repeat(200)),
+                    "/v1".into(),
+                    "/v1/".into(),
+                    "/v1/nothing".into(),
+                    "/v1/transfers/".into(),
+                    "/v1//transfers".into(),
+                    "//v1/transfers".into(),
+                    "/v1/Transfers".into(),
+                    "/V1/transfers".into(),
+                    "/v2/transfers".into(),
+                    "/v1/transfers/../senders".into(),
+                    "/v1/./senders".into(),
+                    "/v1/transfers/x/y/z".into(),
+                    "/v1/test_helpers".into(),
+                    "/v1/test_helpers/".into(),
+                    "/v1/%73enders".into(),
+                    "/v1/senders%2f".into(),
+                    "/v1/senders%00".into(),
+                    "/v1/senders;a=b".into(),
+                    "/v1/.".into(),
+                    "/v1/..".into(),
+                    "/v1/..%2f..%2fetc%2fpasswd".into(),
+                    "/v1/balance/x".into(),
+                    "/v1/transfer".into(),
+                    format!("/v1/transfers/{}/cancel/", self.fixtures.transfer_id),
+                    format!("/v1/{}", "a/".repeat(200)),
                     format!("/v1/{}", "x".repeat(self.random.between(100, 6_000) as usize)),
                 ];
                 let target = self.random.pick(&unknown).clone();
                 Case::new("an unknown path", self.get("GET", target.as_bytes()), Expected::Shaped)
             }
             1 => {
-                let resource = *self.random.pick(&["beneficiaries", "senders", "quote_locks", "transfers", "deposits", "payouts", "refunds", "events", "webhook_endpoints"]);
+                let resource = *self.random.pick(&[
+                    "beneficiaries",
+                    "senders",
+                    "quote_locks",
+                    "transfers",
+                    "deposits",
+                    "payouts",
+                    "refunds",
+                    "events",
+                    "webhook_endpoints",
+                ]);
                 let ids: Vec<String> = vec![
-                    "transfer_00000000000000000000000000".into(), "event_7ZZZZZZZZZZZZZZZZZZZZZZZZZ".into(), "transfer_8ZZZZZZZZZZZZZZZZZZZZZZZZZ".into(),
-                    format!("transfer_{}", ulid.to_lowercase()), format!("xtransfer_{ulid}"), format!("transfer-{ulid}"), format!("transfer__{ulid}"),
-                    format!("account_{ulid}"), format!("transfer_{ulid}0"), format!("transfer_{}", &ulid[1..]), ulid.to_owned(), "transfer_".into(), "_".into(),
-                    "0".into(), "-1".into(), "null".into(), "%00".into(), "%ff%fe".into(), "%zz".into(), "%".into(), "%2".into(), "%2e%2e".into(), "..%2f".into(),
-                    "%F0%9F%98%80".into(), "'%20OR%201=1".into(), "transfer_%30".into(), "x".repeat(self.random.between(1, 5_000) as usize), "*".into(), "~".into(),
-                    "transfer_IIIIIIIIIIIIIIIIIIIIIIIIII".into(), "transfer_UUUUUUUUUUUUUUUUUUUUUUUUUU".into(),
+                    "transfer_00000000000000000000000000".into(),
+                    "event_7ZZZZZZZZZZZZZZZZZZZZZZZZZ".into(),
+                    "transfer_8ZZZZZZZZZZZZZZZZZZZZZZZZZ".into(),
+                    format!("transfer_{}", ulid.to_lowercase()),
+                    format!("xtransfer_{ulid}"),
+                    format!("transfer-{ulid}"),
+                    format!("transfer__{ulid}"),
+                    format!("account_{ulid}"),
+                    format!("transfer_{ulid}0"),
+                    format!("transfer_{}", &ulid[1..]),
+                    ulid.to_owned(),
+                    "transfer_".into(),
+                    "_".into(),
+                    "0".into(),
+                    "-1".into(),
+                    "null".into(),
+                    "%00".into(),
+                    "%ff%fe".into(),
+                    "%zz".into(),
+                    "%".into(),
+                    "%2".into(),
+                    "%2e%2e".into(),
+                    "..%2f".into(),
+                    "%F0%9F%98%80".into(),
+                    "'%20OR%201=1".into(),
+                    "transfer_%30".into(),
+                    "x".repeat(self.random.between(1, 5_000) as usize),
+                    "*".into(),
+                    "~".into(),
+                    "transfer_IIIIIIIIIIIIIIIIIIIIIIIIII".into(),
+                    "transfer_UUUUUUUUUUUUUUUUUUUUUUUUUU".into(),
                 ];
                 let id = self.random.pick(&ids).clone();
                 Case::new("an unknown ID", self.get("GET", format!("/v1/{resource}/{id}").as_bytes()), not_found)
@@ -713,9 +943,28 @@ impl Maker<'_> {
             }
             _ => {
                 let odd: &[&[u8]] = &[
-                    b"*", b"v1/senders", b"/v1/senders#fragment", b"/v1/send\"ers", b"/v1/<senders>", b"/v1/senders/\xff\xfe", b"/v1/senders/{id}", b"/v1/a|b",
-                    b"/v1/a\\b", b"/v1/a^b", b"/v1/`a`", b"/v1/\xf0\x9f\x98\x80", b"http://127.0.0.1/v1/senders", b"http://[::1/v1", b"https://example.com/v1/senders",
-                    b"/v1/a b", b"/v1/a\x01b", b"/v1/a\x7fb", b"?", b"//", b"/../../../../etc/passwd", b"/v1/senders?\xff",
+                    b"*",
+                    b"v1/senders",
+                    b"/v1/senders#fragment",
+                    b"/v1/send\"ers",
+                    b"/v1/<senders>",
+                    b"/v1/senders/\xff\xfe",
+                    b"/v1/senders/{id}",
+                    b"/v1/a|b",
+                    b"/v1/a\\b",
+                    b"/v1/a^b",
+                    b"/v1/`a`",
+                    b"/v1/\xf0\x9f\x98\x80",
+                    b"http://127.0.0.1/v1/senders",
+                    b"http://[::1/v1",
+                    b"https://example.com/v1/senders",
+                    b"/v1/a b",
+                    b"/v1/a\x01b",
+                    b"/v1/a\x7fb",
+                    b"?",
+                    b"//",
+                    b"/../../../../etc/passwd",
+                    b"/v1/senders?\xff",
                 ];
                 let target = *self.random.pick(odd);
                 Case { is_last: true, ..Case::new("an odd request target", self.get("GET", target), Expected::Loose) }
@@ -740,28 +989,94 @@ impl Maker<'_> {
         }
         if self.random.chance(60) {
             let wrong: Vec<String> = vec![
-                "limit=0".into(), "limit=101".into(), "limit=-1".into(), "limit=abc".into(), "limit=1.5".into(), "limit=".into(), "limit=1e1".into(),
-                "limit=99999999999999999999".into(), "limit=%31%30%31".into(), "limit=1&limit=2".into(), "limit=1&limit=1".into(), "unknown=1".into(),
-                "Limit=1".into(), "limit[]=1".into(), "limit=0x1".into(), "limit=%D9%A1".into(), "starting_after=x".into(), "starting_after=%00".into(),
-                "starting_after=%ff%fe".into(), format!("starting_after={prefix}_"), format!("starting_after={other}_{ulid}"), format!("ending_before={other}_{ulid}"),
-                format!("starting_after={prefix}_{ulid}&ending_before={prefix}_{ulid}"), format!("starting_after={prefix}_{ulid}&starting_after={prefix}_{ulid}"),
-                format!("starting_after={prefix}_{ulid}0"), format!("starting_after={prefix}_8ZZZZZZZZZZZZZZZZZZZZZZZZZ"), format!("ending_before={ulid}"),
-                format!("starting_after={prefix}_{ulid}%20"), "order=up".into(), "order=DESC".into(), "order=desc&order=desc".into(), "created.gt=x".into(),
-                "created.lt=1.5".into(), "created.gte=".into(), "created.lte=99999999999999999999999".into(), "created=1".into(), "created.eq=1".into(),
-                format!("starting_after={}", "x".repeat(self.random.between(1, 5_000) as usize)), "a%00b=c".into(), "%zz=1".into(), "sort=created".into(),
+                "limit=0".into(),
+                "limit=101".into(),
+                "limit=-1".into(),
+                "limit=abc".into(),
+                "limit=1.5".into(),
+                "limit=".into(),
+                "limit=1e1".into(),
+                "limit=99999999999999999999".into(),
+                "limit=%31%30%31".into(),
+                "limit=1&limit=2".into(),
+                "limit=1&limit=1".into(),
+                "unknown=1".into(),
+                "Limit=1".into(),
+                "limit[]=1".into(),
+                "limit=0x1".into(),
+                "limit=%D9%A1".into(),
+                "starting_after=x".into(),
+                "starting_after=%00".into(),
+                "starting_after=%ff%fe".into(),
+                format!("starting_after={prefix}_"),
+                format!("starting_after={other}_{ulid}"),
+                format!("ending_before={other}_{ulid}"),
+                format!("starting_after={prefix}_{ulid}&ending_before={prefix}_{ulid}"),
+                format!("starting_after={prefix}_{ulid}&starting_after={prefix}_{ulid}"),
+                format!("starting_after={prefix}_{ulid}0"),
+                format!("starting_after={prefix}_8ZZZZZZZZZZZZZZZZZZZZZZZZZ"),
+                format!("ending_before={ulid}"),
+                format!("starting_after={prefix}_{ulid}%20"),
+                "order=up".into(),
+                "order=DESC".into(),
+                "order=desc&order=desc".into(),
+                "created.gt=x".into(),
+                "created.lt=1.5".into(),
+                "created.gte=".into(),
+                "created.lte=99999999999999999999999".into(),
+                "created=1".into(),
+                "created.eq=1".into(),
+                format!("starting_after={}", "x".repeat(self.random.between(1, 5_000) as usize)),
+                "a%00b=c".into(),
+                "%zz=1".into(),
+                "sort=created".into(),
             ];
             let query = self.random.pick(&wrong).clone();
             return Case::new("a wrong query", self.get("GET", format!("{path}?{query}").as_bytes()), refused);
         }
         let doubtful: Vec<String> = vec![
-            "".into(), "&".into(), "&&&".into(), "=".into(), "=x".into(), "limit".into(), "limit=%".into(), "limit=+5".into(), "limit=05".into(), "limit=5%00".into(),
-            "limit= 5".replace(' ', "%20"), "status=nope".into(), "status=".into(), "status=%ff".into(), "status=funding&status=funded".into(), "transfer_id=x".into(),
-            "beneficiary_id=x".into(), "sender_id=%F0%9F%98%80".into(), "transaction_hash=%27".into(), "type=*".into(), "type=transfer.status.*".into(),
-            "linked_id=x".into(), "linked_object=x".into(), "created.gt=-1".into(), "created.gt=9223372036854775807".into(), "created.lt=-9223372036854775808".into(),
-            "created.gt=5&created.lt=1".into(), "unique_transaction_reference=%00".into(), format!("starting_after={prefix}_{}", "0".repeat(26)),
-            format!("ending_before={prefix}_{}", "7".to_owned() + &"Z".repeat(25)), format!("starting_after={prefix}_{}", ulid.to_lowercase()),
-            "order=desc".into(), format!("order=desc&ending_before={prefix}_{ulid}"), "a=b;c=d".into(), "?".into(), "limit=5?".into(), "limit=5/".into(),
-            "a=".repeat(1_000), "&a".repeat(1_000), "limit=5&".repeat(3), "limit=5;limit=6".into(), "%6cimit=5".into(),
+            "".into(),
+            "&".into(),
+            "&&&".into(),
+            "=".into(),
+            "=x".into(),
+            "limit".into(),
+            "limit=%".into(),
+            "limit=+5".into(),
+            "limit=05".into(),
+            "limit=5%00".into(),
+            "limit= 5".replace(' ', "%20"),
+            "status=nope".into(),
+            "status=".into(),
+            "status=%ff".into(),
+            "status=funding&status=funded".into(),
+            "transfer_id=x".into(),
+            "beneficiary_id=x".into(),
+            "sender_id=%F0%9F%98%80".into(),
+            "transaction_hash=%27".into(),
+            "type=*".into(),
+            "type=transfer.status.*".into(),
+            "linked_id=x".into(),
+            "linked_object=x".into(),
+            "created.gt=-1".into(),
+            "created.gt=9223372036854775807".into(),
+            "created.lt=-9223372036854775808".into(),
+            "created.gt=5&created.lt=1".into(),
+            "unique_transaction_reference=%00".into(),
+            format!("starting_after={prefix}_{}", "0".repeat(26)),
+            format!("ending_before={prefix}_{}", "7".to_owned() + &"Z".repeat(25)),
+            format!("starting_after={prefix}_{}", ulid.to_lowercase()),
+            "order=desc".into(),
+            format!("order=desc&ending_before={prefix}_{ulid}"),
+            "a=b;c=d".into(),
+            "?".into(),
+            "limit=5?".into(),
+            "limit=5/".into(),
+            "a=".repeat(1_000),
+            "&a".repeat(1_000),
+            "limit=5&".repeat(3),
+            "limit=5;limit=6".into(),
+            "%6cimit=5".into(),
         ];
         let query = self.random.pick(&doubtful).clone();
         Case::new("a doubtful query", self.get("GET", format!("{path}?{query}").as_bytes()), Expected::Shaped)
@@ -802,8 +1117,14 @@ impl Maker<'_> {
             ("a chunk of a huge length", self.in_chunks("/v1/senders", b"ffffffffffffffff1\r\n{}\r\n0\r\n\r\n")),
             ("a negative chunk", self.in_chunks("/v1/senders", b"-2\r\n{}\r\n0\r\n\r\n")),
             ("chunks without an end", self.in_chunks("/v1/senders", b"2\r\n{}\r\n")),
-            ("a chunk with a long extension", self.in_chunks("/v1/senders", &[b"2;", b"x".repeat(40_000).as_slice(), b"\r\n{}\r\n0\r\n\r\n"].concat())),
-            ("chunks with many trailers", self.in_chunks("/v1/senders", &[b"2\r\n{}\r\n0\r\n", b"A: b\r\n".repeat(5_000).as_slice(), b"\r\n"].concat())),
+            (
+                "a chunk with a long extension",
+                self.in_chunks("/v1/senders", &[b"2;", b"x".repeat(40_000).as_slice(), b"\r\n{}\r\n0\r\n\r\n"].concat()),
+            ),
+            (
+                "chunks with many trailers",
+                self.in_chunks("/v1/senders", &[b"2\r\n{}\r\n0\r\n", b"A: b\r\n".repeat(5_000).as_slice(), b"\r\n"].concat()),
+            ),
         ];
         let (what, bytes) = self.random.pick(&cases).clone();
         Case::broken(what, bytes)
@@ -914,7 +1235,8 @@ fn judge(case: &Case, connection: &mut Option<Connection>, address: SocketAddr) 
                 if !open.is_spent && !case.is_last {
                     *connection = Some(open);
                 }
-                return problem_of(case, &answer).map_or(Ok(Some(answer.clone())), |problem| Err(format!("{problem}: {} {}", answer.status, answer.text())));
+                return problem_of(case, &answer)
+                    .map_or(Ok(Some(answer.clone())), |problem| Err(format!("{problem}: {} {}", answer.status, answer.text())));
             }
             Err(trouble) if trouble.is_timeout() => return Err(format!("neither an answer nor a close within {PATIENCE:?}")),
             Err(Trouble::Protocol(problem)) => return Err(format!("the answer is not HTTP: {problem}")),
@@ -971,7 +1293,11 @@ fn malformed_requests_are_refused_in_shape() {
                                 findings_count.fetch_add(1, Ordering::Relaxed);
                                 let kept = findings.entry(case.what).or_default();
                                 if kept.len() < FINDINGS_KEPT_MAX {
-                                    kept.push(format!("thread {thread}, request {index}, {}: {problem}\n    {}", case.what, shown(&case.bytes)));
+                                    kept.push(format!(
+                                        "thread {thread}, request {index}, {}: {problem}\n    {}",
+                                        case.what,
+                                        shown(&case.bytes)
+                                    ));
                                 }
                                 connection = None;
                             }
@@ -996,7 +1322,8 @@ fn malformed_requests_are_refused_in_shape() {
     let findings_count = findings_count.load(Ordering::Relaxed);
     assert!(findings_count == 0, "HUNDI_MALFORMED_SEED={seed}: {findings_count} findings\n  {}", findings.join("\n  "));
     // Mutations that mostly happened to be valid would prove nothing.
-    let [succeeded, refused, closed] = tallies.values().fold([0; 3], |sum, counts| [sum[0] + counts[0], sum[1] + counts[1], sum[2] + counts[2]]);
+    let [succeeded, refused, closed] =
+        tallies.values().fold([0; 3], |sum, counts| [sum[0] + counts[0], sum[1] + counts[1], sum[2] + counts[2]]);
     assert!(refused * 2 > succeeded + refused + closed, "only {refused} of {requests_count} requests were refused");
 
     assert!(server.ended().is_none(), "the server ended");
@@ -1012,7 +1339,8 @@ fn malformed_requests_are_refused_in_shape() {
 /// The judge itself has to be able to fail: answers that break one rule each.
 #[test]
 fn judge_refuses_answers_out_of_shape() {
-    let error = |code: &str| json!({ "object": "error", "errors": [{ "code": code, "message": "m", "metadata": {} }], "http_status_code": 400 });
+    let error =
+        |code: &str| json!({ "object": "error", "errors": [{ "code": code, "message": "m", "metadata": {} }], "http_status_code": 400 });
     let answer = |status: u16, body: &Value| Answer {
         status,
         headers: [("content-type", "application/json"), ("request-id", "request_01JDK3Y5M8Q2X7N4V6T9R0ABCD")]
@@ -1042,5 +1370,8 @@ fn judge_refuses_answers_out_of_shape() {
     }
     let wrong_code = problem_of(&case(Expected::Refused(400, "parameter_unexpected")), &answer(400, &good));
     assert!(wrong_code.is_some(), "a listed code in place of the right one was let through");
-    assert!(problem_of(&case(Expected::Loose), &answer(500, &error("internal_error"))).is_some(), "a fault after broken framing was let through");
+    assert!(
+        problem_of(&case(Expected::Loose), &answer(500, &error("internal_error"))).is_some(),
+        "a fault after broken framing was let through"
+    );
 }

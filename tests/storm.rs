@@ -53,7 +53,11 @@ fn expect_one_effect(answers: &[Answer]) -> Value {
             assert_eq!(body["object"], "error");
         }
     }
-    println!("{} sends: 1 did the work, {locked_count} were told to wait, {} got a replay", answers.len(), answers.len() - 1 - locked_count);
+    println!(
+        "{} sends: 1 did the work, {locked_count} were told to wait, {} got a replay",
+        answers.len(),
+        answers.len() - 1 - locked_count
+    );
     done[0].json()
 }
 

@@ -115,7 +115,7 @@ fn parse_integer(token: &str) -> Option<i128> {
         return (mantissa % divisor == 0).then(|| mantissa / divisor);
     }
     // Larger than any bound of ours, or not whole.
-    (scale > 30).then(|| if mantissa < 0 { i128::MIN } else { i128::MAX })
+    (scale > 30).then_some(if mantissa < 0 { i128::MIN } else { i128::MAX })
 }
 
 /// A positive amount with at most two decimals, in hundredths; which currency, another field says.

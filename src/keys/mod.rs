@@ -120,10 +120,13 @@ fn invalid_key() -> Refusal {
     Refusal::new(Code::SecretKeyInvalid, "No valid API key. Send the header Authorization: Bearer <API_KEY>.")
 }
 
+/// A caller, and when it was read, in milliseconds since 1970.
+type Known = (Arc<Caller>, i64);
+
 /// Finds callers by their keys, remembering each for a second.
 #[derive(Default)]
 pub struct KeyRing {
-    known: RwLock<HashMap<[u8; 32], (Arc<Caller>, i64)>>,
+    known: RwLock<HashMap<[u8; 32], Known>>,
 }
 
 impl KeyRing {

@@ -50,7 +50,7 @@ impl FailureCode {
 }
 
 /// Paise from which RTGS is used.
-const RTGS_UNITS_MIN: i64 = 200_000_00;
+const RTGS_UNITS_MIN: i64 = 20_000_000;
 
 impl Method {
     pub const fn for_amount(amount: Money) -> Method {

@@ -7,9 +7,9 @@ use tokio::sync::watch;
 
 use super::deliveries;
 use crate::app::App;
-use crate::kernel::{Mode, Scope};
+use crate::kernel::{Mode, Now, Scope};
 use crate::store::lane::Cost;
-use crate::store::{Signal, once};
+use crate::store::{Signal, Tx, once};
 use crate::{events, keys};
 
 /// Rows that one purge removes, so that it never stands long in the write lane.
@@ -85,7 +85,11 @@ pub async fn nudge_sequencer(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let waiting = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await.unwrap_or(false);
         if waiting {
-            let nudged = app.store.write(|tx, _| Ok(tx.signal(Signal::Outbox))).await;
+            let signal = |tx: &mut dyn Tx, _: &mut Now| {
+                tx.signal(Signal::Outbox);
+                Ok(())
+            };
+            let nudged = app.store.write(signal).await;
             if let Err(failure) = nudged {
                 tracing::error!(?failure, "the outbox could not be sequenced; tried again");
             }

@@ -18,6 +18,7 @@ mod operator;
 mod payouts;
 mod properties;
 mod quote_locks;
+mod scratch;
 mod senders;
 mod test_clock;
 mod transfers;

@@ -51,10 +51,13 @@ impl Trouble {
     }
 }
 
+/// Names and values, in the order received.
+pub type Headers = Vec<(String, String)>;
+
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    pub headers: Vec<(String, String)>,
+    pub headers: Headers,
     pub body: Vec<u8>,
 }
 
@@ -145,7 +148,7 @@ impl Connection {
     }
 
     /// The status and headers that come next, interim answers included; `None` if the peer closed instead.
-    fn head(&mut self) -> Result<Option<(u16, Vec<(String, String)>)>, Trouble> {
+    fn head(&mut self) -> Result<Option<(u16, Headers)>, Trouble> {
         let mut bytes_left = HEAD_BYTES_MAX;
         let Some(start) = self.line(&mut bytes_left)? else { return Ok(None) };
         let status = start.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|digits| digits.parse::<u16>().ok());
@@ -275,7 +278,8 @@ impl Client {
     pub fn start(&mut self, method: &str, path: &str, idempotency_key: Option<&str>, body: Option<&[u8]>) -> Result<(), Trouble> {
         self.connect()?;
         let bytes = request_bytes(method, path, &self.api_key, idempotency_key, body);
-        let sent = self.connection.as_mut().map_or_else(|| Err(Trouble::Connect(io::Error::other("not connected"))), |open| open.send(&bytes));
+        let sent =
+            self.connection.as_mut().map_or_else(|| Err(Trouble::Connect(io::Error::other("not connected"))), |open| open.send(&bytes));
         if sent.is_err() {
             self.connection = None;
         }

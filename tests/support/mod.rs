@@ -216,10 +216,7 @@ impl Home {
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = child.stderr.take().expect("a pipe");
         // Both pipes are read to their end, so that the server never waits for its log.
-        let readers = vec![
-            drain(stdout, self.log.clone(), Some(address_found)),
-            drain(stderr, self.log.clone(), None),
-        ];
+        let readers = vec![drain(stdout, self.log.clone(), Some(address_found)), drain(stderr, self.log.clone(), None)];
         Server { child, address: None, address_waiting, ready_after: Duration::ZERO, readers, log: self.log.clone() }
     }
 

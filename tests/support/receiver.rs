@@ -212,4 +212,3 @@ pub fn verify_by_specification(secret: &str, headers: &HeaderMap, body: &[u8]) -
     }
     Ok(())
 }
-
