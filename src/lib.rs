@@ -2,6 +2,9 @@
 //!
 //! The rooms, from the ground up; each knows only rooms above it in this list:
 
+// Tests may stop at the first surprise; the service may not.
+#![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 pub mod kernel; // the words: identifiers, money, time, statuses, refusals, encryption at rest
 
 pub mod store; // transactions: the SQLite adapter, the write lane, idempotency, lists, migrations
