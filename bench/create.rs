@@ -64,7 +64,7 @@ fn warm_up(runtime: &Runtime, scale: &Scale, folder: &Folder, server: &Server, a
     let warm = runtime.block_on(async {
         let requests = api.creations(parties, warm_up_count(scale)).await;
         let before = server.lane().await;
-        let keep: load::OnAnswer = Arc::new(move |_, body, _| *seen.lock().expect("the length") = body.len());
+        let keep: load::OnAnswer = Arc::new(move |_, body, _| *seen.lock().expect("the length") = hundi::store::pack::pack(body).len());
         load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, keep).await;
         let after = server.lane().await;
         (after.1 - before.1) / (after.0 - before.0).max(1.0)

@@ -154,7 +154,7 @@ impl Level {
         for (rate, requests) in rates.iter_mut().zip([creations, gets, pages]) {
             *rate = load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, load::ignore()).await.rate();
         }
-        rates[3] = deliver(store, &common.receiver, scale.growth_creations / 4).await;
+        rates[3] = deliver(store, &common.receiver, scale.growth_creations / 2).await;
         self.memory = server.resident_mebibytes();
         rates
     }

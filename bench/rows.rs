@@ -115,7 +115,7 @@ impl Template {
         tx.execute_one("INSERT INTO idempotency_keys (key_hash, answer_id) VALUES (?1, ?2)", values![&key_hash, answer_id])?;
         tx.execute_one(
             "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            values![answer_id, &key_hash, &fingerprint, now.instant(), 200, 0, &self.answer],
+            values![answer_id, &key_hash, &fingerprint, now.instant(), 200, 1, &self.answer],
         )?;
         Ok(transfer.id)
     }
@@ -289,7 +289,7 @@ fn fill_one(tx: &mut dyn Tx, now: &mut Now, template: &Template, endpoints: &[Id
 
 /// Emits events beside a service or without one; their deliveries are written in the same commits.
 pub async fn emit_events(store: &Store, scope: Scope, event_type: &'static str, count: usize) {
-    const EMITTED_AT_ONCE: usize = 500;
+    const EMITTED_AT_ONCE: usize = 2_000;
     let mut left = count;
     while left > 0 {
         let emitted = left.min(EMITTED_AT_ONCE);

@@ -27,7 +27,8 @@ CREATE TABLE api_keys (
   revoked_at BIGINT
 ) WITHOUT ROWID;
 
--- A narrow index of keyed hashes beside answers that only append.
+-- A narrow index of keyed hashes beside answers that only append. The answers are not clustered by their key: a row of
+-- more than a quarter page would spill into a page of its own there.
 CREATE TABLE idempotency_keys (
   key_hash BYTEA NOT NULL PRIMARY KEY,
   answer_id BYTEA NOT NULL
@@ -41,7 +42,7 @@ CREATE TABLE idempotency_answers (
   http_status BIGINT NOT NULL,
   form BIGINT NOT NULL,
   body BYTEA NOT NULL
-) WITHOUT ROWID;
+);
 
 CREATE TABLE beneficiaries (
   scope BIGINT NOT NULL,

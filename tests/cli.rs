@@ -16,6 +16,8 @@ use support::client::request_bytes;
 use support::steps;
 use support::{Connection, Home, Outcome, fresh_key, until};
 
+const PUBLIC_URL: &str = "https://pay.example.com";
+
 /// Runs `serve` where it has to refuse, and answers what it said.
 fn refused_start(home: &Home) -> Outcome {
     let started = Instant::now();
@@ -60,7 +62,8 @@ fn server_that_was_killed_leaves_its_place_free() {
 
 #[test]
 fn short_commands_run_beside_a_running_server() {
-    let home = Home::new("cli-beside");
+    // Links in answers name the address, which differs from server to server here.
+    let home = Home::new("cli-beside").with("HUNDI_PUBLIC_URL", PUBLIC_URL);
     let server = home.start();
     let key = home.key();
     let form_is_right =
@@ -102,7 +105,7 @@ fn short_commands_run_beside_a_running_server() {
     assert!(server.stop().success());
 
     // The backup is a database that serves, with the same key and the payment in it.
-    let restored = Home::new("cli-restored");
+    let restored = Home::new("cli-restored").with("HUNDI_PUBLIC_URL", PUBLIC_URL);
     std::fs::copy(&backup_path, restored.database_path()).expect("a copy of the backup");
     copy_key_files(&home.directory, &restored.directory);
     let server = restored.start();

@@ -836,7 +836,7 @@ impl Maker<'_> {
     fn path_case(&mut self) -> Case {
         let ulid = &self.fixtures.transfer_id["transfer_".len()..];
         let not_found = Expected::Refused(404, "object_not_found");
-        match self.random.below(6) {
+        match self.random.below(7) {
             0 => {
                 let unknown: Vec<String> = vec![
                     "/v1".into(),
@@ -926,6 +926,38 @@ impl Maker<'_> {
                 };
                 parts[at] = *self.random.pick(&["transfer_00000000000000000000000000", "x", "%00", "%ff", "webhook_endpoint_0", "-"]);
                 Case::new("an unknown ID under a write", self.post(&parts.join("/"), body.to_string().as_bytes()), not_found)
+            }
+            6 => {
+                // Outside the API: pages that do not exist, and those that do with a method they do not take.
+                let fixture = &self.fixtures.transfer_id;
+                let unknown: Vec<String> = vec![
+                    "/nothing".into(),
+                    "/pay/".into(),
+                    "/pay/x".into(),
+                    "/pay/.".into(),
+                    "/pay/%00".into(),
+                    "/pay/%ff.%ff".into(),
+                    format!("/pay/{fixture}"),
+                    format!("/pay/{fixture}."),
+                    format!("/pay/{fixture}.00000000000000000000000000000000"),
+                    format!("/pay/{fixture}.{}", "x".repeat(5_000)),
+                    "/pay/transfer_8ZZZZZZZZZZZZZZZZZZZZZZZZZ.x".into(),
+                    "/docs/nothing".into(),
+                    "/docs/../Cargo.toml".into(),
+                    "/docs/%2e%2e/%2e%2e/etc/passwd".into(),
+                    "/docs//etc/passwd".into(),
+                    "/healthz/".into(),
+                    "/openapi.json/".into(),
+                    "/v1x".into(),
+                    "/.git/config".into(),
+                ];
+                if self.random.chance(20) {
+                    let target = *self.random.pick(&["/healthz", "/readyz", "/docs/", "/openapi.json", "/pay/x", "/"]);
+                    let body = self.post(target, b"{}");
+                    return Case::new("a POST to a page", body, Expected::Refused(405, "request_method_invalid"));
+                }
+                let target = self.random.pick(&unknown).clone();
+                Case::new("an unknown page", self.get("GET", target.as_bytes()), not_found)
             }
             3 => {
                 let method = *self.random.pick(&["PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "FOO"]);

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::state::PayoutStatus;
 use super::{Payout, PayoutFailure, advice, rows};
-use crate::http::fields::Word;
+use crate::http::fields::{Word, Words};
 use crate::http::form::Nothing;
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -22,10 +22,23 @@ crate::words!(
     AdviceStatus { Pending "pending", Available "available" }
 );
 
+/// Why a bank refuses a payment or sends it back: every failure but an outcome that is not known.
+#[derive(Clone, Copy)]
+struct ReportedCode(FailureCode);
+
+impl Words for ReportedCode {
+    fn words() -> Vec<&'static str> {
+        FailureCode::ALL.iter().filter(|code| **code != FailureCode::OutcomeUnknown).map(|code| code.as_str()).collect()
+    }
+    fn find(text: &str) -> Option<Self> {
+        FailureCode::parse(text).filter(|code| *code != FailureCode::OutcomeUnknown).map(ReportedCode)
+    }
+}
+
 crate::form! {
     /// Lets a payout fail or come back, optionally for a reason.
     SimulateFailure {
-        code: Option<Word<FailureCode>>,
+        code: Option<Word<ReportedCode>>,
     }
 }
 
@@ -119,12 +132,12 @@ pub fn helper_routes() -> Vec<Route> {
         })
         .codes(CODES),
         route::post("/v1/test_helpers/payouts/{id}/fail", "Let the bank refuse a payout", locate, |context, found, form: SimulateFailure| {
-            let code = form.code.map_or(FailureCode::AccountClosed, |word| word.0);
+            let code = form.code.map_or(FailureCode::AccountClosed, |word| word.0.0);
             report(context, found, PayoutStatus::Processing, BankReport::Failed { code, source: FailureSource::BeneficiaryBank })
         })
         .codes(CODES),
         route::post("/v1/test_helpers/payouts/{id}/return", "Let the bank send a settled payout back", locate, |context, found, form: SimulateFailure| {
-            let code = form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0);
+            let code = form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0.0);
             report(context, found, PayoutStatus::Settled, BankReport::Returned { code, source: FailureSource::BeneficiaryBank })
         })
         .codes(CODES),

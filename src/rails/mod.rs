@@ -28,7 +28,6 @@ crate::words!(
     /// Who found the failure.
     FailureSource { BeneficiaryBank "beneficiary_bank", SponsorBank "sponsor_bank", Service "service" }
 );
-crate::word_fields!(FailureCode);
 
 impl FailureCode {
     /// What a person is told.

@@ -4,6 +4,7 @@ pub mod lane;
 pub mod list;
 pub mod migrate;
 pub mod once;
+pub mod pack;
 pub mod sqlite;
 
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};

@@ -1,6 +1,6 @@
 //! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves no stuck key.
 
-use super::Tx;
+use super::{Tx, pack};
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Failure, Id, Now, Refusal, StoreError};
 use crate::values;
@@ -10,10 +10,27 @@ pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
 
 /// How a stored body is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BodyForm {
-    Plain,
+enum BodyForm {
+    /// Packed with the first dictionary of `pack`.
+    Packed,
     /// The answer shows a webhook secret, so it is encrypted at rest.
     Sealed,
+}
+
+impl BodyForm {
+    const fn code(self) -> i64 {
+        match self {
+            BodyForm::Packed => 1,
+            BodyForm::Sealed => 2,
+        }
+    }
+    fn from_code(code: i64) -> Result<BodyForm, StoreError> {
+        match code {
+            1 => Ok(BodyForm::Packed),
+            2 => Ok(BodyForm::Sealed),
+            _ => Err(StoreError::Broken("a stored answer has an unknown form".into())),
+        }
+    }
 }
 
 /// The answer to a request that changes something.
@@ -119,20 +136,21 @@ fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Resul
         .into());
     }
     let http_status = u16::try_from(row.int()?).map_err(|_| StoreError::Broken("a stored status does not read".into()))?;
-    let sealed = row.int()? == BodyForm::Sealed as i64;
+    let form = BodyForm::from_code(row.int()?)?;
     let stored = row.bytes()?;
-    let body = if sealed { seal.open(&answer_id, &stored)? } else { stored };
-    Ok(Found::Answer(Answer { http_status, content_type: JSON, body, holds_secret: sealed }))
+    let body = match form {
+        BodyForm::Packed => pack::unpack(&stored)?,
+        BodyForm::Sealed => seal.open(&answer_id, &stored)?,
+    };
+    Ok(Found::Answer(Answer { http_status, content_type: JSON, body, holds_secret: form == BodyForm::Sealed }))
 }
 
 fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, answer: &Answer, replaces_old: bool) -> Result<(), StoreError> {
     let answer_id: Id<kind::Request> = now.mint();
-    let sealed;
     let (form, body) = if answer.holds_secret {
-        sealed = seal.seal(now, &answer_id.to_bytes(), &answer.body)?;
-        (BodyForm::Sealed, &sealed)
+        (BodyForm::Sealed, seal.seal(now, &answer_id.to_bytes(), &answer.body)?)
     } else {
-        (BodyForm::Plain, &answer.body)
+        (BodyForm::Packed, pack::pack(&answer.body))
     };
     let key_sql = if replaces_old {
         "UPDATE idempotency_keys SET answer_id = ?2 WHERE key_hash = ?1"
@@ -142,7 +160,7 @@ fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, ans
     tx.execute_one(key_sql, values![&claim.key_hash, answer_id])?;
     tx.execute_one(
         "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form as i64, body],
+        values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form.code(), &body],
     )
 }
 

@@ -327,6 +327,9 @@ fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding)
     view(context, found)
 }
 
+/// The largest simulated deposit: more than ever moves at once, and far from what the book's sums can hold.
+const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000_000, Currency::Usdt);
+
 /// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
 fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) -> Result<DepositView, Failure> {
     let scope = found.scope;
@@ -346,6 +349,13 @@ fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) ->
         None if !missing.is_zero() => missing,
         None => return Err(Refusal::new(Code::TestHelperNotApplicable, "Nothing is missing. Send an amount.").into()),
     };
+    if amount.units > SIMULATED_DEPOSIT_MAX.units {
+        let message = format!("amount must be at most {SIMULATED_DEPOSIT_MAX}.");
+        return Err(Fault::field(Code::ParameterRangeInvalid, "amount", message)
+            .with("minimum", Money::new(1, Currency::Usdt).to_string())
+            .with("maximum", SIMULATED_DEPOSIT_MAX.to_string())
+            .into());
+    }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
     let step = context.world.settings.simulation_step_milliseconds;
     let sent = simulated::send(context.tx, context.now, scope, *found.deposit_address.as_evm(), &asset, amount, block_time)?;

@@ -107,8 +107,11 @@ fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, r
     let step = world.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
-    // The bank is asked once more, because a payment can come back after it settled.
-    inquire_later(tx, now, world, payout)
+    // The bank is asked once more, because a payment can come back after it settled; one that was settled by hand, as
+    // long after it would have settled by itself.
+    let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
+    let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
+    tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
 }
 
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.

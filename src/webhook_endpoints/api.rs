@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::deliveries::{self, Delivery, Replay};
 use super::state::{DeliveryStatus, DisabledReason, EndpointStatus};
 use super::{
-    ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint, ROTATION_OVERLAP_SECONDS_DEFAULT, ROTATION_OVERLAP_SECONDS_MAX, is_filter,
-    rows, url_fault,
+    ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint, ROTATION_OVERLAP_SECONDS_DEFAULT,
+    ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_fault,
 };
 use crate::delivery::vet::{self, URL_CHARACTERS_MAX, UrlPolicy};
 use crate::http::body::Node;
@@ -233,7 +233,13 @@ pub fn routes() -> Vec<Route> {
         route::get("/v1/webhook_endpoints/{id}", "Get a webhook endpoint", |context| Ok(view(locate(context)?, None))),
         route::post("/v1/webhook_endpoints/{id}", "Update a webhook endpoint, or enable it again", locate, update),
         route::delete("/v1/webhook_endpoints/{id}", "Delete a webhook endpoint", delete),
-        route::post_with_secret("/v1/webhook_endpoints/{id}/rotate_secret", "Give a webhook endpoint a new secret", true, locate, rotate_secret),
+        route::post_with_secret(
+            "/v1/webhook_endpoints/{id}/rotate_secret",
+            "Give a webhook endpoint a new secret",
+            true,
+            locate,
+            rotate_secret,
+        ),
         route::list(
             "/v1/webhook_endpoints/{id}/deliveries",
             "List the deliveries to a webhook endpoint",
@@ -363,7 +369,9 @@ mod tests {
     fn faults<F: Form>(value: Value) -> Vec<(String, &'static str)> {
         match F::read_body(&node(&value)) {
             Ok(_) => Vec::new(),
-            Err(refusal) => refusal.faults().iter().map(|fault| (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())).collect(),
+            Err(refusal) => {
+                refusal.faults().iter().map(|fault| (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())).collect()
+            }
         }
     }
 
@@ -392,7 +400,10 @@ mod tests {
             ),
             (json!({"url": "https://example.com/", "enabled_events": []}), vec![("enabled_events", "parameter_min_length_invalid")]),
             (json!({"url": "https://example.com/", "enabled_events": "*"}), vec![("enabled_events", "parameter_value_invalid")]),
-            (json!({"url": "https://example.com/", "enabled_events": vec!["*"; 51]}), vec![("enabled_events", "parameter_max_length_invalid")]),
+            (
+                json!({"url": "https://example.com/", "enabled_events": vec!["*"; 51]}),
+                vec![("enabled_events", "parameter_max_length_invalid")],
+            ),
             (json!({"url": "https://example.com/", "enabled_events": vec!["*"; 50]}), vec![]),
         ];
         for (body, expected) in rows {
@@ -405,7 +416,10 @@ mod tests {
         assert_eq!(faults::<UpdateWebhookEndpoint>(json!({"url": null})), [("url".to_owned(), "parameter_empty")]);
         assert!(faults::<UpdateWebhookEndpoint>(json!({"enabled_events": null, "description": null, "metadata": null})).is_empty());
         assert!(RotateWebhookSecret::takes_empty_body());
-        assert_eq!(faults::<RotateWebhookSecret>(json!({"overlap_seconds": 604_801})), [("overlap_seconds".to_owned(), "parameter_range_invalid")]);
+        assert_eq!(
+            faults::<RotateWebhookSecret>(json!({"overlap_seconds": 604_801})),
+            [("overlap_seconds".to_owned(), "parameter_range_invalid")]
+        );
     }
 
     #[test]

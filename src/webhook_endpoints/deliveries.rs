@@ -91,7 +91,14 @@ pub struct Finished {
 }
 
 /// A delivery made now: due at once, or only recorded where the endpoint is disabled.
-pub fn insert(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, event_id: EventId, created: i64, status: DeliveryStatus) -> Result<(), StoreError> {
+pub fn insert(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint_id: EndpointId,
+    event_id: EventId,
+    created: i64,
+    status: DeliveryStatus,
+) -> Result<(), StoreError> {
     let start_milliseconds = now.instant_milliseconds();
     let delivery = Delivery {
         endpoint_id,
@@ -109,7 +116,13 @@ pub fn insert(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, event_id:
 
 /// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as they had been read.
 /// `is_drained` says that no others are due.
-pub fn claim(tx: &mut dyn Tx, endpoint_id: EndpointId, due: &[DueDelivery], is_drained: bool, lease_milliseconds: i64) -> Result<Vec<bool>, StoreError> {
+pub fn claim(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    due: &[DueDelivery],
+    is_drained: bool,
+    lease_milliseconds: i64,
+) -> Result<Vec<bool>, StoreError> {
     let claimed = due
         .iter()
         .map(|delivery| rows::delivery_lease(tx, endpoint_id, delivery.id, delivery.due_milliseconds, lease_milliseconds))
@@ -209,7 +222,14 @@ enum Followed {
 
 /// Moves the endpoint to what its health is judged to be. Its row is looked at only where that can be another status:
 /// after the first success behind failures, and while the failures are old enough to count.
-fn follow(tx: &mut dyn Tx, now: &mut Now, scope: Scope, endpoint_id: EndpointId, before: Health, health: Health) -> Result<Followed, StoreError> {
+fn follow(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    endpoint_id: EndpointId,
+    before: Health,
+    health: Health,
+) -> Result<Followed, StoreError> {
     let judged = health.judged(now.instant_milliseconds());
     let is_recovery = before.failures_count > 0 && health.failures_count == 0;
     if judged == EndpointStatus::Enabled && !is_recovery {
@@ -235,7 +255,11 @@ pub fn event_not_found() -> Fault {
 pub enum Replay {
     Event(EventId),
     /// Events from one Unix second to another, both included, by the store's clock.
-    Range { since: i64, until: i64, only_failed: bool },
+    Range {
+        since: i64,
+        until: i64,
+        only_failed: bool,
+    },
 }
 
 /// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it wants the event;
@@ -292,7 +316,8 @@ fn refuse_wide(found: usize) -> Result<(), Refusal> {
     if i64::try_from(found).unwrap_or(i64::MAX) <= REPLAYED_MAX {
         return Ok(());
     }
-    let message = format!("More than {REPLAYED_MAX} events lie in this range. Narrow it with until, and replay the rest with further calls.");
+    let message =
+        format!("More than {REPLAYED_MAX} events lie in this range. Narrow it with until, and replay the rest with further calls.");
     Err(Refusal::one(Fault::field(Code::ParameterRangeInvalid, "since", message).with("maximum", REPLAYED_MAX.to_string())))
 }
 
@@ -424,7 +449,11 @@ mod tests {
     }
 
     fn due_at(tx: &mut dyn Tx, endpoint: &Endpoint) -> Option<i64> {
-        tx.row("SELECT due_milliseconds FROM webhook_queues WHERE endpoint_id = ?1", values![endpoint.id]).unwrap().unwrap().int_or_null().unwrap()
+        tx.row("SELECT due_milliseconds FROM webhook_queues WHERE endpoint_id = ?1", values![endpoint.id])
+            .unwrap()
+            .unwrap()
+            .int_or_null()
+            .unwrap()
     }
 
     fn types(tx: &mut dyn Tx) -> Vec<String> {
@@ -521,11 +550,10 @@ mod tests {
             let disabled = found(tx, &endpoint);
             assert_eq!((disabled.status, disabled.disabled_milliseconds), (EndpointStatus::Disabled, Some(START + 121 * HOUR)));
             let recorded = all(tx, &endpoint);
-            assert_eq!(recorded.iter().map(|delivery| delivery.status).collect::<Vec<_>>(), [
-                DeliveryStatus::Failed,
-                DeliveryStatus::Recorded,
-                DeliveryStatus::Recorded
-            ]);
+            assert_eq!(
+                recorded.iter().map(|delivery| delivery.status).collect::<Vec<_>>(),
+                [DeliveryStatus::Failed, DeliveryStatus::Recorded, DeliveryStatus::Recorded]
+            );
             assert_eq!(due_at(tx, &endpoint), None);
             now.advance_to(START + 122 * HOUR);
             emit(tx, now, "transfer.status.funded");
@@ -624,7 +652,10 @@ mod tests {
             replay(tx, now, &endpoint, Replay::Event(event)).unwrap();
             record_attempts(tx, now, endpoint.id, &[&finished(&due[0], lease, START, 500)]).unwrap();
             let delivery = &all(tx, &endpoint)[0];
-            assert_eq!((delivery.status, delivery.attempts_count, delivery.due_milliseconds), (DeliveryStatus::Pending, 0, Some(START + 1_000)));
+            assert_eq!(
+                (delivery.status, delivery.attempts_count, delivery.due_milliseconds),
+                (DeliveryStatus::Pending, 0, Some(START + 1_000))
+            );
             assert_eq!(rows::queue(tx, endpoint.id).unwrap().unwrap().health.failures_count, 0);
         });
     }
@@ -657,9 +688,18 @@ mod tests {
     fn the_due_queries_walk_their_indexes() {
         with_store(|tx, _| {
             let plans = [
-                ("SELECT due_milliseconds, endpoint_id, scope FROM webhook_queues WHERE due_milliseconds > 1 AND due_milliseconds <= 2 ORDER BY due_milliseconds, endpoint_id LIMIT 3", "webhook_queues_due"),
-                ("SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND d.due_milliseconds <= 3 ORDER BY d.due_milliseconds, d.id LIMIT 4", "webhook_deliveries_due"),
-                ("SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND d.due_milliseconds IS NOT NULL", "webhook_deliveries_due"),
+                (
+                    "SELECT due_milliseconds, endpoint_id, scope FROM webhook_queues WHERE due_milliseconds > 1 AND due_milliseconds <= 2 ORDER BY due_milliseconds, endpoint_id LIMIT 3",
+                    "webhook_queues_due",
+                ),
+                (
+                    "SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND d.due_milliseconds <= 3 ORDER BY d.due_milliseconds, d.id LIMIT 4",
+                    "webhook_deliveries_due",
+                ),
+                (
+                    "SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND d.due_milliseconds IS NOT NULL",
+                    "webhook_deliveries_due",
+                ),
                 ("SELECT endpoint_id FROM webhook_queues WHERE closed ORDER BY endpoint_id LIMIT 1", "webhook_queues_closed"),
             ];
             for (sql, index) in plans {

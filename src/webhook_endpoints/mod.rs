@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::delivery::sign;
 use crate::delivery::vet::{self, UrlFault, UrlPolicy, WebhookUrl};
 use crate::events;
-use crate::keys;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Failure, Fault, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError};
+use crate::keys;
 use crate::store::Tx;
 use crate::world::{Settings, World};
 use schedule::Health;
@@ -198,7 +198,13 @@ pub fn update(tx: &mut dyn Tx, now: &mut Now, world: &World, mut endpoint: Endpo
 }
 
 /// Gives an endpoint a new secret, which is shown this once; the old ones go on signing for the overlap.
-pub fn rotate_secret(tx: &mut dyn Tx, now: &mut Now, world: &World, mut endpoint: Endpoint, overlap_seconds: i64) -> Result<(Endpoint, String), Failure> {
+pub fn rotate_secret(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    mut endpoint: Endpoint,
+    overlap_seconds: i64,
+) -> Result<(Endpoint, String), Failure> {
     let secret = sign::secret_text(now.random_bytes());
     let secrets = rotated(open_secrets(world, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
     endpoint.secrets_sealed = seal_secrets(now, world, endpoint.id, &secrets)?;
@@ -322,7 +328,10 @@ mod tests {
         let third = rotated(second.clone(), "d".into(), 130, 10);
         assert_eq!(shown(third), [("d".to_owned(), None), ("c".to_owned(), Some(140)), ("b".to_owned(), Some(140))]);
         assert_eq!(shown(rotated(second.clone(), "d".into(), 200, 0)), [("d".to_owned(), None)]);
-        assert_eq!(shown(rotated(second, "d".into(), 150, 5)), [("d".to_owned(), None), ("c".to_owned(), Some(155)), ("b".to_owned(), Some(155))]);
+        assert_eq!(
+            shown(rotated(second, "d".into(), 150, 5)),
+            [("d".to_owned(), None), ("c".to_owned(), Some(155)), ("b".to_owned(), Some(155))]
+        );
     }
 
     #[test]

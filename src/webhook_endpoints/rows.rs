@@ -211,13 +211,16 @@ pub fn queues_due(tx: &mut dyn Tx, above_milliseconds: i64, until_milliseconds: 
 
 // Deliveries.
 
-const DELIVERY_COLUMNS: &str = "endpoint_id, id, event_id, status, schedule_start_milliseconds, step, attempts_count, due_milliseconds, created";
+const DELIVERY_COLUMNS: &str =
+    "endpoint_id, id, event_id, status, schedule_start_milliseconds, step, attempts_count, due_milliseconds, created";
 
 static DELIVERY_INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("webhook_deliveries", DELIVERY_COLUMNS));
 static DELIVERY_OF_EVENT: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id = ?2"));
 static DELIVERIES_OF_EVENTS: LazyLock<String> = LazyLock::new(|| {
-    format!("SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id >= ?2 AND event_id < ?3 ORDER BY event_id LIMIT ?4")
+    format!(
+        "SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id >= ?2 AND event_id < ?3 ORDER BY event_id LIMIT ?4"
+    )
 });
 
 pub fn read_delivery(mut row: Row) -> Result<Delivery, StoreError> {
@@ -261,13 +264,20 @@ pub fn delivery_of_event(tx: &mut dyn Tx, endpoint_id: EndpointId, event_id: Eve
 }
 
 /// The deliveries of the events from one identifier up to, but not with, another.
-pub fn deliveries_of_events(tx: &mut dyn Tx, endpoint_id: EndpointId, from: EventId, before: EventId, rows_max: i64) -> Result<Vec<Delivery>, StoreError> {
+pub fn deliveries_of_events(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    from: EventId,
+    before: EventId,
+    rows_max: i64,
+) -> Result<Vec<Delivery>, StoreError> {
     tx.rows(&DELIVERIES_OF_EVENTS, values![endpoint_id, from, before, rows_max])?.into_iter().map(read_delivery).collect()
 }
 
 /// The events of an account from one identifier up to, but not with, another.
 pub fn events_between(tx: &mut dyn Tx, scope: Scope, from: EventId, before: EventId, rows_max: i64) -> Result<Vec<EventRow>, StoreError> {
-    let sql = "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 AND id >= ?2 AND id < ?3 ORDER BY id LIMIT ?4";
+    let sql =
+        "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 AND id >= ?2 AND id < ?3 ORDER BY id LIMIT ?4";
     tx.rows(sql, values![scope, from, before, rows_max])?.into_iter().map(crate::events::rows::read).collect()
 }
 
@@ -280,7 +290,13 @@ pub fn delivery_restart(tx: &mut dyn Tx, endpoint_id: EndpointId, id: DeliveryId
 }
 
 /// Deliveries of one endpoint that are due, with their events, in the order in which they became due.
-pub fn due(tx: &mut dyn Tx, scope: Scope, endpoint_id: EndpointId, until_milliseconds: i64, rows_max: i64) -> Result<Vec<DueDelivery>, StoreError> {
+pub fn due(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    endpoint_id: EndpointId,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> Result<Vec<DueDelivery>, StoreError> {
     let sql = "SELECT d.id, d.event_id, d.schedule_start_milliseconds, d.step, d.attempts_count, d.due_milliseconds, \
         e.type, e.linked_id, e.linked_object, e.created \
         FROM webhook_deliveries d LEFT JOIN events e ON e.scope = ?1 AND e.id = d.event_id \
@@ -302,7 +318,13 @@ fn read_due(mut row: Row) -> Result<DueDelivery, StoreError> {
 }
 
 /// Moves the due time of a delivery that still has the one it was read with; answers whether it had.
-pub fn delivery_lease(tx: &mut dyn Tx, endpoint_id: EndpointId, id: DeliveryId, from_milliseconds: i64, to_milliseconds: i64) -> Result<bool, StoreError> {
+pub fn delivery_lease(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    id: DeliveryId,
+    from_milliseconds: i64,
+    to_milliseconds: i64,
+) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE webhook_deliveries SET due_milliseconds = ?4 WHERE endpoint_id = ?1 AND id = ?2 AND due_milliseconds = ?3",
         values![endpoint_id, id, from_milliseconds, to_milliseconds],
@@ -319,7 +341,13 @@ pub struct Settled {
 }
 
 /// Settles a delivery whose lease is still the one given; answers whether it was.
-pub fn delivery_settle(tx: &mut dyn Tx, endpoint_id: EndpointId, id: DeliveryId, lease_milliseconds: i64, settled: &Settled) -> Result<bool, StoreError> {
+pub fn delivery_settle(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    id: DeliveryId,
+    lease_milliseconds: i64,
+    settled: &Settled,
+) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE webhook_deliveries SET status = ?4, step = ?5, attempts_count = ?6, due_milliseconds = ?7 \
          WHERE endpoint_id = ?1 AND id = ?2 AND due_milliseconds = ?3",

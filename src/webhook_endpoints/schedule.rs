@@ -3,9 +3,7 @@
 use super::state::EndpointStatus;
 
 /// When attempts are made, in seconds after the start of a schedule (contract 9).
-pub const STEPS_SECONDS: [i64; 14] = [
-    0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS,
-];
+pub const STEPS_SECONDS: [i64; 14] = [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS];
 /// How long one schedule tries, in seconds (interface specification, "Webhook retry window").
 pub const WINDOW_SECONDS: i64 = 24 * 3_600;
 /// How far an attempt may lie off its time, in thousandths of the delay before it.
@@ -30,7 +28,13 @@ pub struct NextAttempt {
 ///
 /// A step whose time has passed, because the attempt before it was late or long, is left out: several attempts at once
 /// would say no more than one. The last step has no jitter, so that the window is used to its end.
-pub fn next_attempt(start_milliseconds: i64, step: i64, now_milliseconds: i64, retry_after_seconds: Option<u64>, random: u64) -> Option<NextAttempt> {
+pub fn next_attempt(
+    start_milliseconds: i64,
+    step: i64,
+    now_milliseconds: i64,
+    retry_after_seconds: Option<u64>,
+    random: u64,
+) -> Option<NextAttempt> {
     let elapsed_milliseconds = now_milliseconds - start_milliseconds;
     let step_min = usize::try_from(step.max(0)).unwrap_or(usize::MAX).saturating_add(1);
     let next = (step_min..STEPS_SECONDS.len()).find(|next| STEPS_SECONDS[*next] * 1_000 > elapsed_milliseconds)?;
@@ -41,9 +45,8 @@ pub fn next_attempt(start_milliseconds: i64, step: i64, now_milliseconds: i64, r
         false => jitter((STEPS_SECONDS[next] - STEPS_SECONDS[next - 1]) * 1_000, random),
     };
     let asked_seconds = retry_after_seconds.map_or(0, |seconds| i64::try_from(seconds).unwrap_or(WINDOW_SECONDS).min(WINDOW_SECONDS));
-    let due_milliseconds = (scheduled_milliseconds + jitter_milliseconds)
-        .max(now_milliseconds + asked_seconds * 1_000)
-        .min(window_end_milliseconds);
+    let due_milliseconds =
+        (scheduled_milliseconds + jitter_milliseconds).max(now_milliseconds + asked_seconds * 1_000).min(window_end_milliseconds);
     Some(NextAttempt { step: next as i64, due_milliseconds })
 }
 

@@ -260,6 +260,8 @@ struct Found {
     asked_count: usize,
     /// None where the endpoint is gone.
     target: Option<Arc<Target>>,
+    /// Its rows do not read, so that it is left alone for a while.
+    is_broken: bool,
     health: Health,
     due: Vec<DueDelivery>,
     is_drained: bool,
@@ -306,7 +308,7 @@ struct Worker {
     has_just_looked: bool,
     wakes_at: Instant,
     rests_until: Instant,
-    /// After a fault a turn does one thing only, so that one broken row does not stop the others.
+    /// After a fault a turn writes one attempt down and nothing else, so that a broken one does not stop the others.
     is_cautious: bool,
     looked_until_milliseconds: i64,
     looks_fully_at: Instant,
@@ -376,7 +378,10 @@ impl Worker {
         }
         self.record_finished().await;
         if self.in_flight.total() > 0 {
-            tracing::warn!(attempts = self.in_flight.total(), "webhook attempts were cut off at the end; they are made again after a minute");
+            tracing::warn!(
+                attempts = self.in_flight.total(),
+                "webhook attempts were cut off at the end; they are made again after a minute"
+            );
         }
     }
 
@@ -460,7 +465,8 @@ impl Worker {
         let store = self.app.store.clone();
         Box::pin(async move {
             let horizon_milliseconds = until_milliseconds + LOOK_MILLISECONDS_MAX as i64;
-            let queues = store.read(Cost::Point, move |tx| Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)).await;
+            let queues =
+                store.read(Cost::Point, move |tx| Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)).await;
             Step::Looked { above_milliseconds, until_milliseconds, queues }
         })
     }
@@ -470,7 +476,7 @@ impl Worker {
         let mut asks = Vec::new();
         let mut count_left = CLAIMED_MAX.min(HELD_MAX.saturating_sub(self.held_count));
         for _ in 0..self.due_lanes.len() {
-            if count_left == 0 || (self.is_cautious && !asks.is_empty()) {
+            if count_left == 0 {
                 break;
             }
             let Some(endpoint_id) = self.due_lanes.pop_front() else { break };
@@ -488,9 +494,6 @@ impl Worker {
                 count_left -= count;
                 asks.push(Ask { endpoint_id, scope: lane.scope, count, known: lane.target.clone() });
             }
-        }
-        if self.is_cautious && !asks.is_empty() {
-            return asks;
         }
         for endpoint_id in std::mem::take(&mut self.stale_lanes) {
             let Some(lane) = self.lanes.get(&endpoint_id) else { continue };
@@ -574,6 +577,12 @@ impl Worker {
         let now = Instant::now();
         let Some(lane) = self.lanes.get_mut(&found.endpoint_id) else { return };
         let is_new = lane.target.is_none();
+        if found.is_broken {
+            lane.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
+            self.held_count -= lane.held.len();
+            lane.held.clear();
+            return;
+        }
         lane.target = found.target.clone();
         lane.target_ends_at = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
         if found.target.is_none() {
@@ -607,20 +616,10 @@ impl Worker {
             self.finished.splice(..0, finished.iter().cloned());
             return;
         }
-        // The one thing that this turn tried is what is broken.
+        // The one attempt that this turn tried to write down is what is broken.
         for (endpoint_id, attempt) in finished {
             tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "a webhook attempt cannot be written down and is made again");
         }
-        let rests_until = Instant::now() + Duration::from_secs(BROKEN_PAUSE_SECONDS);
-        for endpoint_id in &asked {
-            tracing::error!(%endpoint_id, "the deliveries of a webhook endpoint do not read; it is left alone for a minute");
-            if let Some(lane) = self.lanes.get_mut(endpoint_id) {
-                lane.rests_until = rests_until;
-                self.held_count -= lane.held.len();
-                lane.held.clear();
-            }
-        }
-        self.stale_lanes.clear();
     }
 
     fn take_reports(&mut self, first: Report) {
@@ -754,21 +753,37 @@ async fn turn_outcome(
     Ok((found, claimed))
 }
 
+impl Found {
+    const fn nothing(ask: &Ask) -> Found {
+        Found {
+            endpoint_id: ask.endpoint_id,
+            asked_count: ask.count,
+            target: None,
+            is_broken: false,
+            health: Health { first_failure_milliseconds: None, failures_count: 0 },
+            due: Vec::new(),
+            is_drained: true,
+            recorded: Vec::new(),
+            lost: Vec::new(),
+        }
+    }
+}
+
+/// Reads endpoint by endpoint; one whose rows do not read does not stop the others.
 fn read_asked(tx: &mut dyn Tx, world: &World, asks: &[Ask], until_milliseconds: i64) -> Result<Vec<Found>, StoreError> {
-    asks.iter().map(|ask| read_one(tx, world, ask, until_milliseconds)).collect()
+    asks.iter()
+        .map(|ask| match read_one(tx, world, ask, until_milliseconds) {
+            Err(StoreError::Broken(reason)) => {
+                tracing::error!(endpoint_id = %ask.endpoint_id, reason, "the rows of a webhook endpoint do not read; it is left alone for a minute");
+                Ok(Found { is_broken: true, ..Found::nothing(ask) })
+            }
+            read => read,
+        })
+        .collect()
 }
 
 fn read_one(tx: &mut dyn Tx, world: &World, ask: &Ask, until_milliseconds: i64) -> Result<Found, StoreError> {
-    let mut found = Found {
-        endpoint_id: ask.endpoint_id,
-        asked_count: ask.count,
-        target: None,
-        health: Health::default(),
-        due: Vec::new(),
-        is_drained: true,
-        recorded: Vec::new(),
-        lost: Vec::new(),
-    };
+    let mut found = Found::nothing(ask);
     let Some(endpoint) = rows::find(tx, ask.scope, ask.endpoint_id)? else { return Ok(found) };
     let unchanged = ask.known.as_ref().filter(|known| known.version == endpoint.version);
     let target = match unchanged {
@@ -886,7 +901,8 @@ async fn attempt(app: &App, target: &Target, event: &EventRow, now_milliseconds:
     let view = crate::events::api::view(event.clone(), target.scope.livemode());
     let Ok(body) = serde_json::to_vec(&view) else { return unsent(DeliveryError::RequestInvalid) };
     let id = event.id.to_string();
-    let secrets: Vec<&str> = target.secrets.iter().filter(|secret| secret.is_active(now_seconds)).map(|secret| secret.secret.as_str()).collect();
+    let secrets: Vec<&str> =
+        target.secrets.iter().filter(|secret| secret.is_active(now_seconds)).map(|secret| secret.secret.as_str()).collect();
     let signature = signature_header(&secrets, &id, now_seconds, &body);
     app.sender
         .send(Attempt {

@@ -626,6 +626,7 @@ async fn the_deposit_helper_sends_what_is_missing_and_refuses_what_cannot_be() {
         (json!({ "amount": 5 }), "parameter_value_invalid", "amount"),
         (json!({ "amount": "1.0000001" }), "parameter_value_invalid", "amount"),
         (json!({ "amount": "0.00" }), "parameter_range_invalid", "amount"),
+        (json!({ "amount": "1000000000.000001" }), "parameter_range_invalid", "amount"),
         (json!({ "asset": "" }), "parameter_min_length_invalid", "asset"),
         (json!({ "block_time": "now" }), "parameter_value_invalid", "block_time"),
         (json!({ "block_time": -1 }), "parameter_range_invalid", "block_time"),
@@ -656,6 +657,22 @@ async fn the_deposit_helper_sends_what_is_missing_and_refuses_what_cannot_be() {
     let other = Actor::new(&server, "other").await;
     let transfer = other.transfer(SETTLES, json!({})).await;
     other.client.deposit(&transfer, json!({ "block_time": other.now() - 30 })).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_largest_deposits_add_up() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let transfer = actor.transfer(SETTLES, json!({})).await;
+    actor.cancel(&transfer).await.ok();
+    for _ in 0..12 {
+        actor.pay(&transfer, "1000000000.00").await;
+    }
+    actor.assert_balance(&[("pending", "12000000000.00", "USDT")], "seen").await;
+    actor.finalise().await;
+    actor.assert_balance(&[("hold", "12000000000.00", "USDT")], "final").await;
+    actor.assert_consistent(&transfer).await;
+    stage::assert_book(&server);
 }
 
 /// A transfer that is short at expiry: 400.00 of 1000.00 in a hold.

@@ -1,7 +1,6 @@
 //! Contract 13: one key, one effect, one answer.
 
 use std::pin::{Pin, pin};
-use std::sync::mpsc;
 use std::task::Poll;
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::support::{Answer, Client, Server, WAIT, id};
+use crate::support::{Answer, Client, LaneHold, Server, WAIT, id};
 use crate::wire;
 
 const SENDERS: &str = "/v1/senders";
@@ -44,39 +43,6 @@ async fn senders_count(client: &Client) -> usize {
     client.get("/v1/senders?limit=100").await.ok()["data"].as_array().unwrap().len()
 }
 
-/// Keeps the write lane from going on until it is let go, or dropped.
-struct LaneHold {
-    release: mpsc::Sender<()>,
-}
-
-impl LaneHold {
-    /// Waits for the first answer, because a server that is starting writes too.
-    async fn of(server: &Server, client: &Client) -> LaneHold {
-        client.get(SENDERS).await.ok();
-        let (release, released) = mpsc::channel::<()>();
-        let (running, is_running) = tokio::sync::oneshot::channel();
-        let mut running = Some(running);
-        let app = server.app.clone();
-        tokio::spawn(async move {
-            app.store
-                .write(move |_, _| {
-                    if let Some(running) = running.take() {
-                        let _ = running.send(());
-                        let _ = released.recv_timeout(WAIT);
-                    }
-                    Ok(())
-                })
-                .await
-        });
-        is_running.await.unwrap();
-        LaneHold { release }
-    }
-
-    fn let_go(self) {
-        let _ = self.release.send(());
-    }
-}
-
 /// Lets a future begin.
 async fn poll_once<F: Future>(mut future: Pin<&mut F>) {
     std::future::poll_fn(|context| {
@@ -88,7 +54,7 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) {
 
 /// While the write lane stands still: sends one request twice at once. One of them runs, the other is locked out and
 /// answered. The connection of the one that runs ends when its task is aborted.
-async fn running_and_locked(client: &Client, key: &str) -> (tokio::task::JoinHandle<Option<Answer>>, Answer) {
+pub async fn running_and_locked(client: &Client, key: &str) -> (tokio::task::JoinHandle<Option<Answer>>, Answer) {
     let authorization = format!("Bearer {}", client.key);
     let headers: [(&str, &[u8]); 3] =
         [("authorization", authorization.as_bytes()), ("content-type", b"application/json"), ("idempotency-key", key.as_bytes())];

@@ -232,6 +232,47 @@ async fn an_unknown_outcome_stays_until_somebody_says_what_happened() {
     stage::assert_book(&server);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn helpers_take_the_reasons_a_bank_can_give() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let codes = ["beneficiary_name_mismatch", "account_invalid", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "technical_error"];
+    for code in codes {
+        let transfer = paying(&actor, "50100010001003", json!({})).await;
+        let path = format!("/v1/test_helpers/payouts/{}/fail", id(&actor.payout_of(&transfer).await));
+        for wrong in ["outcome_unknown", "bad_weather"] {
+            // An outcome that nobody knows is no reason to give the money back.
+            let answer = actor.client.post(&path, json!({ "code": wrong })).await;
+            assert_eq!(answer.errors(400), faults(&[("parameter_value_invalid", "code")]), "{wrong}");
+        }
+        assert_eq!(actor.shown(&transfer).await["status"], "payout_processing");
+        let failed = actor.client.post(&path, json!({ "code": code })).await.ok();
+        assert_eq!((failed["status"].as_str(), failed["failure"]["code"].as_str()), (Some("failed"), Some(code)));
+    }
+    stage::assert_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_the_helper_settled_early_still_comes_back() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    for wait in [0, STEP, 2 * STEP] {
+        let transfer = paying(&actor, "50100010001002", json!({})).await;
+        let payout = actor.payout_of(&transfer).await;
+        if wait > 0 {
+            actor.advance(wait).await;
+        }
+        if wait < 2 * STEP {
+            assert_eq!(help(&actor, &payout, "settle").await.ok()["status"], "settled");
+        }
+        assert_eq!(actor.shown(&transfer).await["status"], "payout_settled");
+        actor.advance(10 * STEP).await;
+        assert_eq!(actor.payout_of(&transfer).await["status"], "returned", "settled after {wait} s");
+        actor.assert_consistent(&transfer).await;
+    }
+    stage::assert_book(&server);
+}
+
 /// A payout that waits because an earlier one to the same beneficiary came back before its deposit was final.
 async fn on_hold(actor: &Actor) -> (Value, Value) {
     let beneficiary_id = actor.beneficiary("50100010001002").await;

@@ -1,7 +1,7 @@
 //! A server in the test's own process, on a temporary database, and a small client for it.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -97,6 +97,11 @@ impl Server {
         Client { address: self.address.clone(), key, prefix, counter: AtomicU64::new(0), connection: Mutex::new(None) }
     }
 
+    /// Asks the server to stop, as a signal would.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+    }
+
     /// Moves the clock of a server started with `start_manual`.
     pub fn advance_seconds(&self, seconds: i64) {
         self.clock.fetch_add(seconds * 1000, Ordering::SeqCst);
@@ -107,6 +112,39 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.stop.send(true);
         let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Keeps the write lane from going on until it is let go, or dropped.
+pub struct LaneHold {
+    release: mpsc::Sender<()>,
+}
+
+impl LaneHold {
+    /// Waits for a first answer, because a server that is starting writes too.
+    pub async fn of(server: &Server, client: &Client) -> LaneHold {
+        client.get("/v1/corridors").await.ok();
+        let (release, released) = mpsc::channel::<()>();
+        let (running, is_running) = tokio::sync::oneshot::channel();
+        let mut running = Some(running);
+        let app = server.app.clone();
+        tokio::spawn(async move {
+            app.store
+                .write(move |_, _| {
+                    if let Some(running) = running.take() {
+                        let _ = running.send(());
+                        let _ = released.recv_timeout(WAIT);
+                    }
+                    Ok(())
+                })
+                .await
+        });
+        is_running.await.unwrap();
+        LaneHold { release }
+    }
+
+    pub fn let_go(self) {
+        let _ = self.release.send(());
     }
 }
 
@@ -167,6 +205,11 @@ pub struct Client {
 }
 
 impl Client {
+    /// A client of any server.
+    pub fn of(address: &str, key: &str) -> Client {
+        Client { address: address.into(), key: key.into(), prefix: 0, counter: AtomicU64::new(0), connection: Mutex::new(None) }
+    }
+
     /// A client of its own connection with the same key, for concurrent requests.
     pub fn twin(&self) -> Client {
         Client {

@@ -75,6 +75,24 @@ async fn one_advance_and_many_end_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_year_passes_also_with_many_verifications_that_wait() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    for _ in 0..30 {
+        actor.client.beneficiary("50100010000004").await;
+    }
+    let transfer = actor.transfer(SETTLES, json!({ "policy": { "overpaid": "hold" } })).await;
+    actor.advance(1_000).await;
+    actor.pay(&transfer, "1100.00").await;
+    actor.advance(31_536_000).await;
+    let history = stage::history(&actor.shown(&transfer).await);
+    assert_eq!(history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(), ["funding", "funding_hold", "refund_processing"]);
+    assert_eq!(history[2].1, history[1].1 + DAY);
+    let waiting = stage::all(&actor.client, "/v1/beneficiaries?status=verifying").await;
+    assert_eq!(waiting.len(), 30);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_answer_is_the_clock_and_bounds_hold() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "default").await;

@@ -1,0 +1,431 @@
+//! What an operator relies on: probes, pages, limits on connections, an orderly stop, and logs without secrets.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::Method;
+use hundi::http::router::routes;
+use hundi::http::server;
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::idempotency::running_and_locked;
+use crate::receiver::{Receiver, Reply};
+use crate::support::{Answer, Client, LaneHold, Server, WAIT, id};
+use crate::wire;
+
+async fn open_page(server: &Server, path: &str) -> Answer {
+    wire::exchange(&server.address, &wire::request("GET", path, &[], b"")).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn probes_and_metrics_answer_without_a_key() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    for (path, body) in [("/healthz", "ok\n"), ("/readyz", "ready\n")] {
+        let answer = open_page(&server, path).await;
+        assert_eq!((answer.status, &answer.body[..]), (200, body.as_bytes()), "{path}");
+    }
+    client.get("/v1/senders").await.ok();
+    client.get("/v1/senders/x").await.error(404);
+    let answer = open_page(&server, "/metrics").await;
+    assert_eq!(answer.status, 200);
+    assert!(answer.header("content-type").unwrap().starts_with("text/plain; version=0.0.4"));
+    let text = String::from_utf8(answer.body.to_vec()).unwrap();
+    for line in [
+        r#"hundi_http_requests_total{method="GET",route="/v1/senders",status="200"} 1"#,
+        r#"hundi_http_requests_total{method="GET",route="/v1/senders/{id}",status="404"} 1"#,
+        "hundi_http_connections ",
+        "hundi_store_commits_total ",
+        "hundi_webhook_in_flight 0",
+    ] {
+        assert!(text.contains(line), "{line} is not in\n{text}");
+    }
+    // A path that a caller makes up is no label.
+    client.get("/v1/made-up-by-a-caller").await.error(404);
+    let text = String::from_utf8(open_page(&server, "/metrics").await.body.to_vec()).unwrap();
+    assert!(!text.contains("made-up"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_openapi_document_lists_every_route() {
+    let server = Server::start().await;
+    let answer = open_page(&server, "/openapi.json").await;
+    assert_eq!(answer.header("content-type"), Some("application/json"));
+    let document = answer.ok();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let listed: BTreeSet<String> = document["paths"]
+        .as_object()
+        .unwrap()
+        .iter()
+        .flat_map(|(path, operations)| operations.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase())))
+        .collect();
+    let served: BTreeSet<String> = routes().iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
+    assert_eq!(listed, served);
+    // Every reference within the document leads somewhere.
+    fn check(document: &Value, part: &Value) {
+        match part {
+            Value::Object(members) => {
+                if let Some(Value::String(reference)) = members.get("$ref") {
+                    let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads out of the document"));
+                    assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+                }
+                members.values().for_each(|member| check(document, member));
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(document, item)),
+            _ => {}
+        }
+    }
+    check(&document, &document);
+}
+
+/// The values of `src` and `href` in a page.
+fn links(html: &str) -> Vec<String> {
+    ["src=\"", "href=\""]
+        .iter()
+        .flat_map(|start| html.split(start).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_reference_page_comes_whole_from_this_server() {
+    let server = Server::start().await;
+    for path in ["/", "/docs"] {
+        let answer = open_page(&server, path).await;
+        assert_eq!((answer.status, answer.header("location")), (302, Some("/docs/")));
+    }
+    let page = open_page(&server, "/docs/").await;
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains('*'), "{policy}");
+    let html = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(!html.contains("://"), "the page names another host");
+    // What the policy forbids would not run: scripts within the page.
+    assert!(!html.contains("<script>"), "an inline script");
+    let links = links(&html);
+    assert!(links.iter().any(|link| link.ends_with(".js")) && links.iter().any(|link| link.ends_with(".css")), "{links:?}");
+    for link in links {
+        assert!(!link.starts_with("//"), "{link}");
+        let path = format!("/docs/{}", link.trim_start_matches("./"));
+        let answer = open_page(&server, &path).await;
+        assert_eq!(answer.status, 200, "{path}");
+        assert!(answer.body.len() > 100, "{path}");
+        if path.contains("initializer") {
+            let text = String::from_utf8(answer.body.to_vec()).unwrap();
+            assert!(text.contains("/openapi.json") && !text.contains("://"), "{text}");
+        }
+    }
+    for path in ["/docs/nothing", "/docs/../Cargo.toml", "/docs/%2e%2e/Cargo.toml", "/docs//etc/passwd"] {
+        assert_eq!(open_page(&server, path).await.error(404), "object_not_found", "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_carries_a_request_id_of_its_own() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let authorization = format!("Bearer {}", client.key);
+    let key: &[(&str, &[u8])] = &[("authorization", authorization.as_bytes())];
+    let rows: [(&str, &str, &[(&str, &[u8])], u16); 12] = [
+        ("GET", "/v1/senders", key, 200),
+        ("GET", "/v1/senders", &[], 401),
+        ("GET", "/v1/nothing", &[], 401),
+        ("GET", "/v1", key, 404),
+        ("GET", "/v1/senders/x", key, 404),
+        ("GET", "/v1/senders?x", key, 400),
+        ("POST", "/v1/senders", key, 400),
+        ("PATCH", "/v1/senders", key, 405),
+        ("GET", "/healthz", &[], 200),
+        ("GET", "/docs/", &[], 200),
+        ("GET", "/nothing", &[], 404),
+        ("POST", "/healthz", &[], 405),
+    ];
+    let mut seen = BTreeSet::new();
+    for (method, path, headers, status) in rows {
+        let answer = wire::exchange(&server.address, &wire::request(method, path, headers, b"")).await.unwrap();
+        assert_eq!(answer.status, status, "{method} {path}");
+        let request_id = answer.header("request-id").unwrap_or_else(|| panic!("{method} {path} has no Request-Id")).to_owned();
+        let ulid = request_id.strip_prefix("request_").unwrap();
+        assert!(ulid.len() == 26 && ulid.bytes().all(|byte| b"0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(&byte)), "{request_id}");
+        assert!(seen.insert(request_id), "one identifier twice");
+        if status >= 400 {
+            answer.errors(status);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn other_methods_are_refused_with_those_that_are_allowed() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let rows: [(&str, &[&str]); 5] = [
+        ("/v1/senders", &["GET", "POST"]),
+        ("/v1/senders/x", &["GET"]),
+        ("/v1/webhook_endpoints/x", &["DELETE", "GET", "POST"]),
+        ("/v1/transfers/x/cancel", &["POST"]),
+        ("/v1/test_helpers/clock", &["POST"]),
+    ];
+    for (path, allowed) in rows {
+        for method in [Method::GET, Method::POST, Method::DELETE, Method::HEAD, Method::OPTIONS, Method::PUT, Method::PATCH, Method::TRACE] {
+            if allowed.contains(&method.as_str()) {
+                continue;
+            }
+            let what = format!("{method} {path}");
+            let answer = client.send(method.clone(), path, &[], Bytes::new()).await;
+            let mut allow: Vec<_> = answer.header("allow").unwrap_or_else(|| panic!("{what}: no Allow")).split(", ").collect();
+            allow.sort_unstable();
+            assert_eq!(allow, allowed, "{what}");
+            if method == Method::HEAD {
+                assert_eq!((answer.status, answer.body.len()), (405, 0), "{what}");
+            } else {
+                assert_eq!(answer.error(405), "request_method_invalid", "{what}");
+            }
+            let unknown = client.send(method.clone(), path, &[("authorization", "Bearer nobody")], Bytes::new()).await;
+            assert_eq!((unknown.status, unknown.header("allow")), (401, None), "{what}: nothing answers without a key");
+        }
+    }
+    let head = client.send(Method::HEAD, "/healthz", &[], Bytes::new()).await;
+    assert_eq!((head.status, head.body.len()), (200, 0));
+    // The connection is still in step after answers without a body.
+    assert_eq!(client.get("/v1/senders").await.ok()["object"], "list");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn heads_beyond_the_limits_are_refused() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let authorization = format!("Bearer {}", client.key);
+    let head = |lines: &str| format!("GET /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: {authorization}\r\n{lines}\r\n").into_bytes();
+    let many: String = (0..server::HEADERS_MAX).map(|number| format!("x-{number}: a\r\n")).collect();
+    let some: String = (0..server::HEADERS_MAX - 2).map(|number| format!("x-{number}: a\r\n")).collect();
+    let rows: [(&str, Vec<u8>); 9] = [
+        ("too many headers", head(&many)),
+        ("a large header", head(&format!("x: {}\r\n", "a".repeat(server::HEAD_BYTES_MAX)))),
+        ("a large target", format!("GET /v1/senders?{} HTTP/1.1\r\nhost: test\r\n\r\n", "a".repeat(server::HEAD_BYTES_MAX)).into_bytes()),
+        ("an endless line", vec![b'a'; 1 << 20]),
+        ("two lengths", head("content-length: 1\r\ncontent-length: 2\r\n")),
+        ("a negative length", head("content-length: -1\r\n")),
+        ("a space before the colon", head("x : a\r\n")),
+        ("a control character", head("x: a\u{0}b\r\n")),
+        ("no HTTP", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec()),
+    ];
+    for (what, bytes) in rows {
+        // A close without an answer is as good.
+        if let Some(answer) = wire::exchange(&server.address, &bytes).await {
+            assert!((400..500).contains(&answer.status), "{what}: {}", answer.status);
+        }
+    }
+    let within = wire::exchange(&server.address, &head(&some)).await.unwrap();
+    assert_eq!(within.status, 200, "as many headers as are allowed");
+    client.get("/v1/senders").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_say_little_keep_nobody_waiting() {
+    const SLOW: usize = 300;
+    let server = Server::start().await;
+    let client = server.client().await;
+    let mut slow = Vec::new();
+    for _ in 0..SLOW {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(b"POST /v1/senders HTTP/1.1\r\nhost: te").await.unwrap();
+        slow.push(stream);
+    }
+    let started = Instant::now();
+    while !String::from_utf8_lossy(&open_page(&server, "/metrics").await.body).lines().any(|line| {
+        line.strip_prefix("hundi_http_connections ").is_some_and(|count| count.parse::<usize>().is_ok_and(|count| count >= SLOW))
+    }) {
+        assert!(started.elapsed() < WAIT, "the connections were not all taken");
+    }
+    client.sender().await;
+    assert_eq!(open_page(&server, "/readyz").await.status, 200);
+}
+
+/// Measures the deadlines themselves, which takes as long as they are.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "takes half a minute"]
+async fn dripping_requests_are_cut_off_at_their_deadlines() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let drip = async |begin: Vec<u8>, deadline_seconds: u64| {
+        let mut stream = TcpStream::connect(&server.address).await.unwrap();
+        stream.write_all(&begin).await.unwrap();
+        let started = Instant::now();
+        let limit = Duration::from_secs(deadline_seconds + 10);
+        // One byte a second; a peer that has closed lets a write fail soon after.
+        while started.elapsed() < limit && stream.write_all(b"a").await.is_ok() {
+            if wire::closed_after(&mut stream, Duration::from_secs(1)).await.is_some() {
+                break;
+            }
+        }
+        let taken = started.elapsed().as_secs();
+        assert!((deadline_seconds - 2..=deadline_seconds + 5).contains(&taken), "closed after {taken} s, not {deadline_seconds} s");
+    };
+    let head = b"GET /v1/senders HTTP/1.1\r\nhost: test\r\nx: ".to_vec();
+    let body = format!(
+        "POST /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\nidempotency-key: {}\r\ncontent-length: 60000\r\n\r\n",
+        client.key,
+        client.fresh_key()
+    );
+    let bodies = drip(body.into_bytes(), hundi::http::dispatch::BODY_SECONDS_MAX);
+    tokio::join!(drip(head, server::HEAD_SECONDS_MAX), drip(Vec::new(), server::HEAD_SECONDS_MAX), bodies);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deadlines_of_requests_are_short_enough() {
+    assert!(server::HEAD_SECONDS_MAX <= 30 && hundi::http::dispatch::BODY_SECONDS_MAX <= 30 && server::STOP_SECONDS_MAX <= 30);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_lets_running_requests_finish() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let idle = server.client().await;
+    idle.get("/v1/senders").await.ok();
+    let hold = LaneHold::of(&server, &client).await;
+    let mut running = Vec::new();
+    for _ in 0..5 {
+        running.push(running_and_locked(&client, &client.fresh_key()).await.0);
+    }
+    server.stop();
+    // The port closes: new connections are refused, while the five are still awaited.
+    let started = Instant::now();
+    while TcpStream::connect(&server.address).await.is_ok() {
+        assert!(started.elapsed() < WAIT, "the server still listens");
+        tokio::task::yield_now().await;
+    }
+    assert!(running.iter().all(|request| !request.is_finished()));
+    hold.let_go();
+    for request in running {
+        request.await.unwrap().expect("an answer").ok();
+    }
+}
+
+/// The program itself, on a database of its own, with its output in files.
+struct Program {
+    process: std::process::Child,
+    folder: std::path::PathBuf,
+    address: String,
+}
+
+impl Program {
+    fn command(folder: &std::path::Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
+        command.args(arguments).arg("--database").arg(format!("sqlite:{}", folder.join("test.db").display()));
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_")) {
+            command.env_remove(name);
+        }
+        command.env("HUNDI_LOG", "debug").env("HUNDI_SIMULATION_STEP_MILLISECONDS", "5").stdin(Stdio::null());
+        command
+    }
+
+    async fn start(folder: std::path::PathBuf) -> Program {
+        let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
+        let process = Program::command(&folder, &["serve", "--listen", "127.0.0.1:0"]).stdout(file("stdout")).stderr(file("stderr")).spawn().unwrap();
+        let started = Instant::now();
+        let address = loop {
+            let text = std::fs::read_to_string(folder.join("stdout")).unwrap();
+            if let Some(address) = text.split_once('\n').and_then(|(line, _)| line.strip_prefix("listening on http://")) {
+                break address.to_owned();
+            }
+            assert!(started.elapsed() < WAIT, "the program does not listen: {text}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        Program { process, folder, address }
+    }
+
+    /// Ends it with a signal; answers what it wrote.
+    async fn stop(mut self) -> String {
+        assert!(Command::new("kill").arg(self.process.id().to_string()).status().unwrap().success());
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                break status;
+            }
+            assert!(started.elapsed() < WAIT, "the program does not stop");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        };
+        assert!(status.success(), "{status}");
+        ["stdout", "stderr"].map(|name| std::fs::read_to_string(self.folder.join(name)).unwrap()).concat()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logs_hold_no_secret_and_no_personal_number() {
+    let mut random = [0_u8; 8];
+    getrandom::fill(&mut random).unwrap();
+    let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
+    std::fs::create_dir(&folder).unwrap();
+    let made = Program::command(&folder, &["keys", "create", "--mode", "test"]).output().unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let key = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+    let program = Program::start(folder).await;
+    let client = Client::of(&program.address, &key);
+
+    let receiver = Receiver::start(Reply::status(500)).await;
+    let healthy = Receiver::start(Reply::status(200)).await;
+    let endpoint = client.post("/v1/webhook_endpoints", json!({ "url": format!("{}?token=hooktokenhooktoken", receiver.url) })).await.ok();
+    let other = client.post("/v1/webhook_endpoints", json!({ "url": healthy.url })).await.ok();
+    let rotated = client.post(&format!("/v1/webhook_endpoints/{}/rotate_secret", id(&endpoint)), json!({})).await.ok();
+    let mut personal = json!({
+        "name": "Recognisable Holder", "account_number": "71829364550001", "ifsc": "HDFC0000001", "account_type": "nre", "email": "recognisable@example.com",
+        "phone": "+919812345670", "pan": "QWXYZ4821K", "passport_number": "Z81736455", "date_of_birth": "1971-03-09",
+    });
+    let beneficiary = client.post("/v1/beneficiaries", personal.clone()).await.ok();
+    client.wait_status(&format!("/v1/beneficiaries/{}", id(&beneficiary)), "active").await;
+    let sender = json!({ "name": "Recognisable Payer", "type": "individual", "country": "AE", "identification": { "type": "passport", "number": "X61736455" } });
+    let sender = client.post("/v1/senders", sender).await.ok();
+    let lock = client.quote_lock("100.00").await;
+    let body = json!({
+        "sender_id": id(&sender), "beneficiary_id": id(&beneficiary), "quote_lock_id": id(&lock), "amount": "100.00", "currency": "USD", "payout_currency": "INR",
+        "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+    });
+    let transfer = client.post("/v1/transfers", body).await.ok();
+    client.deposit(&transfer, json!({})).await;
+    let transfer = client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
+    client.get(&format!("/v1/payouts/{}/payment_advice", transfer["payout"]["id"].as_str().unwrap())).await;
+    receiver.wait_count(1).await;
+    healthy.wait_count(5).await;
+    // What a caller gets wrong holds the same data, in every place.
+    personal["account_number"] = json!("71829364550001-too-long-for-one");
+    client.post("/v1/beneficiaries", personal.clone()).await.errors(400);
+    personal["71829364550001"] = json!("QWXYZ4821K");
+    client.post("/v1/beneficiaries", personal.clone()).await.errors(400);
+    client.post_raw("/v1/beneficiaries", &client.fresh_key(), personal.to_string().replace('}', "")).await.errors(400);
+    client.get("/v1/beneficiaries?account_number=71829364550001&71829364550001=1").await.errors(400);
+    client.get("/v1/beneficiaries/71829364550001").await.error(404);
+    client.get("/v1/71829364550001/QWXYZ4821K").await.error(404);
+    client.get("/docs/71829364550001").await.error(404);
+    client.post_with("/v1/senders", "71829364550001-as-a-key", json!({})).await.errors(400);
+    let wrong = [("authorization", "Bearer sk_test_wrongwrongwrongwrongwrongwrongwrong123456")];
+    client.send(Method::GET, "/v1/senders", &wrong, Bytes::new()).await.error(401);
+    let _ = wire::exchange(&program.address, b"GET /v1/senders HTTP/1.1\r\nx-71829364550001 : QWXYZ4821K\r\n\r\n").await;
+    let traced = client.get("/v1/senders").await;
+    let request_id = traced.header("request-id").unwrap().to_owned();
+
+    let secrets: Vec<String> = [&endpoint, &other, &rotated].iter().map(|endpoint| endpoint["secret"].as_str().unwrap().to_owned()).collect();
+    let log = program.stop().await;
+    assert!(log.contains(&request_id), "the log is at its debug level and names requests:\n{log}");
+    let mut wanted = vec![
+        "718293645500", "QWXYZ4821K", "Z81736455", "X61736455", "1971-03-09", "9812345670", "recognisable@example.com", "Recognisable", "whsec_",
+        "sk_test_", "hooktokenhooktoken", "wrongwrongwrong",
+    ];
+    wanted.push(&key["sk_test_".len()..]);
+    wanted.extend(secrets.iter().map(|secret| &secret["whsec_".len()..]));
+    for wanted in wanted {
+        let line = log.lines().find(|line| line.contains(wanted));
+        assert_eq!(line, None, "{wanted} stands in the log");
+    }
+}
