@@ -1,7 +1,5 @@
 //! Transfers created over HTTP, against the same rows in a bare loop and against one commit each.
 
-use std::sync::{Arc, Mutex};
-
 use tokio::runtime::Runtime;
 
 use crate::Scale;
@@ -28,7 +26,10 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         let parties = api.parties().await;
         (api, parties)
     });
-    let (mut bare, callers_count) = warm_up(runtime, scale, &folder, &server, &api, &parties);
+    let batch = runtime.block_on(round(&server, &api, &parties, warm_up_count(scale))).batch;
+    let mut bare = Bare::open(&folder.database("bare"), server::newest_answer_bytes(&database));
+    // As many callers of the bare loop as make groups as large as those of HTTP.
+    let callers_count = bare.callers_for(runtime, batch);
     let mut http = Vec::new();
     let mut grouped: Vec<BareRun> = Vec::new();
     let mut single: Vec<BareRun> = Vec::new();
@@ -55,24 +56,6 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
 
 fn warm_up_count(scale: &Scale) -> usize {
     scale.creations / 4
-}
-
-/// Fills caches, and finds how many callers of the bare loop make groups as large as those of HTTP.
-fn warm_up(runtime: &Runtime, scale: &Scale, folder: &Folder, server: &Server, api: &Api, parties: &Parties) -> (Bare, usize) {
-    let answer_length = Arc::new(Mutex::new(0));
-    let seen = answer_length.clone();
-    let warm = runtime.block_on(async {
-        let requests = api.creations(parties, warm_up_count(scale)).await;
-        let before = server.lane().await;
-        let keep: load::OnAnswer = Arc::new(move |_, body, _| *seen.lock().expect("the length") = hundi::store::pack::pack(body).len());
-        load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, keep).await;
-        let after = server.lane().await;
-        (after.1 - before.1) / (after.0 - before.0).max(1.0)
-    });
-    let answer_length = *answer_length.lock().expect("the length");
-    let mut bare = Bare::open(&folder.database("bare"), answer_length);
-    let callers_count = bare.callers_for(runtime, warm);
-    (bare, callers_count)
 }
 
 async fn round(server: &Server, api: &Api, parties: &Parties, count: usize) -> Round {

@@ -25,8 +25,6 @@ const RESET_SIZE_MAX: usize = 10_000;
 /// What the endpoints take: an event that creations do not emit, so that the figures do not mix.
 const EVENT_TYPE: &str = "payout.status.settled";
 const ENDPOINTS_COUNT: usize = 2;
-/// How much an answer to a creation is, in bytes; what fills the databases stores one of this size.
-const ANSWER_BYTES: usize = 1_350;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const FIGURES: [&str; 4] = ["create", "get by id", "list page of 10", "delivery"];
@@ -61,7 +59,7 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let seed = folder.database("seed");
     let receiver = runtime.block_on(Receiver::start(Arc::new(|_, _| {})));
     let (common, endpoints) = prepare(runtime, &seed, receiver);
-    let template = template(&common.parties);
+    let template = template(&common.parties, server::newest_answer_bytes(&seed));
     let mut levels: Vec<Level> = scale
         .growth
         .iter()
@@ -105,6 +103,8 @@ fn prepare(runtime: &Runtime, seed: &std::path::Path, receiver: Receiver) -> (Co
             let id = api.endpoint(&receiver.url(&format!("/{index}")), &[EVENT_TYPE]).await;
             endpoints.push(Id::parse(&id).expect("an endpoint's identifier"));
         }
+        let creation = api.creations(&parties, 1).await;
+        load::closed(server.address, 1, creation, Until::AllSent, load::ignore()).await;
         (parties, endpoints)
     });
     server.stop();
@@ -112,12 +112,13 @@ fn prepare(runtime: &Runtime, seed: &std::path::Path, receiver: Receiver) -> (Co
     (Common { key, parties, receiver }, endpoints)
 }
 
-fn template(parties: &Parties) -> Template {
+/// What the databases are filled with: answers as long as the service keeps them.
+fn template(parties: &Parties, answer_bytes: usize) -> Template {
     Template {
         scope: Scope::from_code(SCOPE_CODE),
         senders: parties.senders.iter().map(|id| Id::parse(id).expect("a sender's identifier")).collect(),
         beneficiaries: parties.beneficiaries.iter().map(|id| Id::parse(id).expect("a beneficiary's identifier")).collect(),
-        answer: vec![b'x'; ANSWER_BYTES],
+        answer: vec![b'x'; answer_bytes],
     }
 }
 

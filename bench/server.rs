@@ -60,6 +60,13 @@ pub fn stored_bytes(database: &Path) -> u64 {
     std::fs::metadata(database).map_or(0, |metadata| metadata.len())
 }
 
+/// Bytes of the newest stored answer, as the service keeps it.
+pub fn newest_answer_bytes(database: &Path) -> usize {
+    let connection = hundi::store::sqlite::open_reader(database).expect("the database opens");
+    let sql = "SELECT LENGTH(body) FROM idempotency_answers ORDER BY answer_id DESC LIMIT 1";
+    connection.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a stored answer") as usize
+}
+
 impl Server {
     pub fn start(database: &Path) -> Server {
         let log = std::fs::File::options().create(true).append(true).open(database.with_extension("log")).expect("a file for the log");

@@ -106,12 +106,13 @@ impl App {
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
         ];
-        server::serve(self, listener, stop).await;
+        server::serve(self.clone(), listener, stop).await;
         for worker in workers {
             if worker.await.is_err() {
                 tracing::error!("a worker panicked");
             }
         }
+        self.store.close().await;
     }
 }
 

@@ -6,7 +6,7 @@ use crate::chains::tron_address::TronAddress;
 use crate::checks::Screening;
 use crate::deposits;
 use crate::deposits::state::Classification;
-use crate::kernel::{AnyId, Failure, Mode, Now, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Failure, Mode, Money, Now, ObjectKind, Scope, StoreError};
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
@@ -118,8 +118,9 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
     let is_taken = match ruling {
         Ruling::Review => funding::begin_review(tx, now, &mut transfer).map_err(store)?,
         Ruling::Approve | Ruling::Refuse => {
-            let has_late_deposit = deposits::rows::any_classified(tx, scope, transfer.id, Classification::Late).map_err(store)?;
-            funding::end_review(tx, now, world, &mut transfer, matches!(ruling, Ruling::Approve), has_late_deposit).map_err(store)?
+            let late = deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late).map_err(store)?;
+            let late = Money::new(late, transfer.received.currency);
+            funding::end_review(tx, now, world, &mut transfer, matches!(ruling, Ruling::Approve), late).map_err(store)?
         }
         _ => return Err(wrong(id, "a transfer is put under review, approved or refused")),
     };

@@ -123,11 +123,21 @@ pub fn any_for_transfer(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Tra
     Ok(row.is_some())
 }
 
-/// Whether the transfer has a completed deposit of one classification.
-pub fn any_classified(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, classification: Classification) -> Result<bool, StoreError> {
+/// The sum of the transfer's completed deposits of one classification.
+pub fn classified_units(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, classification: Classification) -> Result<i64, StoreError> {
     let row = tx.row(
-        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND classification = ?3 LIMIT 1",
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND classification = ?3",
         values![scope, transfer_id, classification.as_str()],
+    )?;
+    row.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Whether a deposit is not final that may still turn out to be in time: in no block yet, or in one up to `time`.
+pub fn any_unsettled_until(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, time: i64) -> Result<bool, StoreError> {
+    let row = tx.row(
+        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status IN ('initialized', 'processing') \
+         AND (block_time IS NULL OR block_time <= ?3) LIMIT 1",
+        values![scope, transfer_id, time],
     )?;
     Ok(row.is_some())
 }

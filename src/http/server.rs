@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
+use tokio_io_timeout::TimeoutStream;
 
 use super::pages;
 use crate::app::App;
@@ -22,6 +23,8 @@ pub const HEAD_SECONDS_MAX: u64 = 30;
 /// Headers of a request, and bytes of its head.
 pub const HEADERS_MAX: usize = 64;
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// How long an answer may stand still on its way out.
+pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests get at a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
 
@@ -62,7 +65,10 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiv
             let app = serving.clone();
             async move { Ok::<_, std::convert::Infallible>(pages::answer(app, request).await) }
         });
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        // A client that does not read its answers must not hold a connection for ever.
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(Duration::from_secs(WRITE_SECONDS_MAX)));
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
         let counting = app.clone();
         tokio::spawn(async move {
             counting.metrics.connections(1);

@@ -24,7 +24,7 @@ crate::words!(
 
 /// Why a bank refuses a payment or sends it back: every failure but an outcome that is not known.
 #[derive(Clone, Copy)]
-struct ReportedCode(FailureCode);
+pub struct ReportedCode(FailureCode);
 
 impl Words for ReportedCode {
     fn words() -> Vec<&'static str> {

@@ -8,12 +8,18 @@ pub struct SimulatedBank {
     pub step_milliseconds: i64,
 }
 
-/// The reference a simulated settlement shows: `TEST`, which is no bank's code, then digits of the payout's identity.
+/// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's identity in base 36.
 pub fn reference(payout_id: Id<kind::Payout>, method: Method) -> String {
     let length = method.reference_length() - 4;
-    let digits = format!("{:039}", payout_id.as_u128());
-    // The end of the number differs most between two payouts.
-    format!("TEST{}", &digits[digits.len() - length..])
+    const BASE36: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    // The low end of the number differs most between two payouts.
+    let mut rest = payout_id.as_u128();
+    let digits = std::iter::repeat_with(|| {
+        let digit = BASE36[(rest % 36) as usize] as char;
+        rest /= 36;
+        digit
+    });
+    format!("TEST{}", digits.take(length).collect::<String>())
 }
 
 impl Rail for SimulatedBank {

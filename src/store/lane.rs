@@ -3,8 +3,9 @@
 //! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part of one
 //! transaction, commits once, and only then lets the answers go: an answer that left the lane is on the disk.
 
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -48,6 +49,8 @@ pub struct LaneStats {
     pub jobs: AtomicU64,
     pub commit_failures: AtomicU64,
     pub commit_microseconds: AtomicU64,
+    /// The last commit that had anything to write failed.
+    pub is_failing: AtomicBool,
 }
 
 /// How a read is likely to cost: a few rows by key run where they are asked for, anything else on a thread that may block.
@@ -62,6 +65,12 @@ trait Job: Send {
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<bool, StoreError>;
     /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
     fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+enum Message {
+    Job(Box<dyn Job>),
+    /// Folds the log into the database file and ends the lane.
+    Close(oneshot::Sender<()>),
 }
 
 struct TypedJob<F, T> {
@@ -88,7 +97,7 @@ where
 
     fn finish(mut self: Box<Self>, outcome: Result<(), StoreError>) {
         let answer = match outcome {
-            Ok(()) => self.answer.take().unwrap_or_else(|| Err(StoreError::Broken("a job was not run".into()).into())),
+            Ok(()) => self.answer.take().unwrap_or_else(|| Err(StoreError::Broken("a transaction panicked".into()).into())),
             Err(error) => Err(error.into()),
         };
         if let Some(reply) = self.reply.take() {
@@ -127,7 +136,7 @@ impl Readers {
 /// A handle to the store; cheap to clone.
 #[derive(Clone)]
 pub struct Store {
-    queue: SyncSender<Box<dyn Job>>,
+    queue: SyncSender<Message>,
     readers: Arc<Readers>,
     pub signals: Arc<Signals>,
     pub stats: Arc<LaneStats>,
@@ -142,7 +151,7 @@ impl Store {
         super::migrate::migrate(&mut tx)?;
         let floor = super::migrate::highest_id(&mut tx)?;
         sqlite::protect_book(&mut connection)?;
-        let (queue, jobs) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
+        let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
         let signals = Arc::new(Signals::default());
         let stats = Arc::new(LaneStats::default());
         let mut seed = [0; 32];
@@ -160,7 +169,7 @@ impl Store {
         };
         std::thread::Builder::new()
             .name("write-lane".into())
-            .spawn(move || lane.run(&jobs))
+            .spawn(move || lane.run(&messages))
             .map_err(|error| StoreError::Unavailable(format!("cannot start the write lane: {error}")))?;
         let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default(), permits: Semaphore::new(READERS_MAX) });
         Ok(Store { queue, readers, signals, stats, clock })
@@ -174,12 +183,20 @@ impl Store {
     {
         let (reply, answer) = oneshot::channel();
         let job: Box<dyn Job> = Box::new(TypedJob { work, answer: None, reply: Some(reply) });
-        match self.queue.try_send(job) {
+        match self.queue.try_send(Message::Job(job)) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => return Err(StoreError::Unavailable("the write queue is full".into()).into()),
             Err(TrySendError::Disconnected(_)) => return Err(StoreError::Unavailable("the write lane has stopped".into()).into()),
         }
         answer.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the write lane has stopped".into()).into()))
+    }
+
+    /// Ends the lane after what waits in it, and leaves everything in the database file. Writes after it are refused.
+    pub async fn close(&self) {
+        let (reply, closed) = oneshot::channel();
+        if self.queue.try_send(Message::Close(reply)).is_ok() {
+            let _ = closed.await;
+        }
     }
 
     /// Runs `work` on a consistent view that never waits for writers.
@@ -229,34 +246,53 @@ struct Lane {
     fault: Fault,
 }
 
+fn take(message: Message, group: &mut Vec<Box<dyn Job>>, closing: &mut Option<oneshot::Sender<()>>) {
+    match message {
+        Message::Job(job) => group.push(job),
+        Message::Close(reply) => *closing = Some(reply),
+    }
+}
+
 impl Lane {
-    fn run(mut self, jobs: &Receiver<Box<dyn Job>>) {
-        while let Ok(first) = jobs.recv() {
-            let mut group = vec![first];
-            while group.len() < GROUP_JOBS_MAX {
-                match jobs.try_recv() {
-                    Ok(job) => group.push(job),
+    fn run(mut self, messages: &Receiver<Message>) {
+        let mut closing = None;
+        while closing.is_none() {
+            let Ok(first) = messages.recv() else { break };
+            let mut group = Vec::new();
+            take(first, &mut group, &mut closing);
+            while group.len() < GROUP_JOBS_MAX && closing.is_none() {
+                match messages.try_recv() {
+                    Ok(message) => take(message, &mut group, &mut closing),
                     Err(_) => break,
                 }
             }
-            self.linger(jobs, &mut group);
-            self.group_last = group.len();
-            self.commit(group);
+            self.linger(messages, &mut group, &mut closing);
+            if !group.is_empty() {
+                self.group_last = group.len();
+                self.commit(group);
+            }
+        }
+        if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
+            tracing::warn!(%error, "the log could not be folded into the database file; the next start does it");
+        }
+        drop(self.connection);
+        if let Some(reply) = closing {
+            let _ = reply.send(());
         }
     }
 
     /// After a large group its callers are about to ask again: a short wait lets them share a commit instead of
     /// leaving the first of them to commit alone.
-    fn linger(&self, jobs: &Receiver<Box<dyn Job>>, group: &mut Vec<Box<dyn Job>>) {
+    fn linger(&self, messages: &Receiver<Message>, group: &mut Vec<Box<dyn Job>>, closing: &mut Option<oneshot::Sender<()>>) {
         const LINGER_MICROSECONDS_MAX: u64 = 400;
         const PAUSE_MICROSECONDS: u64 = 60;
         if group.len() * 2 > self.group_last {
             return;
         }
         let end = std::time::Instant::now() + Duration::from_micros(LINGER_MICROSECONDS_MAX);
-        while group.len() < GROUP_JOBS_MAX && std::time::Instant::now() < end {
-            match jobs.recv_timeout(Duration::from_micros(PAUSE_MICROSECONDS)) {
-                Ok(job) => group.push(job),
+        while group.len() < GROUP_JOBS_MAX && closing.is_none() && std::time::Instant::now() < end {
+            match messages.recv_timeout(Duration::from_micros(PAUSE_MICROSECONDS)) {
+                Ok(message) => take(message, group, closing),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
             }
         }
@@ -265,10 +301,18 @@ impl Lane {
     fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
         self.now.advance_to(self.clock.milliseconds());
         let started = std::time::Instant::now();
+        let changes_before = self.connection.total_changes();
         let outcome = self.run_group(&mut group);
         let (outcome, signals) = match outcome {
-            Ok(signals) => (Ok(()), signals),
+            Ok(signals) => {
+                // A commit of nothing touches no file, so it says nothing of the disk.
+                if self.connection.total_changes() != changes_before {
+                    self.stats.is_failing.store(false, Ordering::Relaxed);
+                }
+                (Ok(()), signals)
+            }
             Err(error) => {
+                self.stats.is_failing.store(true, Ordering::Relaxed);
                 self.stats.commit_failures.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of it was kept, its callers were answered 503");
                 self.heal();
@@ -295,7 +339,18 @@ impl Lane {
         tx.run("BEGIN IMMEDIATE")?;
         for job in group.iter_mut() {
             tx.part_begin()?;
-            let keep = job.run(&mut tx, &mut self.now)?;
+            let now = &mut self.now;
+            // A panic in one job must not end the lane for all: its effects are undone and its caller is answered 500.
+            let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
+            let keep = match ran {
+                Ok(keep) => keep?,
+                Err(_) => {
+                    tracing::error!("a transaction panicked; its effects were undone");
+                    tx.parts_undo()?;
+                    tx.part_begin()?;
+                    false
+                }
+            };
             if self.connection.is_autocommit() {
                 return Err(StoreError::Unavailable("the store undid the transaction".into()));
             }
@@ -304,11 +359,15 @@ impl Lane {
         }
         if tx.signals.contains(&Signal::Outbox) {
             tx.part_begin()?;
-            let sequenced = (self.epilogue)(&mut tx, &mut self.now);
-            if let Err(error) = &sequenced {
-                tracing::error!(%error, "the sequencer failed; its rows stay in the outbox and are tried again");
+            let (epilogue, now) = (self.epilogue, &mut self.now);
+            let ran = std::panic::catch_unwind(AssertUnwindSafe(|| epilogue(&mut tx, now)));
+            match ran.unwrap_or_else(|_| Err(StoreError::Broken("the sequencer panicked".into()))) {
+                Ok(()) => tx.part_end(true)?,
+                Err(error) => {
+                    tracing::error!(%error, "the sequencer failed; its rows stay in the outbox and are tried again");
+                    tx.parts_undo()?;
+                }
             }
-            tx.part_end(sequenced.is_ok())?;
         }
         if self.fault == Fault::AnswerBeforeCommit {
             for job in group.drain(..) {
@@ -329,5 +388,37 @@ impl Lane {
             Ok(fresh) => self.connection = fresh,
             Err(error) => tracing::error!(%error, "the database cannot be opened again; the next write tries once more"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::migrate::{read_meta, write_meta};
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_panic_undoes_its_own_transaction_and_no_other() {
+        let folder = std::env::temp_dir().join(format!("hundi-lane-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("lane.db"), Clock::System, no_epilogue).unwrap();
+        for depth in 0..2 {
+            let panicked: Result<(), Failure> = store
+                .write(move |tx, _| {
+                    write_meta(tx, "lost", b"x")?;
+                    if depth == 1 {
+                        tx.part_begin()?;
+                    }
+                    panic!("planted");
+                })
+                .await;
+            assert!(matches!(panicked, Err(Failure::Store(StoreError::Broken(_)))), "{panicked:?}");
+            store.write(|tx, _| Ok(write_meta(tx, "kept", b"x")?)).await.unwrap();
+        }
+        let found = store.read(Cost::Point, |tx| Ok((read_meta(tx, "lost")?, read_meta(tx, "kept")?))).await.unwrap();
+        assert_eq!(found, (None, Some(b"x".to_vec())));
+        store.close().await;
+        assert!(store.write(|_, _| Ok(())).await.is_err(), "a closed store takes no writes");
+        assert_eq!(std::fs::metadata(folder.join("lane.db-wal")).map_or(0, |wal| wal.len()), 0, "everything is in the database file");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }

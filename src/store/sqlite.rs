@@ -149,6 +149,13 @@ impl<'c> SqliteTx<'c> {
     pub fn new(connection: &'c Connection) -> SqliteTx<'c> {
         SqliteTx { connection, parts_open: 0, signals: Vec::new() }
     }
+    /// Undoes every part that is open, after a fault in the middle of one.
+    pub fn parts_undo(&mut self) -> Result<(), StoreError> {
+        while self.parts_open > 0 {
+            self.part_end(false)?;
+        }
+        Ok(())
+    }
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
         statement.execute([]).map(|_| ()).map_err(store_error)

@@ -177,7 +177,7 @@ pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
     if transfer.status != TransferStatus::Funding {
         return Ok(());
     }
-    if transfer.unsettled_count > 0 {
+    if deposits::rows::any_unsettled_until(tx, scope, id, transfer.expires_at)? {
         // A deposit that may be in time is not final yet.
         let due = now.business_milliseconds() + FINAL_VIEW_WAIT_MILLISECONDS;
         return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
@@ -290,9 +290,10 @@ pub fn begin_review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> 
     Ok(true)
 }
 
-/// The operator's decision on a review: refused, everything goes back; approved, the deposits are judged again.
+/// The operator's decision on a review: refused, everything goes back; approved, the deposits are judged again. `late`
+/// is what came late of what was received.
 /// Answers `false` where the transfer is not under review.
-pub fn end_review(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, is_approved: bool, has_late_deposit: bool) -> Result<bool, StoreError> {
+pub fn end_review(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, is_approved: bool, late: Money) -> Result<bool, StoreError> {
     if transfer.status_reason != Some(StatusReason::ComplianceReview) {
         return Ok(false);
     }
@@ -300,10 +301,11 @@ pub fn end_review(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut 
         refund_hold(tx, now, world, transfer, StatusReason::ComplianceReview)?;
         return Ok(true);
     }
-    let is_enough = transfer.received.units >= transfer.expected.units;
+    let in_time = transfer.received.minus(late)?;
+    let is_enough = in_time.units >= transfer.expected.units;
     let is_over = transfer.received.units > transfer.expected.units;
     let reason = match () {
-        () if has_late_deposit => StatusReason::Late,
+        () if !is_enough && !late.is_zero() => StatusReason::Late,
         () if !is_enough => StatusReason::Underpaid,
         () if is_over && transfer.policy.overpaid == OverpaidPolicy::Hold => StatusReason::Overpaid,
         () => {

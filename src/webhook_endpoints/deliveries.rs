@@ -142,6 +142,11 @@ pub fn release(tx: &mut dyn Tx, endpoint_id: EndpointId, held: &[(DueDelivery, i
     Ok(())
 }
 
+/// Takes up what an earlier process left claimed, at the start of the only server of a store.
+pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
+    rows::first_attempts_release(tx, now.instant_milliseconds())
+}
+
 /// Ends deliveries without an attempt: those whose event is past its time, and those of a disabled endpoint.
 pub fn settle_unsent(tx: &mut dyn Tx, endpoint_id: EndpointId, due: &[DueDelivery], status: DeliveryStatus) -> Result<(), StoreError> {
     for delivery in due {

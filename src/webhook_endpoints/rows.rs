@@ -332,6 +332,23 @@ pub fn delivery_lease(
     Ok(changed == 1)
 }
 
+/// Makes first attempts due that a process claimed and did not live to make. Only for a store with one server: on
+/// others, such a lease may be held by a node that lives.
+pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
+    let released = tx.execute(
+        "UPDATE webhook_deliveries SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND attempts_count = 0",
+        values![now_milliseconds],
+    )?;
+    if released > 0 {
+        tx.execute(
+            "UPDATE webhook_queues SET due_milliseconds = ?1 WHERE NOT closed AND EXISTS (SELECT 1 FROM webhook_deliveries d \
+             WHERE d.endpoint_id = webhook_queues.endpoint_id AND d.due_milliseconds <= ?1)",
+            values![now_milliseconds],
+        )?;
+    }
+    Ok(released)
+}
+
 /// What an attempt makes of a delivery.
 pub struct Settled {
     pub status: DeliveryStatus,

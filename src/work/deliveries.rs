@@ -82,6 +82,12 @@ const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 /// Delivers until `stop`, then lets running attempts end. What was taken and not sent is given back; what cannot be
 /// given back is sent again when its lease ends.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    // The database's lock says that this is its only server, so claims of an earlier one are nobody's.
+    match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "took up deliveries that an earlier run had claimed"),
+        Err(failure) => tracing::error!(?failure, "claimed deliveries of an earlier run could not be taken up; their leases end within a minute"),
+    }
     let mut worker = Worker::new(app);
     worker.work(&mut stop).await;
     worker.finish().await;

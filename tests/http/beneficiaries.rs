@@ -9,7 +9,7 @@ fn valid() -> Value {
     json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" })
 }
 
-/// The valid body with one field replaced, or removed where the value is `Missing`.
+/// The valid body with one field replaced.
 fn with(field: &str, value: Value) -> Value {
     let mut body = valid();
     body[field] = value;
@@ -164,11 +164,9 @@ async fn each_field_is_judged_on_its_own() {
         let answer = client.post("/v1/beneficiaries", body.clone()).await;
         assert_eq!(answer.errors(400), faults(&[(code, &field)]), "{body}");
     }
-    for (field, value) in [
-        ("date_of_birth", json!("2000-02-28T00:00:00Z")),
-        ("metadata", json!({ "k".repeat(41): "x" })),
-        ("metadata", json!({ "": "x" })),
-    ] {
+    for (field, value) in
+        [("date_of_birth", json!("2000-02-28T00:00:00Z")), ("metadata", json!({ "k".repeat(41): "x" })), ("metadata", json!({ "": "x" }))]
+    {
         let answer = client.post("/v1/beneficiaries", with(field, value.clone())).await;
         let errors = answer.errors(400);
         assert_eq!(errors.len(), 1, "{errors:?}");
@@ -208,7 +206,12 @@ async fn all_problems_come_in_one_answer_with_dotted_names() {
     assert_eq!(found, wanted);
     let mut empty = client.post("/v1/beneficiaries", json!({})).await.errors(400);
     empty.sort();
-    let required = [("parameter_empty", "account_number"), ("parameter_empty", "account_type"), ("parameter_empty", "ifsc"), ("parameter_empty", "name")];
+    let required = [
+        ("parameter_empty", "account_number"),
+        ("parameter_empty", "account_type"),
+        ("parameter_empty", "ifsc"),
+        ("parameter_empty", "name"),
+    ];
     assert_eq!(empty, faults(&required));
     let key = client.fresh_key();
     assert_eq!(client.post_raw("/v1/beneficiaries", &key, "").await.error(400), "request_body_invalid");
@@ -253,7 +256,11 @@ async fn a_draft_rests_until_it_is_submitted() {
     actor.advance(10 * STEP).await;
     assert_eq!(client.get(&path(&draft)).await.ok()["status"], "draft");
     let changed = client.post(&path(&draft), json!({ "name": "Asha R. Rao" })).await.ok();
-    assert_eq!((changed["status"].as_str(), changed["name"].as_str()), (Some("draft"), Some("Asha R. Rao")), "an update of a draft does not submit it");
+    assert_eq!(
+        (changed["status"].as_str(), changed["name"].as_str()),
+        (Some("draft"), Some("Asha R. Rao")),
+        "an update of a draft does not submit it"
+    );
     let submitted = client.post(&path(&draft), json!({ "submit": true })).await.ok();
     assert_eq!(submitted["status"], "verifying", "submit alone counts as a field");
     actor.advance(STEP).await;
@@ -279,8 +286,14 @@ async fn an_update_replaces_clears_and_merges() {
         (json!({ "email": null }), json!({ "email": null })),
         (json!({ "phone": "+14155550100", "name": "A. Rao" }), json!({ "phone": "+14155550100", "name": "A. Rao" })),
         (json!({ "pan": null, "passport_number": "X7654321" }), json!({ "pan_last4": null, "passport_number_last4": "4321" })),
-        (json!({ "account_number": "999988887777", "ifsc": "icic0000002" }), json!({ "account_number_last4": "7777", "ifsc": "ICIC0000002" })),
-        (json!({ "metadata": { "two": null, "one": "11", "four": "4" } }), json!({ "metadata": { "one": "11", "three": "3", "four": "4" } })),
+        (
+            json!({ "account_number": "999988887777", "ifsc": "icic0000002" }),
+            json!({ "account_number_last4": "7777", "ifsc": "ICIC0000002" }),
+        ),
+        (
+            json!({ "metadata": { "two": null, "one": "11", "four": "4" } }),
+            json!({ "metadata": { "one": "11", "three": "3", "four": "4" } }),
+        ),
         (json!({ "metadata": { "absent": null } }), json!({})),
         (json!({ "metadata": {} }), json!({})),
         (json!({ "date_of_birth": "1980-01-01", "nationality": "AE", "relationship": "other", "submit": false }), json!({})),
@@ -318,7 +331,12 @@ async fn updates_are_refused_with_all_their_problems() {
         (json!({ "submit": "no" }), &[("parameter_value_invalid", "submit")]),
         (
             json!({ "name": null, "email": "x@y", "account_type": "nre", "metadata": { "a": "" } }),
-            &[("parameter_unexpected", "account_type"), ("parameter_empty", "name"), ("parameter_value_invalid", "email"), ("parameter_min_length_invalid", "metadata.a")],
+            &[
+                ("parameter_unexpected", "account_type"),
+                ("parameter_empty", "name"),
+                ("parameter_value_invalid", "email"),
+                ("parameter_min_length_invalid", "metadata.a"),
+            ],
         ),
     ];
     for (change, wanted) in cases {
@@ -381,13 +399,19 @@ async fn account_numbers_steer_the_verification() {
     assert_eq!(rejected["requirements"], json!([]));
     actor.advance(30 * stage::DAY).await;
     let waiting = client.get(&path(&waiting)).await.ok();
-    assert_eq!((waiting["status"].as_str(), waiting["payouts_disabled_reason"].as_str()), (Some("verifying"), Some("verification_pending")));
+    assert_eq!(
+        (waiting["status"].as_str(), waiting["payouts_disabled_reason"].as_str()),
+        (Some("verifying"), Some("verification_pending"))
+    );
     // A corrected account passes.
     let mended = client.post(&path(&partial), json!({ "account_number": "50100012345678" })).await.ok();
     assert_eq!((mended["status"].as_str(), &mended["requirements"]), (Some("verifying"), &json!([])));
     actor.advance(STEP).await;
     let mended = client.get(&path(&partial)).await.ok();
-    assert_eq!((mended["status"].as_str(), mended["payouts_enabled"].as_bool(), &mended["payouts_disabled_reason"]), (Some("active"), Some(true), &Value::Null));
+    assert_eq!(
+        (mended["status"].as_str(), mended["payouts_enabled"].as_bool(), &mended["payouts_disabled_reason"]),
+        (Some("active"), Some(true), &Value::Null)
+    );
     assert_eq!(mended["verification"]["name_match"], "match");
     let wanted = ["verifying", "input_required", "verifying", "active"].map(|status| format!("beneficiary.status.{status}"));
     assert_eq!(event_types(client, &id(&partial)).await, wanted);

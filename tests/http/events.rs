@@ -96,7 +96,12 @@ async fn filters_select_by_type_and_object() {
     let found = count(format!("linked_id={}&linked_object=transfer&type=transfer.status.funded", id(&first))).await;
     assert_eq!(found.len(), 1);
     assert_eq!(count("linked_id=transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD".to_owned()).await, Vec::<Value>::new());
-    for (query, field) in [("type=transfer.status.lost", "type"), ("linked_object=quote_lock", "linked_object"), ("linked_id=x", "linked_id"), ("status=funded", "status")] {
+    for (query, field) in [
+        ("type=transfer.status.lost", "type"),
+        ("linked_object=quote_lock", "linked_object"),
+        ("linked_id=x", "linked_id"),
+        ("status=funded", "status"),
+    ] {
         let answer = actor.client.get(&format!("/v1/events?{query}")).await;
         assert_eq!(answer.errors(400), faults(&[("request_query_parameter_invalid", field)]), "{query}");
     }
@@ -107,7 +112,13 @@ async fn an_event_is_visible_as_soon_as_its_change() {
     let server = Server::start().await;
     let client = server.client().await;
     for _ in 0..20 {
-        let created = client.post("/v1/beneficiaries", json!({ "name": "A", "account_number": "12345678", "ifsc": "HDFC0000001", "account_type": "nre", "submit": false })).await.ok();
+        let created = client
+            .post(
+                "/v1/beneficiaries",
+                json!({ "name": "A", "account_number": "12345678", "ifsc": "HDFC0000001", "account_type": "nre", "submit": false }),
+            )
+            .await
+            .ok();
         let path = format!("/v1/events?linked_id={}", id(&created));
         client.wait_until(&path, |list| list["data"].as_array().unwrap().len() == 1).await;
     }

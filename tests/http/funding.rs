@@ -81,7 +81,11 @@ async fn run(cases: Vec<Case>) {
         assert_eq!(funding["status"], case.funding_status, "{context}");
         assert_eq!(funding["amount_received"], case.received, "{context}");
         assert_eq!(funding["amount_excess"], case.excess, "{context}");
-        assert_eq!((funding["amount_expected"].as_str(), &funding["expires_at"]), (Some("1000.00"), &transfer["funding"]["expires_at"]), "{context}");
+        assert_eq!(
+            (funding["amount_expected"].as_str(), &funding["expires_at"]),
+            (Some("1000.00"), &transfer["funding"]["expires_at"]),
+            "{context}"
+        );
         let deposits = stage::all(&actor.client, &format!("/v1/deposits?transfer_id={}", id(&transfer))).await;
         let classifications: Vec<_> = deposits.iter().map(|deposit| deposit["classification"].as_str().unwrap_or("-")).collect();
         assert_eq!(classifications, case.classifications, "{context}");
@@ -135,7 +139,11 @@ async fn money_in_time_is_counted_up_to_the_amount() {
         Case {
             name: "short before expiry",
             funding: json!({ "policy": { "underpaid": "refund" } }),
-            moves: &[(Pay("999.999999"), &[("pending", "999.999999", "USDT")]), (Final, &[("available", "999.999999", "USDT")]), (Expiry(0), &[("available", "999.999999", "USDT")])],
+            moves: &[
+                (Pay("999.999999"), &[("pending", "999.999999", "USDT")]),
+                (Final, &[("available", "999.999999", "USDT")]),
+                (Expiry(0), &[("available", "999.999999", "USDT")]),
+            ],
             status: "funding",
             reason: None,
             funding_status: "partially_funded",
@@ -168,7 +176,11 @@ async fn money_in_time_is_counted_up_to_the_amount() {
         Case {
             name: "two deposits at once count in chain order",
             funding: json!({}),
-            moves: &[(Pay("400.00"), &[("pending", "400.00", "USDT")]), (Pay("700.00"), &[("pending", "1100.00", "USDT")]), (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "100.00", "USDT")])],
+            moves: &[
+                (Pay("400.00"), &[("pending", "400.00", "USDT")]),
+                (Pay("700.00"), &[("pending", "1100.00", "USDT")]),
+                (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "100.00", "USDT")]),
+            ],
             status: "payout_processing",
             reason: None,
             funding_status: "funded",
@@ -214,7 +226,10 @@ async fn money_above_the_amount_follows_the_policy() {
         Case {
             name: "over, by default",
             funding: json!({}),
-            moves: &[(Pay("1250.50"), &[("pending", "1250.50", "USDT")]), (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "250.50", "USDT")])],
+            moves: &[
+                (Pay("1250.50"), &[("pending", "1250.50", "USDT")]),
+                (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "250.50", "USDT")]),
+            ],
             status: "payout_processing",
             reason: None,
             funding_status: "funded",
@@ -227,7 +242,10 @@ async fn money_above_the_amount_follows_the_policy() {
         Case {
             name: "over, with an address",
             funding: json!({ "refund_address": ADDRESS }),
-            moves: &[(Pay("1000.000001"), &[("pending", "1000.000001", "USDT")]), (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "0.000001", "USDT")])],
+            moves: &[
+                (Pay("1000.000001"), &[("pending", "1000.000001", "USDT")]),
+                (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "0.000001", "USDT")]),
+            ],
             status: "payout_processing",
             reason: None,
             funding_status: "funded",
@@ -240,7 +258,11 @@ async fn money_above_the_amount_follows_the_policy() {
         Case {
             name: "over, with an address, to the end",
             funding: json!({ "refund_address": ADDRESS }),
-            moves: &[(Pay("1100.00"), &[("pending", "1100.00", "USDT")]), (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "100.00", "USDT")]), (Wait(10 * STEP), &[])],
+            moves: &[
+                (Pay("1100.00"), &[("pending", "1100.00", "USDT")]),
+                (Final, &[("payout_processing", "88412.50", "INR"), ("hold", "100.00", "USDT")]),
+                (Wait(10 * STEP), &[]),
+            ],
             status: "payout_settled",
             reason: None,
             funding_status: "funded",
@@ -253,7 +275,11 @@ async fn money_above_the_amount_follows_the_policy() {
         Case {
             name: "over, policy hold",
             funding: json!({ "policy": { "overpaid": "hold" } }),
-            moves: &[(Pay("1250.50"), &[("pending", "1250.50", "USDT")]), (Final, &[("hold", "1250.50", "USDT")]), (Wait(DAY - 1), &[("hold", "1250.50", "USDT")])],
+            moves: &[
+                (Pay("1250.50"), &[("pending", "1250.50", "USDT")]),
+                (Final, &[("hold", "1250.50", "USDT")]),
+                (Wait(DAY - 1), &[("hold", "1250.50", "USDT")]),
+            ],
             status: "funding_hold",
             reason: Some("overpaid"),
             funding_status: "hold",
@@ -266,7 +292,11 @@ async fn money_above_the_amount_follows_the_policy() {
         Case {
             name: "over, policy hold, after 24 hours",
             funding: json!({ "policy": { "overpaid": "hold" } }),
-            moves: &[(Pay("1250.50"), &[("pending", "1250.50", "USDT")]), (Final, &[("hold", "1250.50", "USDT")]), (Wait(DAY), &[("hold", "1250.50", "USDT")])],
+            moves: &[
+                (Pay("1250.50"), &[("pending", "1250.50", "USDT")]),
+                (Final, &[("hold", "1250.50", "USDT")]),
+                (Wait(DAY), &[("hold", "1250.50", "USDT")]),
+            ],
             status: "refund_processing",
             reason: None,
             funding_status: "refund_processing",
@@ -507,7 +537,14 @@ async fn money_after_the_end_and_other_tokens_move_no_transfer() {
         Case {
             name: "unmatched after the settlement and after expires_at",
             funding: json!({}),
-            moves: &[(Pay("1000.00"), PENDING_ALL), (Final, PAYING), (Wait(10 * STEP), &[]), (Expiry(DAY), &[]), (Pay("1000.00"), PENDING_ALL), (Final, &[("hold", "1000.00", "USDT")])],
+            moves: &[
+                (Pay("1000.00"), PENDING_ALL),
+                (Final, PAYING),
+                (Wait(10 * STEP), &[]),
+                (Expiry(DAY), &[]),
+                (Pay("1000.00"), PENDING_ALL),
+                (Final, &[("hold", "1000.00", "USDT")]),
+            ],
             status: "payout_settled",
             reason: None,
             funding_status: "funded",
@@ -652,7 +689,10 @@ async fn the_deposit_helper_sends_what_is_missing_and_refuses_what_cannot_be() {
     assert_eq!(nothing.error(400), "test_helper_not_applicable");
     assert!(stage::asks_for_new_key(&nothing));
     actor.client.deposit(&transfer, json!({ "amount": "1.00" })).await;
-    assert_eq!(actor.client.post("/v1/test_helpers/transfers/transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD/deposit", json!({})).await.error(404), "object_not_found");
+    assert_eq!(
+        actor.client.post("/v1/test_helpers/transfers/transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD/deposit", json!({})).await.error(404),
+        "object_not_found"
+    );
     // Each account has a chain of its own: another's last block does not bound this one.
     let other = Actor::new(&server, "other").await;
     let transfer = other.transfer(SETTLES, json!({})).await;
@@ -731,16 +771,23 @@ async fn a_hold_is_resolved_by_a_new_quote() {
     let transfer = held(&actor, json!({})).await;
     assert_eq!(transfer["payout_amount"], "88324.08");
     let lock = actor.client.quote_lock("350.00").await;
-    let resolved = actor.resolve(&transfer, json!({ "action": "requote", "quote_lock_id": id(&lock), "refund_address": ADDRESS })).await.ok();
+    let resolved =
+        actor.resolve(&transfer, json!({ "action": "requote", "quote_lock_id": id(&lock), "refund_address": ADDRESS })).await.ok();
     assert_eq!((resolved["status"].as_str(), &resolved["status_reason"]), (Some("funded"), &Value::Null));
     assert_eq!(resolved["quote_lock_id"], lock["id"]);
     assert_eq!((resolved["amount"].as_str(), resolved["payout_amount"].as_str()), (Some("350.00"), lock["buy_amount"].as_str()));
     assert_eq!((&resolved["rate"], &resolved["fee"]), (&lock["rate"], &lock["fee"]));
     let funding = &resolved["funding"];
-    assert_eq!((funding["amount_expected"].as_str(), funding["amount_received"].as_str(), funding["amount_excess"].as_str()), (Some("350.00"), Some("400.00"), Some("50.00")));
+    assert_eq!(
+        (funding["amount_expected"].as_str(), funding["amount_received"].as_str(), funding["amount_excess"].as_str()),
+        (Some("350.00"), Some("400.00"), Some("50.00"))
+    );
     assert_eq!(funding["expires_at"], transfer["funding"]["expires_at"]);
     let refund = &resolved["refund"];
-    assert_eq!((refund["kind"].as_str(), refund["amount"].as_str(), refund["to_address"].as_str()), (Some("excess"), Some("50.00"), Some(ADDRESS)));
+    assert_eq!(
+        (refund["kind"].as_str(), refund["amount"].as_str(), refund["to_address"].as_str()),
+        (Some("excess"), Some("50.00"), Some(ADDRESS))
+    );
     assert_eq!(resolved["payout"]["amount"], lock["buy_amount"]);
     let lock = actor.client.get(&format!("/v1/quote_locks/{}", id(&lock))).await.ok();
     assert_eq!((lock["status"].as_str(), &lock["transfer_id"]), (Some("used"), &transfer["id"]));
@@ -799,7 +846,11 @@ async fn a_resolution_is_refused_for_every_wrong_reason() {
         (json!({}), 400, vec![("parameter_empty", "action")]),
         (json!({ "action": "keep" }), 400, vec![("parameter_value_invalid", "action")]),
         (json!({ "action": "refund", "refund_address": "nowhere" }), 400, vec![("parameter_min_length_invalid", "refund_address")]),
-        (json!({ "action": "refund", "refund_address": "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBg" }), 400, vec![("parameter_value_invalid", "refund_address")]),
+        (
+            json!({ "action": "refund", "refund_address": "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBg" }),
+            400,
+            vec![("parameter_value_invalid", "refund_address")],
+        ),
         (json!({ "action": "refund", "amount": "1.00" }), 400, vec![("parameter_unexpected", "amount")]),
         (json!({ "action": "requote" }), 400, vec![("parameter_empty", "quote_lock_id")]),
         (json!({ "action": "requote", "quote_lock_id": unknown }), 404, vec![("object_not_found", "quote_lock_id")]),
@@ -844,7 +895,14 @@ async fn a_resolution_is_refused_for_every_wrong_reason() {
     stage::assert_book(&server);
 }
 
-async fn review(server: &Server, transfer: &Value, change: impl Fn(&mut dyn hundi::store::Tx, &mut hundi::kernel::Now, &hundi::world::World, &mut hundi::transfers::Transfer) -> bool + Send + Sync + 'static) {
+async fn review(
+    server: &Server,
+    transfer: &Value,
+    change: impl Fn(&mut dyn hundi::store::Tx, &mut hundi::kernel::Now, &hundi::world::World, &mut hundi::transfers::Transfer) -> bool
+    + Send
+    + Sync
+    + 'static,
+) {
     let transfer_id = hundi::kernel::Id::parse(&id(transfer)).unwrap();
     let world = server.app.world.clone();
     let changed = server
@@ -865,7 +923,9 @@ async fn review(server: &Server, transfer: &Value, change: impl Fn(&mut dyn hund
 async fn only_the_operator_ends_a_review() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "default").await;
-    for (is_approved, paid, wanted) in [(true, "1000.00", "payout_settled"), (false, "1000.00", "refund_processing"), (true, "400.00", "funding_hold")] {
+    for (is_approved, paid, wanted) in
+        [(true, "1000.00", "payout_settled"), (false, "1000.00", "refund_processing"), (true, "400.00", "funding_hold")]
+    {
         let transfer = actor.transfer(SETTLES, json!({ "policy": { "overpaid": "hold" } })).await;
         actor.pay(&transfer, "400.00").await;
         actor.finalise().await;
@@ -882,7 +942,8 @@ async fn only_the_operator_ends_a_review() {
         }
         actor.advance(10 * DAY).await;
         assert_eq!(actor.shown(&transfer).await["status_reason"], "compliance_review", "a review has no timer");
-        review(&server, &transfer, move |tx, now, world, found| rules::end_review(tx, now, world, found, is_approved, false).unwrap()).await;
+        review(&server, &transfer, move |tx, now, world, found| rules::end_review(tx, now, world, found, is_approved, hundi::kernel::Money::zero(hundi::kernel::Currency::Usdt)).unwrap())
+            .await;
         actor.advance(10 * STEP).await;
         let shown = actor.shown(&transfer).await;
         assert_eq!(shown["status"], wanted, "{shown}");

@@ -31,13 +31,29 @@ async fn without_a_valid_key_nothing_answers() {
     let mistyped = String::from_utf8(mistyped).unwrap();
     let unknown = keys::key_text(Mode::Test, false, [7; 32]);
     let texts = [
-        "Basic dXNlcjpwYXNz".to_owned(), "Bearer".to_owned(), "Bearer ".to_owned(), key.clone(), format!("Token {key}"), format!("Bearer{key}"),
-        format!("Bearer {mistyped}"), format!("Bearer {unknown}"), "Bearer sk_test_short".to_owned(), format!("Bearer {}", &key[..key.len() - 1]),
-        format!("Bearer {key}x"), format!("Bearer {}", key.to_uppercase()), format!("Bearer {}", key.replacen("sk_test", "sk_live", 1)),
+        "Basic dXNlcjpwYXNz".to_owned(),
+        "Bearer".to_owned(),
+        "Bearer ".to_owned(),
+        key.clone(),
+        format!("Token {key}"),
+        format!("Bearer{key}"),
+        format!("Bearer {mistyped}"),
+        format!("Bearer {unknown}"),
+        "Bearer sk_test_short".to_owned(),
+        format!("Bearer {}", &key[..key.len() - 1]),
+        format!("Bearer {key}x"),
+        format!("Bearer {}", key.to_uppercase()),
+        format!("Bearer {}", key.replacen("sk_test", "sk_live", 1)),
         format!("Bearer {key} {key}"),
     ];
     for text in &texts {
-        for (method, path) in [(Method::GET, "/v1/balance"), (Method::POST, "/v1/senders"), (Method::GET, "/v1/nothing"), (Method::PUT, "/v1/balance"), (Method::GET, "/v1")] {
+        for (method, path) in [
+            (Method::GET, "/v1/balance"),
+            (Method::POST, "/v1/senders"),
+            (Method::GET, "/v1/nothing"),
+            (Method::PUT, "/v1/balance"),
+            (Method::GET, "/v1"),
+        ] {
             let answer = with_authorization(&client, method.clone(), path, text).await;
             assert_unauthorized(&answer, "secret_key_invalid", &format!("{method} {path} with {text:?}"));
             assert_eq!(answer.header("allow"), None);
@@ -69,7 +85,14 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
     let start = 1_790_000_000;
     let revoked = server.client_of("revoked", Mode::Test, "").await;
     let suspended = server.client_of("suspended", Mode::Test, "").await;
-    let expiring = server.client_with(KeyRequest { account: "expiring".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: Some(start + 100) }).await;
+    let expiring = server
+        .client_with(KeyRequest {
+            account: "expiring".into(),
+            mode: Mode::Test,
+            permissions: Permissions::All,
+            expires_at: Some(start + 100),
+        })
+        .await;
     for client in [&revoked, &suspended, &expiring] {
         client.get("/v1/balance").await.ok();
     }
@@ -138,7 +161,12 @@ async fn a_restricted_key_does_what_its_permissions_name_and_nothing_else() {
                     Verb::Delete => client.delete(&path).await,
                 };
                 if (wanted_resource, wanted_action) == (*resource, action) {
-                    assert!([200, 400, 404].contains(&answer.status), "{} {path} with {resource}:{action}: {}", route.verb.as_str(), answer.status);
+                    assert!(
+                        [200, 400, 404].contains(&answer.status),
+                        "{} {path} with {resource}:{action}: {}",
+                        route.verb.as_str(),
+                        answer.status
+                    );
                 } else {
                     // The permission is judged before the object and before the body.
                     assert_eq!(answer.error(403), "action_unauthorized", "{} {path} with {resource}:{action}", route.verb.as_str());
@@ -227,7 +255,11 @@ async fn live_keys_read_and_may_not_create_what_needs_live_mode() {
     assert_eq!(live.get(&format!("/v1/senders/{}", id(&sender))).await.ok(), sender);
     for route in routes().into_iter().filter(|route| route.is_test_helper()) {
         let path = route.path.replace("{id}", "nothing");
-        assert_eq!(live.post(&path, json!({ "advance_seconds": 1 })).await.error(403), "testmode_action_only", "{path}: before any look-up");
+        assert_eq!(
+            live.post(&path, json!({ "advance_seconds": 1 })).await.error(403),
+            "testmode_action_only",
+            "{path}: before any look-up"
+        );
     }
 }
 
@@ -235,7 +267,8 @@ async fn live_keys_read_and_may_not_create_what_needs_live_mode() {
 async fn unknown_routes_and_wrong_methods_are_told_to_valid_keys_only() {
     let server = Server::start().await;
     let client = server.client().await;
-    for path in ["/v1/nothing", "/v1", "/v1/", "/v1/transfers/", "/v1/transfers/x/y", "/v1/test_helpers", "/v1//transfers", "/v1/Transfers"] {
+    for path in ["/v1/nothing", "/v1", "/v1/", "/v1/transfers/", "/v1/transfers/x/y", "/v1/test_helpers", "/v1//transfers", "/v1/Transfers"]
+    {
         assert_eq!(client.get(path).await.error(404), "object_not_found", "{path}");
     }
     let mut allowed: std::collections::BTreeMap<&str, Vec<&str>> = Default::default();
@@ -284,7 +317,11 @@ async fn more_requests_than_the_rate_are_put_off() {
     client.get("/v1/senders").await.ok();
     other.post("/v1/senders", body.clone()).await.ok();
     assert_eq!(client.post("/v1/nothing", json!({})).await.error(429), "rate_limit_exceeded");
-    assert_unauthorized(&with_authorization(&client, Method::POST, "/v1/senders", "Bearer x").await, "secret_key_invalid", "the key comes first");
+    assert_unauthorized(
+        &with_authorization(&client, Method::POST, "/v1/senders", "Bearer x").await,
+        "secret_key_invalid",
+        "the key comes first",
+    );
     server.advance_seconds(wait);
     let accepted = client.post_with("/v1/senders", &key, body.clone()).await;
     assert_eq!((accepted.status, accepted.header("idempotent-replayed")), (200, None), "a refusal for the rate is not stored");

@@ -257,7 +257,9 @@ async fn no_route_takes_unknown_or_repeated_parameters() {
     let filled = filled().await;
     let client = &filled.actor.client;
     let mut examples: BTreeMap<&str, String> = BTreeMap::new();
-    for resource in ["beneficiaries", "senders", "quote_locks", "transfers", "deposits", "payouts", "refunds", "events", "webhook_endpoints"] {
+    for resource in
+        ["beneficiaries", "senders", "quote_locks", "transfers", "deposits", "payouts", "refunds", "events", "webhook_endpoints"]
+    {
         examples.insert(resource, id(&client.get(&format!("/v1/{resource}?limit=1")).await.ok()["data"][0]));
     }
     examples.insert("webhook_endpoints", filled.endpoint_id.clone());
@@ -273,7 +275,11 @@ async fn no_route_takes_unknown_or_repeated_parameters() {
             Verb::Post => Method::POST,
             Verb::Delete => Method::DELETE,
         };
-        for (query, fields) in [("colour=red", vec!["colour"]), ("colour=red&colour=red", vec!["colour", "colour"]), ("limit=1&limit=1&shape=%20", vec!["limit", "shape"])] {
+        for (query, fields) in [
+            ("colour=red", vec!["colour"]),
+            ("colour=red&colour=red", vec!["colour", "colour"]),
+            ("limit=1&limit=1&shape=%20", vec!["limit", "shape"]),
+        ] {
             let key = client.fresh_key();
             let headers = [("idempotency-key", key.as_str()), ("content-type", "application/json")];
             let answer = client.send(verb.clone(), &format!("{path}?{query}"), &headers, "{}".into()).await;

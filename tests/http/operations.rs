@@ -275,10 +275,8 @@ async fn dripping_requests_are_cut_off_at_their_deadlines() {
     tokio::join!(drip(head, server::HEAD_SECONDS_MAX), drip(Vec::new(), server::HEAD_SECONDS_MAX), bodies);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn deadlines_of_requests_are_short_enough() {
-    assert!(server::HEAD_SECONDS_MAX <= 30 && hundi::http::dispatch::BODY_SECONDS_MAX <= 30 && server::STOP_SECONDS_MAX <= 30);
-}
+/// The test above measures these at leisure; nobody makes them longer unnoticed.
+const _: () = assert!(server::HEAD_SECONDS_MAX <= 30 && hundi::http::dispatch::BODY_SECONDS_MAX <= 30 && server::STOP_SECONDS_MAX <= 30);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_running_requests_finish() {

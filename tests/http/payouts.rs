@@ -70,15 +70,23 @@ async fn a_payout_settles_with_a_reference() {
 async fn the_method_follows_the_amount() {
     let server = stage::server_with(&[("HUNDI_TEST_MID_MARKET_RATE", "80.000000")]).await;
     let actor = Actor::new(&server, "default").await;
-    for (amount, bought, method, length) in [("2499.99", "199999.20", "neft", 16), ("2500.00", "200000.00", "rtgs", 22), ("50000.00", "4000000.00", "rtgs", 22)] {
+    for (amount, bought, method, length) in
+        [("2499.99", "199999.20", "neft", 16), ("2500.00", "200000.00", "rtgs", 22), ("50000.00", "4000000.00", "rtgs", 22)]
+    {
         let beneficiary_id = actor.beneficiary(SETTLES).await;
         let transfer = actor.transfer_to(&beneficiary_id, amount, json!({})).await;
         actor.pay(&transfer, amount).await;
         actor.advance(10 * STEP).await;
         let payout = actor.payout_of(&transfer).await;
-        assert_eq!((payout["status"].as_str(), payout["amount"].as_str(), payout["method"].as_str()), (Some("settled"), Some(bought), Some(method)));
+        assert_eq!(
+            (payout["status"].as_str(), payout["amount"].as_str(), payout["method"].as_str()),
+            (Some("settled"), Some(bought), Some(method))
+        );
         let reference = payout["unique_transaction_reference"].as_str().unwrap();
-        assert!(reference.starts_with("TEST") && reference.len() == length && reference.bytes().all(|b| b.is_ascii_alphanumeric()), "{reference}");
+        assert!(
+            reference.starts_with("TEST") && reference.len() == length && reference.bytes().all(|b| b.is_ascii_alphanumeric()),
+            "{reference}"
+        );
     }
     stage::assert_book(&server);
 }
@@ -101,14 +109,21 @@ async fn a_payout_that_fails_gives_everything_back() {
     let history = stage::history(&shown);
     assert_eq!(history[3].1, history[4].1, "both in one transaction");
     let refund = &shown["refund"];
-    assert_eq!((refund["kind"].as_str(), refund["amount"].as_str(), refund["reason"].as_str()), (Some("principal"), Some("1000.00"), Some("payout_failed")), "fee included");
+    assert_eq!(
+        (refund["kind"].as_str(), refund["amount"].as_str(), refund["reason"].as_str()),
+        (Some("principal"), Some("1000.00"), Some("payout_failed")),
+        "fee included"
+    );
     assert_eq!(shown["payout"]["status"], "failed");
     actor.assert_balance(&[("hold", "1000.00", "USDT")], "failed").await;
     actor.advance(2 * STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "refunded");
     actor.assert_balance(&[], "refunded").await;
     actor.assert_consistent(&transfer).await;
-    assert_eq!(event_types(&actor.client, &id(&payout)).await, ["initialized", "processing", "failed"].map(|status| format!("payout.status.{status}")));
+    assert_eq!(
+        event_types(&actor.client, &id(&payout)).await,
+        ["initialized", "processing", "failed"].map(|status| format!("payout.status.{status}"))
+    );
     // The beneficiary is not to blame for the record: a failed payout disables nothing.
     let beneficiary = actor.client.get(&format!("/v1/beneficiaries/{}", transfer["beneficiary_id"].as_str().unwrap())).await.ok();
     assert_eq!(beneficiary["payouts_enabled"], true);
@@ -124,7 +139,10 @@ async fn a_payout_that_comes_back_disables_its_beneficiary_and_waits_for_an_addr
     assert_eq!(actor.shown(&transfer).await["status"], "payout_settled");
     actor.advance(2 * STEP).await;
     let shown = actor.shown(&transfer).await;
-    assert_eq!(stage::statuses(&shown), ["funding", "funded", "payout_processing", "payout_settled", "payout_returned", "refund_processing"]);
+    assert_eq!(
+        stage::statuses(&shown),
+        ["funding", "funded", "payout_processing", "payout_settled", "payout_returned", "refund_processing"]
+    );
     let payout = actor.payout_of(&transfer).await;
     assert_eq!((payout["status"].as_str(), payout["failure"]["code"].as_str()), (Some("returned"), Some("returned_by_beneficiary_bank")));
     assert!(payout["unique_transaction_reference"].is_string(), "what was settled keeps its reference");
@@ -138,7 +156,10 @@ async fn a_payout_that_comes_back_disables_its_beneficiary_and_waits_for_an_addr
     assert_eq!(actor.client.post("/v1/transfers", body).await.error(400), "beneficiary_not_payable");
 
     let refund = &shown["refund"];
-    assert_eq!((refund["kind"].as_str(), refund["status"].as_str(), refund["reason"].as_str()), (Some("principal"), Some("requires_address"), Some("payout_returned")));
+    assert_eq!(
+        (refund["kind"].as_str(), refund["status"].as_str(), refund["reason"].as_str()),
+        (Some("principal"), Some("requires_address"), Some("payout_returned"))
+    );
     assert_eq!((refund["amount"].as_str(), &refund["to_address"]), (Some("1000.00"), &Value::Null));
     actor.assert_balance(&[("hold", "1000.00", "USDT")], "returned").await;
     let path = format!("/v1/refunds/{}", id(refund));
@@ -166,7 +187,10 @@ async fn a_payout_that_comes_back_disables_its_beneficiary_and_waits_for_an_addr
     let shown = actor.shown(&transfer).await;
     assert_eq!((shown["status"].as_str(), &shown["refund"]), (Some("refunded"), &done));
     actor.assert_balance(&[], "refunded").await;
-    assert_eq!(event_types(&actor.client, &id(&done)).await, ["requires_address", "processing", "completed"].map(|status| format!("refund.status.{status}")));
+    assert_eq!(
+        event_types(&actor.client, &id(&done)).await,
+        ["requires_address", "processing", "completed"].map(|status| format!("refund.status.{status}"))
+    );
     assert_eq!(actor.client.post(&complete, json!({})).await.error(400), "test_helper_not_applicable");
     let enabled = actor.client.post(&format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/activate"), json!({})).await.ok();
     assert_eq!((enabled["payouts_enabled"].as_bool(), &enabled["payouts_disabled_reason"]), (Some(true), &Value::Null));
@@ -228,7 +252,10 @@ async fn an_unknown_outcome_stays_until_somebody_says_what_happened() {
         }
         actor.assert_consistent(&transfer).await;
     }
-    assert_eq!(actor.client.post("/v1/test_helpers/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/settle", json!({})).await.error(404), "object_not_found");
+    assert_eq!(
+        actor.client.post("/v1/test_helpers/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/settle", json!({})).await.error(404),
+        "object_not_found"
+    );
     stage::assert_book(&server);
 }
 
@@ -236,7 +263,15 @@ async fn an_unknown_outcome_stays_until_somebody_says_what_happened() {
 async fn helpers_take_the_reasons_a_bank_can_give() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "default").await;
-    let codes = ["beneficiary_name_mismatch", "account_invalid", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "technical_error"];
+    let codes = [
+        "beneficiary_name_mismatch",
+        "account_invalid",
+        "account_frozen",
+        "account_not_nre",
+        "ifsc_invalid",
+        "beneficiary_bank_unavailable",
+        "technical_error",
+    ];
     for code in codes {
         let transfer = paying(&actor, "50100010001003", json!({})).await;
         let path = format!("/v1/test_helpers/payouts/{}/fail", id(&actor.payout_of(&transfer).await));
@@ -301,7 +336,11 @@ async fn a_payout_waits_while_its_beneficiary_cannot_be_paid_and_resumes() {
     }
     actor.advance(DAY - STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "funded");
-    actor.client.post(&format!("/v1/test_helpers/beneficiaries/{}/activate", transfer["beneficiary_id"].as_str().unwrap()), json!({})).await.ok();
+    actor
+        .client
+        .post(&format!("/v1/test_helpers/beneficiaries/{}/activate", transfer["beneficiary_id"].as_str().unwrap()), json!({}))
+        .await
+        .ok();
     actor.advance(1).await;
     let shown = actor.shown(&transfer).await;
     assert_eq!((shown["status"].as_str(), shown["payout"]["status"].as_str()), (Some("payout_processing"), Some("processing")));
@@ -330,7 +369,11 @@ async fn a_payout_that_waited_24_hours_fails_and_is_refunded() {
     assert_eq!(event_types(&actor.client, &id(&shown["payout"])).await, types);
     actor.advance(2 * STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "refunded");
-    actor.client.post(&format!("/v1/test_helpers/beneficiaries/{}/activate", transfer["beneficiary_id"].as_str().unwrap()), json!({})).await.ok();
+    actor
+        .client
+        .post(&format!("/v1/test_helpers/beneficiaries/{}/activate", transfer["beneficiary_id"].as_str().unwrap()), json!({}))
+        .await
+        .ok();
     actor.advance(STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "refunded", "what failed is not sent later");
     actor.assert_balance(&[], "refunded").await;
@@ -351,11 +394,16 @@ async fn excess_and_principal_are_two_refunds_and_the_newest_is_shown() {
     let principal = actor.shown(&transfer).await["refund"].clone();
     assert_eq!((principal["kind"].as_str(), principal["amount"].as_str()), (Some("principal"), Some("1000.00")));
     actor.assert_balance(&[("hold", "1200.00", "USDT")], "both owed").await;
-    let declare = async |refund: &Value| actor.client.post(&format!("/v1/refunds/{}", id(refund)), json!({ "to_address": ADDRESS })).await.ok();
+    let declare =
+        async |refund: &Value| actor.client.post(&format!("/v1/refunds/{}", id(refund)), json!({ "to_address": ADDRESS })).await.ok();
     declare(&excess).await;
     actor.advance(2 * STEP).await;
     let shown = actor.shown(&transfer).await;
-    assert_eq!((shown["status"].as_str(), shown["refund"]["id"].as_str()), (Some("refund_processing"), principal["id"].as_str()), "the excess moves no status");
+    assert_eq!(
+        (shown["status"].as_str(), shown["refund"]["id"].as_str()),
+        (Some("refund_processing"), principal["id"].as_str()),
+        "the excess moves no status"
+    );
     actor.assert_balance(&[("hold", "1000.00", "USDT")], "the excess is back").await;
     declare(&principal).await;
     actor.advance(2 * STEP).await;
@@ -407,7 +455,10 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
             assert!(answer.body.starts_with(b"%PDF-") && whole.trim_end().ends_with("%%EOF"));
         } else {
             let document = answer.json();
-            assert_eq!((document["payout_id"].as_str(), document["transfer_id"].as_str()), (payout["id"].as_str(), transfer["id"].as_str()));
+            assert_eq!(
+                (document["payout_id"].as_str(), document["transfer_id"].as_str()),
+                (payout["id"].as_str(), transfer["id"].as_str())
+            );
             assert_eq!((document["amount"].as_str(), document["currency"].as_str()), (Some("88412.50"), Some("INR")));
             assert_eq!(document["beneficiary"]["account_number_last4"], "5678");
         }

@@ -11,7 +11,11 @@ use crate::support::{Server, id};
 
 /// What may refuse a move that came at the wrong time.
 const REFUSALS: &[&str] = &[
-    "beneficiary_not_payable", "quote_lock_mismatch", "refund_address_required", "test_helper_not_applicable", "transfer_action_invalid",
+    "beneficiary_not_payable",
+    "quote_lock_mismatch",
+    "refund_address_required",
+    "test_helper_not_applicable",
+    "transfer_action_invalid",
     "transfer_not_cancellable",
 ];
 
@@ -30,7 +34,8 @@ fn amount(random: &mut StdRng) -> String {
 
 async fn make_transfer(actor: &Actor, random: &mut StdRng, beneficiaries: &[Value]) -> Option<Value> {
     let mut word = |words: &[&str]| words[random.random_range(0..words.len())].to_owned();
-    let policy = json!({ "underpaid": word(&["hold", "refund"]), "overpaid": word(&["refund_excess", "hold"]), "late": word(&["hold", "refund"]) });
+    let policy =
+        json!({ "underpaid": word(&["hold", "refund"]), "overpaid": word(&["refund_excess", "hold"]), "late": word(&["hold", "refund"]) });
     let mut funding = json!({ "policy": policy });
     if random.random_bool(0.5) {
         funding["refund_address"] = json!(ADDRESS);
@@ -45,7 +50,13 @@ async fn make_transfer(actor: &Actor, random: &mut StdRng, beneficiaries: &[Valu
     None
 }
 
-async fn one_move(actor: &Actor, random: &mut StdRng, beneficiaries: &[Value], transfers: &mut Vec<Value>, met: &mut BTreeMap<String, usize>) {
+async fn one_move(
+    actor: &Actor,
+    random: &mut StdRng,
+    beneficiaries: &[Value],
+    transfers: &mut Vec<Value>,
+    met: &mut BTreeMap<String, usize>,
+) {
     let client = &actor.client;
     let transfer = pick(random, transfers).clone();
     let answer = match random.random_range(0..100) {
@@ -116,7 +127,9 @@ async fn one_move(actor: &Actor, random: &mut StdRng, beneficiaries: &[Value], t
 /// What the balance must be, from what every object says.
 async fn assert_conserved(actor: &Actor) {
     let client = &actor.client;
-    let sum = |objects: &[Value], wanted: &dyn Fn(&Value) -> bool| -> i64 { objects.iter().filter(|object| wanted(object)).map(|object| stage::micros(&object["amount"])).sum() };
+    let sum = |objects: &[Value], wanted: &dyn Fn(&Value) -> bool| -> i64 {
+        objects.iter().filter(|object| wanted(object)).map(|object| stage::micros(&object["amount"])).sum()
+    };
     let deposits = stage::all(client, "/v1/deposits").await;
     let refunds = stage::all(client, "/v1/refunds").await;
     let transfers = stage::all(client, "/v1/transfers").await;
@@ -140,9 +153,17 @@ async fn assert_conserved(actor: &Actor) {
     assert_eq!(item("pending", "USDT"), seen, "{balance}");
     let owed = sum(&refunds, &|refund| refund["status"] != "completed");
     let unmatched = sum(&deposits, &|deposit| deposit["classification"] == "unmatched");
-    let in_hold: i64 = transfers.iter().filter(|transfer| transfer["status"] == "funding_hold").map(|transfer| stage::micros(&transfer["funding"]["amount_received"])).sum();
+    let in_hold: i64 = transfers
+        .iter()
+        .filter(|transfer| transfer["status"] == "funding_hold")
+        .map(|transfer| stage::micros(&transfer["funding"]["amount_received"]))
+        .sum();
     assert_eq!(item("hold", "USDT"), owed + unmatched + in_hold, "what is held is owed, undecided or unmatched");
-    let collecting: i64 = transfers.iter().filter(|transfer| transfer["status"] == "funding").map(|transfer| stage::micros(&transfer["funding"]["amount_received"])).sum();
+    let collecting: i64 = transfers
+        .iter()
+        .filter(|transfer| transfer["status"] == "funding")
+        .map(|transfer| stage::micros(&transfer["funding"]["amount_received"]))
+        .sum();
     assert_eq!(item("available", "USDT"), collecting);
 }
 
@@ -172,7 +193,8 @@ async fn walk(server: &Server, seed: u64, moves: usize) {
     for transfer in &transfers {
         actor.assert_consistent(transfer).await;
     }
-    let ends: std::collections::BTreeSet<String> = stage::all(&actor.client, "/v1/transfers").await.iter().map(|transfer| transfer["status"].as_str().unwrap().to_owned()).collect();
+    let ends: std::collections::BTreeSet<String> =
+        stage::all(&actor.client, "/v1/transfers").await.iter().map(|transfer| transfer["status"].as_str().unwrap().to_owned()).collect();
     assert!(ends.len() > 3, "{ends:?}");
 }
 

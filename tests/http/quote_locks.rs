@@ -11,7 +11,8 @@ fn ask(amount: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_shows_every_field() {
-    let server = stage::server_with(&[("HUNDI_FEE", "2.50"), ("HUNDI_SPREAD_BASIS_POINTS", "100"), ("HUNDI_TEST_MID_MARKET_RATE", "88.4125")]).await;
+    let server =
+        stage::server_with(&[("HUNDI_FEE", "2.50"), ("HUNDI_SPREAD_BASIS_POINTS", "100"), ("HUNDI_TEST_MID_MARKET_RATE", "88.4125")]).await;
     let actor = Actor::new(&server, "default").await;
     let mut body = ask(json!("1000"));
     body["metadata"] = json!({ "cart": "7" });
@@ -63,7 +64,9 @@ async fn limits_are_named_and_settable() {
     let server = Server::start().await;
     let client = server.client().await;
     let range = |minimum: &str, maximum: &str| json!({ "field_name": "amount", "minimum": minimum, "maximum": maximum });
-    for (amount, accepted) in [("9.99", false), ("10.00", true), ("10", true), ("50000.00", true), ("50000.01", false), ("999999999999.99", false)] {
+    for (amount, accepted) in
+        [("9.99", false), ("10.00", true), ("10", true), ("50000.00", true), ("50000.01", false), ("999999999999.99", false)]
+    {
         let answer = client.post("/v1/quote_locks", ask(json!(amount))).await;
         if accepted {
             answer.ok();
@@ -86,8 +89,24 @@ async fn amounts_follow_the_grammar() {
     let server = Server::start().await;
     let client = server.client().await;
     let wrong = [
-        json!(1000), json!(1000.0), json!("1000.000"), json!("01000"), json!("1e3"), json!("+1000"), json!("-1000"), json!(" 1000"), json!("1000 "), json!("1,000"),
-        json!("1000."), json!(".5"), json!("١٠٠٠"), json!("0x10"), json!("NaN"), json!("1000000000000"), json!(true), json!(["1000"]),
+        json!(1000),
+        json!(1000.0),
+        json!("1000.000"),
+        json!("01000"),
+        json!("1e3"),
+        json!("+1000"),
+        json!("-1000"),
+        json!(" 1000"),
+        json!("1000 "),
+        json!("1,000"),
+        json!("1000."),
+        json!(".5"),
+        json!("١٠٠٠"),
+        json!("0x10"),
+        json!("NaN"),
+        json!("1000000000000"),
+        json!(true),
+        json!(["1000"]),
     ];
     for amount in wrong {
         let answer = client.post("/v1/quote_locks", ask(amount.clone())).await;

@@ -42,7 +42,10 @@ async fn a_sender_shows_what_was_given_but_the_document_number() {
     let mut body = valid();
     body["address"] = json!({ "line1": "1 Main Street", "city": "Dubai", "country": "AE" });
     let created = actor.client.post("/v1/senders", body).await.ok();
-    assert_eq!(created["address"], json!({ "line1": "1 Main Street", "city": "Dubai", "state": null, "postal_code": null, "country": "AE" }));
+    assert_eq!(
+        created["address"],
+        json!({ "line1": "1 Main Street", "city": "Dubai", "state": null, "postal_code": null, "country": "AE" })
+    );
     assert_eq!(stage::all(&actor.client, "/v1/events").await, Vec::<Value>::new(), "senders have no events");
 }
 

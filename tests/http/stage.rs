@@ -189,7 +189,8 @@ pub async fn event_types(client: &Client, linked_id: &str) -> Vec<String> {
 /// The members of an object, sorted.
 #[track_caller]
 pub fn keys(object: &Value) -> Vec<&str> {
-    let sorted: BTreeSet<&str> = object.as_object().unwrap_or_else(|| panic!("not an object: {object}")).keys().map(String::as_str).collect();
+    let sorted: BTreeSet<&str> =
+        object.as_object().unwrap_or_else(|| panic!("not an object: {object}")).keys().map(String::as_str).collect();
     sorted.into_iter().collect()
 }
 

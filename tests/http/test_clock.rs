@@ -32,7 +32,10 @@ async fn an_advance_runs_everything_due_at_its_own_moment() {
     assert_eq!((payout["created"].as_i64(), payout["settled_at"].as_i64()), (Some(final_at), Some(final_at + 2 * STEP)));
     assert_eq!(payout["payment_advice"]["available_at"], final_at + 3 * STEP);
     let deposit = actor.client.get(&format!("/v1/deposits/{}", id(&deposit))).await.ok();
-    assert_eq!((deposit["created"].as_i64(), deposit["block_time"].as_i64(), deposit["completed_at"].as_i64()), (Some(sent_at), Some(sent_at), Some(final_at)));
+    assert_eq!(
+        (deposit["created"].as_i64(), deposit["block_time"].as_i64(), deposit["completed_at"].as_i64()),
+        (Some(sent_at), Some(sent_at), Some(final_at))
+    );
 
     // The chain's final view passes expires_at moments after it.
     let passed = |at: i64| (expires_at + 1..=expires_at + STEP).contains(&at);
@@ -41,7 +44,10 @@ async fn an_advance_runs_everything_due_at_its_own_moment() {
     assert!(passed(history[1].1), "{history:?}");
     let shown = actor.shown(&short).await;
     let history = stage::history(&shown);
-    assert_eq!(history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(), ["funding", "funding_hold", "refund_processing", "refunded"]);
+    assert_eq!(
+        history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(),
+        ["funding", "funding_hold", "refund_processing", "refunded"]
+    );
     let held_at = history[1].1;
     assert!(passed(held_at), "{history:?}");
     assert_eq!(history[2].1, held_at + DAY, "24 hours to the second");
@@ -58,7 +64,9 @@ async fn an_advance_runs_everything_due_at_its_own_moment() {
 async fn one_advance_and_many_end_alike() {
     let server = stage::server().await;
     let mut endings: Vec<Vec<(String, i64)>> = Vec::new();
-    for (account, steps) in [("at-once", vec![100_000]), ("by-and-by", vec![1_000; 100]), ("unevenly", vec![1, 59, 60, 1_679, 1, 60, 98_140])] {
+    for (account, steps) in
+        [("at-once", vec![100_000]), ("by-and-by", vec![1_000; 100]), ("unevenly", vec![1, 59, 60, 1_679, 1, 60, 98_140])]
+    {
         let actor = Actor::new(&server, account).await;
         let transfer = actor.transfer(SETTLES, json!({ "refund_address": ADDRESS })).await;
         let from = actor.now();

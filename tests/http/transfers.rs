@@ -62,7 +62,10 @@ async fn optional_fields_come_back_as_given() {
     let nulls = actor.transfer_to(&beneficiary_id, "1000.00", json!({ "policy": null, "refund_address": null })).await;
     assert_eq!(nulls["funding"]["policy"], json!({ "underpaid": "hold", "overpaid": "refund_excess", "late": "hold" }));
     let addresses: Vec<_> = [&created, &part, &nulls].map(|transfer| transfer["funding"]["deposit_address"].to_string()).into();
-    assert!(addresses[0] != addresses[1] && addresses[1] != addresses[2] && addresses[0] != addresses[2], "an address belongs to one transfer");
+    assert!(
+        addresses[0] != addresses[1] && addresses[1] != addresses[2] && addresses[0] != addresses[2],
+        "an address belongs to one transfer"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,7 +121,8 @@ async fn the_shape_is_judged_first_and_whole() {
         }
         assert_eq!(actor.client.post("/v1/transfers", body).await.errors(400), faults(&wanted), "{change}");
     }
-    let required = ["sender_id", "beneficiary_id", "amount", "currency", "payout_currency", "quote_lock_id", "funding"].map(|field| (EMPTY, field));
+    let required =
+        ["sender_id", "beneficiary_id", "amount", "currency", "payout_currency", "quote_lock_id", "funding"].map(|field| (EMPTY, field));
     let mut found = actor.client.post("/v1/transfers", json!({})).await.errors(400);
     found.sort();
     let mut wanted = faults(&required);
@@ -167,7 +171,8 @@ async fn business_rules_are_judged_together() {
     let client = &actor.client;
     let payable = actor.beneficiary(SETTLES).await;
     let waiting = id(&client.beneficiary("50100010000004").await);
-    let sanctioned = id(&client.post("/v1/senders", json!({ "name": "Test Sanctioned", "type": "individual", "country": "AE" })).await.ok());
+    let sanctioned =
+        id(&client.post("/v1/senders", json!({ "name": "Test Sanctioned", "type": "individual", "country": "AE" })).await.ok());
 
     let mut body = actor.transfer_body(&waiting, "1000.00", json!({})).await;
     let answer = client.post("/v1/transfers", body.clone()).await;
@@ -218,11 +223,7 @@ async fn a_lock_is_never_shared_by_two_transfers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_purpose_follows_the_names_and_the_operator() {
-    for (setting, sender_name, wanted) in [
-        ("", "Asha Rao", "P0014"),
-        ("", "Ravi Rao", "P1301"),
-        ("P1302", "Ravi Rao", "P1302"),
-    ] {
+    for (setting, sender_name, wanted) in [("", "Asha Rao", "P0014"), ("", "Ravi Rao", "P1301"), ("P1302", "Ravi Rao", "P1302")] {
         let server = stage::server_with(&[("HUNDI_PURPOSE_CODE", setting)]).await;
         let actor = Actor::new(&server, "default").await;
         let beneficiary_id = actor.beneficiary(SETTLES).await;
