@@ -64,9 +64,14 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let answers = runtime.block_on(half_load(scale, &drained.server, &key, &parties, creations_per_second, &receiver));
     let arrivals = arrivals.lock().expect("the arrivals");
     let delays = delays(&answers, &arrivals);
-    let figure = format!("{} ({} deliveries, {:.0}/s)", delays.percentiles(), delays.count(), creations_per_second * ENDPOINTS_COUNT as f64);
+    let figure =
+        format!("{} ({} deliveries, {:.0}/s)", delays.percentiles(), delays.count(), creations_per_second * ENDPOINTS_COUNT as f64);
     let p99 = delays.milliseconds(99.0);
-    table.add("from the creation's answer to its receiver at half of that load", figure, &format!("p99 at most 50 ms: {}", if p99 <= 50.0 { "reached" } else { "missed" }));
+    table.add(
+        "from the creation's answer to its receiver at half of that load",
+        figure,
+        &format!("p99 at most 50 ms: {}", if p99 <= 50.0 { "reached" } else { "missed" }),
+    );
 }
 
 /// Makes parties and endpoints with a service that ends again.
@@ -93,7 +98,12 @@ struct Drained {
 /// Writes a backlog into the stopped database, starts the service on it, and times the deliveries.
 fn drain(runtime: &Runtime, scale: &Scale, table: &mut Table, database: &Path, receiver: &Receiver) -> Drained {
     let store = Store::open(database, Clock::System, events::sequence).expect("the database of the backlog");
-    runtime.block_on(rows::emit_events(&store, Scope::from_code(SCOPE_CODE), "transfer.status.funding", scale.deliveries / ENDPOINTS_COUNT));
+    runtime.block_on(rows::emit_events(
+        &store,
+        Scope::from_code(SCOPE_CODE),
+        "transfer.status.funding",
+        scale.deliveries / ENDPOINTS_COUNT,
+    ));
     drop(store);
     let server = Server::start(database);
     let span = CpuSpan::start(server.process_id());
@@ -112,13 +122,21 @@ fn drain(runtime: &Runtime, scale: &Scale, table: &mut Table, database: &Path, r
     let rate = total as f64 / seconds;
     let figure = format!("{rate:.0}/s, {}", cost.of_each(total as usize));
     table.add(&format!("deliveries with storage, {IN_FLIGHT} in flight to {ENDPOINTS_COUNT} endpoints"), figure, "");
-    let memory_figure = format!("{:.0} after a tenth, {:.0} half way, {:.0} at the end of {total} deliveries", memory[0], memory[4], memory[9]);
+    let memory_figure =
+        format!("{:.0} after a tenth, {:.0} half way, {:.0} at the end of {total} deliveries", memory[0], memory[4], memory[9]);
     table.add("memory of the service in MiB", memory_figure, "flat");
     Drained { server, rate }
 }
 
 /// Creates transfers at a set pace while their events are delivered; answers when each was acknowledged.
-async fn half_load(scale: &Scale, server: &Server, key: &str, parties: &Parties, per_second: f64, receiver: &Receiver) -> HashMap<String, Instant> {
+async fn half_load(
+    scale: &Scale,
+    server: &Server,
+    key: &str,
+    parties: &Parties,
+    per_second: f64,
+    receiver: &Receiver,
+) -> HashMap<String, Instant> {
     let api = Api::new(server.address, key).await;
     let count = (per_second * scale.seconds * 3.0) as usize;
     let requests = api.creations(parties, count).await;

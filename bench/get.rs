@@ -36,7 +36,8 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         let targets = [(server.address, server.process_id()), (echo.address, echo.process_id())];
         for ((address, process_id), side) in targets.into_iter().zip(&mut sides) {
             let span = CpuSpan::start(process_id);
-            let measured = runtime.block_on(load::closed(address, CONNECTIONS_COUNT, requests.clone(), Until::Seconds(scale.seconds), load::ignore()));
+            let measured =
+                runtime.block_on(load::closed(address, CONNECTIONS_COUNT, requests.clone(), Until::Seconds(scale.seconds), load::ignore()));
             side.cost = side.cost.plus(span.end());
             side.count += measured.count();
             side.rates.push(measured.rate());

@@ -73,7 +73,16 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
             if *size <= RESET_SIZE_MAX {
                 std::fs::copy(&database, &pristine).expect("a copy to begin each round with");
             }
-            Level { size: *size, database, pristine, running: None, transfers: filling.transfers, rates: Default::default(), bytes, memory: 0.0 }
+            Level {
+                size: *size,
+                database,
+                pristine,
+                running: None,
+                transfers: filling.transfers,
+                rates: Default::default(),
+                bytes,
+                memory: 0.0,
+            }
         })
         .collect();
     let mut random = StdRng::seed_from_u64(1);
@@ -126,7 +135,9 @@ impl Level {
     fn begin_round(&mut self) {
         if self.running.is_some() && self.size <= RESET_SIZE_MAX {
             let running = self.running.take();
-            running.map(|running| running.server).map(Server::stop);
+            if let Some(running) = running {
+                running.server.stop();
+            }
             for suffix in ["-wal", "-shm"] {
                 let _ = std::fs::remove_file(format!("{}{suffix}", self.database.display()));
             }

@@ -127,7 +127,13 @@ fn check(status: u16, body: &[u8]) {
 }
 
 /// As fast as the answers come, with one request at a time on each connection.
-pub async fn closed(address: SocketAddr, connections_count: usize, requests: Arc<Vec<Vec<u8>>>, until: Until, on_answer: OnAnswer) -> Measured {
+pub async fn closed(
+    address: SocketAddr,
+    connections_count: usize,
+    requests: Arc<Vec<Vec<u8>>>,
+    until: Until,
+    on_answer: OnAnswer,
+) -> Measured {
     let mut connections = Vec::new();
     for _ in 0..connections_count {
         connections.push(Connection::open(address).await);
@@ -166,7 +172,13 @@ pub async fn closed(address: SocketAddr, connections_count: usize, requests: Arc
 }
 
 /// At a set pace whatever the answers do, each request once; the time of each is taken from when it was to be sent.
-pub async fn paced(address: SocketAddr, connections_count: usize, requests: Arc<Vec<Vec<u8>>>, per_second: f64, on_answer: OnAnswer) -> Measured {
+pub async fn paced(
+    address: SocketAddr,
+    connections_count: usize,
+    requests: Arc<Vec<Vec<u8>>>,
+    per_second: f64,
+    on_answer: OnAnswer,
+) -> Measured {
     let (send, receive) = mpsc::unbounded_channel::<(usize, Instant)>();
     let receive = Arc::new(Mutex::new(receive));
     let mut workers = Vec::new();

@@ -33,7 +33,8 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         let ids = std::mem::take(&mut *ids.lock().expect("the identifiers"));
         let gets: Vec<_> = ids.iter().map(|id| load::get_request(&format!("/v1/transfers/{id}"), &key)).collect();
         load::closed(server.address, CONNECTIONS_COUNT, Arc::new(gets), Until::AllSent, load::ignore()).await;
-        let lists: Vec<_> = ids.iter().step_by(10).map(|id| load::get_request(&format!("/v1/transfers?limit=10&starting_after={id}"), &key)).collect();
+        let lists: Vec<_> =
+            ids.iter().step_by(10).map(|id| load::get_request(&format!("/v1/transfers?limit=10&starting_after={id}"), &key)).collect();
         load::closed(server.address, CONNECTIONS_COUNT, Arc::new(lists), Until::AllSent, load::ignore()).await;
         let after_reads = server.resident_mebibytes();
         table.add(

@@ -55,8 +55,8 @@ impl Template {
         QuoteLock {
             scope: self.scope,
             id: now.mint(),
-            sell: Money::new(1_000_00, Currency::Usd),
-            buy: Money::new(88_412_50, Currency::Inr),
+            sell: Money::new(100_000, Currency::Usd),
+            buy: Money::new(8_841_250, Currency::Inr),
             rate: Rate(88_412_500),
             mid_market_rate: Rate(88_412_500),
             fee: Money::zero(Currency::Usd),
@@ -261,11 +261,18 @@ pub fn fill(path: &Path, template: &Template, endpoints: &[Id<kind::WebhookEndpo
     Filling { transfers }
 }
 
-fn fill_one(tx: &mut dyn Tx, now: &mut Now, template: &Template, endpoints: &[Id<kind::WebhookEndpoint>], index: usize) -> Result<Id<kind::Transfer>, StoreError> {
+fn fill_one(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    template: &Template,
+    endpoints: &[Id<kind::WebhookEndpoint>],
+    index: usize,
+) -> Result<Id<kind::Transfer>, StoreError> {
     let lock = template.quote_lock(now);
     quote_locks::rows::insert(tx, &lock)?;
     let id = template.create(tx, now, index, &lock)?;
-    let event = EventRow { id: now.mint(), event_type: TransferStatus::Funding.event_type().to_owned(), linked: id.any(), created: now.business() };
+    let event =
+        EventRow { id: now.mint(), event_type: TransferStatus::Funding.event_type().to_owned(), linked: id.any(), created: now.business() };
     events::rows::insert(tx, template.scope, &event)?;
     if !endpoints.is_empty() {
         let delivery = Delivery {
@@ -280,8 +287,14 @@ fn fill_one(tx: &mut dyn Tx, now: &mut Now, template: &Template, endpoints: &[Id
             created: now.business(),
         };
         hundi::webhook_endpoints::rows::delivery_insert(tx, &delivery)?;
-        let attempt =
-            AttemptRow { number: 1, attempted_at: now.instant(), http_status: Some(200), duration_milliseconds: 2, error: None, answer: String::new() };
+        let attempt = AttemptRow {
+            number: 1,
+            attempted_at: now.instant(),
+            http_status: Some(200),
+            duration_milliseconds: 2,
+            error: None,
+            answer: String::new(),
+        };
         hundi::webhook_endpoints::rows::attempt_insert(tx, delivery.endpoint_id, delivery.id, &attempt)?;
     }
     Ok(id)

@@ -92,7 +92,8 @@ impl Server {
         let mut line = String::new();
         stdout.read_line(&mut line).expect("the service says where it listens");
         let address = line.trim().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
-        let address = address.unwrap_or_else(|| panic!("the service said {line:?} instead of where it listens; see the log beside its database"));
+        let address =
+            address.unwrap_or_else(|| panic!("the service said {line:?} instead of where it listens; see the log beside its database"));
         Server { child, _stdout: stdout, address }
     }
 

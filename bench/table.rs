@@ -27,8 +27,9 @@ impl Table {
 
     pub fn print(&self) {
         let headings = ["What", "Measured", "Wanted"].map(str::to_owned);
-        let widths: Vec<usize> =
-            (0..3).map(|column| std::iter::once(&headings).chain(&self.rows).map(|row| row[column].chars().count()).max().unwrap_or(0)).collect();
+        let widths: Vec<usize> = (0..3)
+            .map(|column| std::iter::once(&headings).chain(&self.rows).map(|row| row[column].chars().count()).max().unwrap_or(0))
+            .collect();
         let line = |row: &[String; 3]| {
             let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
             println!("| {} |", cells.join(" | "));

@@ -1,6 +1,5 @@
 //! The service put together: the store, the world, the router and the workers, from start to stop.
 
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,8 +20,8 @@ use crate::http::router::{Router, routes};
 use crate::http::{openapi, server};
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
-use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::kernel::{Mode, Scope};
+use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
 use crate::store::lane::{self, Epilogue};
@@ -166,4 +165,3 @@ pub fn create_key(tx: &mut dyn Tx, now: &mut Now, request: &KeyRequest) -> Resul
     keys::rows::insert(tx, now, &new)?;
     Ok(text)
 }
-

@@ -7,17 +7,17 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::sync::watch;
 
-use crate::chains::tron_address::TronAddress;
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
+use crate::chains::tron_address::TronAddress;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
+use crate::operator::{self, Ruling};
 use crate::store::Store;
 use crate::store::lane;
-use crate::operator::{self, Ruling};
 use crate::{backup, demo, secrets};
 
 #[derive(Parser)]
@@ -352,7 +352,9 @@ async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
         AccountsCommand::List { place } => {
             let accounts = open(&place)?.write(|tx, _| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
             print("account\tstatus")?;
-            return accounts.iter().try_for_each(|(name, is_suspended)| print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" })));
+            return accounts
+                .iter()
+                .try_for_each(|(name, is_suspended)| print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" })));
         }
         AccountsCommand::Suspend { name, place } => (name, place, true),
         AccountsCommand::Resume { name, place } => (name, place, false),
@@ -380,7 +382,10 @@ async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Opt
     let app = App::open_beside(&config(place)?, Clock::System).await?;
     let world = app.world.clone();
     // A refused ruling undoes what it wrote, so it leaves the transaction as an error.
-    let ruled = app.store.write(move |tx, now| operator::rule(tx, now, &world, id, &ruling).map_err(|message| StoreError::Broken(message).into())).await;
+    let ruled = app
+        .store
+        .write(move |tx, now| operator::rule(tx, now, &world, id, &ruling).map_err(|message| StoreError::Broken(message).into()))
+        .await;
     match ruled {
         Ok(outcome) => print(&outcome),
         Err(Failure::Store(StoreError::Broken(message))) => Err(message),

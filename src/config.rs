@@ -62,7 +62,9 @@ fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str)
     let variable = format!("HUNDI_{}", name.to_uppercase());
     match environment(&variable).filter(|text| !text.is_empty()) {
         None => Ok(None),
-        Some(text) => text.parse().map(Some).map_err(|_| format!("{variable} does not read: give a value like the one in the example configuration")),
+        Some(text) => {
+            text.parse().map(Some).map_err(|_| format!("{variable} does not read: give a value like the one in the example configuration"))
+        }
     }
 }
 
@@ -112,7 +114,13 @@ impl Config {
             spread_basis_points: within("spread_basis_points", value!(spread_basis_points), 0, 0, 1_000)?,
             purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
             loopback_webhooks_allowed: loopback_webhooks,
-            simulation_step_milliseconds: within("simulation_step_milliseconds", value!(simulation_step_milliseconds), defaults.simulation_step_milliseconds, 1, 60_000)?,
+            simulation_step_milliseconds: within(
+                "simulation_step_milliseconds",
+                value!(simulation_step_milliseconds),
+                defaults.simulation_step_milliseconds,
+                1,
+                60_000,
+            )?,
             test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),

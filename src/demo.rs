@@ -130,7 +130,10 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
     println!("   Webhook endpoint   {}  {receiver}", text(&endpoint, "/id")?);
 
     let beneficiary = api
-        .post("/v1/beneficiaries", json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" }))
+        .post(
+            "/v1/beneficiaries",
+            json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" }),
+        )
         .await?;
     let beneficiary_id = text(&beneficiary, "/id")?;
     println!("1. Beneficiary        {beneficiary_id}  {}", text(&beneficiary, "/status")?);
@@ -142,7 +145,12 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
     println!("2. Sender             {sender_id}");
 
     let lock = api.post("/v1/quote_locks", json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" })).await?;
-    println!("3. Quote lock         {}  1000.00 USD buys {} INR at {}", text(&lock, "/id")?, text(&lock, "/buy_amount")?, text(&lock, "/rate")?);
+    println!(
+        "3. Quote lock         {}  1000.00 USD buys {} INR at {}",
+        text(&lock, "/id")?,
+        text(&lock, "/buy_amount")?,
+        text(&lock, "/rate")?
+    );
 
     let transfer = api
         .post(

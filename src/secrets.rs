@@ -52,7 +52,9 @@ pub fn encryption_key(database: &Path, configured: Option<&SecretString>) -> Res
 
 fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
     let bytes = STANDARD.decode(text.trim()).ok().and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
-    bytes.ok_or_else(|| format!("{place} must be the base64 form of {KEY_BYTES} random bytes, as `head -c 32 /dev/urandom | base64` makes them"))
+    bytes.ok_or_else(|| {
+        format!("{place} must be the base64 form of {KEY_BYTES} random bytes, as `head -c 32 /dev/urandom | base64` makes them")
+    })
 }
 
 /// Refuses a key that does not fit the database, and writes down what tells a fitting one at the first start.

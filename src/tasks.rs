@@ -49,7 +49,14 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
 }
 
 /// Writes a task that is due at a business time of the account that `now` has entered.
-pub fn schedule<K: Kind>(tx: &mut dyn Tx, now: &mut Now, scope: Scope, task: TaskKind, object: Id<K>, business_milliseconds: i64) -> Result<(), StoreError> {
+pub fn schedule<K: Kind>(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    task: TaskKind,
+    object: Id<K>,
+    business_milliseconds: i64,
+) -> Result<(), StoreError> {
     let id: Id<kind::Request> = now.mint();
     tx.execute_one(
         "INSERT INTO tasks (due_milliseconds, id, scope, kind, object_id) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -85,7 +92,10 @@ pub fn remove(tx: &mut dyn Tx, task: &Task) -> Result<bool, StoreError> {
 
 /// Puts off a task that failed, so that one broken row does not stop the others.
 pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<(), StoreError> {
-    tx.execute("UPDATE tasks SET due_milliseconds = ?3 WHERE due_milliseconds = ?1 AND id = ?2", values![task.due_milliseconds, task.id, due_milliseconds])?;
+    tx.execute(
+        "UPDATE tasks SET due_milliseconds = ?3 WHERE due_milliseconds = ?1 AND id = ?2",
+        values![task.due_milliseconds, task.id, due_milliseconds],
+    )?;
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use crate::chains::pool::AddressPool;
 use crate::checks::Checks;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{Mode, Money, Now, Rate, Currency, StoreError};
+use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
 use crate::rails::Rail;
 use crate::rates::RateSource;
 use crate::store::once::BodySeal;

@@ -137,13 +137,19 @@ pub fn routes() -> Vec<Route> {
 pub fn helper_routes() -> Vec<Route> {
     const CODES: &[Code] = &[Code::TestHelperNotApplicable];
     vec![
-        route::post("/v1/test_helpers/beneficiaries/{id}/activate", "Let a verification pass, or enable payouts again", locate, |context, found, _: Nothing| {
-            decide(context, found, Decision::Activate)
-        })
+        route::post(
+            "/v1/test_helpers/beneficiaries/{id}/activate",
+            "Let a verification pass, or enable payouts again",
+            locate,
+            |context, found, _: Nothing| decide(context, found, Decision::Activate),
+        )
         .codes(CODES),
-        route::post("/v1/test_helpers/beneficiaries/{id}/require_input", "Let a verification ask for input", locate, |context, found, _: Nothing| {
-            decide(context, found, Decision::RequireInput)
-        })
+        route::post(
+            "/v1/test_helpers/beneficiaries/{id}/require_input",
+            "Let a verification ask for input",
+            locate,
+            |context, found, _: Nothing| decide(context, found, Decision::RequireInput),
+        )
         .codes(CODES),
         route::post("/v1/test_helpers/beneficiaries/{id}/reject", "Let a verification reject", locate, |context, found, _: Nothing| {
             decide(context, found, Decision::Reject)

@@ -175,7 +175,13 @@ pub struct KycChange {
 }
 
 /// Changes a beneficiary that is in `draft` or `input_required`, and submits it where that is asked or implied.
-pub fn update(tx: &mut dyn Tx, now: &mut Now, world: &World, mut beneficiary: Beneficiary, change: BeneficiaryChange) -> Result<Beneficiary, Failure> {
+pub fn update(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    mut beneficiary: Beneficiary,
+    change: BeneficiaryChange,
+) -> Result<Beneficiary, Failure> {
     let submits_by_default = match beneficiary.status {
         BeneficiaryStatus::Draft => false,
         BeneficiaryStatus::InputRequired => true,
@@ -194,7 +200,8 @@ pub fn update(tx: &mut dyn Tx, now: &mut Now, world: &World, mut beneficiary: Be
     };
     set_kyc(&mut beneficiary, now, world, &kyc)?;
     if let Some(account_number) = change.account_number {
-        beneficiary.account_number_sealed = world.seal(now, ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), account_number.as_bytes())?;
+        beneficiary.account_number_sealed =
+            world.seal(now, ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), account_number.as_bytes())?;
         beneficiary.account_number_last4 = last4(&account_number);
     }
     beneficiary.name = change.name.unwrap_or(beneficiary.name);
@@ -285,14 +292,20 @@ fn reject(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason:
 }
 
 /// A pass failed for something the caller can mend; the sixth failed pass rejects.
-fn require(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason: DisabledReason, field_name: &str, message: &str) -> Result<(), StoreError> {
+fn require(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    reason: DisabledReason,
+    field_name: &str,
+    message: &str,
+) -> Result<(), StoreError> {
     beneficiary.failed_passes_count += 1;
     if beneficiary.failed_passes_count >= FAILED_PASSES_MAX {
         return reject(tx, now, beneficiary, reason);
     }
     beneficiary.payouts_disabled_reason = Some(reason);
-    beneficiary.requirements =
-        vec![Requirement { field_name: field_name.into(), code: reason.as_str().into(), message: message.into() }];
+    beneficiary.requirements = vec![Requirement { field_name: field_name.into(), code: reason.as_str().into(), message: message.into() }];
     become_status(tx, now, beneficiary, BeneficiaryStatus::InputRequired)
 }
 

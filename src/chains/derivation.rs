@@ -16,9 +16,7 @@ use secp256k1::{PublicKey, Scalar, SecretKey};
 use sha2::{Digest, Sha256, Sha512};
 use sha3::Keccak256;
 
-use super::tron_address::{
-    BASE58_ALPHABET, CHECKSUM_LENGTH_BYTES, TronAddress, base58_checksum, base58_digit,
-};
+use super::tron_address::{BASE58_ALPHABET, CHECKSUM_LENGTH_BYTES, TronAddress, base58_checksum, base58_digit};
 
 /// The last index that can be derived from a public key; from here on BIP-32 means hardened keys.
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
@@ -96,9 +94,7 @@ pub enum AccountKeyFault {
     )]
     Depth { found: u8 },
 
-    #[error(
-        "this xpub belongs to the account {found}; export the key of account 0', m/44'/195'/0'"
-    )]
+    #[error("this xpub belongs to the account {found}; export the key of account 0', m/44'/195'/0'")]
     Account { found: ChildNumber },
 
     #[error(
@@ -165,23 +161,15 @@ impl AccountKey {
             return Err(AccountKeyFault::PrivateKey);
         }
         if version != XPUB_VERSION {
-            return Err(AccountKeyFault::Version {
-                found: u32::from_be_bytes(version),
-            });
+            return Err(AccountKeyFault::Version { found: u32::from_be_bytes(version) });
         }
         if depth != ACCOUNT_DEPTH {
             return Err(AccountKeyFault::Depth { found: depth });
         }
         if child_number != ChildNumber::hardened(ACCOUNT) {
-            return Err(AccountKeyFault::Account {
-                found: child_number,
-            });
+            return Err(AccountKeyFault::Account { found: child_number });
         }
-        let node = PublicNode {
-            chain_code,
-            point: PublicKey::from_byte_array_compressed(point)
-                .map_err(|_| AccountKeyFault::Point)?,
-        };
+        let node = PublicNode { chain_code, point: PublicKey::from_byte_array_compressed(point).map_err(|_| AccountKeyFault::Point)? };
         AccountKey::new(node, parent_fingerprint)
     }
 
@@ -228,30 +216,19 @@ impl AccountKey {
             secret = secret.add_tweak(&Scalar::from_be_bytes(tweak).ok()?).ok()?;
             chain_code = child_chain_code;
         }
-        let node = PublicNode {
-            chain_code,
-            point: secret.public_key(),
-        };
+        let node = PublicNode { chain_code, point: secret.public_key() };
         AccountKey::new(node, parent_fingerprint).ok()
     }
 
     fn new(node: PublicNode, parent_fingerprint: [u8; 4]) -> Result<AccountKey, AccountKeyFault> {
         let external_chain = ExternalChain::new(&node.child(EXTERNAL_CHAIN)?);
-        Ok(AccountKey {
-            node,
-            parent_fingerprint,
-            external_chain,
-        })
+        Ok(AccountKey { node, parent_fingerprint, external_chain })
     }
 }
 
 impl fmt::Display for AccountKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.node.xpub(
-            ACCOUNT_DEPTH,
-            self.parent_fingerprint,
-            ChildNumber::hardened(ACCOUNT),
-        ))
+        formatter.pad(&self.node.xpub(ACCOUNT_DEPTH, self.parent_fingerprint, ChildNumber::hardened(ACCOUNT)))
     }
 }
 
@@ -272,13 +249,9 @@ struct PublicNode {
 
 impl PublicNode {
     fn child(&self, index: u32) -> Result<PublicNode, AccountKeyFault> {
-        let mac = hmac_sha512(&self.chain_code)
-            .chain_update(self.point.serialize())
-            .chain_update(index.to_be_bytes());
+        let mac = hmac_sha512(&self.chain_code).chain_update(self.point.serialize()).chain_update(index.to_be_bytes());
         let (tweak, chain_code) = split(mac);
-        let point = GENERATOR_MULTIPLES
-            .add_to(&self.point, &tweak)
-            .ok_or(AccountKeyFault::IndexUnusable { index })?;
+        let point = GENERATOR_MULTIPLES.add_to(&self.point, &tweak).ok_or(AccountKeyFault::IndexUnusable { index })?;
         Ok(PublicNode { chain_code, point })
     }
 
@@ -306,10 +279,7 @@ struct ExternalChain {
 
 impl ExternalChain {
     fn new(node: &PublicNode) -> ExternalChain {
-        ExternalChain {
-            point: node.point,
-            mac: hmac_sha512(&node.chain_code).chain_update(node.point.serialize()),
-        }
+        ExternalChain { point: node.point, mac: hmac_sha512(&node.chain_code).chain_update(node.point.serialize()) }
     }
 
     fn point_at(&self, index: u32) -> Result<PublicKey, AccountKeyFault> {
@@ -317,9 +287,7 @@ impl ExternalChain {
             return Err(AccountKeyFault::IndexHardened { index });
         }
         let (tweak, _) = split(self.mac.clone().chain_update(index.to_be_bytes()));
-        GENERATOR_MULTIPLES
-            .add_to(&self.point, &tweak)
-            .ok_or(AccountKeyFault::IndexUnusable { index })
+        GENERATOR_MULTIPLES.add_to(&self.point, &tweak).ok_or(AccountKeyFault::IndexUnusable { index })
     }
 }
 
@@ -347,13 +315,9 @@ impl GeneratorMultiples {
     fn new() -> GeneratorMultiples {
         let mut one = [0; 32];
         one[31] = 1;
-        let generator = SecretKey::from_secret_bytes(one)
-            .expect("one is a private key")
-            .public_key();
-        let plus = |left: &PublicKey, right: &PublicKey| {
-            left.combine(right)
-                .expect("these factors are smaller than the order of the curve")
-        };
+        let generator = SecretKey::from_secret_bytes(one).expect("one is a private key").public_key();
+        let plus =
+            |left: &PublicKey, right: &PublicKey| left.combine(right).expect("these factors are smaller than the order of the curve");
         let mut rows = Vec::with_capacity(WINDOW_COUNT);
         let mut step = generator;
         loop {
@@ -399,10 +363,7 @@ struct Fields<'a>(&'a [u8]);
 impl Fields<'_> {
     /// Panics past the end; the caller knows the layout.
     fn take<const LENGTH_BYTES: usize>(&mut self) -> [u8; LENGTH_BYTES] {
-        let (field, rest) = self
-            .0
-            .split_first_chunk()
-            .expect("the fields add up to the length");
+        let (field, rest) = self.0.split_first_chunk().expect("the fields add up to the length");
         self.0 = rest;
         *field
     }
@@ -435,11 +396,7 @@ fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountKeyFault
     }
     let mut bytes = [0; XPUB_CHECKED_LENGTH_BYTES];
     for (offset, character) in text.chars().enumerate() {
-        let digit = u8::try_from(character).ok().and_then(base58_digit).ok_or(
-            AccountKeyFault::Characters {
-                position: offset + 1,
-            },
-        )?;
+        let digit = u8::try_from(character).ok().and_then(base58_digit).ok_or(AccountKeyFault::Characters { position: offset + 1 })?;
         // 58^111 is less than 2^656, so nothing is carried out of the first byte.
         let mut carry = u32::from(digit);
         for byte in bytes.iter_mut().rev() {
@@ -474,17 +431,12 @@ mod tests {
 
     /// The order of the curve less one.
     const FACTOR_MAX: [u8; 32] = [
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
-        0xfe, 0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36,
-        0x41, 0x40,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48,
+        0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x40,
     ];
 
     fn vectors() -> Value {
-        serde_json::from_str(include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/vectors/tron_addresses.json"
-        )))
-        .unwrap()
+        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/tron_addresses.json"))).unwrap()
     }
 
     fn text_of<'a>(vectors: &'a Value, name: &str) -> &'a str {
@@ -493,9 +445,7 @@ mod tests {
 
     fn bytes_from_hex(hex: &str) -> Vec<u8> {
         let digits = hex.strip_prefix("0x").unwrap_or(hex);
-        (0..digits.len() / 2)
-            .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
-            .collect()
+        (0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()).collect()
     }
 
     fn account_key() -> AccountKey {
@@ -535,27 +485,15 @@ mod tests {
         let vectors = vectors();
         let key = account_key();
         let entries = vectors["addresses"].as_array().unwrap();
-        let indices: Vec<u32> = entries
-            .iter()
-            .map(|entry| entry["index"].as_u64().unwrap().try_into().unwrap())
-            .collect();
+        let indices: Vec<u32> = entries.iter().map(|entry| entry["index"].as_u64().unwrap().try_into().unwrap()).collect();
         assert_eq!(indices, [0, 1, 2, 3, 4, 1000, ADDRESS_INDEX_MAX]);
         for (entry, index) in entries.iter().zip(indices) {
             let point = key.external_chain.point_at(index).unwrap();
-            assert_eq!(
-                point.serialize()[..],
-                bytes_from_hex(text_of(entry, "public_key_compressed"))
-            );
-            assert_eq!(
-                point.serialize_uncompressed()[..],
-                bytes_from_hex(text_of(entry, "public_key_uncompressed"))
-            );
+            assert_eq!(point.serialize()[..], bytes_from_hex(text_of(entry, "public_key_compressed")));
+            assert_eq!(point.serialize_uncompressed()[..], bytes_from_hex(text_of(entry, "public_key_uncompressed")));
             let address = key.address(index).unwrap();
             assert_eq!(address.to_string(), text_of(entry, "address_base58check"));
-            assert_eq!(
-                address.as_evm()[..],
-                bytes_from_hex(text_of(entry, "address_evm20"))
-            );
+            assert_eq!(address.as_evm()[..], bytes_from_hex(text_of(entry, "address_evm20")));
             assert_eq!(derivation_path(index), text_of(entry, "path"));
         }
     }
@@ -568,16 +506,10 @@ mod tests {
         assert_eq!(entries.len(), 1);
         for entry in entries {
             let index = entry["index"].as_u64().unwrap().try_into().unwrap();
-            assert_eq!(
-                key.address(index),
-                Err(AccountKeyFault::IndexHardened { index })
-            );
+            assert_eq!(key.address(index), Err(AccountKeyFault::IndexHardened { index }));
         }
         let index = u32::MAX;
-        assert_eq!(
-            key.address(index),
-            Err(AccountKeyFault::IndexHardened { index })
-        );
+        assert_eq!(key.address(index), Err(AccountKeyFault::IndexHardened { index }));
     }
 
     #[test]
@@ -593,11 +525,7 @@ mod tests {
         let node = account_key().node;
         let external_chain = node.child(EXTERNAL_CHAIN).unwrap();
         assert_eq!(
-            external_chain.xpub(
-                ACCOUNT_DEPTH + 1,
-                fingerprint_of(&node.point),
-                ChildNumber(EXTERNAL_CHAIN)
-            ),
+            external_chain.xpub(ACCOUNT_DEPTH + 1, fingerprint_of(&node.point), ChildNumber(EXTERNAL_CHAIN)),
             text_of(&vectors(), "external_chain_xpub")
         );
     }
@@ -605,9 +533,7 @@ mod tests {
     #[test]
     fn generated_key_is_the_one_of_the_seed() {
         let vectors = vectors();
-        let seed: [u8; 64] = bytes_from_hex(text_of(&vectors, "bip39_seed_hex"))
-            .try_into()
-            .unwrap();
+        let seed: [u8; 64] = bytes_from_hex(text_of(&vectors, "bip39_seed_hex")).try_into().unwrap();
         let key = AccountKey::generate_for_test(&seed);
         assert_eq!(key.to_string(), text_of(&vectors, "account_xpub"));
         assert_eq!(key.address(7), account_key().address(7));
@@ -627,13 +553,7 @@ mod tests {
         private_fields.extend(base58_checksum(&private_fields.clone()));
         let xprv = encode(private_fields);
         assert_eq!((&xprv[..4], xprv.len()), ("xprv", XPUB_LENGTH_CHARS));
-        for text in [
-            &xprv,
-            &format!(" {xprv}"),
-            &xprv[..50],
-            "tprv",
-            "zprv with a typing mistake",
-        ] {
+        for text in [&xprv, &format!(" {xprv}"), &xprv[..50], "tprv", "zprv with a typing mistake"] {
             assert_eq!(refusal(text), AccountKeyFault::PrivateKey, "{text}");
         }
         let private_body = xpub_with(45, &[0; 33]);
@@ -648,35 +568,16 @@ mod tests {
         let vectors = vectors();
         let xpub = text_of(&vectors, "account_xpub");
         assert_eq!(refusal(""), AccountKeyFault::Length { found_chars: 0 });
-        assert_eq!(
-            refusal(&xpub[..110]),
-            AccountKeyFault::Length { found_chars: 110 }
-        );
-        assert_eq!(
-            refusal(&format!("{xpub} ")),
-            AccountKeyFault::Length { found_chars: 112 }
-        );
-        assert_eq!(
-            refusal(&xpub.replacen("xpub6D", "xpub60", 1)),
-            AccountKeyFault::Characters { position: 6 }
-        );
-        assert_eq!(
-            refusal(&xpub.replacen('x', "х", 1)),
-            AccountKeyFault::Characters { position: 1 }
-        );
-        assert_eq!(
-            refusal(&xpub.to_lowercase().replace('l', "m")),
-            AccountKeyFault::Checksum
-        );
+        assert_eq!(refusal(&xpub[..110]), AccountKeyFault::Length { found_chars: 110 });
+        assert_eq!(refusal(&format!("{xpub} ")), AccountKeyFault::Length { found_chars: 112 });
+        assert_eq!(refusal(&xpub.replacen("xpub6D", "xpub60", 1)), AccountKeyFault::Characters { position: 6 });
+        assert_eq!(refusal(&xpub.replacen('x', "х", 1)), AccountKeyFault::Characters { position: 1 });
+        assert_eq!(refusal(&xpub.to_lowercase().replace('l', "m")), AccountKeyFault::Checksum);
         assert_eq!(refusal(&"z".repeat(111)), AccountKeyFault::Checksum);
         assert_eq!(refusal(&"1".repeat(111)), AccountKeyFault::Checksum);
         for offset in 4..xpub.len() {
             let mut damaged = xpub.to_string();
-            let other = if &xpub[offset..=offset] == "a" {
-                "b"
-            } else {
-                "a"
-            };
+            let other = if &xpub[offset..=offset] == "a" { "b" } else { "a" };
             damaged.replace_range(offset..=offset, other);
             assert_eq!(refusal(&damaged), AccountKeyFault::Checksum);
         }
@@ -685,21 +586,11 @@ mod tests {
     #[test]
     fn other_keys_than_the_account_are_refused() {
         let vectors = vectors();
-        assert_eq!(
-            refusal(text_of(&vectors, "external_chain_xpub")),
-            AccountKeyFault::Depth { found: 4 }
-        );
+        assert_eq!(refusal(text_of(&vectors, "external_chain_xpub")), AccountKeyFault::Depth { found: 4 });
         for found in (0..=u8::MAX).filter(|depth| *depth != ACCOUNT_DEPTH) {
-            assert_eq!(
-                refusal(&xpub_with(4, &[found])),
-                AccountKeyFault::Depth { found }
-            );
+            assert_eq!(refusal(&xpub_with(4, &[found])), AccountKeyFault::Depth { found });
         }
-        for (number, written) in [
-            (HARDENED_BIT + 1, "account 1';"),
-            (0, "account 0;"),
-            (u32::MAX, "account 2147483647';"),
-        ] {
+        for (number, written) in [(HARDENED_BIT + 1, "account 1';"), (0, "account 0;"), (u32::MAX, "account 2147483647';")] {
             let fault = refusal(&xpub_with(9, &number.to_be_bytes()));
             let found = ChildNumber(number);
             assert_eq!(fault, AccountKeyFault::Account { found });
@@ -752,11 +643,7 @@ mod tests {
         let point = account_key().node.point;
         for factor in factors_spread() {
             let expected = point.add_exp_tweak(&Scalar::from_be_bytes(factor).unwrap());
-            assert_eq!(
-                GENERATOR_MULTIPLES.add_to(&point, &factor),
-                expected.ok(),
-                "{factor:02x?}"
-            );
+            assert_eq!(GENERATOR_MULTIPLES.add_to(&point, &factor), expected.ok(), "{factor:02x?}");
         }
     }
 
@@ -775,10 +662,7 @@ mod tests {
         assert_eq!(add(&generator, &order), None);
         assert_eq!(add(&generator, &[0xff; 32]), None);
         // Doubling, and sums that vanish on the way to the result.
-        assert_eq!(
-            add(&generator, &one),
-            generator.add_exp_tweak(&Scalar::ONE).ok()
-        );
+        assert_eq!(add(&generator, &one), generator.add_exp_tweak(&Scalar::ONE).ok());
         let minus_one = point_times(FACTOR_MAX);
         let mut sixty_five = [0; 32];
         sixty_five[31] = 65;
@@ -790,8 +674,7 @@ mod tests {
     #[test]
     fn addresses_of_neighbours_differ() {
         let key = account_key();
-        let addresses: std::collections::HashSet<TronAddress> =
-            (0..500).map(|index| key.address(index).unwrap()).collect();
+        let addresses: std::collections::HashSet<TronAddress> = (0..500).map(|index| key.address(index).unwrap()).collect();
         assert_eq!(addresses.len(), 500);
     }
 }

@@ -42,19 +42,23 @@ fn read(mut row: Row) -> Result<SimulatedTransaction, StoreError> {
 
 /// The time of the account's last block, 0 before the first.
 pub fn last_block_time(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
-    let row = tx.row(
-        "SELECT block_time FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1",
-        values![scope],
-    )?;
+    let row =
+        tx.row("SELECT block_time FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1", values![scope])?;
     row.map_or(Ok(0), |mut row| row.int())
 }
 
 /// Puts a transaction into a block of the account's chain.
-pub fn send(tx: &mut dyn Tx, now: &mut Now, scope: Scope, to_address: [u8; 20], asset: &str, amount: Money, block_time: i64) -> Result<SimulatedTransaction, StoreError> {
-    let last = tx.row(
-        "SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1",
-        values![scope],
-    )?;
+pub fn send(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    to_address: [u8; 20],
+    asset: &str,
+    amount: Money,
+    block_time: i64,
+) -> Result<SimulatedTransaction, StoreError> {
+    let last =
+        tx.row("SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1", values![scope])?;
     let last_number = last.map_or(Ok(0), |mut row| row.int())?;
     let transaction_hash: String = now.random_bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
     let transaction = SimulatedTransaction {

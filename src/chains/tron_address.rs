@@ -21,8 +21,7 @@ const ADDRESS_DECODED_LENGTH_BYTES: usize = 25;
 pub(super) const CHECKSUM_LENGTH_BYTES: usize = 4;
 
 /// The base58 digits in rising order: no `0`, `O`, `I` and `l`, which are mistaken for one another.
-pub(super) const BASE58_ALPHABET: &[u8; 58] =
-    b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+pub(super) const BASE58_ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 /// Marks the bytes that are not base58 digits in [`BASE58_DIGIT_OF_BYTE`].
 const BASE58_NO_DIGIT: u8 = 0xff;
@@ -95,8 +94,7 @@ impl TronAddress {
             _ => return Err(fault_of_odd_text(text)),
         };
         let decoded = decode(characters)?;
-        let (payload, checksum) =
-            decoded.split_at(ADDRESS_DECODED_LENGTH_BYTES - CHECKSUM_LENGTH_BYTES);
+        let (payload, checksum) = decoded.split_at(ADDRESS_DECODED_LENGTH_BYTES - CHECKSUM_LENGTH_BYTES);
         if checksum != base58_checksum(payload) {
             return Err(TronAddressFault::Checksum);
         }
@@ -194,13 +192,8 @@ const fn groups_of_limb(limb: usize) -> [u64; GROUP_COUNT] {
 }
 
 /// The five limbs of the 20 bytes, highest first; the checksum is the limb below them.
-const GROUPS_OF_ADDRESS_LIMB: [[u64; GROUP_COUNT]; 5] = [
-    groups_of_limb(5),
-    groups_of_limb(4),
-    groups_of_limb(3),
-    groups_of_limb(2),
-    groups_of_limb(1),
-];
+const GROUPS_OF_ADDRESS_LIMB: [[u64; GROUP_COUNT]; 5] =
+    [groups_of_limb(5), groups_of_limb(4), groups_of_limb(3), groups_of_limb(2), groups_of_limb(1)];
 
 /// The prefix byte is the limb above the 20 bytes and the same in every address.
 const GROUPS_OF_PREFIX: [u64; GROUP_COUNT] = {
@@ -214,15 +207,10 @@ const GROUPS_OF_PREFIX: [u64; GROUP_COUNT] = {
 };
 
 // A sum takes the prefix, five full limbs, the checksum and a carry, and must not overflow.
-const _: () = assert!(
-    (ADDRESS_PREFIX as u128 + 5 * u32::MAX as u128 + 1) * GROUP_RADIX as u128 + (1 << 36)
-        < u64::MAX as u128
-);
+const _: () = assert!((ADDRESS_PREFIX as u128 + 5 * u32::MAX as u128 + 1) * GROUP_RADIX as u128 + (1 << 36) < u64::MAX as u128);
 
 /// The number that 34 base58 digits spell, most significant byte first.
-fn decode(
-    characters: &[u8; ADDRESS_LENGTH_CHARS],
-) -> Result<[u8; ADDRESS_DECODED_LENGTH_BYTES], TronAddressFault> {
+fn decode(characters: &[u8; ADDRESS_LENGTH_CHARS]) -> Result<[u8; ADDRESS_DECODED_LENGTH_BYTES], TronAddressFault> {
     // 58^34 is less than 2^200, so four 64-bit limbs (lowest first) and 25 bytes are always enough.
     let mut limbs = [0_u64; 4];
     // Ten digits fit into one limb, which saves nine of ten passes over the limbs.
@@ -230,10 +218,8 @@ fn decode(
         let mut value = 0;
         let mut scale = 1_u64;
         for (offset, &character) in chunk.iter().enumerate() {
-            let digit = base58_digit(character).ok_or(TronAddressFault::Characters {
-                position: chunk_index * 10 + offset + 1,
-                found: char::from(character),
-            })?;
+            let digit = base58_digit(character)
+                .ok_or(TronAddressFault::Characters { position: chunk_index * 10 + offset + 1, found: char::from(character) })?;
             value = value * 58 + u64::from(digit);
             scale *= 58;
         }
@@ -260,15 +246,9 @@ fn fault_of_odd_text(text: &str) -> TronAddressFault {
     if found_chars != ADDRESS_LENGTH_CHARS {
         return TronAddressFault::Length { found_chars };
     }
-    let foreign = text
-        .chars()
-        .enumerate()
-        .find(|(_, character)| !character.is_ascii() || base58_digit(*character as u8).is_none());
+    let foreign = text.chars().enumerate().find(|(_, character)| !character.is_ascii() || base58_digit(*character as u8).is_none());
     match foreign {
-        Some((offset, found)) => TronAddressFault::Characters {
-            position: offset + 1,
-            found,
-        },
+        Some((offset, found)) => TronAddressFault::Characters { position: offset + 1, found },
         None => TronAddressFault::Checksum,
     }
 }
@@ -284,11 +264,7 @@ mod tests {
     const SAMPLE: &str = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH";
 
     fn vectors() -> Value {
-        serde_json::from_str(include_str!(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/vectors/tron_addresses.json"
-        )))
-        .unwrap()
+        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/tron_addresses.json"))).unwrap()
     }
 
     fn evm_from_hex(hex: &str) -> [u8; 20] {
@@ -335,11 +311,7 @@ mod tests {
         let pairs = derived
             .iter()
             .map(|entry| (&entry["address_base58check"], &entry["address_evm20"]))
-            .chain(
-                contracts
-                    .iter()
-                    .map(|entry| (&entry["base58check"], &entry["evm20"])),
-            );
+            .chain(contracts.iter().map(|entry| (&entry["base58check"], &entry["evm20"])));
         for (text, evm) in pairs {
             let text = text.as_str().unwrap();
             let evm = evm_from_hex(evm.as_str().unwrap());
@@ -365,39 +337,17 @@ mod tests {
     #[test]
     fn vectors_of_invalid_text_are_refused() {
         let expected = [
-            (
-                "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdh",
-                TronAddressFault::Checksum,
-            ),
-            (
-                "tuezsdksodhqmezwihtdobin46zxhgwydh",
-                TronAddressFault::Checksum,
-            ),
-            (
-                "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYd",
-                TronAddressFault::Length { found_chars: 33 },
-            ),
-            (
-                "0xc8599111f29c1e1e061265b4af93ea1f274ad78a",
-                TronAddressFault::Length { found_chars: 42 },
-            ),
-            (
-                "1BoatSLRHtKNngkdXEeobR76b53LETtpyT",
-                TronAddressFault::Prefix { found: 0 },
-            ),
+            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdh", TronAddressFault::Checksum),
+            ("tuezsdksodhqmezwihtdobin46zxhgwydh", TronAddressFault::Checksum),
+            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYd", TronAddressFault::Length { found_chars: 33 }),
+            ("0xc8599111f29c1e1e061265b4af93ea1f274ad78a", TronAddressFault::Length { found_chars: 42 }),
+            ("1BoatSLRHtKNngkdXEeobR76b53LETtpyT", TronAddressFault::Prefix { found: 0 }),
             ("", TronAddressFault::Length { found_chars: 0 }),
-            (
-                "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH ",
-                TronAddressFault::Length { found_chars: 35 },
-            ),
+            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH ", TronAddressFault::Length { found_chars: 35 }),
         ];
         let vectors = vectors();
-        let listed: Vec<&str> = vectors["invalid_base58_addresses"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|entry| entry["input"].as_str().unwrap())
-            .collect();
+        let listed: Vec<&str> =
+            vectors["invalid_base58_addresses"].as_array().unwrap().iter().map(|entry| entry["input"].as_str().unwrap()).collect();
         assert_eq!(listed, expected.map(|(text, _)| text));
         for (text, fault) in expected {
             assert_eq!(TronAddress::parse(text), Err(fault), "{text:?}");
@@ -410,10 +360,7 @@ mod tests {
             for offset in [0, 9, 10, 20, 33] {
                 let mut text = SAMPLE.to_string();
                 text.replace_range(offset..=offset, &found.to_string());
-                let fault = TronAddressFault::Characters {
-                    position: offset + 1,
-                    found,
-                };
+                let fault = TronAddressFault::Characters { position: offset + 1, found };
                 assert_eq!(TronAddress::parse(&text), Err(fault));
             }
         }
@@ -422,25 +369,11 @@ mod tests {
     #[test]
     fn text_outside_ascii_is_measured_in_characters() {
         let cyrillic = SAMPLE.replacen('T', "Т", 1);
-        assert_eq!(
-            TronAddress::parse(&cyrillic),
-            Err(TronAddressFault::Characters {
-                position: 1,
-                found: 'Т',
-            })
-        );
+        assert_eq!(TronAddress::parse(&cyrillic), Err(TronAddressFault::Characters { position: 1, found: 'Т' }));
         let seventeen_chars_in_34_bytes = "Т".repeat(17);
-        assert_eq!(
-            TronAddress::parse(&seventeen_chars_in_34_bytes),
-            Err(TronAddressFault::Length { found_chars: 17 })
-        );
+        assert_eq!(TronAddress::parse(&seventeen_chars_in_34_bytes), Err(TronAddressFault::Length { found_chars: 17 }));
         let long = "T".repeat(100_000);
-        assert_eq!(
-            TronAddress::parse(&long),
-            Err(TronAddressFault::Length {
-                found_chars: 100_000
-            })
-        );
+        assert_eq!(TronAddress::parse(&long), Err(TronAddressFault::Length { found_chars: 100_000 }));
     }
 
     #[test]
@@ -512,10 +445,7 @@ mod tests {
     fn faults_tell_what_to_do() {
         let messages = [
             TronAddressFault::Length { found_chars: 33 },
-            TronAddressFault::Characters {
-                position: 7,
-                found: '\n',
-            },
+            TronAddressFault::Characters { position: 7, found: '\n' },
             TronAddressFault::Checksum,
             TronAddressFault::Prefix { found: 0 },
         ]

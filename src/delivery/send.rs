@@ -155,8 +155,7 @@ pub struct Outcome {
 impl Outcome {
     /// Whether the receiver took the event: any 2xx, and nothing else.
     pub fn is_success(&self) -> bool {
-        self.http_status
-            .is_some_and(|status| (200..300).contains(&status))
+        self.http_status.is_some_and(|status| (200..300).contains(&status))
     }
 }
 
@@ -285,10 +284,7 @@ impl Sender {
                 retry_after_seconds: answer.retry_after_seconds,
                 ..outcome
             },
-            Err(error) => Outcome {
-                error: Some(error),
-                ..outcome
-            },
+            Err(error) => Outcome { error: Some(error), ..outcome },
         }
     }
 }
@@ -313,20 +309,13 @@ impl Inner {
             }
         }
         let mut link = self.dial(attempt.url, &addresses, clock).await?;
-        let response = link
-            .ask(request, clock)
-            .await
-            .map_err(|fault| fault.error)?;
+        let response = link.ask(request, clock).await.map_err(|fault| fault.error)?;
         Ok(self.answer(link, response, attempt, clock).await)
     }
 
     /// Every address of the host, judged at this attempt; never empty. Nothing resolves the name
     /// again later, so what was judged is what is connected to.
-    async fn addresses(
-        &self,
-        attempt: &Attempt<'_>,
-        clock: &Clock,
-    ) -> Result<Arc<[IpAddr]>, DeliveryError> {
+    async fn addresses(&self, attempt: &Attempt<'_>, clock: &Clock) -> Result<Arc<[IpAddr]>, DeliveryError> {
         let name = match attempt.url.host() {
             WebhookHost::Address(address) => {
                 let addresses = [address.to_canonical()];
@@ -347,12 +336,7 @@ impl Inner {
     }
 
     /// A fresh connection to one of the judged addresses, with TLS where the URL asks for it.
-    async fn dial(
-        &self,
-        url: &WebhookUrl,
-        addresses: &[IpAddr],
-        clock: &Clock,
-    ) -> Result<Link, DeliveryError> {
+    async fn dial(&self, url: &WebhookUrl, addresses: &[IpAddr], clock: &Clock) -> Result<Link, DeliveryError> {
         let phase = clock.phase(clock.deadlines.connect, DeliveryError::ConnectTimeout);
         let open = async {
             let (stream, peer) = connect(addresses, url.port(), &phase).await?;
@@ -361,15 +345,9 @@ impl Inner {
             }
             let name = match url.host() {
                 WebhookHost::Address(address) => ServerName::from(*address),
-                WebhookHost::Name(name) => {
-                    ServerName::try_from(name.clone()).map_err(|_| DeliveryError::TlsFailed)?
-                }
+                WebhookHost::Name(name) => ServerName::try_from(name.clone()).map_err(|_| DeliveryError::TlsFailed)?,
             };
-            let stream = self
-                .tls
-                .connect(name, stream)
-                .await
-                .map_err(|_| DeliveryError::TlsFailed)?;
+            let stream = self.tls.connect(name, stream).await.map_err(|_| DeliveryError::TlsFailed)?;
             Link::open(stream, peer).await
         };
         phase.limit(open).await?
@@ -377,13 +355,7 @@ impl Inner {
 
     /// Reads what is wanted of the body and keeps the connection if the answer ended properly. No
     /// fault of the body changes the outcome: the status line has decided it.
-    async fn answer(
-        &self,
-        mut link: Link,
-        response: Response<Incoming>,
-        attempt: &Attempt<'_>,
-        clock: &Clock,
-    ) -> Answer {
+    async fn answer(&self, mut link: Link, response: Response<Incoming>, attempt: &Attempt<'_>, clock: &Clock) -> Answer {
         let (head, body) = response.into_parts();
         let phase = clock.phase(clock.deadlines.body, DeliveryError::TotalTimeout);
         let mut kept = Vec::new();
@@ -395,11 +367,7 @@ impl Inner {
         Answer {
             status: head.status,
             excerpt: excerpt(&kept),
-            retry_after_seconds: retry_after_seconds(
-                head.status,
-                &head.headers,
-                attempt.now_seconds,
-            ),
+            retry_after_seconds: retry_after_seconds(head.status, &head.headers, attempt.now_seconds),
         }
     }
 }
@@ -418,10 +386,7 @@ struct Phase {
 
 impl Clock {
     fn start(deadlines: Deadlines) -> Clock {
-        Clock {
-            started_at: Instant::now(),
-            deadlines,
-        }
+        Clock { started_at: Instant::now(), deadlines }
     }
 
     /// A part that begins now and ends after `duration`, or with the attempt if that is sooner.
@@ -431,10 +396,7 @@ impl Clock {
         if ends_at <= total_ends_at {
             Phase { ends_at, error }
         } else {
-            Phase {
-                ends_at: total_ends_at,
-                error: DeliveryError::TotalTimeout,
-            }
+            Phase { ends_at: total_ends_at, error: DeliveryError::TotalTimeout }
         }
     }
 }
@@ -449,15 +411,9 @@ impl Phase {
 /// name is rebound to an inner network. Plain http reaches loopback only, whatever a name
 /// resolves to.
 fn judge(addresses: &[IpAddr], attempt: &Attempt<'_>) -> Result<(), DeliveryError> {
-    let permitted = |address: &IpAddr| {
-        (attempt.loopback_allowed && is_loopback(*address))
-            || (attempt.url.is_https() && is_global_unicast(*address))
-    };
-    if addresses.iter().all(permitted) {
-        Ok(())
-    } else {
-        Err(DeliveryError::AddressRefused)
-    }
+    let permitted =
+        |address: &IpAddr| (attempt.loopback_allowed && is_loopback(*address)) || (attempt.url.is_https() && is_global_unicast(*address));
+    if addresses.iter().all(permitted) { Ok(()) } else { Err(DeliveryError::AddressRefused) }
 }
 
 /// Resolves names through the system and remembers good answers for a short while.
@@ -474,18 +430,13 @@ struct Resolution {
 
 impl Resolver {
     fn new(remembered_duration: Duration) -> Resolver {
-        Resolver {
-            remembered_duration,
-            remembered: Mutex::default(),
-            turns: Arc::new(Semaphore::new(RESOLVING_MAX)),
-        }
+        Resolver { remembered_duration, remembered: Mutex::default(), turns: Arc::new(Semaphore::new(RESOLVING_MAX)) }
     }
 
     fn remembered(&self, name: &str, now: Instant) -> Option<Arc<[IpAddr]>> {
         let remembered = lock(&self.remembered);
         let resolution = remembered.get(name)?;
-        self.is_fresh(resolution, now)
-            .then(|| resolution.addresses.clone())
+        self.is_fresh(resolution, now).then(|| resolution.addresses.clone())
     }
 
     fn is_fresh(&self, resolution: &Resolution, now: Instant) -> bool {
@@ -506,24 +457,13 @@ impl Resolver {
             remembered.retain(|_, resolution| self.is_fresh(resolution, now));
         }
         if remembered.len() < RESOLUTIONS_MAX {
-            remembered.insert(
-                name.to_owned(),
-                Resolution {
-                    addresses: addresses.clone(),
-                    resolved_at: now,
-                },
-            );
+            remembered.insert(name.to_owned(), Resolution { addresses: addresses.clone(), resolved_at: now });
         }
     }
 
     /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4.
     async fn resolve(&self, name: &str) -> Result<Arc<[IpAddr]>, DeliveryError> {
-        let turn = self
-            .turns
-            .clone()
-            .acquire_owned()
-            .await
-            .map_err(|_| DeliveryError::NameNotResolved)?;
+        let turn = self.turns.clone().acquire_owned().await.map_err(|_| DeliveryError::NameNotResolved)?;
         // Another attempt may have asked for the same name while this one waited for its turn.
         if let Some(addresses) = self.remembered(name, Instant::now()) {
             return Ok(addresses);
@@ -552,11 +492,7 @@ impl Resolver {
 
 /// Connects to the first address that accepts. Each is given an equal share of the time that is
 /// left, so that one that swallows packets does not use up the others' chance.
-async fn connect(
-    addresses: &[IpAddr],
-    port: u16,
-    phase: &Phase,
-) -> Result<(TcpStream, IpAddr), DeliveryError> {
+async fn connect(addresses: &[IpAddr], port: u16, phase: &Phase) -> Result<(TcpStream, IpAddr), DeliveryError> {
     let candidates_count = addresses.len().min(CONNECT_CANDIDATES_MAX);
     let mut error = DeliveryError::ConnectFailed;
     for (candidates_left, address) in (1..=candidates_count as u32).rev().zip(addresses) {
@@ -567,9 +503,7 @@ async fn connect(
             Ok(Ok(stream)) => {
                 check_peer(&stream, *address)?;
                 // A request is one small write; waiting for more (RFC 896) only delays it.
-                stream
-                    .set_nodelay(true)
-                    .map_err(|_| DeliveryError::ConnectFailed)?;
+                stream.set_nodelay(true).map_err(|_| DeliveryError::ConnectFailed)?;
                 return Ok((stream, *address));
             }
             Ok(Err(_)) => error = DeliveryError::ConnectFailed,
@@ -599,14 +533,8 @@ fn request(attempt: &Attempt<'_>) -> Result<Request<Full<Bytes>>, DeliveryError>
     headers.insert(USER_AGENT, value(attempt.user_agent)?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(HeaderName::from_static("webhook-id"), value(attempt.id)?);
-    headers.insert(
-        HeaderName::from_static("webhook-timestamp"),
-        HeaderValue::from(attempt.timestamp_seconds),
-    );
-    headers.insert(
-        HeaderName::from_static("webhook-signature"),
-        value(&attempt.signature)?,
-    );
+    headers.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(attempt.timestamp_seconds));
+    headers.insert(HeaderName::from_static("webhook-signature"), value(&attempt.signature)?);
     Ok(request)
 }
 
@@ -633,10 +561,7 @@ impl Link {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let bytes_read = Arc::new(AtomicUsize::new(0));
-        let stream = Metered {
-            stream,
-            bytes_read: bytes_read.clone(),
-        };
+        let stream = Metered { stream, bytes_read: bytes_read.clone() };
         let (requests, connection) = http1::Builder::new()
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX)
@@ -644,22 +569,11 @@ impl Link {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|_| DeliveryError::ConnectFailed)?;
-        Ok(Link {
-            requests,
-            driver: Driver {
-                connection: Some(Box::pin(connection)),
-            },
-            peer,
-            bytes_read,
-        })
+        Ok(Link { requests, driver: Driver { connection: Some(Box::pin(connection)) }, peer, bytes_read })
     }
 
     /// Sends the request and waits for the head of the answer.
-    async fn ask(
-        &mut self,
-        request: Request<Full<Bytes>>,
-        clock: &Clock,
-    ) -> Result<Response<Incoming>, LinkFault> {
+    async fn ask(&mut self, request: Request<Full<Bytes>>, clock: &Clock) -> Result<Response<Incoming>, LinkFault> {
         self.bytes_read.store(0, Ordering::Relaxed);
         let phase = clock.phase(clock.deadlines.head, DeliveryError::HeadTimeout);
         let response = self.requests.send_request(request);
@@ -667,24 +581,15 @@ impl Link {
             Ok(Ok(response)) => return Ok(response),
             Ok(Err(error)) => error,
             Err(error) => {
-                return Err(LinkFault {
-                    error,
-                    unanswered: false,
-                });
+                return Err(LinkFault { error, unanswered: false });
             }
         };
         let bytes_read = self.bytes_read.load(Ordering::Relaxed);
         // A canceled request was never written; bytes in spite of that are a receiver that speaks
         // first, which is not HTTP.
-        let invalid = error.is_parse()
-            || bytes_read >= ANSWER_BYTES_MAX
-            || (error.is_canceled() && bytes_read > 0);
+        let invalid = error.is_parse() || bytes_read >= ANSWER_BYTES_MAX || (error.is_canceled() && bytes_read > 0);
         Err(LinkFault {
-            error: if invalid {
-                DeliveryError::AnswerInvalid
-            } else {
-                DeliveryError::ConnectionReset
-            },
+            error: if invalid { DeliveryError::AnswerInvalid } else { DeliveryError::ConnectionReset },
             unanswered: error.is_canceled() || bytes_read == 0,
         })
     }
@@ -727,11 +632,7 @@ struct Metered<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if self.bytes_read.load(Ordering::Relaxed) >= ANSWER_BYTES_MAX {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
@@ -744,19 +645,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &[u8],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, buffer)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffers: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffers: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
     }
 
@@ -802,10 +695,7 @@ fn excerpt(kept: &[u8]) -> String {
 /// Reads `Retry-After` (RFC 9110 section 10.2.3) on the two statuses where it is honoured. A date
 /// in the past is 0; what is neither seconds nor an HTTP-date is as good as absent.
 fn retry_after_seconds(status: StatusCode, headers: &HeaderMap, now_seconds: i64) -> Option<u64> {
-    if !matches!(
-        status,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE
-    ) {
+    if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
         return None;
     }
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
@@ -842,10 +732,7 @@ struct IdleLink {
 
 impl Pool {
     fn new(idle_duration: Duration) -> Pool {
-        Pool {
-            idle_duration,
-            state: Mutex::default(),
-        }
+        Pool { idle_duration, state: Mutex::default() }
     }
 
     /// The connection to this origin that was used last, if its peer is among the addresses judged
@@ -862,9 +749,7 @@ impl Pool {
     fn take_unchecked(&self, origin: &str, addresses: &[IpAddr], now: Instant) -> Option<Link> {
         let mut state = lock(&self.state);
         let index = state.idle.iter().rposition(|idle| {
-            *idle.origin == *origin
-                && addresses.contains(&idle.link.peer)
-                && now < idle.idle_since + self.idle_duration
+            *idle.origin == *origin && addresses.contains(&idle.link.peer) && now < idle.idle_since + self.idle_duration
         })?;
         state.idle.remove(index).map(|idle| idle.link)
     }
@@ -881,11 +766,7 @@ impl Pool {
         } else if state.idle.len() >= IDLE_TOTAL_MAX {
             state.idle.pop_front();
         }
-        state.idle.push_back(IdleLink {
-            origin: origin.clone(),
-            link,
-            idle_since: Instant::now(),
-        });
+        state.idle.push_back(IdleLink { origin: origin.clone(), link, idle_since: Instant::now() });
         if !state.sweeping {
             state.sweeping = true;
             tokio::spawn(Pool::sweep(Arc::downgrade(self)));
@@ -949,14 +830,7 @@ mod tests {
 
     /// Long deadlines for what must not time out.
     fn patient() -> Deadlines {
-        Deadlines {
-            resolve: PATIENCE,
-            connect: PATIENCE,
-            head: PATIENCE,
-            body: PATIENCE,
-            total: PATIENCE,
-            ..Deadlines::default()
-        }
+        Deadlines { resolve: PATIENCE, connect: PATIENCE, head: PATIENCE, body: PATIENCE, total: PATIENCE, ..Deadlines::default() }
     }
 
     fn milliseconds(count: u64) -> Duration {
@@ -964,17 +838,12 @@ mod tests {
     }
 
     fn sender(deadlines: Deadlines) -> Sender {
-        let options = SenderOptions {
-            deadlines,
-            roots_extra: Vec::new(),
-        };
+        let options = SenderOptions { deadlines, roots_extra: Vec::new() };
         Sender::new(RootCertStore::empty(), options).unwrap()
     }
 
     fn url(text: &str) -> WebhookUrl {
-        let policy = UrlPolicy {
-            loopback_http_allowed: true,
-        };
+        let policy = UrlPolicy { loopback_http_allowed: true };
         parse_url(text, policy).unwrap()
     }
 
@@ -1021,12 +890,7 @@ mod tests {
                     });
                 }
             });
-            Receiver {
-                url: url(&format!("http://127.0.0.1:{port}/hook?a=1")),
-                port,
-                connections,
-                ended,
-            }
+            Receiver { url: url(&format!("http://127.0.0.1:{port}/hook?a=1")), port, connections, ended }
         }
 
         /// A receiver that answers every request on every connection alike.
@@ -1042,10 +906,7 @@ mod tests {
         /// Waits until one more script has ended, which the scripts here do when the sender lets
         /// go of the connection.
         async fn released(&mut self) {
-            tokio::time::timeout(PATIENCE, self.ended.recv())
-                .await
-                .expect("the sender must close the connection")
-                .unwrap();
+            tokio::time::timeout(PATIENCE, self.ended.recv()).await.expect("the sender must close the connection").unwrap();
         }
     }
 
@@ -1062,10 +923,7 @@ mod tests {
         let mut text = String::new();
         loop {
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head
-                    .lines()
-                    .find_map(|line| line.strip_prefix("Content-Length: "))
-                    .map_or(0, |value| value.parse().unwrap());
+                let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |value| value.parse().unwrap());
                 if body.len() >= length {
                     return Some(text);
                 }
@@ -1149,10 +1007,7 @@ mod tests {
 
     #[tokio::test]
     async fn interim_answers_are_passed_over() {
-        let receiver = Receiver::answering(format!(
-            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}"
-        ))
-        .await;
+        let receiver = Receiver::answering(format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}")).await;
         let outcome = sender(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(200));
         assert_eq!(outcome.answer_excerpt, "ok");
@@ -1204,11 +1059,7 @@ mod tests {
         let answers = [
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok".to_owned(),
             "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned(),
-            format!(
-                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}",
-                BODY_BYTES_MAX + 1,
-                "a".repeat(BODY_BYTES_MAX + 1)
-            ),
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", BODY_BYTES_MAX + 1, "a".repeat(BODY_BYTES_MAX + 1)),
         ];
         for answer in answers {
             let mut receiver = Receiver::answering(answer).await;
@@ -1242,10 +1093,7 @@ mod tests {
     async fn a_kept_connection_that_closes_under_the_request_is_replaced_once() {
         // The first connection takes a second request and closes without a byte; so do the next
         // ones with their first request, in the second row.
-        let rows = [
-            (true, Some(200), None),
-            (false, None, Some(DeliveryError::ConnectionReset)),
-        ];
+        let rows = [(true, Some(200), None), (false, None, Some(DeliveryError::ConnectionReset))];
         for (others_answer, http_status, error) in rows {
             let receiver = Receiver::start(move |mut stream, index| async move {
                 read_request(&mut stream).await.unwrap();
@@ -1316,10 +1164,7 @@ mod tests {
             drip(&mut stream, b"A: b\r\n", milliseconds(20)).await;
         })
         .await;
-        let deadlines = Deadlines {
-            head: milliseconds(300),
-            ..patient()
-        };
+        let deadlines = Deadlines { head: milliseconds(300), ..patient() };
         let outcome = sender(deadlines).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::HeadTimeout));
         assert!(outcome.duration_milliseconds >= 300);
@@ -1336,10 +1181,7 @@ mod tests {
             drip(&mut stream, b"x", milliseconds(20)).await;
         })
         .await;
-        let deadlines = Deadlines {
-            body: milliseconds(300),
-            ..patient()
-        };
+        let deadlines = Deadlines { body: milliseconds(300), ..patient() };
         let outcome = sender(deadlines).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(200));
         assert_eq!(outcome.error, None);
@@ -1397,10 +1239,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_before_the_answer_is_cut_off() {
-        let floods = [
-            "HTTP/1.1 103 Early Hints\r\n\r\n",
-            "HTTP/1.1 100 Continue\r\nA: b\r\n\r\n",
-        ];
+        let floods = ["HTTP/1.1 103 Early Hints\r\n\r\n", "HTTP/1.1 100 Continue\r\nA: b\r\n\r\n"];
         for flood in floods {
             let mut receiver = Receiver::start(move |mut stream, _| async move {
                 read_request(&mut stream).await.unwrap();
@@ -1427,22 +1266,14 @@ mod tests {
         for answer in answers {
             let receiver = Receiver::answering(answer).await;
             let outcome = sender(patient()).send(attempt(&receiver.url)).await;
-            assert_eq!(
-                outcome.error,
-                Some(DeliveryError::AnswerInvalid),
-                "{answer}"
-            );
+            assert_eq!(outcome.error, Some(DeliveryError::AnswerInvalid), "{answer}");
             let receiver = Receiver::start(move |mut stream, _| async move {
                 stream.write_all(answer.as_bytes()).await.unwrap();
                 read_to_close(&mut stream).await;
             })
             .await;
             let outcome = sender(patient()).send(attempt(&receiver.url)).await;
-            assert_eq!(
-                outcome.error,
-                Some(DeliveryError::AnswerInvalid),
-                "{answer}"
-            );
+            assert_eq!(outcome.error, Some(DeliveryError::AnswerInvalid), "{answer}");
         }
     }
 
@@ -1453,11 +1284,7 @@ mod tests {
         let listener = socket.listen(1).unwrap();
         let address = listener.local_addr().unwrap();
         let url = url(&format!("http://{address}/"));
-        let deadlines = Deadlines {
-            connect: milliseconds(300),
-            head: milliseconds(300),
-            ..patient()
-        };
+        let deadlines = Deadlines { connect: milliseconds(300), head: milliseconds(300), ..patient() };
         let sender = sender(deadlines);
         // The kernel completes connections until the backlog is full, and those of earlier attempts
         // stay in it.
@@ -1482,10 +1309,7 @@ mod tests {
             read_to_close(&mut stream).await;
         })
         .await;
-        let deadlines = Deadlines {
-            total: milliseconds(300),
-            ..patient()
-        };
+        let deadlines = Deadlines { total: milliseconds(300), ..patient() };
         let sender = sender(deadlines);
         let in_head = sender.send(attempt(&receiver.url)).await;
         assert_eq!(in_head.error, Some(DeliveryError::TotalTimeout));
@@ -1534,12 +1358,7 @@ mod tests {
         for scheme in ["http", "https"] {
             for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
                 let url = url(&format!("{scheme}://{host}:{}/", receiver.port));
-                let outcome = sender
-                    .send(Attempt {
-                        loopback_allowed: false,
-                        ..attempt(&url)
-                    })
-                    .await;
+                let outcome = sender.send(Attempt { loopback_allowed: false, ..attempt(&url) }).await;
                 assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));
             }
         }
@@ -1547,36 +1366,22 @@ mod tests {
         assert_eq!(receiver.connections_count(), 0);
         assert!(sender.send(attempt(&by_name)).await.is_success());
         // Neither the remembered address nor the kept connection opens a way.
-        let outcome = sender
-            .send(Attempt {
-                loopback_allowed: false,
-                ..attempt(&by_name)
-            })
-            .await;
+        let outcome = sender.send(Attempt { loopback_allowed: false, ..attempt(&by_name) }).await;
         assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));
     }
 
     #[test]
     fn one_bad_address_among_good_ones_refuses_the_name() {
-        let addresses = |texts: &[&str]| -> Vec<IpAddr> {
-            texts.iter().map(|text| text.parse().unwrap()).collect()
-        };
+        let addresses = |texts: &[&str]| -> Vec<IpAddr> { texts.iter().map(|text| text.parse().unwrap()).collect() };
         let judged = |url_text: &str, loopback_allowed: bool, texts: &[&str]| {
             let url = url(url_text);
-            let attempt = Attempt {
-                loopback_allowed,
-                ..attempt(&url)
-            };
+            let attempt = Attempt { loopback_allowed, ..attempt(&url) };
             judge(&addresses(texts), &attempt).is_ok()
         };
         let https = "https://example.com/";
         assert!(judged(https, false, &["8.8.8.8", "2606:4700::1"]));
         assert!(!judged(https, false, &["8.8.8.8", "10.0.0.1"]));
-        assert!(!judged(
-            https,
-            false,
-            &["8.8.8.8", "2606:4700::1", "fe80::1"]
-        ));
+        assert!(!judged(https, false, &["8.8.8.8", "2606:4700::1", "fe80::1"]));
         assert!(!judged(https, false, &["8.8.8.8", "127.0.0.1"]));
         assert!(judged(https, true, &["8.8.8.8", "127.0.0.1"]));
         assert!(!judged(https, true, &["8.8.8.8", "10.0.0.1"]));
@@ -1589,10 +1394,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_was_not_judged_is_refused() {
         let receiver = Receiver::answering(OK).await;
-        let phase = Phase {
-            ends_at: Instant::now() + PATIENCE,
-            error: DeliveryError::ConnectTimeout,
-        };
+        let phase = Phase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
         // The kernel takes 0.0.0.0 for this host, so the peer is another address than the one
         // connected to.
         let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -1603,10 +1405,7 @@ mod tests {
     #[tokio::test]
     async fn three_addresses_are_tried_in_order() {
         let receiver = Receiver::answering(OK).await;
-        let phase = Phase {
-            ends_at: Instant::now() + PATIENCE,
-            error: DeliveryError::ConnectTimeout,
-        };
+        let phase = Phase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let elsewhere = |last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
         let third = [elsewhere(2), elsewhere(3), here];
@@ -1619,10 +1418,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_does_not_resolve() {
-        let deadlines = Deadlines {
-            resolve: milliseconds(500),
-            ..patient()
-        };
+        let deadlines = Deadlines { resolve: milliseconds(500), ..patient() };
         let url = url("https://receiver.invalid/");
         let outcome = sender(deadlines).send(attempt(&url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::NameNotResolved));
@@ -1635,16 +1431,8 @@ mod tests {
         let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
         resolver.remember("a", &addresses, now);
         resolver.remember("a", &addresses, now + milliseconds(4_000));
-        assert!(
-            resolver
-                .remembered("a", now + milliseconds(4_999))
-                .is_some()
-        );
-        assert!(
-            resolver
-                .remembered("a", now + milliseconds(5_000))
-                .is_none()
-        );
+        assert!(resolver.remembered("a", now + milliseconds(4_999)).is_some());
+        assert!(resolver.remembered("a", now + milliseconds(5_000)).is_none());
         assert!(resolver.remembered("b", now).is_none());
         for index in 1..RESOLUTIONS_MAX {
             resolver.remember(&index.to_string(), &addresses, now + milliseconds(1));
@@ -1652,11 +1440,7 @@ mod tests {
         resolver.remember("full", &addresses, now + milliseconds(2));
         assert!(resolver.remembered("full", now + milliseconds(2)).is_none());
         resolver.remember("room", &addresses, now + milliseconds(5_000));
-        assert!(
-            resolver
-                .remembered("room", now + milliseconds(5_000))
-                .is_some()
-        );
+        assert!(resolver.remembered("room", now + milliseconds(5_000)).is_some());
         assert!(lock(&resolver.remembered).len() <= RESOLUTIONS_MAX);
     }
 
@@ -1717,10 +1501,7 @@ mod tests {
     #[tokio::test]
     async fn an_idle_connection_is_closed_after_its_time() {
         let mut receiver = Receiver::answering(OK).await;
-        let deadlines = Deadlines {
-            idle: milliseconds(100),
-            ..patient()
-        };
+        let deadlines = Deadlines { idle: milliseconds(100), ..patient() };
         let sender = sender(deadlines);
         for _ in 0..2 {
             assert!(sender.send(attempt(&receiver.url)).await.is_success());
@@ -1732,20 +1513,14 @@ mod tests {
     #[tokio::test]
     async fn a_value_that_no_header_can_hold_is_our_own_fault() {
         let receiver = Receiver::answering(OK).await;
-        let outcome = sender(patient())
-            .send(Attempt {
-                id: "event\r\nX: y",
-                ..attempt(&receiver.url)
-            })
-            .await;
+        let outcome = sender(patient()).send(Attempt { id: "event\r\nX: y", ..attempt(&receiver.url) }).await;
         assert_eq!(outcome.error, Some(DeliveryError::RequestInvalid));
         assert_eq!(receiver.connections_count(), 0);
     }
 
     /// A TLS receiver whose certificate names `name`, and that certificate.
     async fn tls_receiver(name: &str) -> (Receiver, CertificateDer<'static>) {
-        let CertifiedKey { cert, signing_key } =
-            generate_simple_self_signed([name.to_owned()]).unwrap();
+        let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -1768,10 +1543,7 @@ mod tests {
     }
 
     fn sender_trusting(root: CertificateDer<'static>) -> Sender {
-        let options = SenderOptions {
-            deadlines: patient(),
-            roots_extra: vec![root],
-        };
+        let options = SenderOptions { deadlines: patient(), roots_extra: vec![root] };
         Sender::new(RootCertStore::empty(), options).unwrap()
     }
 
@@ -1804,10 +1576,7 @@ mod tests {
 
         let receiver = Receiver::answering(OK).await;
         let plain = url(&format!("https://localhost:{}/", receiver.port));
-        let deadlines = Deadlines {
-            connect: milliseconds(300),
-            ..patient()
-        };
+        let deadlines = Deadlines { connect: milliseconds(300), ..patient() };
         // A plain receiver waits for more of what it takes for a request.
         let outcome = sender(deadlines).send(attempt(&plain)).await;
         assert_eq!(outcome.error, Some(DeliveryError::ConnectTimeout));
@@ -1815,10 +1584,7 @@ mod tests {
 
     #[test]
     fn a_root_that_is_no_certificate_is_an_error() {
-        let options = SenderOptions {
-            roots_extra: vec![CertificateDer::from(vec![1, 2, 3])],
-            ..SenderOptions::default()
-        };
+        let options = SenderOptions { roots_extra: vec![CertificateDer::from(vec![1, 2, 3])], ..SenderOptions::default() };
         assert!(Sender::new(RootCertStore::empty(), options).is_err());
         assert!(!roots_platform().is_empty());
     }
@@ -1836,11 +1602,7 @@ mod tests {
             (503, " 0 ", Some(0)),
             (503, "86400", Some(86_400)),
             (503, "86401", Some(RETRY_AFTER_SECONDS_MAX)),
-            (
-                429,
-                "99999999999999999999999999",
-                Some(RETRY_AFTER_SECONDS_MAX),
-            ),
+            (429, "99999999999999999999999999", Some(RETRY_AFTER_SECONDS_MAX)),
             (429, "Mon, 24 Nov 2025 16:02:00 GMT", Some(120)),
             (429, "Monday, 24-Nov-25 16:02:00 GMT", Some(120)),
             (503, "Mon, 24 Nov 2025 15:59:00 GMT", Some(0)),
@@ -1858,18 +1620,12 @@ mod tests {
             assert_eq!(read(status, text), expected, "{status} {text}");
         }
         let none = HeaderMap::new();
-        assert_eq!(
-            retry_after_seconds(StatusCode::TOO_MANY_REQUESTS, &none, NOW_SECONDS),
-            None
-        );
+        assert_eq!(retry_after_seconds(StatusCode::TOO_MANY_REQUESTS, &none, NOW_SECONDS), None);
     }
 
     #[tokio::test]
     async fn retry_after_reaches_the_outcome() {
-        let receiver = Receiver::answering(
-            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
-        )
-        .await;
+        let receiver = Receiver::answering("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n").await;
         let outcome = sender(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(503));
         assert_eq!(outcome.retry_after_seconds, Some(7));

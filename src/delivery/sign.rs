@@ -48,13 +48,7 @@ pub fn signature_header(secrets: &[&str], id: &str, timestamp_seconds: i64, body
             let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
                 continue;
             };
-            for part in [
-                id.as_bytes(),
-                b".",
-                timestamp_text.as_bytes(),
-                b".".as_slice(),
-                body,
-            ] {
+            for part in [id.as_bytes(), b".", timestamp_text.as_bytes(), b".".as_slice(), body] {
                 mac.update(part);
             }
             if !header.is_empty() {
@@ -78,16 +72,11 @@ mod tests {
     const BODY: &[u8] = br#"{"object":"event","type":"transfer.status.payout_settled"}"#;
 
     fn secret(seed: u8) -> String {
-        secret_text(std::array::from_fn(|index| {
-            seed.wrapping_add((index as u8).wrapping_mul(37))
-        }))
+        secret_text(std::array::from_fn(|index| seed.wrapping_add((index as u8).wrapping_mul(37))))
     }
 
     fn now_seconds() -> i64 {
-        SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap()
-            .as_secs() as i64
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
     }
 
     /// HMAC-SHA256 from its definition (RFC 2104 section 2), so that the test does not lean on the
@@ -107,28 +96,15 @@ mod tests {
 
     /// The five steps of the interface specification, "Signature verification", as a receiver
     /// would write them; returns the HTTP status it answers.
-    fn receiver_status(
-        secret: &str,
-        id: &str,
-        timestamp: &str,
-        signature: &str,
-        raw_body: &[u8],
-        now_seconds: i64,
-    ) -> u16 {
+    fn receiver_status(secret: &str, id: &str, timestamp: &str, signature: &str, raw_body: &[u8], now_seconds: i64) -> u16 {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), raw_body].concat();
         let expected = STANDARD.encode(hmac_by_definition(secret.as_bytes(), &signed));
         let matches = signature.split(' ').any(|entry| {
             let given = entry.strip_prefix("v1,").unwrap_or_default().as_bytes();
             given.len() == expected.len()
-                && given
-                    .iter()
-                    .zip(expected.as_bytes())
-                    .fold(0, |difference, (left, right)| difference | (left ^ right))
-                    == 0
+                && given.iter().zip(expected.as_bytes()).fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
         });
-        let fresh = timestamp
-            .parse::<i64>()
-            .is_ok_and(|seconds| (now_seconds - seconds).abs() <= 300);
+        let fresh = timestamp.parse::<i64>().is_ok_and(|seconds| (now_seconds - seconds).abs() <= 300);
         if matches && fresh { 200 } else { 400 }
     }
 
@@ -136,32 +112,19 @@ mod tests {
     fn hmac_by_definition_gives_rfc_4231_case_2() {
         let digest = hmac_by_definition(b"Jefe", b"what do ya want for nothing?");
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(
-            hex,
-            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
-        );
+        assert_eq!(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 
     #[test]
     fn the_specified_check_accepts_and_refuses_changes() {
         let (secret, other) = (secret(1), secret(2));
         let header = signature_header(&[&secret], ID, 1_764_000_000, BODY);
-        let check = |secret: &str, id: &str, timestamp: &str, body: &[u8], now: i64| {
-            receiver_status(secret, id, timestamp, &header, body, now)
-        };
-        assert_eq!(
-            check(&secret, ID, "1764000000", BODY, 1_764_000_000 + 300),
-            200
-        );
-        assert_eq!(
-            check(&secret, ID, "1764000000", BODY, 1_764_000_000 + 301),
-            400
-        );
+        let check =
+            |secret: &str, id: &str, timestamp: &str, body: &[u8], now: i64| receiver_status(secret, id, timestamp, &header, body, now);
+        assert_eq!(check(&secret, ID, "1764000000", BODY, 1_764_000_000 + 300), 200);
+        assert_eq!(check(&secret, ID, "1764000000", BODY, 1_764_000_000 + 301), 400);
         assert_eq!(check(&other, ID, "1764000000", BODY, 1_764_000_000), 400);
-        assert_eq!(
-            check(&secret, "event_02", "1764000000", BODY, 1_764_000_000),
-            400
-        );
+        assert_eq!(check(&secret, "event_02", "1764000000", BODY, 1_764_000_000), 400);
         assert_eq!(check(&secret, ID, "1764000001", BODY, 1_764_000_000), 400);
         assert_eq!(check(&secret, ID, "1764000000", b"{}", 1_764_000_000), 400);
     }
@@ -173,10 +136,7 @@ mod tests {
         let header = signature_header(&[&current, &previous], ID, now_seconds, BODY);
         let mut headers = http::HeaderMap::new();
         headers.insert("webhook-id", ID.parse().unwrap());
-        headers.insert(
-            "webhook-timestamp",
-            now_seconds.to_string().parse().unwrap(),
-        );
+        headers.insert("webhook-timestamp", now_seconds.to_string().parse().unwrap());
         headers.insert("webhook-signature", header.parse().unwrap());
         for secret in [&current, &previous] {
             let decoding = Webhook::new(secret).unwrap();
@@ -185,10 +145,7 @@ mod tests {
             verbatim.verify(BODY, &headers).unwrap();
             assert!(decoding.verify(b"{}", &headers).is_err());
             let timestamp = now_seconds.to_string();
-            assert_eq!(
-                receiver_status(secret, ID, &timestamp, &header, BODY, now_seconds),
-                200
-            );
+            assert_eq!(receiver_status(secret, ID, &timestamp, &header, BODY, now_seconds), 200);
         }
         let stranger = Webhook::new(&secret(5)).unwrap();
         assert!(stranger.verify(BODY, &headers).is_err());
@@ -198,16 +155,10 @@ mod tests {
     fn entries_stand_in_the_order_of_the_secrets() {
         let (first, second) = (secret(6), secret(7));
         let both = signature_header(&[&first, &second], ID, 7, BODY);
-        let alone = [
-            signature_header(&[&first], ID, 7, BODY),
-            signature_header(&[&second], ID, 7, BODY),
-        ];
+        let alone = [signature_header(&[&first], ID, 7, BODY), signature_header(&[&second], ID, 7, BODY)];
         assert_eq!(both, alone.join(" "));
         assert_eq!(both.split(' ').count(), 4);
-        assert!(
-            both.split(' ')
-                .all(|entry| entry.len() == 47 && entry.starts_with("v1,"))
-        );
+        assert!(both.split(' ').all(|entry| entry.len() == 47 && entry.starts_with("v1,")));
         assert_eq!(signature_header(&[], ID, 7, BODY), "");
     }
 
@@ -215,18 +166,12 @@ mod tests {
     fn a_secret_that_is_not_base64_signs_verbatim_only() {
         let header = signature_header(&["whsec_not base64"], ID, 7, BODY);
         assert_eq!(header.split(' ').count(), 1);
-        assert_eq!(
-            receiver_status("whsec_not base64", ID, "7", &header, BODY, 7),
-            200
-        );
+        assert_eq!(receiver_status("whsec_not base64", ID, "7", &header, BODY, 7), 200);
     }
 
     #[test]
     fn secret_text_is_the_prefix_and_padded_base64() {
-        assert_eq!(
-            secret_text([0; 32]),
-            "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-        );
+        assert_eq!(secret_text([0; 32]), "whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
         let text = secret_text([0xff; 32]);
         assert_eq!(text, "whsec_//////////////////////////////////////////8=");
     }

@@ -164,10 +164,7 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlFault> 
     if !loopback_allowed && !may_be_public(&host) {
         return Err(UrlFault::AddressNotPublic);
     }
-    let port = url
-        .port_or_known_default()
-        .filter(|port| *port != 0)
-        .ok_or(UrlFault::PortZero)?;
+    let port = url.port_or_known_default().filter(|port| *port != 0).ok_or(UrlFault::PortZero)?;
     if url.as_str().len() > URL_CHARACTERS_MAX {
         return Err(UrlFault::TooLong);
     }
@@ -202,8 +199,7 @@ fn strip_trailing_dot(url: &mut Url) -> Result<(), UrlFault> {
         return Err(UrlFault::HostMissing);
     }
     let stripped = stripped.to_owned();
-    url.set_host(Some(&stripped))
-        .map_err(|_| UrlFault::Malformed)
+    url.set_host(Some(&stripped)).map_err(|_| UrlFault::Malformed)
 }
 
 fn judge_host(url: &Url) -> Result<WebhookHost, UrlFault> {
@@ -217,9 +213,7 @@ fn judge_host(url: &Url) -> Result<WebhookHost, UrlFault> {
     }
     let label_valid = |label: &str| {
         (1..=LABEL_CHARACTERS_MAX).contains(&label.len())
-            && label
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
     };
     if !name.split('.').all(label_valid) {
         return Err(UrlFault::HostInvalid);
@@ -318,14 +312,10 @@ pub fn is_global_unicast(address: IpAddr) -> bool {
         IpAddr::V4(address) => is_global_unicast_ipv4(address),
         IpAddr::V6(address) if ipv6_in(address, NAT64) => {
             // The mask leaves exactly the last 32 bits, so the cast loses nothing.
-            is_global_unicast_ipv4(Ipv4Addr::from_bits(
-                (address.to_bits() & 0xffff_ffff) as u32,
-            ))
+            is_global_unicast_ipv4(Ipv4Addr::from_bits((address.to_bits() & 0xffff_ffff) as u32))
         }
         IpAddr::V6(address) => {
-            ipv6_in(address, IPV6_GLOBAL)
-                && !IPV6_REFUSED.iter().any(|block| ipv6_in(address, *block))
-                && !is_isatap(address)
+            ipv6_in(address, IPV6_GLOBAL) && !IPV6_REFUSED.iter().any(|block| ipv6_in(address, *block)) && !is_isatap(address)
         }
     }
 }
@@ -354,12 +344,8 @@ fn is_isatap(address: Ipv6Addr) -> bool {
 mod tests {
     use super::*;
 
-    const PUBLIC_ONLY: UrlPolicy = UrlPolicy {
-        loopback_http_allowed: false,
-    };
-    const LOOPBACK: UrlPolicy = UrlPolicy {
-        loopback_http_allowed: true,
-    };
+    const PUBLIC_ONLY: UrlPolicy = UrlPolicy { loopback_http_allowed: false };
+    const LOOPBACK: UrlPolicy = UrlPolicy { loopback_http_allowed: true };
 
     fn global(text: &str) -> bool {
         is_global_unicast(text.parse().unwrap())
@@ -588,14 +574,7 @@ mod tests {
         for row in ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"] {
             assert!(is_loopback(row.parse().unwrap()), "{row}");
         }
-        for row in [
-            "128.0.0.1",
-            "0.0.0.0",
-            "::",
-            "::2",
-            "::127.0.0.1",
-            "8.8.8.8",
-        ] {
+        for row in ["128.0.0.1", "0.0.0.0", "::", "::2", "::127.0.0.1", "8.8.8.8"] {
             assert!(!is_loopback(row.parse().unwrap()), "{row}");
         }
     }

@@ -43,7 +43,14 @@ impl Deposit {
 }
 
 /// Records a movement that is seen for the first time.
-pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, transfer_id: Id<kind::Transfer>, chain: &str, movement: &Movement) -> Result<Deposit, StoreError> {
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    chain: &str,
+    movement: &Movement,
+) -> Result<Deposit, StoreError> {
     let deposit = Deposit {
         scope,
         id: now.mint(),
@@ -87,7 +94,13 @@ pub fn follow(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, depth: Depth) -
 }
 
 /// Ends a deposit: `completed` with its classification, or `failed` with its reason.
-pub fn end(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, classification: Option<Classification>, failure: Option<ReasonCode>) -> Result<(), StoreError> {
+pub fn end(
+    tx: &mut dyn Tx,
+    now: &Now,
+    deposit: &mut Deposit,
+    classification: Option<Classification>,
+    failure: Option<ReasonCode>,
+) -> Result<(), StoreError> {
     let from = deposit.status;
     let to = if failure.is_some() { DepositStatus::Failed } else { DepositStatus::Completed };
     if !from.can_become(to) {

@@ -106,7 +106,8 @@ pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Deposit>) -> Result<Opti
 
 /// The deposit of one token movement.
 pub fn find_movement(tx: &mut dyn Tx, scope: Scope, transaction_hash: &str, log_index: i64) -> Result<Option<Deposit>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index = ?3 ORDER BY id DESC LIMIT 1");
+    let sql =
+        format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index = ?3 ORDER BY id DESC LIMIT 1");
     tx.row(&sql, values![scope, transaction_hash, log_index])?.map(read).transpose()
 }
 
@@ -116,15 +117,18 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
 
 /// Whether the transfer ever saw money, final or not.
 pub fn any_for_transfer(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>) -> Result<bool, StoreError> {
-    let row = tx.row(
-        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status <> 'failed' LIMIT 1",
-        values![scope, transfer_id],
-    )?;
+    let row = tx
+        .row("SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status <> 'failed' LIMIT 1", values![scope, transfer_id])?;
     Ok(row.is_some())
 }
 
 /// The sum of the transfer's completed deposits of one classification.
-pub fn classified_units(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, classification: Classification) -> Result<i64, StoreError> {
+pub fn classified_units(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    classification: Classification,
+) -> Result<i64, StoreError> {
     let row = tx.row(
         "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND classification = ?3",
         values![scope, transfer_id, classification.as_str()],

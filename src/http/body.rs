@@ -196,9 +196,28 @@ mod tests {
     fn what_is_not_one_plain_object_is_refused() {
         let deep = format!("{}1{}", "{\"a\":".repeat(9), "}".repeat(9));
         let many: &[&[u8]] = &[
-            b"", b" ", b"[]", b"1", b"null", b"\"a\"", b"{", b"{}x", b"{} {}", b"{\"a\":1,}", b"{'a':1}", b"{\"a\":01}", b"{\"a\":+1}",
-            b"{\"a\":1,\"a\":1}", b"{\"a\":1,\"\\u0061\":1}", b"{\"b\":{\"a\":1,\"a\":2}}", b"\xef\xbb\xbf{}", b"{\"a\":\"\xff\"}",
-            b"{\"a\":\"\\ud800\"}", b"{\"a\":\"\n\"}", b"{\"a\":NaN}", deep.as_bytes(),
+            b"",
+            b" ",
+            b"[]",
+            b"1",
+            b"null",
+            b"\"a\"",
+            b"{",
+            b"{}x",
+            b"{} {}",
+            b"{\"a\":1,}",
+            b"{'a':1}",
+            b"{\"a\":01}",
+            b"{\"a\":+1}",
+            b"{\"a\":1,\"a\":1}",
+            b"{\"a\":1,\"\\u0061\":1}",
+            b"{\"b\":{\"a\":1,\"a\":2}}",
+            b"\xef\xbb\xbf{}",
+            b"{\"a\":\"\xff\"}",
+            b"{\"a\":\"\\ud800\"}",
+            b"{\"a\":\"\n\"}",
+            b"{\"a\":NaN}",
+            deep.as_bytes(),
         ];
         for body in many {
             let refusal = parse(body).err().map(|refusal| refusal.faults()[0].code);

@@ -19,9 +19,9 @@ use super::limit;
 use super::route::{Context, Route, Verb, Work};
 use super::router::Found;
 use crate::app::App;
+use crate::kernel::id::Minter;
 use crate::kernel::{Code, Failure, Mode, Now, Refusal, StoreError};
 use crate::keys::{self, Caller};
-use crate::kernel::id::Minter;
 use crate::store::once::{self, Answer, Claim, Outcome};
 
 /// How long a body may take to arrive.
@@ -369,7 +369,8 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
     let Some(held) = app.in_flight.hold(claim.key_hash) else {
-        let mut refusal = Refusal::new(Code::ResourceLocked, "The first request with this idempotency key is still running. Retry with the same key.");
+        let mut refusal =
+            Refusal::new(Code::ResourceLocked, "The first request with this idempotency key is still running. Retry with the same key.");
         refusal.retry_after_seconds = Some(1);
         return Err(refusal.into());
     };

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use super::body::Node;
 use super::form::Field;
 use crate::chains::tron_address::TronAddress;
+use crate::kernel::Currency;
 use crate::kernel::metadata::{METADATA_KEY_LENGTH_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_LENGTH_MAX};
 use crate::kernel::{Code, Fault, Id, Kind, Metadata, MetadataPatch, Money};
-use crate::kernel::Currency;
 
 fn wrong<T>(code: Code, name: &str, message: impl std::fmt::Display, faults: &mut Vec<Fault>) -> Option<T> {
     faults.push(Fault::field(code, name, format!("{name} {message}")));
@@ -138,7 +138,12 @@ impl Field for Amount {
             _ => None,
         };
         match parsed {
-            None => wrong(Code::ParameterValueInvalid, name, "must be a string holding a decimal number with at most two decimals, such as \"1000.00\".", faults),
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be a string holding a decimal number with at most two decimals, such as \"1000.00\".",
+                faults,
+            ),
             Some(money) if money.units <= 0 => wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults),
             Some(money) => Some(Amount(money.units)),
         }
@@ -159,7 +164,9 @@ impl Field for TokenAmount {
             _ => None,
         };
         match parsed {
-            None => wrong(Code::ParameterValueInvalid, name, "must be a string holding a decimal number with at most six decimals.", faults),
+            None => {
+                wrong(Code::ParameterValueInvalid, name, "must be a string holding a decimal number with at most six decimals.", faults)
+            }
             Some(money) if money.units <= 0 => wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults),
             Some(money) => Some(TokenAmount(money)),
         }
@@ -363,7 +370,9 @@ fn too_many_pairs<T>(name: &str, faults: &mut Vec<Fault>) -> Option<T> {
 impl Field for Metadata {
     const REQUIRED: bool = false;
     fn schema() -> Value {
-        nullable_metadata(metadata_schema(json!({ "type": "string", "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN })))
+        nullable_metadata(metadata_schema(
+            json!({ "type": "string", "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN }),
+        ))
     }
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match node {
@@ -397,7 +406,9 @@ fn nullable_metadata(mut schema: Value) -> Value {
 impl Field for MetadataPatch {
     const REQUIRED: bool = false;
     fn schema() -> Value {
-        nullable_metadata(metadata_schema(json!({ "type": ["string", "null"], "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN })))
+        nullable_metadata(metadata_schema(
+            json!({ "type": ["string", "null"], "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN }),
+        ))
     }
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match node {
@@ -456,16 +467,21 @@ mod tests {
 
     #[test]
     fn grammars_accept_and_refuse() {
-        for (text, ok) in [("HDFC0000001", true), ("hdfc0abcdef", true), ("HDFC1000001", false), ("HD1C0000001", false), ("HDFC0\u{1F600}0", false)] {
+        for (text, ok) in
+            [("HDFC0000001", true), ("hdfc0abcdef", true), ("HDFC1000001", false), ("HD1C0000001", false), ("HDFC0\u{1F600}0", false)]
+        {
             assert_eq!(judge::<Ifsc>(text).is_ok(), ok, "{text}");
         }
         assert_eq!(judge::<Ifsc>("HDFC0").err(), Some(Code::ParameterMinLengthInvalid));
         assert_eq!(judge::<Ifsc>("HDFC00000012").err(), Some(Code::ParameterMaxLengthInvalid));
         assert_eq!(judge::<Ifsc>("").err(), Some(Code::ParameterEmpty));
-        for (text, ok) in [("2000-02-29", true), ("1999-02-29", false), ("2000-13-01", false), ("2000-1-011", false), ("1800-01-01", false)] {
+        for (text, ok) in [("2000-02-29", true), ("1999-02-29", false), ("2000-13-01", false), ("2000-1-011", false), ("1800-01-01", false)]
+        {
             assert_eq!(judge::<Date>(text).is_ok(), ok, "{text}");
         }
-        for (text, ok) in [("+971501234567", true), ("971501234567", false), ("+0123456789", false), ("+1234567", true), ("+12345678901234567", false)] {
+        for (text, ok) in
+            [("+971501234567", true), ("971501234567", false), ("+0123456789", false), ("+1234567", true), ("+12345678901234567", false)]
+        {
             assert_eq!(judge::<Phone>(text).is_ok(), ok, "{text}");
         }
         for (text, ok) in [("a@b.co", true), ("a@b", false), ("a b@c.de", false), ("a@@b.co", false), ("a@.co", false), ("@b.co", false)] {
@@ -478,7 +494,9 @@ mod tests {
 
     #[test]
     fn integers_are_judged_by_value() {
-        for (token, value) in [("5", Some(5)), ("5.0", Some(5)), ("5e2", Some(500)), ("50e-1", Some(5)), ("5.5", None), ("1e-1", None), ("-0", Some(0))] {
+        for (token, value) in
+            [("5", Some(5)), ("5.0", Some(5)), ("5e2", Some(500)), ("50e-1", Some(5)), ("5.5", None), ("1e-1", None), ("-0", Some(0))]
+        {
             assert_eq!(parse_integer(token), value, "{token}");
         }
         assert_eq!(parse_integer("1e400"), Some(i128::MAX));

@@ -91,8 +91,13 @@ impl Limiter {
         if allowance.is_allowed {
             return (Some(headers), Ok(()));
         }
-        let message = format!("More than {rate} {name} a second with this key. Retry after {} s with the same idempotency key.", allowance.wait_seconds);
-        let fault = Fault::new(Code::RateLimitExceeded, message).with("policy", name).with("retry_after_seconds", allowance.wait_seconds.to_string());
+        let message = format!(
+            "More than {rate} {name} a second with this key. Retry after {} s with the same idempotency key.",
+            allowance.wait_seconds
+        );
+        let fault = Fault::new(Code::RateLimitExceeded, message)
+            .with("policy", name)
+            .with("retry_after_seconds", allowance.wait_seconds.to_string());
         let mut refusal = Refusal::one(fault);
         refusal.retry_after_seconds = Some(allowance.wait_seconds.unsigned_abs());
         (Some(headers), Err(refusal))

@@ -10,7 +10,6 @@ use super::query::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX};
 use super::route::{Route, Verb};
 use crate::kernel::{Code, ObjectKind};
 
-
 /// The document, for a server at `public_url`.
 pub fn document(routes: &[Route], public_url: &str) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
@@ -95,7 +94,8 @@ fn parameters(route: &Route) -> Vec<Value> {
         parameters.push(json!({ "name": "limit", "in": "query", "schema": { "type": "integer", "minimum": 1, "maximum": PAGE_LIMIT_MAX, "default": PAGE_LIMIT_DEFAULT } }));
         parameters.push(json!({ "name": "starting_after", "in": "query", "schema": cursor_schema, "description": "The page after this ID. Not combined with ending_before." }));
         parameters.push(json!({ "name": "ending_before", "in": "query", "schema": cursor_schema, "description": "The page before this ID. Not combined with starting_after." }));
-        parameters.push(json!({ "name": "order", "in": "query", "schema": { "type": "string", "enum": ["asc", "desc"], "default": "asc" } }));
+        parameters
+            .push(json!({ "name": "order", "in": "query", "schema": { "type": "string", "enum": ["asc", "desc"], "default": "asc" } }));
         for filter in filters {
             parameters.push(json!({ "name": filter.name, "in": "query", "schema": filter.schema() }));
         }

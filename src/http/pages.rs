@@ -27,11 +27,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
     let request_id: Id<kind::Request> = Minter::above(0).mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
     let request_id = request_id.to_string();
     let is_api = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
-    let mut reply = if is_api {
-        dispatch::dispatch(app, &request_id, request).await
-    } else {
-        page(&app, &request_id, &request).await
-    };
+    let mut reply = if is_api { dispatch::dispatch(app, &request_id, request).await } else { page(&app, &request_id, &request).await };
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         reply.headers_mut().insert(REQUEST_ID, value);
     }

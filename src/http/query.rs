@@ -146,9 +146,7 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
             .filter(|id| id.kind == kind)
             .map(|id| FilterValue::Id(id.to_bytes()))
             .ok_or_else(|| format!("must be the id of a {}.", kind.as_str())),
-        FilterKind::AnyId => {
-            AnyId::parse(value).map(|id| FilterValue::Id(id.to_bytes())).ok_or_else(|| "must be an id.".to_owned())
-        }
+        FilterKind::AnyId => AnyId::parse(value).map(|id| FilterValue::Id(id.to_bytes())).ok_or_else(|| "must be an id.".to_owned()),
         FilterKind::Word(words) => {
             let words = words();
             if words.contains(&value) {
@@ -194,7 +192,8 @@ mod tests {
             assert_eq!(refusal.faults()[0].field_name.as_deref(), Some(field), "{raw}");
             assert_eq!(refusal.faults()[0].code, Code::RequestQueryParameterInvalid, "{raw}");
         }
-        let page = page(Some(&format!("limit=5&starting_after={cursor}&order=desc&created.gt=3")), ObjectKind::Transfer, &CREATED_FILTERS).unwrap();
+        let page = page(Some(&format!("limit=5&starting_after={cursor}&order=desc&created.gt=3")), ObjectKind::Transfer, &CREATED_FILTERS)
+            .unwrap();
         assert_eq!((page.limit, page.descending, page.filters.len()), (5, true, 1));
         assert!(none(Some("a=b")).is_err() && none(Some("")).is_ok() && none(None).is_ok());
     }

@@ -32,7 +32,10 @@ pub fn routes() -> Vec<Route> {
 
 /// What a path leads to.
 pub enum Found<'a> {
-    Route { index: usize, ids: Vec<String> },
+    Route {
+        index: usize,
+        ids: Vec<String>,
+    },
     /// The path exists for these methods.
     OtherMethods(&'a str),
     Nothing,

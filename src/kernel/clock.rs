@@ -23,9 +23,7 @@ impl Clock {
         match self {
             Clock::System => std::time::SystemTime::now()
                 .duration_since(std::time::UNIX_EPOCH)
-                .map_or(0, |elapsed| {
-                    i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)
-                }),
+                .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)),
             Clock::Manual(at) => at.load(Ordering::SeqCst),
         }
     }
@@ -48,13 +46,7 @@ pub struct Now {
 impl Now {
     /// `seed` comes from the operating system in the service and from the test in a simulation.
     pub fn new(instant_milliseconds: i64, minter: Minter, seed: [u8; 32]) -> Now {
-        Now {
-            instant_milliseconds,
-            clock_offset_seconds: 0,
-            stepped_milliseconds: 0,
-            minter,
-            random: StdRng::from_seed(seed),
-        }
+        Now { instant_milliseconds, clock_offset_seconds: 0, stepped_milliseconds: 0, minter, random: StdRng::from_seed(seed) }
     }
 
     /// Moves to the instant of the next transaction; the store's clock never runs backwards within a node.

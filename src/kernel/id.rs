@@ -60,9 +60,7 @@ impl ObjectKind {
     }
 
     pub fn parse(text: &str) -> Option<ObjectKind> {
-        ObjectKind::ALL
-            .into_iter()
-            .find(|kind| kind.as_str() == text)
+        ObjectKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 }
 
@@ -126,20 +124,14 @@ impl<K: Kind> Id<K> {
         parse_ulid(ulid).map(Id::from_u128)
     }
     pub fn any(self) -> AnyId {
-        AnyId {
-            kind: K::KIND,
-            value: self.0,
-        }
+        AnyId { kind: K::KIND, value: self.0 }
     }
 }
 
 /// Only the canonical upper-case form is an identifier: `I`, `L`, `O`, `U` and lower case never occur in ours.
 fn parse_ulid(text: &str) -> Option<u128> {
     let canonical = text.len() == 26
-        && text.bytes().all(|byte| {
-            byte.is_ascii_digit()
-                || (byte.is_ascii_uppercase() && !matches!(byte, b'I' | b'L' | b'O' | b'U'))
-        })
+        && text.bytes().all(|byte| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !matches!(byte, b'I' | b'L' | b'O' | b'U')))
         && text.as_bytes()[0] <= b'7';
     if !canonical {
         return None;
@@ -218,10 +210,7 @@ impl AnyId {
     /// Parses `<known prefix>_<ULID>`.
     pub fn parse(text: &str) -> Option<AnyId> {
         let (prefix, ulid) = text.rsplit_once('_')?;
-        Some(AnyId {
-            kind: ObjectKind::parse(prefix)?,
-            value: parse_ulid(ulid)?,
-        })
+        Some(AnyId { kind: ObjectKind::parse(prefix)?, value: parse_ulid(ulid)? })
     }
     pub fn typed<K: Kind>(self) -> Option<Id<K>> {
         (self.kind == K::KIND).then_some(Id::from_u128(self.value))
@@ -271,8 +260,7 @@ impl Minter {
     }
     /// `milliseconds` is the store's clock, `random` 80 fresh bits.
     pub fn mint<K: Kind>(&mut self, milliseconds: i64, random: u128) -> Id<K> {
-        let fresh =
-            ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
+        let fresh = ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
         let within_last = (fresh >> 80) <= (self.last >> 80);
         self.last = if within_last {
             // A random step keeps identifiers unguessable without letting the 80 bits run over soon.
@@ -312,10 +300,7 @@ mod tests {
         ] {
             assert_eq!(Id::<kind::Transfer>::parse(bad), None, "{bad}");
         }
-        assert_eq!(
-            AnyId::parse("quote_lock_00000000000000000000000007").map(|any| any.kind),
-            Some(ObjectKind::QuoteLock)
-        );
+        assert_eq!(AnyId::parse("quote_lock_00000000000000000000000007").map(|any| any.kind), Some(ObjectKind::QuoteLock));
     }
 
     #[test]

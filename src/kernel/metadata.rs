@@ -17,11 +17,7 @@ pub struct Metadata(pub BTreeMap<String, String>);
 impl Metadata {
     /// The stored form; `{}` is stored as the empty text to keep rows small.
     pub fn to_text(&self) -> String {
-        if self.0.is_empty() {
-            String::new()
-        } else {
-            serde_json::to_string(&self.0).unwrap_or_default()
-        }
+        if self.0.is_empty() { String::new() } else { serde_json::to_string(&self.0).unwrap_or_default() }
     }
     pub fn from_text(text: &str) -> Option<Metadata> {
         if text.is_empty() {

@@ -22,9 +22,7 @@ impl Currency {
         }
     }
     pub fn parse(text: &str) -> Option<Currency> {
-        Currency::ALL
-            .into_iter()
-            .find(|currency| currency.as_str() == text)
+        Currency::ALL.into_iter().find(|currency| currency.as_str() == text)
     }
     /// Decimal places of the smallest unit: ISO 4217 for the currencies, the token's `decimals()` for USDT.
     pub const fn decimals(self) -> u32 {
@@ -79,18 +77,12 @@ impl Money {
         if self.currency != other.currency {
             return Err(arithmetic_fault("two currencies"));
         }
-        let units = self
-            .units
-            .checked_add(other.units)
-            .ok_or_else(|| arithmetic_fault("overflow"))?;
+        let units = self.units.checked_add(other.units).ok_or_else(|| arithmetic_fault("overflow"))?;
         Ok(Money::new(units, self.currency))
     }
     /// The difference, which may be negative.
     pub fn minus(self, other: Money) -> Result<Money, StoreError> {
-        let negated = other
-            .units
-            .checked_neg()
-            .ok_or_else(|| arithmetic_fault("overflow"))?;
+        let negated = other.units.checked_neg().ok_or_else(|| arithmetic_fault("overflow"))?;
         self.plus(Money::new(negated, other.currency))
     }
     /// The same face value in another unit, such as cents of a dollar in millionths of a USDT (1 USDT is 1 USD here).
@@ -98,23 +90,16 @@ impl Money {
     pub fn at_par(self, currency: Currency) -> Result<Money, StoreError> {
         let from = self.currency.decimals();
         let to = currency.decimals();
-        let units = if to >= from {
-            self.units.checked_mul(10_i64.pow(to - from))
-        } else {
-            Some(self.units.div_euclid(10_i64.pow(from - to)))
-        };
-        units
-            .map(|units| Money::new(units, currency))
-            .ok_or_else(|| arithmetic_fault("overflow"))
+        let units =
+            if to >= from { self.units.checked_mul(10_i64.pow(to - from)) } else { Some(self.units.div_euclid(10_i64.pow(from - to))) };
+        units.map(|units| Money::new(units, currency)).ok_or_else(|| arithmetic_fault("overflow"))
     }
     /// This amount at `rate`, rounded down to the target's smallest unit.
     pub fn exchanged(self, rate: Rate, currency: Currency) -> Result<Money, StoreError> {
         let scale_up = 10_i128.pow(currency.decimals());
         let scale_down = 10_i128.pow(self.currency.decimals()) * 1_000_000;
         let units = (i128::from(self.units) * i128::from(rate.0) * scale_up).div_euclid(scale_down);
-        i64::try_from(units)
-            .map(|units| Money::new(units, currency))
-            .map_err(|_| arithmetic_fault("overflow"))
+        i64::try_from(units).map(|units| Money::new(units, currency)).map_err(|_| arithmetic_fault("overflow"))
     }
 
     /// Parses the grammar of requests: `^(0|[1-9][0-9]{0,11})(\.[0-9]{1,n})?$` with `n` the currency's decimals.
@@ -179,9 +164,7 @@ pub struct Rate(pub i64);
 impl Rate {
     /// Parses a positive decimal of at most six places.
     pub fn parse(text: &str) -> Option<Rate> {
-        Money::parse(text, Currency::Usdt)
-            .map(|money| Rate(money.units))
-            .filter(|rate| rate.0 > 0)
+        Money::parse(text, Currency::Usdt).map(|money| Rate(money.units)).filter(|rate| rate.0 > 0)
     }
     /// This rate less a spread in hundredths of a percent, rounded down.
     pub fn less_spread(self, basis_points: i64) -> Rate {
@@ -221,7 +204,9 @@ mod tests {
         for (text, cents) in [("0", 0), ("1", 100), ("1.5", 150), ("1000.00", 100_000), ("999999999999.99", 99_999_999_999_999)] {
             assert_eq!(Money::parse(text, Currency::Usd), Some(Money::new(cents, Currency::Usd)), "{text}");
         }
-        for text in ["", ".5", "1.", "01", "00", "+1", "-1", "1e3", "1,000", "1.234", " 1", "1 ", "1000000000000", "٣", "1.0.0", "0x1", "NaN"] {
+        for text in
+            ["", ".5", "1.", "01", "00", "+1", "-1", "1e3", "1,000", "1.234", " 1", "1 ", "1000000000000", "٣", "1.0.0", "0x1", "NaN"]
+        {
             assert_eq!(Money::parse(text, Currency::Usd), None, "{text}");
         }
     }

@@ -121,7 +121,10 @@ impl Refusal {
         Refusal::new(Code::ObjectNotFound, "No such object.")
     }
     pub fn internal() -> Refusal {
-        Refusal::new(Code::InternalError, "Something went wrong on our side. Retry with the same idempotency key; the Request-Id identifies the failure.")
+        Refusal::new(
+            Code::InternalError,
+            "Something went wrong on our side. Retry with the same idempotency key; the Request-Id identifies the failure.",
+        )
     }
     pub fn unavailable() -> Refusal {
         Refusal::new(Code::ServiceUnavailable, "The service cannot take the request now. Retry with the same idempotency key.")
@@ -156,9 +159,7 @@ impl Refusal {
                 serde_json::json!({ "code": fault.code.as_str(), "message": fault.message, "metadata": metadata })
             })
             .collect();
-        serde_json::json!({ "object": "error", "errors": errors, "http_status_code": self.http_status() })
-            .to_string()
-            .into_bytes()
+        serde_json::json!({ "object": "error", "errors": errors, "http_status_code": self.http_status() }).to_string().into_bytes()
     }
 }
 

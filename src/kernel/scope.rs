@@ -32,11 +32,7 @@ impl Scope {
         self.0.div_euclid(2)
     }
     pub const fn mode(self) -> Mode {
-        if self.0.rem_euclid(2) == 1 {
-            Mode::Live
-        } else {
-            Mode::Test
-        }
+        if self.0.rem_euclid(2) == 1 { Mode::Live } else { Mode::Test }
     }
     pub const fn livemode(self) -> bool {
         self.mode().is_live()

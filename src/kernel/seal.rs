@@ -60,10 +60,7 @@ impl Sealer {
     pub fn seal(&self, nonce: [u8; NONCE_BYTES], place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
         let payload = Payload { msg: plain, aad: place };
         let mut sealed = nonce.to_vec();
-        let text = self
-            .cipher
-            .encrypt(&Nonce::from(nonce), payload)
-            .map_err(|_| StoreError::Broken("sealing failed".into()))?;
+        let text = self.cipher.encrypt(&Nonce::from(nonce), payload).map_err(|_| StoreError::Broken("sealing failed".into()))?;
         sealed.extend_from_slice(&text);
         Ok(sealed)
     }

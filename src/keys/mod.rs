@@ -23,8 +23,18 @@ const KEYS_CACHED_MAX: usize = 10_000;
 
 /// The resources that permissions name: the first path segments after `/v1`.
 pub const RESOURCES: &[&str] = &[
-    "balance", "beneficiaries", "corridors", "deposits", "events", "payouts", "quote_locks", "refunds", "senders", "test_helpers",
-    "transfers", "webhook_endpoints",
+    "balance",
+    "beneficiaries",
+    "corridors",
+    "deposits",
+    "events",
+    "payouts",
+    "quote_locks",
+    "refunds",
+    "senders",
+    "test_helpers",
+    "transfers",
+    "webhook_endpoints",
 ];
 
 /// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that lets a typing error
@@ -57,7 +67,8 @@ pub fn well_formed(text: &str) -> Option<Mode> {
         "sk_live_" | "rk_live_" => Mode::Live,
         _ => return None,
     };
-    let has_length = text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    let has_length =
+        text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     let (body, sum) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_LENGTH))?;
     (has_length && checksum(body) == sum).then_some(mode)
 }
@@ -82,9 +93,13 @@ impl Permissions {
         }
         let mut list = Vec::new();
         for item in text.split(',').map(str::trim) {
-            let known = item.split_once(':').is_some_and(|(resource, action)| RESOURCES.contains(&resource) && matches!(action, "read" | "write"));
+            let known =
+                item.split_once(':').is_some_and(|(resource, action)| RESOURCES.contains(&resource) && matches!(action, "read" | "write"));
             if !known {
-                return Err(format!("{item:?} is not a permission: write <resource>:read or <resource>:write, with a resource of {}", RESOURCES.join(", ")));
+                return Err(format!(
+                    "{item:?} is not a permission: write <resource>:read or <resource>:write, with a resource of {}",
+                    RESOURCES.join(", ")
+                ));
             }
             list.push(item.to_owned());
         }
@@ -184,7 +199,12 @@ mod tests {
 
     #[test]
     fn a_key_carries_its_mode_and_a_checksum() {
-        for (mode, restricted, prefix) in [(Mode::Test, false, "sk_test_"), (Mode::Live, false, "sk_live_"), (Mode::Test, true, "rk_test_"), (Mode::Live, true, "rk_live_")] {
+        for (mode, restricted, prefix) in [
+            (Mode::Test, false, "sk_test_"),
+            (Mode::Live, false, "sk_live_"),
+            (Mode::Test, true, "rk_test_"),
+            (Mode::Live, true, "rk_live_"),
+        ] {
             let key = key_text(mode, restricted, [201; 32]);
             assert!(key.starts_with(prefix));
             assert_eq!(well_formed(&key), Some(mode));

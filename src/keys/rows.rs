@@ -7,10 +7,7 @@ use crate::store::Tx;
 use crate::values;
 
 pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, StoreError> {
-    let row = tx.row(
-        "SELECT id, scope, permissions, expires_at, revoked_at FROM api_keys WHERE secret_hash = ?1",
-        values![hash],
-    )?;
+    let row = tx.row("SELECT id, scope, permissions, expires_at, revoked_at FROM api_keys WHERE secret_hash = ?1", values![hash])?;
     let Some(mut row) = row else { return Ok(None) };
     let (key_id, scope) = (row.id()?, row.scope()?);
     let permissions = Permissions::parse(&row.text()?).map_err(StoreError::Broken)?;

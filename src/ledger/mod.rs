@@ -57,7 +57,14 @@ impl Movement {
 }
 
 /// Writes an entry: its postings and the running balances. Movements of nothing are left out.
-pub fn post(tx: &mut dyn Tx, now: &mut Now, scope: Scope, entry: Entry, transfer_id: Id<kind::Transfer>, movements: &[Movement]) -> Result<(), StoreError> {
+pub fn post(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    entry: Entry,
+    transfer_id: Id<kind::Transfer>,
+    movements: &[Movement],
+) -> Result<(), StoreError> {
     let entry_id: Id<kind::Request> = now.mint();
     for movement in movements {
         if movement.amount.is_zero() {

@@ -55,7 +55,8 @@ pub struct Advice {
     pub livemode: bool,
 }
 
-const STATEMENT: &str = "Payment advice - not a FIRC or FIRA, which only an authorised dealer bank issues. The credit represents foreign inward remittance.";
+const STATEMENT: &str =
+    "Payment advice - not a FIRC or FIRA, which only an authorised dealer bank issues. The credit represents foreign inward remittance.";
 
 /// Puts the advice of a settled payout together.
 pub fn compose(tx: &mut dyn Tx, payout: &Payout) -> Result<Advice, StoreError> {
@@ -130,7 +131,8 @@ impl Advice {
     /// One A4 page in the PDF's own fonts. Characters outside Latin-1 show as `?`.
     pub fn to_pdf(&self) -> Vec<u8> {
         use pdf_writer::{Content, Name, Pdf, Rect, Ref, Str};
-        let (catalog, pages, page, content_ref, font, bold) = (Ref::new(1), Ref::new(2), Ref::new(3), Ref::new(4), Ref::new(5), Ref::new(6));
+        let (catalog, pages, page, content_ref, font, bold) =
+            (Ref::new(1), Ref::new(2), Ref::new(3), Ref::new(4), Ref::new(5), Ref::new(6));
         let latin = |text: &str| -> Vec<u8> { text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect() };
         let mut content = Content::new();
         let mut write = |font_name: &'static [u8], size: f32, x: f32, y: f32, text: &str| {

@@ -131,15 +131,25 @@ pub fn helper_routes() -> Vec<Route> {
             report(context, found, PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference })
         })
         .codes(CODES),
-        route::post("/v1/test_helpers/payouts/{id}/fail", "Let the bank refuse a payout", locate, |context, found, form: SimulateFailure| {
-            let code = form.code.map_or(FailureCode::AccountClosed, |word| word.0.0);
-            report(context, found, PayoutStatus::Processing, BankReport::Failed { code, source: FailureSource::BeneficiaryBank })
-        })
+        route::post(
+            "/v1/test_helpers/payouts/{id}/fail",
+            "Let the bank refuse a payout",
+            locate,
+            |context, found, form: SimulateFailure| {
+                let code = form.code.map_or(FailureCode::AccountClosed, |word| word.0.0);
+                report(context, found, PayoutStatus::Processing, BankReport::Failed { code, source: FailureSource::BeneficiaryBank })
+            },
+        )
         .codes(CODES),
-        route::post("/v1/test_helpers/payouts/{id}/return", "Let the bank send a settled payout back", locate, |context, found, form: SimulateFailure| {
-            let code = form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0.0);
-            report(context, found, PayoutStatus::Settled, BankReport::Returned { code, source: FailureSource::BeneficiaryBank })
-        })
+        route::post(
+            "/v1/test_helpers/payouts/{id}/return",
+            "Let the bank send a settled payout back",
+            locate,
+            |context, found, form: SimulateFailure| {
+                let code = form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0.0);
+                report(context, found, PayoutStatus::Settled, BankReport::Returned { code, source: FailureSource::BeneficiaryBank })
+            },
+        )
         .codes(CODES),
     ]
 }

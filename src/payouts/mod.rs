@@ -63,7 +63,15 @@ impl Payout {
 }
 
 /// Begins the INR leg of a transfer that was funded.
-pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, transfer_id: Id<kind::Transfer>, beneficiary_id: Id<kind::Beneficiary>, amount: Money, purpose_code: &str) -> Result<Payout, StoreError> {
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    beneficiary_id: Id<kind::Beneficiary>,
+    amount: Money,
+    purpose_code: &str,
+) -> Result<Payout, StoreError> {
     let payout = Payout {
         scope,
         id: now.mint(),

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::{PayoutFailure, Payout};
 use super::state::PayoutStatus;
+use super::{Payout, PayoutFailure};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -35,7 +35,8 @@ pub fn read(mut row: Row) -> Result<Payout, StoreError> {
         submitted_milliseconds: row.int_or_null()?,
         settled_at: row.int_or_null()?,
         failure: {
-            let (code, message, source) = (row.word_or_null(FailureCode::parse)?, row.text_or_null()?, row.word_or_null(FailureSource::parse)?);
+            let (code, message, source) =
+                (row.word_or_null(FailureCode::parse)?, row.text_or_null()?, row.word_or_null(FailureSource::parse)?);
             match (code, message, source) {
                 (Some(code), Some(message), Some(source)) => Some(PayoutFailure { code, message, source }),
                 _ => None,
@@ -105,7 +106,12 @@ pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Payout>) -> Result<Optio
 }
 
 /// Payouts that wait because a beneficiary cannot be paid; at most `rows_max`.
-pub fn held_for(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>, rows_max: i64) -> Result<Vec<Id<kind::Payout>>, StoreError> {
+pub fn held_for(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    beneficiary_id: Id<kind::Beneficiary>,
+    rows_max: i64,
+) -> Result<Vec<Id<kind::Payout>>, StoreError> {
     let rows = tx.rows(
         "SELECT id FROM payouts WHERE scope = ?1 AND beneficiary_id = ?2 AND status = 'hold' LIMIT ?3",
         values![scope, beneficiary_id, rows_max],

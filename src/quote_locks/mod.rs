@@ -54,8 +54,14 @@ impl QuoteLock {
     pub fn usable(&self, business: i64) -> Option<Fault> {
         match self.status(business) {
             QuoteLockStatus::Active => None,
-            QuoteLockStatus::Used => Some(Fault::field(Code::QuoteLockAlreadyUsed, "quote_lock_id", "This quote lock belongs to another transfer. Create a new one.")),
-            QuoteLockStatus::Expired => Some(Fault::field(Code::QuoteLockExpired, "quote_lock_id", "This quote lock has expired. Create a new one.")),
+            QuoteLockStatus::Used => Some(Fault::field(
+                Code::QuoteLockAlreadyUsed,
+                "quote_lock_id",
+                "This quote lock belongs to another transfer. Create a new one.",
+            )),
+            QuoteLockStatus::Expired => {
+                Some(Fault::field(Code::QuoteLockExpired, "quote_lock_id", "This quote lock has expired. Create a new one."))
+            }
         }
     }
 }

@@ -38,7 +38,9 @@ impl Rail for SimulatedBank {
         match instruction.account_number_last4.as_str() {
             _ if steps < 2 => BankReport::Processing,
             "1001" => BankReport::Failed { code: FailureCode::AccountClosed, source: FailureSource::BeneficiaryBank },
-            "1002" if steps >= 4 => BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank },
+            "1002" if steps >= 4 => {
+                BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank }
+            }
             "1003" => BankReport::Unknown,
             _ => settled(),
         }

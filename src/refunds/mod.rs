@@ -74,7 +74,13 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 }
 
 /// Declares the address of a refund that waits for one.
-pub fn declare_address(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &mut Refund, to_address: TronAddress) -> Result<(), StoreError> {
+pub fn declare_address(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    refund: &mut Refund,
+    to_address: TronAddress,
+) -> Result<(), StoreError> {
     refund.to_address = Some(to_address);
     become_status(tx, now, refund, RefundStatus::Processing)?;
     await_confirmation(tx, now, world, refund)

@@ -92,7 +92,12 @@ pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Refund>) -> Result<Optio
 }
 
 /// The refund of one deposit that matched nothing, if there is one.
-pub fn find_for_deposit(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, deposit_id: Id<kind::Deposit>) -> Result<Option<Refund>, StoreError> {
+pub fn find_for_deposit(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    deposit_id: Id<kind::Deposit>,
+) -> Result<Option<Refund>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM refunds WHERE scope = ?1 AND transfer_id = ?2 AND deposit_id = ?3 LIMIT 1");
     tx.row(&sql, values![scope, transfer_id, deposit_id])?.map(read).transpose()
 }

@@ -100,7 +100,6 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 /// The refusal for a sender that screening does not let send.
 pub fn not_eligible(sender: &Sender) -> Option<Refusal> {
     // One message for both findings: a caller must not learn which list a person may be on.
-    (sender.screening != Screening::Clear).then(|| {
-        Refusal::field(Code::SenderNotEligible, "sender_id", "This sender cannot send now. The operator reviews it.")
-    })
+    (sender.screening != Screening::Clear)
+        .then(|| Refusal::field(Code::SenderNotEligible, "sender_id", "This sender cannot send now. The operator reviews it."))
 }

@@ -2,9 +2,9 @@
 
 use super::{Row, Tx, Value};
 
+use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
 use crate::values;
-use crate::kernel::page::{FilterValue, Page};
 
 /// What a list reads: `key` is the leading column of the primary key and its value.
 pub struct Listing<'a> {

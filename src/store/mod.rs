@@ -197,9 +197,7 @@ impl Row {
     pub fn word_or_null<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, StoreError> {
         match self.text_or_null()? {
             None => Ok(None),
-            Some(text) => parse(&text)
-                .map(Some)
-                .ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}"))),
+            Some(text) => parse(&text).map(Some).ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}"))),
         }
     }
     /// Two columns: a currency and its units.
@@ -212,9 +210,7 @@ impl Row {
         let bytes = self.bytes()?;
         let kind = self.word(ObjectKind::parse)?;
         let value = bytes.try_into().map(u128::from_be_bytes);
-        value
-            .map(|value| AnyId { kind, value })
-            .map_err(|_| StoreError::Broken("an identifier is not 16 bytes long".into()))
+        value.map(|value| AnyId { kind, value }).map_err(|_| StoreError::Broken("an identifier is not 16 bytes long".into()))
     }
 }
 

@@ -145,7 +145,14 @@ fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Resul
     Ok(Found::Answer(Answer { http_status, content_type: JSON, body, holds_secret: form == BodyForm::Sealed }))
 }
 
-fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, answer: &Answer, replaces_old: bool) -> Result<(), StoreError> {
+fn store(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn BodySeal,
+    answer: &Answer,
+    replaces_old: bool,
+) -> Result<(), StoreError> {
     let answer_id: Id<kind::Request> = now.mint();
     let (form, body) = if answer.holds_secret {
         (BodyForm::Sealed, seal.seal(now, &answer_id.to_bytes(), &answer.body)?)

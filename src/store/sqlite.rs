@@ -69,12 +69,13 @@ pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
 pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     assert_version(rusqlite::version_number())?;
     make_private(path)?;
-    let connection = Connection::open(path).map_err(|error| {
-        StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display()))
-    })?;
+    let connection =
+        Connection::open(path).map_err(|error| StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display())))?;
     // The page size is fixed before the first table is made; see bench/README.md for why 4096.
     connection
-        .execute_batch("PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF;")
+        .execute_batch(
+            "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF;",
+        )
         .map_err(store_error)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(store_error)?;
     connection.pragma_update(None, "journal_size_limit", CHECKPOINT_PAGES * 4096 * 2).map_err(store_error)?;
@@ -180,10 +181,9 @@ impl Tx for SqliteTx<'_> {
                 cells.push(match row.get_ref(index).map_err(store_error)? {
                     ValueRef::Null => Cell::Null,
                     ValueRef::Integer(value) => Cell::Int(value),
-                    ValueRef::Text(value) => Cell::Text(
-                        String::from_utf8(value.to_vec())
-                            .map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?,
-                    ),
+                    ValueRef::Text(value) => {
+                        Cell::Text(String::from_utf8(value.to_vec()).map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?)
+                    }
                     ValueRef::Blob(value) => Cell::Bytes(value.to_vec()),
                     ValueRef::Real(_) => return Err(StoreError::Broken("a column holds a float".into())),
                 });

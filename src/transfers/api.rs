@@ -191,11 +191,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
             amount_excess: transfer.excess,
             expires_at: transfer.expires_at,
             refund_address: transfer.refund_address.map(|address| address.to_string()),
-            policy: PolicyView {
-                underpaid: transfer.policy.underpaid,
-                overpaid: transfer.policy.overpaid,
-                late: transfer.policy.late,
-            },
+            policy: PolicyView { underpaid: transfer.policy.underpaid, overpaid: transfer.policy.overpaid, late: transfer.policy.late },
             token_contract: chain.token_contract.to_string(),
             instructions_url: format!("{}/pay/{token}", context.world.settings.public_url),
         },
@@ -257,14 +253,16 @@ pub fn routes() -> Vec<Route> {
             let found = locate(context)?;
             view(context, found)
         }),
-        route::post("/v1/transfers/{id}/cancel", "Cancel a transfer before any money came", locate, cancel).codes(&[Code::TransferNotCancellable]),
+        route::post("/v1/transfers/{id}/cancel", "Cancel a transfer before any money came", locate, cancel)
+            .codes(&[Code::TransferNotCancellable]),
         route::post("/v1/transfers/{id}/resolve_funding", "Decide about money in a hold", locate, resolve).codes(RESOLVE_CODES),
     ]
 }
 
 pub fn helper_routes() -> Vec<Route> {
     vec![
-        route::post("/v1/test_helpers/transfers/{id}/deposit", "Send a simulated deposit", locate, deposit).codes(&[Code::TestHelperNotApplicable]),
+        route::post("/v1/test_helpers/transfers/{id}/deposit", "Send a simulated deposit", locate, deposit)
+            .codes(&[Code::TestHelperNotApplicable]),
     ]
 }
 

@@ -25,7 +25,14 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
 }
 
 /// Takes over what a chain shows of one token movement to an address of ours. Seeing the same again changes nothing.
-pub fn observe(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, chain: &str, movement: &Movement) -> Result<Deposit, StoreError> {
+pub fn observe(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    chain: &str,
+    movement: &Movement,
+) -> Result<Deposit, StoreError> {
     let mut deposit = match deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)? {
         Some(deposit) => deposit,
         None => {
@@ -80,9 +87,17 @@ pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification
     })
 }
 
-fn credit(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, amount: Money, classification: Classification) -> Result<(), StoreError> {
+fn credit(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    amount: Money,
+    classification: Classification,
+) -> Result<(), StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
-    let arrive = |tx: &mut dyn Tx, now: &mut Now, entry, to| ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)]);
+    let arrive =
+        |tx: &mut dyn Tx, now: &mut Now, entry, to| ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)]);
     if classification == Classification::Unmatched {
         arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
         return save(tx, transfer);
@@ -111,7 +126,14 @@ fn fund(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer) 
     fund_from(tx, now, world, transfer, Account::Available, RefundReason::Overpaid)
 }
 
-fn fund_from(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, from: Account, excess_reason: RefundReason) -> Result<(), StoreError> {
+fn fund_from(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    from: Account,
+    excess_reason: RefundReason,
+) -> Result<(), StoreError> {
     let excess = transfer.received.minus(transfer.expected)?;
     transfer.excess = excess;
     let entry = if from == Account::Hold { Entry::FundsReleased } else { Entry::TransferFunded };
@@ -140,7 +162,14 @@ fn fund_from(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Trans
 }
 
 /// Money is here and needs a decision; with the policy `refund` the decision is made already.
-fn hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, reason: StatusReason, policy: HoldPolicy) -> Result<(), StoreError> {
+fn hold(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    reason: StatusReason,
+    policy: HoldPolicy,
+) -> Result<(), StoreError> {
     become_status(tx, now, transfer, TransferStatus::FundingHold, Some(reason))?;
     let received = Posting::new(Account::Available, Account::Hold, transfer.received);
     ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
@@ -214,7 +243,14 @@ pub enum Resolution {
 }
 
 /// Carries out a caller's decision on a hold.
-pub fn resolve(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, resolution: Resolution, refund_address: Option<TronAddress>) -> Result<(), Failure> {
+pub fn resolve(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    resolution: Resolution,
+    refund_address: Option<TronAddress>,
+) -> Result<(), Failure> {
     let lock = match resolution {
         Resolution::Refund => None,
         Resolution::Requote(id) => {
@@ -224,7 +260,9 @@ pub fn resolve(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Tra
     };
     let reason = match (transfer.status, transfer.status_reason) {
         (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)) => {
-            return Err(Refusal::new(Code::TransferActionInvalid, "The transfer is under review by the operator, who alone ends it.").into());
+            return Err(
+                Refusal::new(Code::TransferActionInvalid, "The transfer is under review by the operator, who alone ends it.").into()
+            );
         }
         (TransferStatus::FundingHold, Some(reason)) => reason,
         _ => {
@@ -293,7 +331,14 @@ pub fn begin_review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> 
 /// The operator's decision on a review: refused, everything goes back; approved, the deposits are judged again. `late`
 /// is what came late of what was received.
 /// Answers `false` where the transfer is not under review.
-pub fn end_review(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, is_approved: bool, late: Money) -> Result<bool, StoreError> {
+pub fn end_review(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    is_approved: bool,
+    late: Money,
+) -> Result<bool, StoreError> {
     if transfer.status_reason != Some(StatusReason::ComplianceReview) {
         return Ok(false);
     }

@@ -224,7 +224,13 @@ fn default_purpose(world: &World, sender: &Sender, beneficiary: &Beneficiary) ->
 }
 
 /// Takes a status that the graph permits, stores the transfer with its other changes, and emits the event.
-fn become_status(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer, to: TransferStatus, reason: Option<StatusReason>) -> Result<(), StoreError> {
+fn become_status(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+    to: TransferStatus,
+    reason: Option<StatusReason>,
+) -> Result<(), StoreError> {
     let from = transfer.status;
     if !from.can_become(to) {
         return Err(StoreError::Broken(format!("a transfer cannot go from {} to {}", from.as_str(), to.as_str())));

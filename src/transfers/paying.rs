@@ -86,9 +86,13 @@ pub fn apply_report(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut 
             payout.failure = Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
         }
-        (PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference }) => settled(tx, now, world, payout, unique_transaction_reference),
+        (PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference }) => {
+            settled(tx, now, world, payout, unique_transaction_reference)
+        }
         (PayoutStatus::Processing, BankReport::Failed { code, source }) => failed(tx, now, world, payout, PayoutFailure::new(code, source)),
-        (PayoutStatus::Settled, BankReport::Returned { code, source }) => returned(tx, now, world, payout, PayoutFailure::new(code, source)),
+        (PayoutStatus::Settled, BankReport::Returned { code, source }) => {
+            returned(tx, now, world, payout, PayoutFailure::new(code, source))
+        }
         // A bank that already sent the payment back had settled it first.
         (PayoutStatus::Processing, BankReport::Returned { .. }) => inquire_later(tx, now, world, payout),
         _ => Ok(()),
@@ -145,7 +149,13 @@ fn returned(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, 
     refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutReturned)
 }
 
-fn refund_principal(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, reason: RefundReason) -> Result<(), StoreError> {
+fn refund_principal(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    reason: RefundReason,
+) -> Result<(), StoreError> {
     become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
     let amount = transfer.expected;
     refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, amount)

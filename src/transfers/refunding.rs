@@ -15,7 +15,15 @@ use crate::world::World;
 
 /// Creates a refund of money that stands in `hold`, to the address the transfer knows. The newest refund is the one
 /// that the transfer shows.
-pub fn owe(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, kind: RefundKind, reason: RefundReason, amount: Money) -> Result<(), StoreError> {
+pub fn owe(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    kind: RefundKind,
+    reason: RefundReason,
+    amount: Money,
+) -> Result<(), StoreError> {
     let ask = NewRefund {
         transfer_id: transfer.id,
         deposit_id: None,
@@ -32,7 +40,13 @@ pub fn owe(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfe
 }
 
 /// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer.
-pub fn refund_unmatched(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &Deposit, to_address: Option<TronAddress>) -> Result<Refund, Failure> {
+pub fn refund_unmatched(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    deposit: &Deposit,
+    to_address: Option<TronAddress>,
+) -> Result<Refund, Failure> {
     if deposit.classification != Some(Classification::Unmatched) {
         return Err(Refusal::new(Code::TransferActionInvalid, "Only an unmatched deposit is refunded by itself.").into());
     }

@@ -86,7 +86,9 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
         Ok(0) => {}
         Ok(count) => tracing::info!(count, "took up deliveries that an earlier run had claimed"),
-        Err(failure) => tracing::error!(?failure, "claimed deliveries of an earlier run could not be taken up; their leases end within a minute"),
+        Err(failure) => {
+            tracing::error!(?failure, "claimed deliveries of an earlier run could not be taken up; their leases end within a minute")
+        }
     }
     let mut worker = Worker::new(app);
     worker.work(&mut stop).await;

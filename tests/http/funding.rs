@@ -942,8 +942,10 @@ async fn only_the_operator_ends_a_review() {
         }
         actor.advance(10 * DAY).await;
         assert_eq!(actor.shown(&transfer).await["status_reason"], "compliance_review", "a review has no timer");
-        review(&server, &transfer, move |tx, now, world, found| rules::end_review(tx, now, world, found, is_approved, hundi::kernel::Money::zero(hundi::kernel::Currency::Usdt)).unwrap())
-            .await;
+        review(&server, &transfer, move |tx, now, world, found| {
+            rules::end_review(tx, now, world, found, is_approved, hundi::kernel::Money::zero(hundi::kernel::Currency::Usdt)).unwrap()
+        })
+        .await;
         actor.advance(10 * STEP).await;
         let shown = actor.shown(&transfer).await;
         assert_eq!(shown["status"], wanted, "{shown}");

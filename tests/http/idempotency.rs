@@ -79,9 +79,21 @@ async fn spelling_is_no_difference() {
     let client = server.client().await;
     let pairs = [
         ("the order of keys", r#"{"name":"A","type":"individual","country":"AE"}"#, r#"{"country":"AE","type":"individual","name":"A"}"#),
-        ("white space", r#"{"name":"A","type":"individual","country":"AE"}"#, "\r\n{ \"name\" : \"A\",\t\"type\":\"individual\",\n\"country\":\"AE\" } "),
-        ("escapes", r#"{"name":"A/é","type":"individual","country":"AE"}"#, r#"{"\u006eame":"\u0041\/\u00e9","type":"individual","country":"AE"}"#),
-        ("a pair of surrogates", r#"{"name":"😀","type":"individual","country":"AE"}"#, r#"{"name":"\ud83d\ude00","type":"individual","country":"AE"}"#),
+        (
+            "white space",
+            r#"{"name":"A","type":"individual","country":"AE"}"#,
+            "\r\n{ \"name\" : \"A\",\t\"type\":\"individual\",\n\"country\":\"AE\" } ",
+        ),
+        (
+            "escapes",
+            r#"{"name":"A/é","type":"individual","country":"AE"}"#,
+            r#"{"\u006eame":"\u0041\/\u00e9","type":"individual","country":"AE"}"#,
+        ),
+        (
+            "a pair of surrogates",
+            r#"{"name":"😀","type":"individual","country":"AE"}"#,
+            r#"{"name":"\ud83d\ude00","type":"individual","country":"AE"}"#,
+        ),
         (
             "the order of nested keys",
             r#"{"name":"A","type":"individual","country":"AE","metadata":{"a":"1","b":"2"}}"#,
@@ -131,9 +143,21 @@ async fn another_request_on_the_key_is_refused_and_leaves_the_first_answer() {
             "/v1/test_helpers/clock",
             r#"{"advance_seconds":9007199254740993}"#,
         ),
-        ("a string is not a number", "/v1/test_helpers/clock", r#"{"advance_seconds":1}"#, "/v1/test_helpers/clock", r#"{"advance_seconds":"1"}"#),
+        (
+            "a string is not a number",
+            "/v1/test_helpers/clock",
+            r#"{"advance_seconds":1}"#,
+            "/v1/test_helpers/clock",
+            r#"{"advance_seconds":"1"}"#,
+        ),
         ("another path", SENDERS, base, "/v1/beneficiaries", base),
-        ("another object in the path", "/v1/refunds/refund_00000000000000000000000001", "{}", "/v1/refunds/refund_00000000000000000000000002", "{}"),
+        (
+            "another object in the path",
+            "/v1/refunds/refund_00000000000000000000000001",
+            "{}",
+            "/v1/refunds/refund_00000000000000000000000002",
+            "{}",
+        ),
         ("a query", SENDERS, base, "/v1/senders?a=b", base),
         ("another query", "/v1/senders?a=b", base, "/v1/senders?a=c", base),
         ("repaired JSON", SENDERS, r#"{"name":"A""#, SENDERS, base),
@@ -223,7 +247,14 @@ async fn completed_refusals_are_replayed_byte_for_byte() {
         ("query", &client, "/v1/senders?limit=1", sender_body(), 400, "request_query_parameter_invalid"),
         ("business rule", &client, "/v1/transfers", used, 400, "quote_lock_already_used"),
         ("permission", &reader, SENDERS, sender_body(), 403, "action_unauthorized"),
-        ("live mode not configured", &live, "/v1/quote_locks", json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "10.00" }), 403, "action_unauthorized"),
+        (
+            "live mode not configured",
+            &live,
+            "/v1/quote_locks",
+            json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "10.00" }),
+            403,
+            "action_unauthorized",
+        ),
         ("helper with a live key", &live, "/v1/test_helpers/clock", json!({ "advance_seconds": 1 }), 403, "testmode_action_only"),
     ];
     for (what, client, path, body, status, code) in rows {
@@ -305,7 +336,8 @@ async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
     for _ in 0..3 {
         assert_eq!(client.post_with(SENDERS, &key, sender_body()).await.error(409), "resource_locked");
     }
-    let mut planted = pin!(server.app.store.write::<(), _>(|_, _| Err(Failure::Store(StoreError::Unavailable("planted by the test".into())))));
+    let mut planted =
+        pin!(server.app.store.write::<(), _>(|_, _| Err(Failure::Store(StoreError::Unavailable("planted by the test".into())))));
     poll_once(planted.as_mut()).await;
     hold.let_go();
     assert!(planted.await.is_err());
@@ -389,7 +421,10 @@ async fn an_answer_is_kept_for_24_hours() {
     assert!(!is_replayed(&again));
     // The key belongs to the new request now, and another one may take an expired key.
     assert_replay(&again, &client.post_with(SENDERS, &key, sender_body()).await, "the new answer");
-    client.post_with("/v1/quote_locks", &refused_key, json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "10.00" })).await.ok();
+    client
+        .post_with("/v1/quote_locks", &refused_key, json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "10.00" }))
+        .await
+        .ok();
     assert_eq!(senders_count(&client).await, 2);
 }
 
@@ -529,7 +564,9 @@ async fn quotes_around_the_key_are_not_part_of_it() {
     let second = client.post_with(SENDERS, "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", sender_body()).await;
     assert_replay(&first, &second, "quoted");
     // One pair only, and only a whole one.
-    for other in ["\"\"8e03978e-40d5-43dd-bc93-6894a57f9324\"\"", "\"8e03978e-40d5-43dd-bc93-6894a57f9324", "8e03978e-40d5-43dd-bc93-6894a57f9324\""] {
+    for other in
+        ["\"\"8e03978e-40d5-43dd-bc93-6894a57f9324\"\"", "\"8e03978e-40d5-43dd-bc93-6894a57f9324", "8e03978e-40d5-43dd-bc93-6894a57f9324\""]
+    {
         let answer = client.post_with(SENDERS, other, sender_body()).await;
         answer.ok();
         assert!(!is_replayed(&answer), "{other}");
@@ -734,13 +771,26 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
     client.post("/v1/beneficiaries", refused).await.errors(400);
 
     let files = stored_bytes(&server);
-    assert!(files.iter().any(|(path, _)| path.ends_with("-wal")), "the log of writes is among the files: {files:?}", files = files.iter().map(|file| &file.0).collect::<Vec<_>>());
+    assert!(
+        files.iter().any(|(path, _)| path.ends_with("-wal")),
+        "the log of writes is among the files: {files:?}",
+        files = files.iter().map(|file| &file.0).collect::<Vec<_>>()
+    );
     for known in ["Recognisable Holder", "stored in the open"] {
         assert!(holds(&files, known).is_some(), "the search does not find {known}, which is stored in the open");
     }
     for wanted in [
-        "whsec_", &secret["whsec_".len()..], &rotated_secret["whsec_".len()..], "918273645500", "QWXYZ4821K", "Z81736455", "Y71736455",
-        "X61736455", "1971-03-09", client.key.as_str(), &client.key["sk_test_".len()..],
+        "whsec_",
+        &secret["whsec_".len()..],
+        &rotated_secret["whsec_".len()..],
+        "918273645500",
+        "QWXYZ4821K",
+        "Z81736455",
+        "Y71736455",
+        "X61736455",
+        "1971-03-09",
+        client.key.as_str(),
+        &client.key["sk_test_".len()..],
     ] {
         assert_eq!(holds(&files, wanted), None, "{wanted} is stored in the open");
     }

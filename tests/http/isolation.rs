@@ -36,7 +36,11 @@ const fn creation(route: &'static str, body: &'static str, references: &'static 
 }
 
 const ROWS: &[Row] = &[
-    creation("POST /v1/beneficiaries", r#"{"name":"A B","account_number":"50100012345678","ifsc":"HDFC0000001","account_type":"nre"}"#, &[]),
+    creation(
+        "POST /v1/beneficiaries",
+        r#"{"name":"A B","account_number":"50100012345678","ifsc":"HDFC0000001","account_type":"nre"}"#,
+        &[],
+    ),
     row("GET /v1/beneficiaries", None, ""),
     row("GET /v1/beneficiaries/{id}", Some(Beneficiary), ""),
     row("POST /v1/beneficiaries/{id}", Some(Beneficiary), r#"{"name":"Changed by another"}"#),
@@ -152,7 +156,9 @@ async fn populate(client: &Client) -> Objects {
     let mut objects = Objects::default();
     let endpoint = client.post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/never" })).await.ok();
     objects.add(WebhookEndpoint, id(&endpoint));
-    for (account_number, refund_address) in [("50100012341001", Some("TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf")), ("50100022341001", None), ("50100012345678", None)] {
+    for (account_number, refund_address) in
+        [("50100012341001", Some("TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf")), ("50100022341001", None), ("50100012345678", None)]
+    {
         let mut body = client.transfer_body(account_number, "100.00").await;
         body["funding"]["refund_address"] = json!(refund_address);
         let transfer = client.post("/v1/transfers", body).await.ok();
@@ -360,7 +366,8 @@ async fn references_in_bodies_reveal_nothing() {
             assert_eq!(expected.errors(404), [("object_not_found".to_owned(), Some((*field).to_owned()))], "{}", row.route);
             for (what, client, id) in scene.probes(*kind) {
                 let what = format!("{} {field}: {what}: {id}", row.route);
-                let (own, path_id) = if std::ptr::eq(client, &scene.stranger) { (&scene.strange, &strange_path_id) } else { (&scene.owned, &path_id) };
+                let (own, path_id) =
+                    if std::ptr::eq(client, &scene.stranger) { (&scene.strange, &strange_path_id) } else { (&scene.owned, &path_id) };
                 let answer = ask(client, row, &row.path(path_id), row.body(own, Some((field, &id)))).await;
                 if std::ptr::eq(client, &scene.owner_live) {
                     // With a live key the object in the path is not found either, and creations are not open yet.
@@ -469,7 +476,8 @@ async fn lists_and_filters_show_one_account_in_one_mode() {
                 FilterKind::Id(kind) => {
                     // The identifier that the list's own objects show under this name.
                     let data = scene.owner.get(&format!("{owner_path}?limit=1")).await.ok();
-                    let value = data["data"][0][filter.name].as_str().unwrap_or_else(|| panic!("{route} {}: {data}", filter.name)).to_owned();
+                    let value =
+                        data["data"][0][filter.name].as_str().unwrap_or_else(|| panic!("{route} {}: {data}", filter.name)).to_owned();
                     assert!(value.starts_with(kind.as_str()));
                     value
                 }

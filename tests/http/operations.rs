@@ -61,7 +61,9 @@ async fn the_openapi_document_lists_every_route() {
         .as_object()
         .unwrap()
         .iter()
-        .flat_map(|(path, operations)| operations.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase())))
+        .flat_map(|(path, operations)| {
+            operations.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase()))
+        })
         .collect();
     let served: BTreeSet<String> = routes().iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
     assert_eq!(listed, served);
@@ -170,7 +172,8 @@ async fn other_methods_are_refused_with_those_that_are_allowed() {
         ("/v1/test_helpers/clock", &["POST"]),
     ];
     for (path, allowed) in rows {
-        for method in [Method::GET, Method::POST, Method::DELETE, Method::HEAD, Method::OPTIONS, Method::PUT, Method::PATCH, Method::TRACE] {
+        for method in [Method::GET, Method::POST, Method::DELETE, Method::HEAD, Method::OPTIONS, Method::PUT, Method::PATCH, Method::TRACE]
+        {
             if allowed.contains(&method.as_str()) {
                 continue;
             }
@@ -199,7 +202,8 @@ async fn heads_beyond_the_limits_are_refused() {
     let server = Server::start().await;
     let client = server.client().await;
     let authorization = format!("Bearer {}", client.key);
-    let head = |lines: &str| format!("GET /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: {authorization}\r\n{lines}\r\n").into_bytes();
+    let head =
+        |lines: &str| format!("GET /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: {authorization}\r\n{lines}\r\n").into_bytes();
     let many: String = (0..server::HEADERS_MAX).map(|number| format!("x-{number}: a\r\n")).collect();
     let some: String = (0..server::HEADERS_MAX - 2).map(|number| format!("x-{number}: a\r\n")).collect();
     let rows: [(&str, Vec<u8>); 9] = [
@@ -323,7 +327,8 @@ impl Program {
 
     async fn start(folder: std::path::PathBuf) -> Program {
         let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
-        let process = Program::command(&folder, &["serve", "--listen", "127.0.0.1:0"]).stdout(file("stdout")).stderr(file("stderr")).spawn().unwrap();
+        let process =
+            Program::command(&folder, &["serve", "--listen", "127.0.0.1:0"]).stdout(file("stdout")).stderr(file("stderr")).spawn().unwrap();
         let started = Instant::now();
         let address = loop {
             let text = std::fs::read_to_string(folder.join("stdout")).unwrap();
@@ -413,12 +418,23 @@ async fn logs_hold_no_secret_and_no_personal_number() {
     let traced = client.get("/v1/senders").await;
     let request_id = traced.header("request-id").unwrap().to_owned();
 
-    let secrets: Vec<String> = [&endpoint, &other, &rotated].iter().map(|endpoint| endpoint["secret"].as_str().unwrap().to_owned()).collect();
+    let secrets: Vec<String> =
+        [&endpoint, &other, &rotated].iter().map(|endpoint| endpoint["secret"].as_str().unwrap().to_owned()).collect();
     let log = program.stop().await;
     assert!(log.contains(&request_id), "the log is at its debug level and names requests:\n{log}");
     let mut wanted = vec![
-        "718293645500", "QWXYZ4821K", "Z81736455", "X61736455", "1971-03-09", "9812345670", "recognisable@example.com", "Recognisable", "whsec_",
-        "sk_test_", "hooktokenhooktoken", "wrongwrongwrong",
+        "718293645500",
+        "QWXYZ4821K",
+        "Z81736455",
+        "X61736455",
+        "1971-03-09",
+        "9812345670",
+        "recognisable@example.com",
+        "Recognisable",
+        "whsec_",
+        "sk_test_",
+        "hooktokenhooktoken",
+        "wrongwrongwrong",
     ];
     wanted.push(&key["sk_test_".len()..]);
     wanted.extend(secrets.iter().map(|secret| &secret["whsec_".len()..]));

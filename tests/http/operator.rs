@@ -54,7 +54,9 @@ async fn a_review_has_no_timer_and_ends_by_the_operator_alone() {
         assert_eq!((held["status"].as_str(), held["status_reason"].as_str()), (Some("funding_hold"), Some("compliance_review")));
         client.advance(3 * 86_400).await;
         assert_eq!(client.get(&path).await.ok()["status_reason"], "compliance_review");
-        let refused = client.post(&format!("{path}/resolve_funding"), json!({ "action": "refund", "refund_address": held["funding"]["deposit_address"] })).await;
+        let refused = client
+            .post(&format!("{path}/resolve_funding"), json!({ "action": "refund", "refund_address": held["funding"]["deposit_address"] }))
+            .await;
         assert_eq!(refused.error(400), "transfer_action_invalid");
         decide(&server, &id(&waiting), ruling).await.unwrap();
         let ended = client.get(&path).await.ok();
@@ -105,7 +107,10 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     decide(&server, &id(&extra), Ruling::Refund(None)).await.unwrap();
     assert!(decide(&server, &id(&extra), Ruling::Refund(None)).await.is_err(), "once");
     let refund = client.get("/v1/refunds").await.ok()["data"][0].clone();
-    assert_eq!((refund["kind"].as_str(), refund["status"].as_str(), refund["amount"].as_str()), (Some("unmatched"), Some("requires_address"), Some("7.50")));
+    assert_eq!(
+        (refund["kind"].as_str(), refund["status"].as_str(), refund["amount"].as_str()),
+        (Some("unmatched"), Some("requires_address"), Some("7.50"))
+    );
     client.post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": settled["funding"]["deposit_address"] })).await.ok();
     client.wait_status(&format!("/v1/refunds/{}", id(&refund)), "completed").await;
     let after = client.get(&path).await.ok();

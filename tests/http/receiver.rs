@@ -73,7 +73,9 @@ impl Delivery {
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(&signed);
         let expected = STANDARD.encode(mac.finalize().into_bytes());
-        self.entries().iter().any(|entry| entry.strip_prefix("v1,").is_some_and(|given| bool::from(given.as_bytes().ct_eq(expected.as_bytes()))))
+        self.entries()
+            .iter()
+            .any(|entry| entry.strip_prefix("v1,").is_some_and(|given| bool::from(given.as_bytes().ct_eq(expected.as_bytes()))))
     }
 
     /// The stock library's check; where a test moves the clock, and so the age cannot be judged, its signature alone.

@@ -1,20 +1,20 @@
 //! A server in the test's own process, on a temporary database, and a small client for it.
 
 use std::path::PathBuf;
-use std::sync::{Arc, mpsc};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http1::SendRequest;
-use hyper_util::rt::TokioIo;
 use hundi::app::{self, App, KeyRequest};
 use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, watch};
@@ -55,15 +55,12 @@ impl Server {
         getrandom::fill(&mut random).unwrap();
         let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&folder).unwrap();
-        let mut all: Vec<(String, String)> = [
-            ("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"),
-            ("HUNDI_RATE_LIMIT_READS", "0"),
-            ("HUNDI_RATE_LIMIT_WRITES", "0"),
-        ]
-        .iter()
-        .chain(variables)
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-        .collect();
+        let mut all: Vec<(String, String)> =
+            [("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"), ("HUNDI_RATE_LIMIT_READS", "0"), ("HUNDI_RATE_LIMIT_WRITES", "0")]
+                .iter()
+                .chain(variables)
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect();
         all.reverse();
         let flags = Flags {
             database: Some(format!("sqlite:{}", folder.join("test.db").display())),
@@ -263,7 +260,10 @@ impl Client {
         let response = sender.send_request(request.body(Full::new(body)).unwrap()).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        assert!(head.headers.get("request-id").is_some_and(|id| id.as_bytes().starts_with(b"request_")), "every answer carries its Request-Id");
+        assert!(
+            head.headers.get("request-id").is_some_and(|id| id.as_bytes().starts_with(b"request_")),
+            "every answer carries its Request-Id"
+        );
         *connection = Some(sender);
         Answer { status: head.status.as_u16(), headers: head.headers, body }
     }

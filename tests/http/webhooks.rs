@@ -52,7 +52,10 @@ async fn an_endpoint_is_made_read_changed_and_deleted() {
         fields,
         ["object", "id", "url", "description", "enabled_events", "status", "disabled_reason", "secret", "metadata", "created", "livemode"]
     );
-    assert_eq!((&created["object"], &created["status"], &created["disabled_reason"]), (&json!("webhook_endpoint"), &json!("enabled"), &Value::Null));
+    assert_eq!(
+        (&created["object"], &created["status"], &created["disabled_reason"]),
+        (&json!("webhook_endpoint"), &json!("enabled"), &Value::Null)
+    );
     assert_eq!((&created["enabled_events"], &created["livemode"]), (&json!(["*"]), &json!(false)));
     assert_eq!((&created["url"], &created["description"]), (&json!("https://example.com/hook?a=b"), &json!("The shop")));
 
@@ -87,21 +90,76 @@ async fn urls_that_could_reach_inward_are_refused() {
     let live_client = open.client_of("default", Mode::Live, "").await;
     let open_client = open.client().await;
     let everywhere = [
-        "http://example.com/", "http://8.8.8.8/", "http://10.0.0.1/", "https://10.0.0.1/", "https://172.16.0.1/", "https://192.168.1.1/",
-        "https://169.254.169.254/latest/meta-data/", "https://100.64.0.1/", "https://0.0.0.0/", "https://255.255.255.255/", "https://224.0.0.1/",
-        "https://192.0.2.1/", "https://198.18.0.1/", "https://167772161/", "https://0xa000001/", "https://0x0a.0.0.1/", "https://012.0.0.1/",
-        "https://10.1/", "https://0251.0376.0251.0376/", "https://2852039166/", "https://0xa9fea9fe/", "https://[::]/", "https://[::ffff:10.0.0.1]/",
-        "https://[::ffff:a9fe:a9fe]/", "https://[::10.0.0.1]/", "https://[64:ff9b::a00:1]/", "https://[64:ff9b:1::a00:1]/", "https://[2002:a00:1::]/",
-        "https://[2002:7f00:1::]/", "https://[fe80::1]/", "https://[fc00::1]/", "https://[fd00:ec2::254]/", "https://[ff02::1]/", "https://[2001:db8::1]/",
-        "https://[2001::1]/", "https://user@example.com/", "https://user:secret@example.com/", "https://:secret@example.com/", "https://example.com/#part",
-        "https://example.com/#", "ftp://example.com/", "file:///etc/passwd", "javascript:alert(1)", "example.com", "//example.com/", "https://",
-        "https://exa mple.com/", "https://example.com:0/", "https://example.com:99999/", "https://1.2.3.4.5/", "https://example..com/",
+        "http://example.com/",
+        "http://8.8.8.8/",
+        "http://10.0.0.1/",
+        "https://10.0.0.1/",
+        "https://172.16.0.1/",
+        "https://192.168.1.1/",
+        "https://169.254.169.254/latest/meta-data/",
+        "https://100.64.0.1/",
+        "https://0.0.0.0/",
+        "https://255.255.255.255/",
+        "https://224.0.0.1/",
+        "https://192.0.2.1/",
+        "https://198.18.0.1/",
+        "https://167772161/",
+        "https://0xa000001/",
+        "https://0x0a.0.0.1/",
+        "https://012.0.0.1/",
+        "https://10.1/",
+        "https://0251.0376.0251.0376/",
+        "https://2852039166/",
+        "https://0xa9fea9fe/",
+        "https://[::]/",
+        "https://[::ffff:10.0.0.1]/",
+        "https://[::ffff:a9fe:a9fe]/",
+        "https://[::10.0.0.1]/",
+        "https://[64:ff9b::a00:1]/",
+        "https://[64:ff9b:1::a00:1]/",
+        "https://[2002:a00:1::]/",
+        "https://[2002:7f00:1::]/",
+        "https://[fe80::1]/",
+        "https://[fc00::1]/",
+        "https://[fd00:ec2::254]/",
+        "https://[ff02::1]/",
+        "https://[2001:db8::1]/",
+        "https://[2001::1]/",
+        "https://user@example.com/",
+        "https://user:secret@example.com/",
+        "https://:secret@example.com/",
+        "https://example.com/#part",
+        "https://example.com/#",
+        "ftp://example.com/",
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "example.com",
+        "//example.com/",
+        "https://",
+        "https://exa mple.com/",
+        "https://example.com:0/",
+        "https://example.com:99999/",
+        "https://1.2.3.4.5/",
+        "https://example..com/",
         "https://hooks.localhost/",
     ];
     let loopback = [
-        "http://127.0.0.1/", "https://127.0.0.1/", "https://127.1/", "https://2130706433/", "https://0x7f000001/", "https://017700000001/", "https://0x7f.1/",
-        "https://[::1]/", "https://[::ffff:127.0.0.1]/", "https://[::ffff:7f00:1]/", "http://localhost:8080/", "https://localhost/", "https://LOCALHOST./",
-        "https://①②⑦.0.0.1/", "https://127。0。0。1/", "https://%31%32%37.0.0.1/",
+        "http://127.0.0.1/",
+        "https://127.0.0.1/",
+        "https://127.1/",
+        "https://2130706433/",
+        "https://0x7f000001/",
+        "https://017700000001/",
+        "https://0x7f.1/",
+        "https://[::1]/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://[::ffff:7f00:1]/",
+        "http://localhost:8080/",
+        "https://localhost/",
+        "https://LOCALHOST./",
+        "https://①②⑦.0.0.1/",
+        "https://127。0。0。1/",
+        "https://%31%32%37.0.0.1/",
     ];
     let existing = path(&strict_client.post(ENDPOINTS, json!({ "url": "https://example.com/" })).await.ok());
     for url in everywhere.iter().chain(&loopback) {
@@ -113,10 +171,20 @@ async fn urls_that_could_reach_inward_are_refused() {
         assert_eq!(refused.errors(400), [("parameter_value_invalid".to_owned(), Some("url".to_owned()))], "update to {url}");
     }
     for url in everywhere {
-        assert_eq!(open_client.post(ENDPOINTS, json!({ "url": url })).await.error(400), "parameter_value_invalid", "{url} where loopback is allowed");
+        assert_eq!(
+            open_client.post(ENDPOINTS, json!({ "url": url })).await.error(400),
+            "parameter_value_invalid",
+            "{url} where loopback is allowed"
+        );
     }
     assert_eq!(strict_client.get(&existing).await.ok()["url"], "https://example.com/");
-    let taken = ["https://example.com/", "https://8.8.8.8/hook", "https://[2606:4700:4700::1111]:8443/", "https://bücher.example/", "https://metadata.google.internal/"];
+    let taken = [
+        "https://example.com/",
+        "https://8.8.8.8/hook",
+        "https://[2606:4700:4700::1111]:8443/",
+        "https://bücher.example/",
+        "https://metadata.google.internal/",
+    ];
     for client in [&strict_client, &live_client] {
         for url in taken {
             client.post(ENDPOINTS, json!({ "url": url })).await.ok();
@@ -145,7 +213,20 @@ async fn all_faults_of_a_registration_are_told_together() {
         (
             json!({ "url": "https://example.com/", "enabled_events": ["transfer.status.funded", "transfer.status.unknown", "transfer*", "transfer.status", "sender.*", "*.status.funded", "**"] }),
             (1..=6)
-                .map(|index| ("parameter_value_invalid", ["", "enabled_events.1", "enabled_events.2", "enabled_events.3", "enabled_events.4", "enabled_events.5", "enabled_events.6"][index]))
+                .map(|index| {
+                    (
+                        "parameter_value_invalid",
+                        [
+                            "",
+                            "enabled_events.1",
+                            "enabled_events.2",
+                            "enabled_events.3",
+                            "enabled_events.4",
+                            "enabled_events.5",
+                            "enabled_events.6",
+                        ][index],
+                    )
+                })
                 .collect(),
         ),
         (
@@ -167,7 +248,10 @@ async fn all_faults_of_a_registration_are_told_together() {
         assert_eq!(found, expected, "{body}");
     }
     for filters in [vec!["*"], vec!["transfer.*"], vec!["transfer.status.*", "payout.payment_advice.available"], vec!["*"; 50]] {
-        assert_eq!(client.post(ENDPOINTS, json!({ "url": "https://example.com/", "enabled_events": filters })).await.ok()["enabled_events"], json!(filters));
+        assert_eq!(
+            client.post(ENDPOINTS, json!({ "url": "https://example.com/", "enabled_events": filters })).await.ok()["enabled_events"],
+            json!(filters)
+        );
     }
 }
 
@@ -278,7 +362,9 @@ async fn an_old_secret_goes_on_signing_for_the_overlap() {
     signed_by(&[&fourth, &third], &[]).await;
     server.advance_seconds(10);
     signed_by(&[&fourth], &[&third]).await;
-    for (overlap, code) in [(json!(-1), "parameter_range_invalid"), (json!(604_801), "parameter_range_invalid"), (json!("1"), "parameter_value_invalid")] {
+    for (overlap, code) in
+        [(json!(-1), "parameter_range_invalid"), (json!(604_801), "parameter_range_invalid"), (json!("1"), "parameter_value_invalid")]
+    {
         assert_eq!(client.post(&rotate, json!({ "overlap_seconds": overlap })).await.error(400), code);
     }
 }
@@ -339,7 +425,10 @@ async fn a_failed_delivery_is_tried_again_for_24_hours() {
     healthy.wait_until(|deliveries| types(deliveries).contains(&"webhook_endpoint.status.failing".to_owned())).await;
     let events = client.get(&format!("/v1/events?linked_id={}", id(&endpoint))).await.ok();
     assert_eq!(events["data"].as_array().unwrap().len(), 1);
-    assert_eq!((&events["data"][0]["type"], &events["data"][0]["linked_object"]), (&json!("webhook_endpoint.status.failing"), &json!("webhook_endpoint")));
+    assert_eq!(
+        (&events["data"][0]["type"], &events["data"][0]["linked_object"]),
+        (&json!("webhook_endpoint.status.failing"), &json!("webhook_endpoint"))
+    );
     assert_eq!(client.get(&path(&witness)).await.ok()["status"], "enabled");
 }
 
@@ -384,7 +473,8 @@ async fn an_endpoint_that_fails_for_days_is_disabled_and_can_come_back() {
     for _ in 0..2 {
         client.beneficiary("50100012345678").await;
     }
-    let recorded = wait_deliveries(&client, &endpoint, |list| list.len() == 13 && list.iter().all(|delivery| delivery["status"] != "pending")).await;
+    let recorded =
+        wait_deliveries(&client, &endpoint, |list| list.len() == 13 && list.iter().all(|delivery| delivery["status"] != "pending")).await;
     assert_eq!(recorded.iter().filter(|delivery| delivery["status"] == "recorded").count(), 3, "the pending one and two new ones");
     assert!(recorded[11..].iter().all(|delivery| attempts_count(delivery) == 0 && delivery["next_attempt_at"].is_null()));
     assert_eq!(broken.count(), attempted);
@@ -439,7 +529,24 @@ async fn only_2xx_is_a_success_and_no_redirect_is_followed() {
     let server = Server::start().await;
     let client = server.client().await;
     let target = Receiver::start(Reply::status(200)).await;
-    let rows = [(200, true), (201, true), (204, true), (299, true), (300, false), (301, false), (302, false), (303, false), (307, false), (308, false), (400, false), (404, false), (410, false), (429, false), (500, false), (599, false)];
+    let rows = [
+        (200, true),
+        (201, true),
+        (204, true),
+        (299, true),
+        (300, false),
+        (301, false),
+        (302, false),
+        (303, false),
+        (307, false),
+        (308, false),
+        (400, false),
+        (404, false),
+        (410, false),
+        (429, false),
+        (500, false),
+        (599, false),
+    ];
     let mut endpoints = Vec::new();
     for (status, is_success) in rows {
         let receiver = Receiver::start(Reply::status(status).with("location", target.url.clone())).await;
@@ -512,9 +619,17 @@ async fn an_endpoint_gets_the_events_it_asked_for() {
     client.wait_until(&format!("/v1/payouts/{payout}"), |payout| payout["payment_advice"]["status"] == "available").await;
     let events = client.get("/v1/events?limit=100").await.ok();
     for (enabled_events, endpoint, receiver) in &endpoints {
-        let matches = |event_type: &str| enabled_events.iter().any(|filter| filter.strip_suffix('*').map_or(*filter == event_type, |prefix| event_type.starts_with(prefix)));
-        let mut wanted: Vec<_> = events["data"].as_array().unwrap().iter().filter(|event| matches(event["type"].as_str().unwrap())).map(id).collect();
-        wait_deliveries(&client, endpoint, |list| list.len() == wanted.len() && list.iter().all(|delivery| delivery["status"] == "succeeded")).await;
+        let matches = |event_type: &str| {
+            enabled_events
+                .iter()
+                .any(|filter| filter.strip_suffix('*').map_or(*filter == event_type, |prefix| event_type.starts_with(prefix)))
+        };
+        let mut wanted: Vec<_> =
+            events["data"].as_array().unwrap().iter().filter(|event| matches(event["type"].as_str().unwrap())).map(id).collect();
+        wait_deliveries(&client, endpoint, |list| {
+            list.len() == wanted.len() && list.iter().all(|delivery| delivery["status"] == "succeeded")
+        })
+        .await;
         let mut found: Vec<_> = receiver.deliveries().iter().map(|delivery| delivery.id().to_owned()).collect();
         found.sort();
         wanted.sort();
@@ -532,7 +647,8 @@ async fn the_list_of_deliveries_tells_every_attempt() {
     let endpoint = register(&client, &receiver.url, &[VERIFYING]).await;
     let refused = register(&client, "http://127.0.0.1:9/", &[VERIFYING]).await;
     let beneficiaries = [client.beneficiary("50100012345678").await, client.beneficiary("50100012345678").await];
-    let found = wait_deliveries(&client, &endpoint, |list| list.len() == 2 && list.iter().all(|delivery| delivery["status"] == "succeeded")).await;
+    let found =
+        wait_deliveries(&client, &endpoint, |list| list.len() == 2 && list.iter().all(|delivery| delivery["status"] == "succeeded")).await;
     for (delivery, beneficiary) in found.iter().zip(&beneficiaries) {
         let fields: Vec<&str> = delivery.as_object().unwrap().keys().map(String::as_str).collect();
         for field in ["object", "id", "event_id", "status", "attempts", "created", "livemode"] {
@@ -549,7 +665,8 @@ async fn the_list_of_deliveries_tells_every_attempt() {
         let answer = attempt["answer"].as_str().unwrap();
         assert!(answer.len() <= 2_048 && answer.len() > 2_000 && answer.contains("éaaa"), "{} bytes", answer.len());
     }
-    let failed = wait_deliveries(&client, &refused, |list| list.len() == 2 && list.iter().all(|delivery| attempts_count(delivery) > 0)).await;
+    let failed =
+        wait_deliveries(&client, &refused, |list| list.len() == 2 && list.iter().all(|delivery| attempts_count(delivery) > 0)).await;
     for delivery in &failed {
         assert_eq!((&delivery["attempts"][0]["http_status"], &delivery["attempts"][0]["error"]), (&Value::Null, &json!("connect_failed")));
         assert!(delivery["next_attempt_at"].as_i64().is_some());
@@ -577,7 +694,8 @@ async fn events_are_replayed_by_name_and_by_time() {
     for _ in 0..2 {
         client.beneficiary("50100012345678").await;
     }
-    let first = wait_deliveries(&client, &endpoint, |list| list.len() == 2 && list.iter().all(|delivery| delivery["status"] == "succeeded")).await;
+    let first =
+        wait_deliveries(&client, &endpoint, |list| list.len() == 2 && list.iter().all(|delivery| delivery["status"] == "succeeded")).await;
     assert_eq!(receiver.count(), 2);
 
     let count = async |body: Value| client.post(&replay, body).await.ok()["deliveries_count"].as_u64().unwrap();
