@@ -235,6 +235,8 @@ pub trait Tx {
     fn part_begin(&mut self) -> Result<(), StoreError>;
     /// Ends the innermost part, with its effects or without.
     fn part_end(&mut self, keep: bool) -> Result<(), StoreError>;
+    /// Undoes what the innermost part did so far and leaves it open. The lane opens one part for each job.
+    fn part_undo(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
 

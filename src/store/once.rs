@@ -89,20 +89,14 @@ pub fn run(
         Found::Expired => true,
         Found::Nothing => false,
     };
-    tx.part_begin()?;
     let answer = match work(tx, now) {
-        Ok(answer) => {
-            tx.part_end(true)?;
-            answer
-        }
+        Ok(answer) => answer,
         Err(Failure::Refused(refusal)) if refusal.is_kept() => {
-            tx.part_end(false)?;
+            // Nothing was written before `work`, so the whole of the job's part can go.
+            tx.part_undo()?;
             Answer::refused(&refusal)
         }
-        Err(failure) => {
-            tx.part_end(false)?;
-            return Err(failure);
-        }
+        Err(failure) => return Err(failure),
     };
     store(tx, now, claim, seal, &answer, replaces_old)?;
     Ok(Outcome::Done(answer))

@@ -215,6 +215,14 @@ impl Tx for SqliteTx<'_> {
         self.run(release)
     }
 
+    fn part_undo(&mut self) -> Result<(), StoreError> {
+        self.run(match self.parts_open {
+            1 => "ROLLBACK TO part_1",
+            2 => "ROLLBACK TO part_2",
+            _ => return Err(StoreError::Broken("no part of a transaction is open".into())),
+        })
+    }
+
     fn signal(&mut self, signal: Signal) {
         if !self.signals.contains(&signal) {
             self.signals.push(signal);
