@@ -8,7 +8,7 @@ use super::{Beneficiary, BeneficiaryChange, Decision, Kyc, KycChange, NewBenefic
 use crate::checks::NameMatch;
 use crate::http::fields::{AccountNumber, Country, Date, Email, Ifsc, Pan, PassportNumber, Phone, Text, Word};
 use crate::http::form::{Nothing, Replace};
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -112,16 +112,12 @@ pub fn view(beneficiary: Beneficiary) -> BeneficiaryView {
     }
 }
 
-fn statuses() -> Vec<&'static str> {
-    BeneficiaryStatus::ALL.iter().map(|status| status.as_str()).collect()
-}
-
 const FILTERS: &[Filter] = &[
     CREATED_FILTERS[0],
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<BeneficiaryStatus>), "status = ?"),
 ];
 
 pub fn routes() -> Vec<Route> {

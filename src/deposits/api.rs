@@ -6,11 +6,10 @@ use serde::Serialize;
 use super::state::{Classification, DepositStatus, ReasonCode};
 use super::{Deposit, rows};
 use crate::chains::tron_address::TronAddress;
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::state::Status;
 use crate::kernel::{Failure, Id, Money, ObjectKind, Refusal};
 
 crate::words!(DepositWord { Deposit "deposit" });
@@ -66,16 +65,12 @@ pub fn view(deposit: Deposit) -> DepositView {
     }
 }
 
-fn statuses() -> Vec<&'static str> {
-    DepositStatus::ALL.iter().map(|status| status.as_str()).collect()
-}
-
 const FILTERS: &[Filter] = &[
     CREATED_FILTERS[0],
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<DepositStatus>), "status = ?"),
     Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
     Filter::new("transaction_hash", FilterKind::Text, "transaction_hash = ?"),
 ];

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::kernel::page::{FilterValue, Page};
+use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Code, Fault, Id, Kind, ObjectKind, Refusal};
 
 pub const PAGE_LIMIT_DEFAULT: i64 = 10;
@@ -79,6 +80,11 @@ fn pairs(raw: &str, known: &dyn Fn(&str) -> bool, faults: &mut Vec<Fault>) -> Ve
         }
     }
     pairs
+}
+
+/// The words that a filter of a status takes.
+pub fn status_words<S: Status>() -> Vec<&'static str> {
+    S::ALL.iter().map(|status| status.as_str()).collect()
 }
 
 /// A route without query parameters.

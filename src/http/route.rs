@@ -245,24 +245,7 @@ pub fn delete<T: Serialize + JsonSchema + 'static>(
     summary: &'static str,
     act: fn(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Route {
-    Route {
-        verb: Verb::Delete,
-        path,
-        summary,
-        prepare: Box::new(move |_| {
-            Box::new(move |context| {
-                let view = act(context)?;
-                query::none(context.raw_query)?;
-                json_answer(&view, false)
-            })
-        }),
-        cost: Cost::Point,
-        body: None,
-        list: None,
-        response: |generator| generator.subschema_for::<T>(),
-        answers_pdf: false,
-        codes: &[],
-    }
+    Route { verb: Verb::Delete, ..get(path, summary, act) }
 }
 
 /// For routes without an object in the path.

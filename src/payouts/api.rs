@@ -7,7 +7,7 @@ use super::state::PayoutStatus;
 use super::{Payout, PayoutFailure, advice, rows};
 use crate::http::fields::{Word, Words};
 use crate::http::form::Nothing;
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -96,16 +96,12 @@ pub fn view(payout: Payout, public_url: &str) -> PayoutView {
     }
 }
 
-fn statuses() -> Vec<&'static str> {
-    PayoutStatus::ALL.iter().map(|status| status.as_str()).collect()
-}
-
 const FILTERS: &[Filter] = &[
     CREATED_FILTERS[0],
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<PayoutStatus>), "status = ?"),
     Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
     Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary), "beneficiary_id = ?"),
     Filter::new("unique_transaction_reference", FilterKind::Text, "unique_transaction_reference = ?"),

@@ -7,7 +7,7 @@ use super::state::{RefundKind, RefundReason, RefundStatus};
 use super::{Refund, rows};
 use crate::chains::tron_address::TronAddress;
 use crate::http::form::Nothing;
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -62,16 +62,12 @@ pub fn view(refund: Refund) -> RefundView {
     }
 }
 
-fn statuses() -> Vec<&'static str> {
-    RefundStatus::ALL.iter().map(|status| status.as_str()).collect()
-}
-
 const FILTERS: &[Filter] = &[
     CREATED_FILTERS[0],
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<RefundStatus>), "status = ?"),
     Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
     Filter::new("transaction_hash", FilterKind::Text, "transaction_hash = ?"),
 ];

@@ -12,12 +12,11 @@ use crate::deposits;
 use crate::deposits::api::DepositView;
 use crate::http::fields::{Amount, Int, Reference, Text, TokenAmount, Word};
 use crate::http::form::Nothing;
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::history::Taken;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::state::Status;
 use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout};
@@ -215,16 +214,12 @@ fn payout_view(payout: Payout) -> TransferPayout {
     }
 }
 
-fn statuses() -> Vec<&'static str> {
-    TransferStatus::ALL.iter().map(|status| status.as_str()).collect()
-}
-
 const FILTERS: &[Filter] = &[
     CREATED_FILTERS[0],
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<TransferStatus>), "status = ?"),
     Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary), "beneficiary_id = ?"),
     Filter::new("sender_id", FilterKind::Id(ObjectKind::Sender), "sender_id = ?"),
 ];
