@@ -59,8 +59,15 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     table.add(&format!("the same signed requests without storage, {IN_FLIGHT} in flight"), format!("{per_second:.0}/s"), "");
     table.at_least("deliveries with storage against without", drained.rate / per_second, 0.2);
 
+    // What creations and their deliveries reach together: a load at which deliveries only just keep up.
+    let full = runtime.block_on(together(scale, &drained.server, &key, &parties, &receiver));
+    table.add(
+        "creations and their deliveries together, two endpoints",
+        format!("{full:.0} creations/s, {:.0} deliveries/s", full * ENDPOINTS_COUNT as f64),
+        "",
+    );
     arrivals.lock().expect("the arrivals").clear();
-    let creations_per_second = drained.rate / 2.0 / ENDPOINTS_COUNT as f64;
+    let creations_per_second = full / 2.0;
     let answers = runtime.block_on(half_load(scale, &drained.server, &key, &parties, creations_per_second, &receiver));
     let arrivals = arrivals.lock().expect("the arrivals");
     let delays = delays(&answers, &arrivals);
@@ -126,6 +133,18 @@ fn drain(runtime: &Runtime, scale: &Scale, table: &mut Table, database: &Path, r
         format!("{:.0} after a tenth, {:.0} half way, {:.0} at the end of {total} deliveries", memory[0], memory[4], memory[9]);
     table.add("memory of the service in MiB", memory_figure, "flat");
     Drained { server, rate }
+}
+
+/// Creates transfers as fast as they are answered; answers how many a second were created and delivered.
+async fn together(scale: &Scale, server: &Server, key: &str, parties: &Parties, receiver: &Receiver) -> f64 {
+    let api = Api::new(server.address, key).await;
+    let count = scale.creations / 2;
+    let requests = api.creations(parties, count).await;
+    let before = receiver.count();
+    let started = Instant::now();
+    load::paced(server.address, CONNECTIONS_COUNT, requests, 1e9, Arc::new(|_, _, _| {})).await;
+    assert!(receiver.wait_for(before + (count * ENDPOINTS_COUNT) as u64, PATIENCE).await, "not every event was delivered");
+    count as f64 / started.elapsed().as_secs_f64()
 }
 
 /// Creates transfers at a set pace while their events are delivered; answers when each was acknowledged.

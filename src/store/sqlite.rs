@@ -17,7 +17,10 @@ const BUSY_SECONDS_MAX: u64 = 5;
 /// written then reach the database file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-const CACHE_KIBIBYTES: i64 = 32 * 1024;
+/// What a connection may keep of the database in memory. More is no gain for the writer: each commit that split a page
+/// looks through all it keeps.
+const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
+const WRITER_CACHE_KIBIBYTES: i64 = 32 * 1024;
 
 impl ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -79,7 +82,7 @@ pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
         .map_err(store_error)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(store_error)?;
     connection.pragma_update(None, "journal_size_limit", CHECKPOINT_PAGES * 4096 * 2).map_err(store_error)?;
-    tune(&connection)?;
+    tune(&connection, WRITER_CACHE_KIBIBYTES)?;
     Ok(connection)
 }
 
@@ -111,7 +114,7 @@ pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
 pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(store_error)?;
-    tune(&connection)?;
+    tune(&connection, READER_CACHE_KIBIBYTES)?;
     Ok(connection)
 }
 
@@ -132,9 +135,9 @@ pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
     std::fs::File::open(file).and_then(|file| file.sync_all()).map_err(io)
 }
 
-fn tune(connection: &Connection) -> Result<(), StoreError> {
+fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError> {
     connection.busy_timeout(Duration::from_secs(BUSY_SECONDS_MAX)).map_err(store_error)?;
-    connection.pragma_update(None, "cache_size", -CACHE_KIBIBYTES).map_err(store_error)?;
+    connection.pragma_update(None, "cache_size", -cache_kibibytes).map_err(store_error)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED_MAX);
     Ok(())
 }
