@@ -14,7 +14,6 @@ use crate::http::fields::{Amount, Int, Reference, Text, TokenAmount, Word};
 use crate::http::form::Nothing;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
-use crate::kernel::history::Taken;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal};
@@ -147,9 +146,6 @@ pub struct TransferView {
     pub created: i64,
     pub livemode: bool,
 }
-
-/// Only here so that the OpenAPI document names the entries of a history.
-pub type StatusTaken = Taken<TransferStatus>;
 
 /// The link that a payer is given: the transfer's identifier and a mark that only this server can make.
 pub fn instructions_token(world: &World, id: Id<kind::Transfer>) -> String {

@@ -14,11 +14,10 @@ use crate::delivery::vet::{self, URL_CHARACTERS_MAX, UrlPolicy};
 use crate::http::body::Node;
 use crate::http::fields::{Int, Reference, Text, TextList, Word};
 use crate::http::form::{Field, Replace};
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::state::Status;
 use crate::kernel::{Code, Failure, Fault, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal, StoreError};
 
 /// Attempts that a delivery shows: the newest ones, those of two whole schedules.
@@ -201,16 +200,12 @@ pub struct WebhookReplayView {
     pub deliveries_count: u64,
 }
 
-fn statuses() -> Vec<&'static str> {
-    EndpointStatus::ALL.iter().map(|status| status.as_str()).collect()
-}
-
 const FILTERS: &[Filter] = &[
     CREATED_FILTERS[0],
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<EndpointStatus>), "status = ?"),
 ];
 
 fn delivery_statuses() -> Vec<&'static str> {
