@@ -10,6 +10,8 @@ pub mod kernel; // the words: identifiers, money, time, statuses, refusals, encr
 pub mod store; // transactions: the SQLite adapter, the write lane, idempotency, lists, migrations
 pub mod tasks; // what is due later
 
+pub mod outbound; // JSON over HTTP to nodes, rate sources and look-ups that the operator configured
+
 pub mod chains; // ports: TRON addresses and their derivation, the simulated chain
 pub mod checks; // ports: account checks and screening
 pub mod rails; // ports: banks

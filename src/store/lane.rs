@@ -13,6 +13,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
+use super::checkpoint::Checkpoints;
 use super::sqlite::{self, SqliteTx};
 use super::{Signal, Tx};
 use crate::kernel::id::Minter;
@@ -158,6 +159,7 @@ impl Store {
         getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
         let lane = Lane {
             path: path.to_owned(),
+            checkpoints: Checkpoints::start(path, &connection)?,
             connection,
             now: Now::new(clock.milliseconds(), Minter::above(floor), seed),
             clock: clock.clone(),
@@ -237,6 +239,7 @@ impl Fault {
 struct Lane {
     path: PathBuf,
     connection: Connection,
+    checkpoints: Checkpoints,
     now: Now,
     clock: Clock,
     epilogue: Epilogue,
@@ -272,6 +275,7 @@ impl Lane {
                 self.commit(group);
             }
         }
+        self.checkpoints.end();
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             tracing::warn!(%error, "the log could not be folded into the database file; the next start does it");
         }
@@ -325,6 +329,8 @@ impl Lane {
         for job in group {
             job.finish(outcome.clone());
         }
+        // After the answers went: nobody waits for this.
+        self.checkpoints.after_commit(&self.connection);
         for signal in signals {
             match signal {
                 Signal::Tasks => self.signals.tasks.notify_one(),
@@ -384,7 +390,12 @@ impl Lane {
         if self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok() {
             return;
         }
-        match sqlite::open_writer(&self.path).and_then(|mut fresh| sqlite::protect_book(&mut fresh).map(|()| fresh)) {
+        let opened = sqlite::open_writer(&self.path).and_then(|mut fresh| {
+            sqlite::protect_book(&mut fresh)?;
+            Checkpoints::take_over(&fresh)?;
+            Ok(fresh)
+        });
+        match opened {
             Ok(fresh) => self.connection = fresh,
             Err(error) => tracing::error!(%error, "the database cannot be opened again; the next write tries once more"),
         }

@@ -1,5 +1,6 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL, stores live below it.
 
+pub mod checkpoint;
 pub mod lane;
 pub mod list;
 pub mod migrate;

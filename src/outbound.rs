@@ -1,0 +1,238 @@
+//! JSON over HTTP to services that the operator configured: chain nodes, rate sources, name look-ups. Not for addresses
+//! that callers give: those go through `delivery`, which vets them.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::Client as Pool;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use rustls::RootCertStore;
+use secrecy::{ExposeSecret, SecretString};
+
+/// How long a connection may take to be made.
+const CONNECT_SECONDS_MAX: u64 = 5;
+/// How long an idle connection is kept.
+const IDLE_SECONDS_MAX: u64 = 30;
+/// `Retry-After` beyond this is taken as this.
+pub const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OutboundError {
+    #[error("the address does not read: {0}")]
+    Address(String),
+    #[error("no answer within {0} ms")]
+    Deadline(u128),
+    #[error("the answer is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("no connection, or it broke: {0}")]
+    Connection(String),
+}
+
+/// An answer, whatever its status.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub http_status: u16,
+    /// `Retry-After` in seconds, where it was given as a number.
+    pub retry_after_seconds: Option<u64>,
+    pub body: Bytes,
+}
+
+/// Where requests go: an address and the header that authorises, if there is one. Its `Debug` shows no secret and no path,
+/// because providers put keys into both.
+#[derive(Clone)]
+pub struct Endpoint {
+    uri: Uri,
+    header: Option<(HeaderName, SecretString)>,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "{}", self.label())
+    }
+}
+
+impl Endpoint {
+    /// Reads an http or https address; `header` is a name and its secret value.
+    pub fn new(address: &str, header: Option<(&str, SecretString)>) -> Result<Endpoint, OutboundError> {
+        let fault = |what: &str| OutboundError::Address(what.to_owned());
+        let uri: Uri = address.parse().map_err(|_| fault("write it like https://host/path"))?;
+        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+            return Err(fault("write it like https://host/path"));
+        }
+        let header = header
+            .map(|(name, value)| {
+                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault("the header's name is none"))?;
+                HeaderValue::from_str(value.expose_secret()).map_err(|_| fault("the header's value has characters that none may have"))?;
+                Ok((name, value))
+            })
+            .transpose()?;
+        Ok(Endpoint { uri, header })
+    }
+
+    /// Scheme, host and port: what a log may show.
+    pub fn label(&self) -> String {
+        format!(
+            "{}://{}",
+            self.uri.scheme_str().unwrap_or(""),
+            self.uri
+                .authority()
+                .map_or("", |authority| { authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host) })
+        )
+    }
+
+    /// The same host with another path, such as a node's second interface.
+    pub fn with_path(&self, path: &str) -> Result<Endpoint, OutboundError> {
+        let mut parts = self.uri.clone().into_parts();
+        parts.path_and_query = Some(path.parse().map_err(|_| OutboundError::Address("the path does not read".into()))?);
+        let uri = Uri::from_parts(parts).map_err(|_| OutboundError::Address("the path does not read".into()))?;
+        Ok(Endpoint { uri, header: self.header.clone() })
+    }
+}
+
+/// A client with a pool of connections; clones share it.
+#[derive(Clone)]
+pub struct Client {
+    pool: Pool<HttpsConnector<HttpConnector>, Full<Bytes>>,
+}
+
+impl Client {
+    /// A client that trusts `roots` over https. No proxy, no redirects.
+    pub fn new(roots: RootCertStore) -> Result<Client, rustls::Error> {
+        let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
+        let tls = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let mut http = HttpConnector::new();
+        http.enforce_http(false);
+        http.set_nodelay(true);
+        http.set_connect_timeout(Some(Duration::from_secs(CONNECT_SECONDS_MAX)));
+        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(http);
+        let pool = Pool::builder(TokioExecutor::new())
+            .pool_idle_timeout(Duration::from_secs(IDLE_SECONDS_MAX))
+            .pool_timer(hyper_util::rt::TokioTimer::new())
+            .build(connector);
+        Ok(Client { pool })
+    }
+
+    /// Asks with GET.
+    pub async fn get(&self, endpoint: &Endpoint, deadline: Duration, bytes_max: usize) -> Result<Answer, OutboundError> {
+        self.ask(Method::GET, endpoint, Bytes::new(), deadline, bytes_max).await
+    }
+
+    /// Asks with POST and a JSON body.
+    pub async fn post(&self, endpoint: &Endpoint, json: Vec<u8>, deadline: Duration, bytes_max: usize) -> Result<Answer, OutboundError> {
+        self.ask(Method::POST, endpoint, json.into(), deadline, bytes_max).await
+    }
+
+    /// `deadline` bounds everything, from the connection to the last byte.
+    async fn ask(
+        &self,
+        method: Method,
+        endpoint: &Endpoint,
+        body: Bytes,
+        deadline: Duration,
+        bytes_max: usize,
+    ) -> Result<Answer, OutboundError> {
+        let mut request = Request::builder()
+            .method(method.clone())
+            .uri(endpoint.uri.clone())
+            .header(ACCEPT, "application/json")
+            .header(USER_AGENT, concat!("hundi/", env!("CARGO_PKG_VERSION")));
+        if method == Method::POST {
+            request = request.header(CONTENT_TYPE, "application/json");
+        }
+        if let Some((name, value)) = &endpoint.header {
+            request = request.header(name, value.expose_secret());
+        }
+        let request = request.body(Full::new(body)).map_err(|error| OutboundError::Address(error.to_string()))?;
+        let answered = tokio::time::timeout(deadline, async {
+            let answer = self.pool.request(request).await.map_err(|error| OutboundError::Connection(told(&error)))?;
+            let http_status = answer.status().as_u16();
+            let retry_after_seconds = answer
+                .headers()
+                .get(RETRY_AFTER)
+                .and_then(|value| value.to_str().ok()?.trim().parse::<u64>().ok())
+                .map(|seconds| seconds.min(RETRY_AFTER_SECONDS_MAX));
+            let body = match Limited::new(answer.into_body(), bytes_max).collect().await {
+                Ok(body) => body.to_bytes(),
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(OutboundError::TooLong(bytes_max)),
+                Err(error) => return Err(OutboundError::Connection(error.to_string())),
+            };
+            Ok(Answer { http_status, retry_after_seconds, body })
+        });
+        answered.await.unwrap_or(Err(OutboundError::Deadline(deadline.as_millis())))
+    }
+}
+
+/// The innermost cause, which says more than "client error"; it names a host at most.
+fn told(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    fn client() -> Client {
+        Client::new(RootCertStore::empty()).unwrap()
+    }
+
+    /// A server that gives each connection one raw answer and hands back what it was asked.
+    async fn serve(answer: &'static str) -> (Endpoint, tokio::sync::mpsc::UnboundedReceiver<String>) {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (tell, asked) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut bytes = [0; 4096];
+                let length = stream.read(&mut bytes).await.unwrap_or(0);
+                let _ = tell.send(String::from_utf8_lossy(&bytes[..length]).into_owned());
+                let _ = stream.write_all(answer.as_bytes()).await;
+                if answer.is_empty() {
+                    // Keeps the connection open and says nothing.
+                    std::future::pending::<()>().await;
+                }
+            }
+        });
+        let endpoint = Endpoint::new(&format!("http://{address}/rpc?key=hidden"), Some(("X-Key", SecretString::from("secret")))).unwrap();
+        (endpoint, asked)
+    }
+
+    #[tokio::test]
+    async fn an_answer_comes_with_its_status_and_the_secret_goes_out() {
+        let (endpoint, mut asked) = serve("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}").await;
+        let answer = client().post(&endpoint, b"[]".to_vec(), Duration::from_secs(5), 100).await.unwrap();
+        assert_eq!((answer.http_status, answer.retry_after_seconds, &answer.body[..]), (429, Some(7), &b"{}"[..]));
+        let request = asked.recv().await.unwrap().to_lowercase();
+        assert!(request.starts_with("post /rpc?key=hidden") && request.contains("x-key: secret"), "{request}");
+        let shown = format!("{endpoint:?}");
+        assert!(!shown.contains("secret") && !shown.contains("hidden"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn bounds_hold() {
+        let (silent, _asked) = serve("").await;
+        let late = client().get(&silent, Duration::from_millis(50), 100).await;
+        assert_eq!(late.err(), Some(OutboundError::Deadline(50)));
+        let (long, _asked) = serve("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n01234567890").await;
+        assert_eq!(client().get(&long, Duration::from_secs(5), 10).await.err(), Some(OutboundError::TooLong(10)));
+        assert!(client().get(&long, Duration::from_secs(5), 11).await.is_ok());
+        let closed = Endpoint::new("http://127.0.0.1:1/", None).unwrap();
+        assert!(matches!(client().get(&closed, Duration::from_secs(5), 10).await, Err(OutboundError::Connection(_))));
+        for address in ["", "ftp://host/", "http://", "/path", "http://a b/"] {
+            assert!(Endpoint::new(address, None).is_err(), "{address:?}");
+        }
+    }
+}
