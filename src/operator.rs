@@ -2,7 +2,7 @@
 //! and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
 
 use crate::beneficiaries::{self, Decision};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::checks::Screening;
 use crate::deposits;
 use crate::deposits::state::Classification;
@@ -26,7 +26,7 @@ pub enum Ruling {
     /// Transfer whose money waits: put it under review.
     Review,
     /// Unmatched deposit: give it back, to this address where one is known.
-    Refund(Option<TronAddress>),
+    Refund(Option<Address>),
     /// Payout whose outcome is unknown: the bank paid it, under this reference.
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.

@@ -156,7 +156,7 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<QuoteLockV
 
 fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
     let livemode = context.scope().livemode();
-    if livemode && !context.world.settings.live_configured {
+    if livemode && !context.world.is_live_configured() {
         return Ok(List::new(Vec::new(), false));
     }
     let settings = &context.world.settings;
@@ -171,7 +171,7 @@ fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
         funding: vec![CorridorFunding {
             rail: FundingRail::Stablecoin,
             asset: AssetName::Usdt,
-            chain: ChainName::Tron,
+            chain: chain.name,
             token_contract: chain.token_contract.to_string(),
         }],
         quote_lock_seconds: settings.quote_lock_seconds,
