@@ -12,9 +12,9 @@
 //! ```
 
 mod anvil;
-mod proxy;
+// mod proxy;
 mod rpc;
 mod wire;
 
 mod anvil_operations;
-mod proxy_faults;
+// mod proxy_faults;

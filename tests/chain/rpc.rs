@@ -91,7 +91,8 @@ impl Rpc {
     /// Asks another path of the same host with GET and reads JSON.
     pub async fn get(&self, path: &str) -> Result<Value, RpcError> {
         let endpoint = self.endpoint.with_path(path).expect("a path");
-        let answer = self.client.get(&endpoint, DEADLINE, ANSWER_BYTES_MAX).await.map_err(|error| RpcError::Unreachable(error.to_string()))?;
+        let answer =
+            self.client.get(&endpoint, DEADLINE, ANSWER_BYTES_MAX).await.map_err(|error| RpcError::Unreachable(error.to_string()))?;
         match answer.http_status {
             200 => serde_json::from_slice(&answer.body).map_err(|error| RpcError::Unreachable(format!("no JSON: {error}"))),
             status => Err(RpcError::Unreachable(format!("HTTP {status}"))),

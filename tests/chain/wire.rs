@@ -83,7 +83,8 @@ pub fn topic(address: TronAddress) -> String {
 #[track_caller]
 pub fn address_of(value: &Value) -> TronAddress {
     let bytes = value.as_str().and_then(bytes_of).unwrap_or_default();
-    let last: [u8; 20] = bytes.len().checked_sub(20).and_then(|from| bytes[from..].try_into().ok()).unwrap_or_else(|| panic!("no address: {value}"));
+    let last: [u8; 20] =
+        bytes.len().checked_sub(20).and_then(|from| bytes[from..].try_into().ok()).unwrap_or_else(|| panic!("no address: {value}"));
     TronAddress::from_evm(last)
 }
 
