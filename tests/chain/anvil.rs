@@ -81,6 +81,8 @@ struct Node {
     accounts: Mutex<Vec<TronAddress>>,
     multisend: Mutex<Option<TronAddress>>,
     impersonated: Mutex<BTreeSet<[u8; 20]>>,
+    /// The time of the last block on the disk.
+    kept_time: Mutex<Option<i64>>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -186,6 +188,7 @@ impl Anvil {
                 accounts: Mutex::default(),
                 multisend: Mutex::default(),
                 impersonated: Mutex::default(),
+                kept_time: Mutex::default(),
             }));
             match chain.launch(&["--timestamp", &options.genesis_time.to_string()]).await {
                 Ok(()) => break chain,
@@ -383,6 +386,7 @@ impl Anvil {
 
     /// Ends the node, which keeps its chain on the disk. Calls fail until `resume`.
     pub async fn stop(&self) {
+        let time = self.head_block().await.time;
         let mut child = locked(&self.0.process).take().expect("a running node");
         let asked = Command::new("kill").args(["-s", "TERM", &child.id().to_string()]).status();
         assert!(asked.is_ok_and(|status| status.success()), "kill -s TERM failed");
@@ -395,6 +399,7 @@ impl Anvil {
             }
             tokio::time::sleep(POLL_EVERY).await;
         }
+        *locked(&self.0.kept_time) = Some(time);
     }
 
     /// kill -9: after `resume` the chain is as it was at the last `stop`, so at least one `stop` has to come before.
@@ -407,11 +412,10 @@ impl Anvil {
     /// Starts the node again at the same address, with the chain that it kept. Transactions that waited are lost.
     pub async fn resume(&self) {
         assert!(locked(&self.0.process).is_none(), "the node runs already");
-        assert!(self.0.directory.join("state.json").exists(), "no chain on the disk: stop the node once before killing it");
-        self.launch(&[]).await.unwrap_or_else(|problem| panic!("anvil did not start again: {problem}"));
+        let time = locked(&self.0.kept_time).expect("no chain on the disk: stop the node once before killing it");
+        // The node would otherwise go on with the wall clock's time.
+        self.launch(&["--timestamp", &time.to_string()]).await.unwrap_or_else(|problem| panic!("anvil did not start again: {problem}"));
         locked(&self.0.impersonated).clear();
-        // The node would go on with the wall clock's time.
-        let time = self.head_block().await.time;
         self.set_next_block_time(time + BLOCK_SECONDS).await;
     }
 

@@ -12,7 +12,7 @@
 //! ```
 
 mod anvil;
-// mod proxy;
+mod proxy;
 mod rpc;
 mod wire;
 
