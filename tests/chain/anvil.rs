@@ -52,6 +52,8 @@ pub const TRANSFERS_MAX: usize = 2_000;
 const START_PATIENCE: Duration = Duration::from_secs(30);
 const POLL_EVERY: Duration = Duration::from_millis(5);
 const STARTS_MAX: u32 = 5;
+/// The first of the accounts that anvil makes from its fixed words.
+const FIRST_ACCOUNT: &str = "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266";
 const BLOCK_GAS: u64 = 3_000_000_000;
 
 /// How a chain begins.
@@ -77,6 +79,8 @@ struct Node {
     port: u16,
     directory: PathBuf,
     chain_id: u64,
+    /// What the first account holds of the chain's own coin; it tells this node from another one on the same port.
+    coins: u64,
     rpc: Rpc,
     accounts: Mutex<Vec<TronAddress>>,
     multisend: Mutex<Option<TronAddress>>,
@@ -176,6 +180,8 @@ impl Anvil {
             tries += 1;
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("anvil-{}-{count}", std::process::id()));
+            // What an earlier process of the same number left behind would be loaded.
+            let _ = std::fs::remove_dir_all(&directory);
             std::fs::create_dir_all(&directory).expect("a directory for the chain");
             let port = free_port(count);
             let endpoint = Endpoint::new(&format!("http://127.0.0.1:{port}/"), None).expect("an address");
@@ -184,6 +190,7 @@ impl Anvil {
                 port,
                 directory,
                 chain_id: options.chain_id,
+                coins: fresh_number() % 1_000_000_000,
                 rpc: Rpc::new(endpoint),
                 accounts: Mutex::default(),
                 multisend: Mutex::default(),
@@ -212,6 +219,7 @@ impl Anvil {
             .args(["--chain-id", &self.0.chain_id.to_string(), "--slots-in-an-epoch", &(FINALITY_BLOCKS / 2).to_string()])
             .args(["--no-mining", "--order", "fifo", "--hardfork", "shanghai", "--gas-limit", &BLOCK_GAS.to_string()])
             .args(["--gas-price", "0", "--block-base-fee-per-gas", "0", "--disable-min-priority-fee"])
+            .args(["--balance", &self.0.coins.to_string()])
             .arg("--state")
             .arg(self.0.directory.join("state.json"))
             .args(more)
@@ -222,9 +230,9 @@ impl Anvil {
             .spawn()
             .unwrap_or_else(|error| panic!("{} does not start ({error}): run tests/chain/install.sh", binary().display()));
         let started = Instant::now();
+        let coins = format!("0x{:x}", u128::from(self.0.coins) * 1_000_000_000_000_000_000);
         loop {
-            let is_there = self.0.rpc.call("eth_chainId", json!([])).await.is_ok();
-            // Looked at after the answer: another process that holds the port would answer, and ours would have ended.
+            let is_there = self.0.rpc.call("eth_getBalance", json!([FIRST_ACCOUNT, "latest"])).await == Ok(json!(coins));
             if let Some(status) = child.try_wait().expect("a child to look at") {
                 let said = std::fs::read_to_string(self.0.directory.join("stderr")).unwrap_or_default();
                 return Err(format!("it ended with {status}: {said}"));
@@ -626,10 +634,15 @@ fn free_port(count: u64) -> u16 {
         .and_then(|text| text.split_whitespace().next().and_then(|low| low.parse().ok()))
         .unwrap_or(32_768);
     let span = u64::from(clients_from.max(10_100) - 10_000);
-    let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
-    let first = (nanoseconds ^ (u64::from(std::process::id()) << 20)).wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % span;
+    let first = fresh_number().wrapping_add(count.wrapping_mul(0x9e37_79b9_7f4a_7c15)) % span;
     (0..span)
         .map(|step| 10_000 + ((first + step * 7) % span) as u16)
         .find(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
         .expect("a free port")
+}
+
+/// A number that no other process is likely to come to at the same time.
+fn fresh_number() -> u64 {
+    let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |elapsed| elapsed.as_nanos() as u64);
+    nanoseconds ^ (u64::from(std::process::id()) << 20)
 }

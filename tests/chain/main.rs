@@ -17,4 +17,4 @@ mod rpc;
 mod wire;
 
 mod anvil_operations;
-// mod proxy_faults;
+mod proxy_faults;

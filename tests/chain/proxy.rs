@@ -822,11 +822,8 @@ impl View<'_> {
     /// The head or the last solid block in the shape of TRON's own HTTP interface: milliseconds, hashes without `0x`.
     async fn now_block(&self, tag: &str) -> Result<Value, RpcError> {
         // Both have a method's name here too, so that a load balancer's stale node can stand behind one of them.
-        let number = if tag == "latest" {
-            self.head("/wallet/getnowblock").await?
-        } else {
-            self.finalized("/walletsolidity/getnowblock").await?
-        };
+        let number =
+            if tag == "latest" { self.head("/wallet/getnowblock").await? } else { self.finalized("/walletsolidity/getnowblock").await? };
         let block = self.block(number, false).await?;
         let plain = |number: u64, value: &Value| self.altered(number, Hash::of(value)).plain();
         Ok(json!({
@@ -901,10 +898,10 @@ fn fits(log: &Value, filter: &Value) -> bool {
     };
     let no_topics = Vec::new();
     let topics = filter["topics"].as_array().unwrap_or(&no_topics);
-    is_one_of(&filter["address"], &log["address"]) && topics.iter().enumerate().all(|(place, wanted)| is_one_of(wanted, &log["topics"][place]))
+    is_one_of(&filter["address"], &log["address"])
+        && topics.iter().enumerate().all(|(place, wanted)| is_one_of(wanted, &log["topics"][place]))
 }
 
 fn is_same(one: &Value, other: &Value) -> bool {
     matches!((one.as_str(), other.as_str()), (Some(one), Some(other)) if one.eq_ignore_ascii_case(other))
 }
-
