@@ -424,7 +424,6 @@ impl Anvil {
         // The node would otherwise go on with the wall clock's time.
         self.launch(&["--timestamp", &time.to_string()]).await.unwrap_or_else(|problem| panic!("anvil did not start again: {problem}"));
         locked(&self.0.impersonated).clear();
-        self.set_next_block_time(time + BLOCK_SECONDS).await;
     }
 
     pub async fn restart(&self) {

@@ -156,7 +156,7 @@ pub struct Invented {
 #[derive(Clone, Debug)]
 pub struct Faults {
     // ---- Limits ----
-    /// `eth_getLogs` over a wider range answers -32602 `exceed max block range: N`.
+    /// `eth_getLogs` with `toBlock - fromBlock` above this answers -32602 `exceed max block range: N`.
     pub range_blocks_max: Option<u64>,
     /// `eth_getLogs` with more logs answers -32005 `query returned more than N results`.
     pub results_max: Option<usize>,
@@ -183,7 +183,7 @@ pub struct Faults {
     // ---- The view ----
     /// A stale replica: it knows nothing of the last so many blocks, nor of their finality. Headers beyond are null, ranges are cut silently.
     pub behind_blocks: u64,
-    /// Only these methods meet the stale replica, as behind a load balancer; `None` is all of them.
+    /// Only these methods (or paths) meet the stale replica, as behind a load balancer; `None` is all of them.
     pub behind_methods: Option<BTreeSet<&'static str>>,
     /// Finality alone trails by so many more blocks, as when producers are down.
     pub finality_behind_blocks: u64,
@@ -362,7 +362,8 @@ impl Proxy {
     pub fn is_banned(&self) -> bool {
         self.shared.state().banned_until.is_some_and(|until| Instant::now() < until)
     }
-    /// Keeps back the answer to the next call of a method, after it was made.
+    /// Keeps back the answer to the next call of a method, after it was made. The calls behind it in a batch are made after the
+    /// release. A path such as `/walletsolidity/getnowblock` is a method too.
     pub fn hold(&self, method: &str) -> Held {
         let (tell_arrived, arrived) = oneshot::channel();
         let (release, released) = oneshot::channel();
@@ -821,7 +822,6 @@ impl View<'_> {
 
     /// The head or the last solid block in the shape of TRON's own HTTP interface: milliseconds, hashes without `0x`.
     async fn now_block(&self, tag: &str) -> Result<Value, RpcError> {
-        // Both have a method's name here too, so that a load balancer's stale node can stand behind one of them.
         let number =
             if tag == "latest" { self.head("/wallet/getnowblock").await? } else { self.finalized("/walletsolidity/getnowblock").await? };
         let block = self.block(number, false).await?;
