@@ -181,7 +181,8 @@ pub struct Faults {
     pub is_batch_reversed: bool,
 
     // ---- The view ----
-    /// A stale replica: it knows nothing of the last so many blocks, nor of their finality. Headers beyond are null, ranges are cut silently.
+    /// A stale replica: it knows nothing of the last so many blocks, nor of their finality. Headers beyond are null, ranges are
+    /// cut silently.
     pub behind_blocks: u64,
     /// Only these methods (or paths) meet the stale replica, as behind a load balancer; `None` is all of them.
     pub behind_methods: Option<BTreeSet<&'static str>>,

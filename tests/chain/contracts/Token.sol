@@ -80,7 +80,7 @@ contract Token is ERC20 {
         emit AddedBlackList(user);
     }
 
-    // The original changes the balance without a Transfer; burning shows one to the zero address, so the funds stay and only the event is shown.
+    // The original takes the balance without a Transfer. Burning would show one, so here the funds stay and only the event is shown.
     function destroyBlackFunds(address user) external {
         require(isBlackListed[user], "not black-listed");
         emit DestroyedBlackFunds(user, balanceOf(user));
