@@ -153,7 +153,12 @@ impl App {
 
 /// The chain of a mode as callers see it.
 fn profile_of(chain: &ChainSettings) -> ChainProfile {
-    ChainProfile { name: chain.name, asset: Currency::Usdt, token_contract: chain.token_contract, following: Following::Real }
+    ChainProfile {
+        name: chain.name,
+        asset: Currency::Usdt,
+        token_contract: chain.token_contract,
+        following: Following::Real { lag_alarm_seconds: chain.lag_alarm_seconds },
+    }
 }
 
 /// Addresses of the operator's key. The counter goes with the key, so that a key that comes back goes on where it stood, and
