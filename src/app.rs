@@ -21,6 +21,7 @@ use crate::http::{openapi, server};
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
 use crate::kernel::{Mode, Scope};
+use crate::payouts::advice;
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
@@ -79,6 +80,9 @@ impl App {
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let world = Arc::new(World { settings, sealer, test });
+        let keeper = world.clone();
+        let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
+        signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
         Ok(Arc::new(App {
             store,
             world,
