@@ -124,8 +124,7 @@ pub fn counted_for_transfer(
     until: i64,
     rows_max: i64,
 ) -> Result<(Vec<Deposit>, i64), StoreError> {
-    const COUNTED: &str =
-        "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND completed_at <= ?3 AND classification NOT IN ('unmatched', 'unsupported')";
+    const COUNTED: &str = "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND completed_at <= ?3 AND classification NOT IN ('unmatched', 'unsupported')";
     let count = tx.row(&format!("SELECT COUNT(*) FROM deposits WHERE {COUNTED}"), values![scope, transfer_id, until])?;
     let sql = format!("SELECT {COLUMNS} FROM deposits WHERE {COUNTED} ORDER BY id LIMIT ?4");
     let found = tx.rows(&sql, values![scope, transfer_id, until, rows_max])?.into_iter().map(read).collect::<Result<_, _>>()?;

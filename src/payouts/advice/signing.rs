@@ -121,7 +121,9 @@ pub fn rotate(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer, mode: Mode) -> Re
 
 /// The key that signs in a mode.
 pub fn newest(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<SigningKey, StoreError> {
-    keys(tx, sealer, mode)?.pop().ok_or_else(|| StoreError::Broken("there is no key that signs payment advices: start the server once".into()))
+    keys(tx, sealer, mode)?
+        .pop()
+        .ok_or_else(|| StoreError::Broken("there is no key that signs payment advices: start the server once".into()))
 }
 
 /// Every key of both modes.
@@ -295,10 +297,14 @@ mod tests {
         .unwrap();
         let order = ["\\r", "1", "\u{80}", "ö", "€", "😀", "\u{fb33}"];
         let text = canonical(&value).unwrap();
-        let places: Vec<usize> = order.iter().map(|name| text.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name} in {text}"))).collect();
+        let places: Vec<usize> =
+            order.iter().map(|name| text.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name} in {text}"))).collect();
         assert!(places.is_sorted(), "{text}");
         let value: Value = serde_json::from_str(r#"{ "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false], "n": [0, -1, 9007199254740991] }"#).unwrap();
-        assert_eq!(canonical(&value).unwrap(), r#"{"literals":[null,true,false],"n":[0,-1,9007199254740991],"string":"€$\u000f\nA'B\"\\\\\"/"}"#);
+        assert_eq!(
+            canonical(&value).unwrap(),
+            r#"{"literals":[null,true,false],"n":[0,-1,9007199254740991],"string":"€$\u000f\nA'B\"\\\\\"/"}"#
+        );
         for number in ["1.5", "9007199254740992", "1e30", "-9007199254740992"] {
             assert!(canonical(&serde_json::from_str(number).unwrap()).is_err(), "{number}");
         }
@@ -360,7 +366,9 @@ mod tests {
         let mut with_others = set.clone();
         with_others["keys"].as_array_mut().unwrap().insert(0, json!({ "kty": "RSA", "n": "x" }));
         assert_eq!(read_key_set(with_others.to_string().as_bytes()).unwrap(), all);
-        for (path, value) in [("/keys/0/x", json!("AA")), ("/keys/0/kid", json!("x")), ("/keys/1/livemode", Value::Null), ("/keys", Value::Null)] {
+        for (path, value) in
+            [("/keys/0/x", json!("AA")), ("/keys/0/kid", json!("x")), ("/keys/1/livemode", Value::Null), ("/keys", Value::Null)]
+        {
             let mut broken = set.clone();
             *broken.pointer_mut(path).unwrap() = value;
             assert!(read_key_set(broken.to_string().as_bytes()).is_err(), "{path}");

@@ -168,7 +168,8 @@ pub fn shape(text: &str, weight: Weight) -> Option<Line> {
             continue;
         }
         has_replacements = true;
-        let missing: Vec<_> = run.glyphs.iter().filter(|glyph| glyph.glyph_id.to_u32() == 0).map(|glyph| glyph.text_range.clone()).collect();
+        let missing: Vec<_> =
+            run.glyphs.iter().filter(|glyph| glyph.glyph_id.to_u32() == 0).map(|glyph| glyph.text_range.clone()).collect();
         let mut pieces: Vec<Run> = Vec::new();
         for (place, letter) in run.text.char_indices() {
             let is_missing = missing.iter().any(|range| range.contains(&place));
@@ -255,9 +256,14 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         texts.push(current);
     }
     if texts.len() > lines_max {
+        // The first word that does not fit fills what is left of the last line.
+        let next = texts.get(lines_max).cloned().unwrap_or_default();
         texts.truncate(lines_max);
         if let Some(last) = texts.last_mut() {
+            last.push(' ');
+            last.push_str(&next);
             while shape(&format!("{last}…"), weight)?.width > width && last.pop().is_some() {}
+            last.truncate(last.trim_end().len());
             last.push('…');
         }
     }
