@@ -21,6 +21,7 @@ need() {
 need cc build-essential
 need prlimit util-linux
 need python3 python3
+need pdftotext poppler-utils
 
 if ! $quick; then
   say "format"

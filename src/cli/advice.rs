@@ -85,7 +85,10 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
         return Err("invalid: this is the PDF, and the JSON document is what is signed: ask for it with Accept: application/json".into());
     }
     // Two members of one name would let two readers see two documents under one signature.
-    body::parse(bytes).map_err(|refusal| format!("invalid: it does not read as a JSON object: {refusal}"))?;
+    body::parse(bytes).map_err(|refusal| {
+        let told: Vec<&str> = refusal.faults().iter().map(|fault| fault.message.as_str()).collect();
+        format!("invalid: it does not read as a document: {}", told.join(" "))
+    })?;
     let document: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;
     let key = signing::verify(&document, keys).map_err(|fault| format!("invalid: {fault}"))?;
     let text = |name: &str| document.get(name).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned();

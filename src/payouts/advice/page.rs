@@ -36,10 +36,9 @@ const CODE_WIDTH: f32 = 88.0;
 /// Small enough that the address of a usual server stands on one line.
 const URL_SIZE: f32 = 7.2;
 
-/// Sizes that the table is tried in until it fits the page; the last one always does, because values have few lines.
-const SIZES: [f32; 5] = [9.0, 8.5, 8.0, 7.5, 7.0];
-/// Lines of one value; more end in an ellipsis. The JSON document has every value whole.
-const LINES_MAX: [usize; SIZES.len()] = [6, 6, 5, 3, 2];
+/// Sizes that the table is tried in until it fits the page, with the lines that one value can have; more end in an
+/// ellipsis. The last one always fits. The JSON document has every value whole.
+const TRIALS: [(f32, usize); 6] = [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2)];
 /// Deposits that the page names.
 const DEPOSITS_SHOWN_MAX: usize = 2;
 
@@ -195,7 +194,7 @@ impl Layout {
     /// The table in the largest size that fits `height`.
     fn fitting(sections: &[Section], height: f32) -> Option<Layout> {
         let mut smallest = None;
-        for (size, lines_max) in SIZES.into_iter().zip(LINES_MAX) {
+        for (size, lines_max) in TRIALS {
             let layout = Layout::measured(sections, size, lines_max)?;
             if layout.height <= height {
                 return Some(layout);
@@ -348,14 +347,14 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     y += 8.0;
     let words = advice.amount_in_words.clone().unwrap_or_default();
     let words = text::wrap(&words, Weight::Regular, (WIDTH - 20.0) / 9.0, 2).ok_or_else(fonts)?;
-    let height = 47.0 + words.len() as f32 * 12.5;
+    let height = 49.0 + words.len() as f32 * 12.5;
     pen.bar(MARGIN, y, WIDTH, height, if advice.livemode { SHADE } else { (246, 240, 240) });
     let caption = if is_returned { "Paid, and sent back by the beneficiary's bank" } else { "Net amount credited" };
     let color = if is_returned { ALERT } else { INK };
     let mut ids = vec![pen.text(caption, Weight::Regular, MARGIN + 10.0, y + 15.0, 9.0, if is_returned { ALERT } else { GREY })?];
     ids.push(pen.text(&format!("₹ {}", grouped(advice.amount)), Weight::Bold, MARGIN + 10.0, y + 35.0, 18.0, color)?);
     for (index, line) in words.iter().enumerate() {
-        ids.push(pen.line(line, MARGIN + 10.0, y + 52.5 + index as f32 * 12.5, 9.0, INK));
+        ids.push(pen.line(line, MARGIN + 10.0, y + 55.5 + index as f32 * 12.5, 9.0, INK));
     }
     tree.push(paragraph(ids));
     let reference = advice.unique_transaction_reference.clone().unwrap_or_default();
@@ -363,7 +362,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let mut ids = vec![pen.text_to("Reference (UTR)", Weight::Regular, right - 10.0, y + 15.0, 9.0, GREY)?];
     ids.extend(reference.iter().map(|line| pen.line(line, right - 10.0 - line.width * 10.0, y + 30.0, 10.0, INK)));
     if let Some(at) = advice.settled_at {
-        ids.push(pen.text_to(&indian_date(at), Weight::Regular, right - 10.0, y + 43.0, 9.0, INK)?);
+        ids.push(pen.text_to(&indian_date(at), Weight::Regular, right - 10.0, y + 42.0, 9.0, INK)?);
     }
     tree.push(paragraph(ids));
     y += height;
@@ -372,7 +371,7 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let code = QrCode::encode_text(&advice.verification_url, QrCodeEcc::Medium).ok();
     let notes_width = if code.is_some() { WIDTH - CODE_WIDTH - 22.0 } else { WIDTH };
     let table = sections(advice);
-    let measured = Layout::measured(&table, SIZES[0], LINES_MAX[0]).ok_or_else(fonts)?;
+    let measured = Layout::measured(&table, TRIALS[0].0, TRIALS[0].1).ok_or_else(fonts)?;
     let mut notes = notes(advice);
     if measured.has_replacements {
         notes.push(format!("{} stands for a character that this page's fonts do not have; the JSON document shows it.", text::REPLACEMENT));
@@ -624,8 +623,35 @@ mod tests {
         // That the page itself has the room is asserted where it is written.
         let space = 480.0;
         let long = Layout::fitting(&sections(&longest()), space).unwrap();
-        assert!(long.height <= space && long.size < SIZES[0], "{} at {}", long.height, long.size);
-        assert_eq!(Layout::fitting(&sections(&sample()), space).unwrap().size, SIZES[0]);
+        assert!(long.height <= space && long.size < TRIALS[0].0, "{} at {}", long.height, long.size);
+        assert_eq!(Layout::fitting(&sections(&sample()), space).unwrap().size, TRIALS[0].0);
+    }
+
+    /// Pixels of the page that a person sees as red.
+    fn red_pixels(pdf: &[u8]) -> usize {
+        use std::io::Write;
+        let mut command = std::process::Command::new("pdftoppm");
+        command
+            .args(["-r", "40", "-"])
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null());
+        let mut child = command.spawn().expect("pdftoppm of poppler-utils");
+        let mut input = child.stdin.take().unwrap();
+        input.write_all(pdf).unwrap();
+        drop(input);
+        let image = child.wait_with_output().unwrap().stdout;
+        assert!(image.starts_with(b"P6"), "a colour image");
+        image.rchunks_exact(3).filter(|pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70).count()
+    }
+
+    #[test]
+    fn only_test_mode_is_marked_in_red() {
+        let mut advice = sample();
+        assert_eq!(red_pixels(&advice.to_pdf().unwrap()), 0, "the control: a live page has no mark");
+        advice.livemode = false;
+        let marked = red_pixels(&advice.to_pdf().unwrap());
+        assert!(marked > 1_500, "{marked} pixels of the notice");
     }
 
     proptest! {
