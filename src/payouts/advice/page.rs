@@ -159,7 +159,6 @@ struct Layout {
     size: f32,
     sections: Vec<(&'static str, Vec<(Line, Vec<Line>)>)>,
     height: f32,
-    has_replacements: bool,
 }
 
 impl Layout {
@@ -174,7 +173,7 @@ impl Layout {
     }
 
     fn measured(sections: &[Section], size: f32, lines_max: usize) -> Option<Layout> {
-        let mut layout = Layout { size, sections: Vec::new(), height: 0.0, has_replacements: false };
+        let mut layout = Layout { size, sections: Vec::new(), height: 0.0 };
         let width = (WIDTH - LABEL_WIDTH) / size;
         for section in sections {
             layout.height += layout.title_height();
@@ -182,7 +181,6 @@ impl Layout {
             for row in &section.rows {
                 let weight = if row.is_strong { Weight::Bold } else { Weight::Regular };
                 let lines = text::wrap(&row.value, weight, width, lines_max)?;
-                layout.has_replacements |= lines.iter().any(|line| line.has_replacements);
                 layout.height += layout.row_height(lines.len());
                 rows.push((text::shape(row.label, Weight::Regular)?, lines));
             }
@@ -371,9 +369,12 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let code = QrCode::encode_text(&advice.verification_url, QrCodeEcc::Medium).ok();
     let notes_width = if code.is_some() { WIDTH - CODE_WIDTH - 22.0 } else { WIDTH };
     let table = sections(advice);
-    let measured = Layout::measured(&table, TRIALS[0].0, TRIALS[0].1).ok_or_else(fonts)?;
     let mut notes = notes(advice);
-    if measured.has_replacements {
+    if table
+        .iter()
+        .flat_map(|section| &section.rows)
+        .any(|row| text::shape(&row.value, Weight::Regular).is_some_and(|line| line.has_replacements))
+    {
         notes.push(format!("{} stands for a character that this page's fonts do not have; the JSON document shows it.", text::REPLACEMENT));
     }
     let mut note_lines = Vec::new();

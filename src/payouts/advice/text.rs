@@ -127,19 +127,25 @@ fn shape_run(face: &Face, text: &str) -> Vec<KrillaGlyph> {
     let output = face.data.shaper(&face.reference).build().shape(buffer, ShapeOptions::new());
     let em = face.font.units_per_em();
     let infos = output.glyph_infos();
-    let glyph = |(index, (info, position)): (usize, (&harfrust::GlyphInfo, &harfrust::GlyphPosition))| {
-        let next = infos.iter().skip(index).find(|later| later.cluster > info.cluster).map_or(text.len(), |later| later.cluster as usize);
-        KrillaGlyph::new(
+    let mut glyphs: Vec<KrillaGlyph> = Vec::with_capacity(infos.len());
+    // From the end, so that the place where a cluster ends is that where the one after it began.
+    let (mut end, mut start) = (text.len(), text.len());
+    for (info, position) in infos.iter().zip(output.glyph_positions()).rev() {
+        if (info.cluster as usize) < start {
+            (end, start) = (start, info.cluster as usize);
+        }
+        glyphs.push(KrillaGlyph::new(
             GlyphId::new(info.glyph_id),
             position.x_advance as f32 / em,
             position.x_offset as f32 / em,
             position.y_offset as f32 / em,
             position.y_advance as f32 / em,
-            info.cluster as usize..next,
+            start..end,
             None,
-        )
-    };
-    infos.iter().zip(output.glyph_positions()).enumerate().map(glyph).collect()
+        ));
+    }
+    glyphs.reverse();
+    glyphs
 }
 
 /// Shapes one line. `None` only where the fonts inside the binary do not load.
@@ -203,20 +209,18 @@ impl Line {
         }
     }
 
-    /// The text up to `width`, in whole clusters and at least one, and how many bytes of the shown text that is.
+    /// The shown text up to `width`, in whole clusters and at least one.
     fn head(&self, width: f32) -> String {
         let mut head = String::new();
         let mut used = 0.0;
         for run in &self.runs {
-            let mut start = 0;
-            while start < run.text.len() {
-                let Some(end) = run.glyphs.iter().map(|glyph| glyph.text_range.end).filter(|end| *end > start).min() else { break };
-                used += run.glyphs.iter().filter(|glyph| glyph.text_range.start == start).map(|glyph| glyph.x_advance).sum::<f32>();
+            for cluster in run.glyphs.chunk_by(|a, b| a.text_range == b.text_range) {
+                used += cluster.iter().map(|glyph| glyph.x_advance).sum::<f32>();
                 if used > width && !head.is_empty() {
                     return head;
                 }
-                head.push_str(run.text.get(start..end).unwrap_or_default());
-                start = end;
+                let range = cluster.first().map_or(0..0, |glyph| glyph.text_range.clone());
+                head.push_str(run.text.get(range).unwrap_or_default());
             }
         }
         head
@@ -262,7 +266,9 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         if let Some(last) = texts.last_mut() {
             last.push(' ');
             last.push_str(&next);
-            while shape(&format!("{last}…"), weight)?.width > width && last.pop().is_some() {}
+            let ellipsis = shape("…", weight)?.width;
+            let letters = shape(last, weight)?.head(width - ellipsis).chars().count();
+            *last = last.chars().take(letters).collect();
             last.truncate(last.trim_end().len());
             last.push('…');
         }
