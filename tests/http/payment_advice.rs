@@ -263,6 +263,48 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn keys_are_kept_up_to_their_limit_and_stay_readable_as_one_file() {
+    let server = server().await;
+    let actor = Actor::new(&server, "default").await;
+    let rotated = async |mode: Mode| {
+        let world = server.app.world.clone();
+        server.app.store.write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?)).await
+    };
+    for mode in [Mode::Test, Mode::Live] {
+        for _ in 1..signing::KEYS_COUNT_MAX {
+            rotated(mode).await.unwrap();
+        }
+        assert!(format!("{:?}", rotated(mode).await.unwrap_err()).contains("64 keys"));
+    }
+    let set = actor.client.get("/.well-known/hundi-advice-keys.json").await;
+    let keys = signing::read_key_set(&set.body).unwrap();
+    assert_eq!(keys.len(), 2 * signing::KEYS_COUNT_MAX);
+    assert!(set.body.len() < 64 * 1024, "{} bytes, and the command reads 64 KiB", set.body.len());
+    let distinct: std::collections::BTreeSet<String> = keys.iter().map(|key| key.key_id()).collect();
+    assert_eq!(distinct.len(), keys.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_advice_names_twenty_deposits_and_counts_the_rest() {
+    let server = server().await;
+    let actor = Actor::new(&server, "default").await;
+    let transfer = actor.transfer(stage::SETTLES, json!({})).await;
+    for _ in 0..21 {
+        actor.pay(&transfer, "1.00").await;
+    }
+    actor.pay(&transfer, "979.00").await;
+    actor.advance(10 * STEP).await;
+    let payout = actor.payout_of(&transfer).await;
+    // What arrives later belongs to no advice.
+    actor.pay(&transfer, "5.00").await;
+    actor.finalise().await;
+    let document = json_of(&actor, &payout).await.ok();
+    assert_eq!((document["deposits"].as_array().unwrap().len(), document["deposits_count"].as_i64()), (20, Some(22)));
+    let text = text_of(&pdf_of(&actor, &payout).await.body);
+    assert!(text.contains("20 more; the JSON document lists them"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_verification_page_certifies_four_facts_and_nothing_more() {
     let server = server().await;
     let actor = Actor::new(&server, "default").await;

@@ -136,7 +136,7 @@ fn sections(advice: &Advice) -> Vec<Section> {
     }
     let more = advice.deposits_count - i64::try_from(DEPOSITS_SHOWN_MAX).unwrap_or(i64::MAX);
     if more > 0 {
-        origin.push(row("Funded by", format!("{more} more; the JSON document names them")));
+        origin.push(row("Funded by", format!("{more} more; the JSON document lists them (up to 20)")));
     }
     vec![
         Section { title: "Payment", rows: payment },
