@@ -23,6 +23,7 @@ need prlimit util-linux
 need python3 python3
 need npm npm
 tests/chain/install.sh
+need pdftotext poppler-utils
 
 if ! $quick; then
   say "format"

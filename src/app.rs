@@ -24,6 +24,7 @@ use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
 use crate::kernel::{Mode, Scope};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::outbound::Client;
+use crate::payouts::advice;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
 use crate::store::lane::{self, Epilogue};
@@ -97,6 +98,9 @@ impl App {
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let world = Arc::new(World { settings, sealer, test, live: None });
+        let keeper = world.clone();
+        let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
+        signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
         Ok(Arc::new(App {
             store,
             world,

@@ -1,4 +1,6 @@
-//! The command line: `serve`, `demo`, `keys`, `check`, `backup`, `openapi`.
+//! The command line: `serve`, `demo`, `keys`, `advice`, `check`, `backup`, `openapi`.
+
+mod advice;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -79,6 +81,11 @@ enum Command {
         reference: Option<String>,
         #[command(flatten)]
         place: Place,
+    },
+    /// Verify payment advices, and rotate the key that signs them
+    Advice {
+        #[command(subcommand)]
+        command: advice::AdviceCommand,
     },
     /// Verify the whole book and all status histories
     Check {
@@ -205,6 +212,7 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Keys { command } => run_keys(command).await,
         Command::Accounts { command } => run_accounts(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
+        Command::Advice { command } => advice::run(command).await,
         Command::Check { place } => run_check(&config(&place)?).await,
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {

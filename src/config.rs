@@ -38,6 +38,8 @@ struct Sources {
     test_usdt_usd: Option<String>,
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
+    issuer_name: Option<String>,
+    sponsor_bank_name: Option<String>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -130,6 +132,8 @@ impl Config {
             test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
+            issuer_name: name("issuer_name", value!(issuer_name))?.unwrap_or(defaults.issuer_name),
+            sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
         };
         if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
@@ -171,6 +175,16 @@ fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, Strin
     }
 }
 
+/// A name that documents show.
+fn name(key: &str, value: Option<String>) -> Result<Option<String>, String> {
+    const LENGTH_MAX: usize = 100;
+    let fits = |text: &String| !text.trim().is_empty() && text.chars().count() <= LENGTH_MAX && !text.chars().any(char::is_control);
+    match value {
+        Some(text) if !fits(&text) => Err(format!("{key} must have 1 to {LENGTH_MAX} characters, all of them printable")),
+        value => Ok(value),
+    }
+}
+
 fn rate(name: &str, value: Option<String>, default: Rate) -> Result<Rate, String> {
     match value {
         None => Ok(default),
@@ -202,7 +216,7 @@ mod tests {
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
         let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
-        assert_eq!(named, 17);
+        assert_eq!(named, 19);
     }
 
     #[test]
@@ -221,6 +235,8 @@ mod tests {
             ("HUNDI_DATABASE", "postgres://x"),
             ("HUNDI_TEST_USDT_USD", "0"),
             ("HUNDI_PURPOSE_CODE", "P9999"),
+            ("HUNDI_ISSUER_NAME", " "),
+            ("HUNDI_SPONSOR_BANK_NAME", "a\nb"),
         ] {
             assert!(read(&[(name, value)], Flags::default()).is_err(), "{name}={value}");
         }

@@ -33,6 +33,10 @@ pub struct Settings {
     pub test_usdt_usd: Rate,
     /// Where links that callers are shown begin, without a slash at the end.
     pub public_url: String,
+    /// The operator's name on payment advices: 1 to 100 characters.
+    pub issuer_name: String,
+    /// The bank that sends the INR, for payment advices: 1 to 100 characters.
+    pub sponsor_bank_name: Option<String>,
 }
 
 impl Default for Settings {
@@ -50,6 +54,8 @@ impl Default for Settings {
             test_mid_market_rate: Rate(88_412_500),
             test_usdt_usd: Rate(1_000_000),
             public_url: "http://127.0.0.1:8080".into(),
+            issuer_name: "hundi".into(),
+            sponsor_bank_name: None,
         }
     }
 }

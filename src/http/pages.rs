@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
+use super::advice_pages;
 use super::dispatch::{self, Reply};
 use crate::app::App;
 use crate::kernel::id::Minter;
@@ -68,6 +69,9 @@ async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> 
             }
             if let Some(token) = path.strip_prefix("/pay/") {
                 return instructions(app, request_id, token).await;
+            }
+            if let Some(reply) = advice_pages::answer(app, request_id, path).await {
+                return reply;
             }
             dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
         }

@@ -152,7 +152,8 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
     }
 }
 
-/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours.
+/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page takes milliseconds, so it
+/// runs on a thread that may block.
 pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context<'_>) -> Result<Advice, Failure>) -> Route {
     Route {
         prepare: Box::new(move |_| {
@@ -160,11 +161,12 @@ pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context
                 let advice = read(context)?;
                 query::none(context.raw_query)?;
                 if context.accepts_pdf {
-                    return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf(), holds_secret: false });
+                    return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf()?, holds_secret: false });
                 }
                 json_answer(&advice, false)
             })
         }),
+        cost: Cost::Scan,
         answers_pdf: true,
         ..get::<Advice>(path, summary, read)
     }

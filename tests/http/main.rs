@@ -17,6 +17,7 @@ mod keys;
 mod lists;
 mod operations;
 mod operator;
+mod payment_advice;
 mod payouts;
 mod properties;
 mod quote_locks;
