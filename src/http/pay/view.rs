@@ -94,6 +94,31 @@ impl StepState {
     }
 }
 
+/// A business time in Unix seconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
+#[serde(transparent)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    fn text(self, form: &str) -> String {
+        // A time that no calendar holds is not worth a page that cannot be shown.
+        jiff::Timestamp::from_second(self.0).map(|at| at.strftime(form).to_string()).unwrap_or_default()
+    }
+    /// For people: `21 Nov 2026, 12:00 UTC`.
+    pub fn utc(self) -> String {
+        self.text("%-d %b %Y, %H:%M UTC")
+    }
+    /// For machines: `2026-11-21T12:00:00Z`, the `datetime` of an HTML `time`.
+    pub fn iso(self) -> String {
+        self.text("%Y-%m-%dT%H:%M:%SZ")
+    }
+}
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// One step of the timeline.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Step {
@@ -101,8 +126,7 @@ pub struct Step {
     pub state: StepState,
     pub spoken: &'static str,
     pub detail: Option<String>,
-    /// Business time in Unix seconds.
-    pub at: Option<i64>,
+    pub at: Option<Moment>,
 }
 
 /// One payment that was seen.
@@ -110,7 +134,7 @@ pub struct Step {
 pub struct Payment {
     pub text: String,
     pub note: String,
-    pub at: i64,
+    pub at: Moment,
 }
 
 /// The page's state. `GET /pay/{token}/state` answers it as it is.
@@ -123,9 +147,8 @@ pub struct PayView {
     pub is_final: bool,
     /// Seconds until the page asks again, at first; `null` once final.
     pub poll_seconds: Option<u32>,
-    /// Business times in Unix seconds.
-    pub now: i64,
-    pub expires_at: i64,
+    pub now: Moment,
+    pub expires_at: Moment,
     pub is_payable: bool,
     pub hurry_seconds: i64,
     pub headline: String,
@@ -195,8 +218,8 @@ pub fn view(facts: &Facts<'_>) -> Result<PayView, StoreError> {
         tone: phase.tone(),
         is_final,
         poll_seconds: (!is_final).then(|| if has_ended { Phase::RefundNeedsAddress.poll_seconds() } else { phase.poll_seconds() }),
-        now: facts.business,
-        expires_at: transfer.expires_at,
+        now: Moment(facts.business),
+        expires_at: Moment(transfer.expires_at),
         is_payable: phase.is_payable(),
         hurry_seconds: HURRY_SECONDS,
         headline,
@@ -371,7 +394,7 @@ impl Facts<'_> {
 
     /// What happens to money in a hold.
     fn decision(&self) -> String {
-        let until = self.transfer.hold_until.map(|until| format!(" by {}", utc_text(until))).unwrap_or_default();
+        let until = self.transfer.hold_until.map(|until| format!(" by {}", Moment(until).utc())).unwrap_or_default();
         let sum = capital(HELPER);
         format!(
             "{sum} decides whether to use it or to give it back. Without a decision{until}, it is given back. You need not do anything."
@@ -451,7 +474,7 @@ impl Facts<'_> {
             state,
             spoken: state.spoken(),
             detail: None,
-            at: at.filter(|_| state != Next),
+            at: at.filter(|_| state != Next).map(Moment),
         };
         let ours = || self.deposits.iter().filter(|deposit| deposit.asset == transfer.asset && deposit.status != DepositStatus::Failed);
         let seen_at = ours().map(|deposit| deposit.created).min();
@@ -579,7 +602,7 @@ fn payment(deposit: &Deposit, asset: &str) -> Payment {
     };
     // How many decimals another token has is not known, so its amount would mislead.
     let text = if deposit.asset == asset { format!("{} {asset}", deposit.amount) } else { deposit.asset.clone() };
-    Payment { text, note, at: deposit.created }
+    Payment { text, note, at: Moment(deposit.created) }
 }
 
 fn capital(text: &str) -> String {
@@ -587,22 +610,18 @@ fn capital(text: &str) -> String {
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `21 Nov 2026, 12:00 UTC`
-pub fn utc_text(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).map(|at| at.strftime("%-d %b %Y, %H:%M UTC").to_string()).unwrap_or_default()
-}
-
-/// The same for machines, as the `datetime` of an HTML `time`.
-pub fn iso_text(seconds: i64) -> String {
-    jiff::Timestamp::from_second(seconds).map(|at| at.to_string()).unwrap_or_default()
-}
-
-/// What is left of the time, in words: a page without a script cannot count.
-pub fn left_text(seconds: i64) -> String {
-    match (seconds.max(0) + 59) / 60 {
-        0 => "no time".into(),
-        1 => "about 1 minute".into(),
-        minutes if minutes < 120 => format!("about {minutes} minutes"),
-        minutes => format!("about {} hours", minutes / 60),
+impl PayView {
+    /// What is left of the time, in words: a page without a script cannot count.
+    pub fn left_text(&self) -> String {
+        match (self.expires_at.0 - self.now.0).max(0) / 60 {
+            0 => "less than 1 minute".into(),
+            1 => "about 1 minute".into(),
+            minutes if minutes < 120 => format!("about {minutes} minutes"),
+            minutes => format!("about {} hours", minutes / 60),
+        }
+    }
+    /// Whether so little time is left that a payment may come too late.
+    pub fn is_hurried(&self) -> bool {
+        self.expires_at.0 - self.now.0 <= self.hurry_seconds
     }
 }
