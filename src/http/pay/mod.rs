@@ -8,7 +8,7 @@
 
 mod qr;
 mod rows;
-mod view;
+pub mod view;
 
 use std::sync::{Arc, LazyLock};
 
