@@ -17,6 +17,7 @@ mod keys;
 mod lists;
 mod operations;
 mod operator;
+mod pay;
 mod payouts;
 mod properties;
 mod quote_locks;

@@ -10,7 +10,8 @@
   const hurrySeconds = Number(page.dataset.hurrySeconds);
 
   // Times of the server, shown in the reader's own time zone.
-  const format = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+  const parts = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
+  const format = new Intl.DateTimeFormat("en-GB", parts);
   const showTimes = (root) => {
     for (const time of root.querySelectorAll("time[data-at]")) {
       time.textContent = format.format(Number(time.dataset.at) * 1000);
@@ -124,6 +125,7 @@
     setText(one("received"), state.amount_received);
     setText(one("pending"), state.amount_pending);
     setText(one("missing"), state.amount_missing);
+    one("missing-row").hidden = !state.is_payable;
     tick();
     return isChanged;
   };

@@ -321,25 +321,25 @@ impl Facts<'_> {
             }
             Phase::TooLittle => say(
                 "Too little arrived in time",
-                &[format!("{received} of {expected} arrived. Your money is safe. Do not send more."), self.decision()],
+                &[format!("{received} of {expected} arrived. It is recorded and kept for you. Do not send more."), self.decision()],
             ),
             Phase::TooMuch => say(
                 "More than the amount arrived",
-                &[format!("{received} arrived instead of {expected}. Your money is safe."), self.decision()],
+                &[format!("{received} arrived instead of {expected}. It is recorded and kept for you."), self.decision()],
             ),
             Phase::TooLate if self.was(TransferStatus::Cancelled).is_some() => say(
                 "Your payment came after the cancellation",
-                &[format!("This payment had been cancelled when {received} arrived. Your money is safe."), self.decision()],
+                &[format!("This payment had been cancelled when {received} arrived. It is recorded and kept for you."), self.decision()],
             ),
             Phase::TooLate => say(
                 "Your payment came too late",
-                &[format!("{received} is here, but came after the time was up. Your money is safe."), self.decision()],
+                &[format!("{received} is here, but came after the time was up. It is recorded and kept for you."), self.decision()],
             ),
             Phase::OnHold => say(
                 "Your payment is here",
                 &[
                     format!(
-                        "{received} arrived and is safe. Handling it takes longer than usual. Do not send it again; there is nothing you need to do."
+                        "{received} arrived and is kept for you. Handling it takes longer than usual. Do not send it again; there is nothing you need to do."
                     ),
                     format!("If you have questions, contact {HELPER}."),
                 ],
@@ -379,14 +379,14 @@ impl Facts<'_> {
                 "The time is up",
                 &[
                     format!("No payment arrived in time. {do_not_send} If you still want to pay, ask {HELPER} for a new link."),
-                    format!("Did you send it already? Then it is not lost. {}", self.late_words()),
+                    format!("Did you send it already? {}", self.late_words()),
                 ],
             ),
             Phase::Cancelled => say(
                 "This payment was cancelled",
                 &[
                     format!("{do_not_send} If you think that this is a mistake, contact {HELPER}."),
-                    format!("Did you send money already? Then it is not lost. {}", self.late_words()),
+                    format!("Did you send money already? {}", self.late_words()),
                 ],
             ),
         }
@@ -403,10 +403,10 @@ impl Facts<'_> {
 
     fn late_words(&self) -> String {
         match self.transfer.policy.late {
-            HoldPolicy::Refund => "As soon as it arrives it is given back.".to_owned(),
+            HoldPolicy::Refund => "A late payment is still recorded when it arrives, and is then given back.".to_owned(),
             HoldPolicy::Hold => {
                 format!(
-                    "When it arrives, {HELPER} decides whether to use it or to give it back; after 24 hours without a decision it is given back."
+                    "A late payment is still recorded when it arrives. Then {HELPER} decides whether to use it or to give it back; after 24 hours without a decision it is given back."
                 )
             }
         }
@@ -479,7 +479,7 @@ impl Facts<'_> {
         let ours = || self.deposits.iter().filter(|deposit| deposit.asset == transfer.asset && deposit.status != DepositStatus::Failed);
         let seen_at = ours().map(|deposit| deposit.created).min();
         let final_at = ours().filter_map(|deposit| deposit.completed_at).max();
-        let asked = step("Waiting for your payment", Done, Some(transfer.created));
+        let asked = step("Payment requested", Done, Some(transfer.created));
         let seen = |state| step("Payment seen", state, seen_at);
         let confirming = |state| step(if state == Done { "Confirmed" } else { "Confirming" }, state, final_at.filter(|_| state == Done));
         let received = |state| step("Payment received", state, self.was(TransferStatus::Funded));
@@ -488,7 +488,13 @@ impl Facts<'_> {
         let ending = || step("Paid out or given back", Next, None);
         match phase {
             Phase::AwaitingPayment => {
-                vec![Step { state: Current, spoken: Current.spoken(), ..asked }, seen(Next), confirming(Next), received(Next), paid(Next)]
+                vec![
+                    step("Waiting for your payment", Current, Some(transfer.created)),
+                    seen(Next),
+                    confirming(Next),
+                    received(Next),
+                    paid(Next),
+                ]
             }
             Phase::PartlyPaid => {
                 let arrived = format!("{} of {} arrived", transfer.received, self.amount(transfer.expected));
@@ -558,10 +564,7 @@ impl Facts<'_> {
             ),
             help(
                 "My payment comes too late",
-                format!(
-                    "What counts is the time at which the network takes it into a block. Money that comes later is not lost. {}",
-                    self.late_words()
-                ),
+                format!("What counts is the time at which the network takes it into a block. {}", self.late_words()),
             ),
             help(
                 "I sent another token, or used another network",
