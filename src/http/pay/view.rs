@@ -163,11 +163,13 @@ pub struct PayView {
     pub amount_missing: Money,
     pub steps: Vec<Step>,
     pub payments: Vec<Payment>,
+    /// Only on the page: it does not move.
+    #[serde(skip)]
     pub help: Vec<Help>,
 }
 
 /// What to do if something went wrong; these do not change with the state.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Help {
     pub question: &'static str,
     pub answer: String,
@@ -232,7 +234,7 @@ pub fn view(facts: &Facts<'_>) -> Result<PayView, StoreError> {
         amount_missing: missing,
         steps: facts.steps(phase),
         payments: facts.deposits.iter().map(|deposit| payment(deposit, &transfer.asset)).collect(),
-        help: facts.help(),
+        help: facts.help(phase),
     })
 }
 
@@ -538,7 +540,7 @@ impl Facts<'_> {
         }
     }
 
-    fn help(&self) -> Vec<Help> {
+    fn help(&self, phase: Phase) -> Vec<Help> {
         let transfer = self.transfer;
         let (asset, chain) = (transfer.asset.as_str(), self.chain_name);
         let decides =
@@ -548,7 +550,12 @@ impl Facts<'_> {
             help(
                 "I sent too little",
                 format!(
-                    "Send the rest to the same address before the time is up: both payments are added up. Otherwise {}",
+                    "{} {}",
+                    if phase.is_payable() {
+                        "Send the rest to the same address before the time is up: both payments are added up. Otherwise"
+                    } else {
+                        "Do not send more now. If less than the amount arrived in time,"
+                    },
                     match transfer.policy.underpaid {
                         HoldPolicy::Hold => decides.clone(),
                         HoldPolicy::Refund => "what arrived is given back.".to_owned(),
