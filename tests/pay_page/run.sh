@@ -26,7 +26,7 @@ HUNDI_RATE_LIMIT_READS=0 HUNDI_RATE_LIMIT_WRITES=0 HUNDI_SIMULATION_STEP_MILLISE
   target/debug/hundi serve --listen 127.0.0.1:0 --database "sqlite:$folder/hundi.db" > "$folder/out" 2> "$folder/log" &
 server=$!
 for _ in $(seq 200); do
-  grep -q 'sk_test_' "$folder/out" && break
+  grep -qs 'sk_test_' "$folder/out" && break
   sleep 0.05
 done
 address=$(sed -n 's/^listening on //p' "$folder/out")
