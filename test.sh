@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Passes all tests: formatting, lints, the Rust suites, and the API's document against the running server.
+# Passes all tests: formatting, lints, the Rust suites, the API's document against the running server, and the payer's page.
 # Installs what the tests need where it is missing. Pass --quick to leave out the lints and the document.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -48,6 +48,12 @@ if ! $quick; then
     "$tools/bin/pip" install -q -r tests/openapi/requirements.txt
   fi
   tests/openapi/run.sh "$tools/bin"
+
+  say "the payer's page in a browser"
+  need chromium chromium
+  need node nodejs
+  need npm npm
+  tests/pay_page/run.sh
 
   if cargo deny --version >/dev/null 2>&1; then
     say "dependencies"

@@ -9,6 +9,7 @@ pub mod limit;
 pub mod metrics;
 pub mod openapi;
 pub mod pages;
+pub mod pay;
 pub mod query;
 pub mod route;
 pub mod router;

@@ -18,6 +18,7 @@ mod lists;
 mod operations;
 mod operator;
 mod payment_advice;
+mod pay;
 mod payouts;
 mod properties;
 mod quote_locks;
