@@ -27,7 +27,7 @@ use crate::rates::fixed::FixedRate;
 use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::world::{Ports, World};
-use crate::{events, keys, secrets, work};
+use crate::{events, ifsc, keys, secrets, work};
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
@@ -78,7 +78,8 @@ impl App {
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let world = Arc::new(World { settings, sealer, test });
+        let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
+        let world = Arc::new(World { settings, sealer, ifsc, test });
         Ok(Arc::new(App {
             store,
             world,
@@ -104,6 +105,7 @@ impl App {
             tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
+            tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
         ];
         server::serve(self.clone(), listener, stop).await;
         for worker in workers {

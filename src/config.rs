@@ -35,6 +35,8 @@ struct Sources {
     simulation_step_milliseconds: Option<i64>,
     test_mid_market_rate: Option<String>,
     test_usdt_usd: Option<String>,
+    ifsc_file: Option<PathBuf>,
+    gst: Option<bool>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -55,6 +57,8 @@ pub struct Config {
     pub encryption_key: Option<SecretString>,
     pub rates: Rates,
     pub shows_metrics: bool,
+    /// A directory of IFSCs newer than the one inside the binary.
+    pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
 }
 
@@ -125,6 +129,7 @@ impl Config {
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
             live_configured: false,
+            is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
         };
         if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
@@ -137,6 +142,7 @@ impl Config {
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
             },
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
+            ifsc_file: value!(ifsc_file),
             listen,
             settings,
         })
@@ -191,7 +197,7 @@ mod tests {
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
         let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
-        assert_eq!(named, 17);
+        assert_eq!(named, 18);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::chains::pool::AddressPool;
 use crate::checks::Checks;
+use crate::ifsc::Directory;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
 use crate::rails::Rail;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub public_url: String,
     /// Whether live mode is configured, so that live keys may create.
     pub live_configured: bool,
+    /// Whether the operator is the Indian converter that charges GST on the exchange (see `quote_locks::gst`).
+    pub is_gst_charged: bool,
 }
 
 impl Default for Settings {
@@ -53,6 +56,7 @@ impl Default for Settings {
             test_usdt_usd: Rate(1_000_000),
             public_url: "http://127.0.0.1:8080".into(),
             live_configured: false,
+            is_gst_charged: false,
         }
     }
 }
@@ -70,6 +74,7 @@ pub struct Ports {
 pub struct World {
     pub settings: Settings,
     pub sealer: Sealer,
+    pub ifsc: Directory,
     pub test: Ports,
 }
 

@@ -26,7 +26,30 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// Counts by reason, for a worker to hold beside its work; clones count together.
+#[derive(Clone, Default)]
+pub struct Reasons(Family<ReasonLabels, Counter>);
+
+impl Reasons {
+    pub fn count(&self, reason: &'static str) {
+        self.0.get_or_create(&ReasonLabels { reason }).inc();
+    }
+    /// How often a reason was counted.
+    pub fn counted(&self, reason: &'static str) -> u64 {
+        self.0.get_or_create(&ReasonLabels { reason }).get()
+    }
+}
+
 pub struct Metrics {
+    /// Rates and answers of rate sources that were not used.
+    pub rate_refusals: Reasons,
+    /// Look-ups of accounts, by how they ended.
+    pub look_ups: Reasons,
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_seconds: Histogram,
@@ -55,7 +78,22 @@ impl Default for Metrics {
         registry.register("store_commits", "Commits of the write lane", commits.clone());
         registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
         registry.register("store_commit_failures", "Commits that failed and kept nothing", commit_failures.clone());
-        Metrics { registry, requests, request_seconds, connections, webhook_attempts, webhook_in_flight, commits, jobs, commit_failures }
+        let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
+        registry.register("rate_refusals", "Rates that were not used, by reason", rate_refusals.0.clone());
+        registry.register("account_look_ups", "Look-ups of beneficiaries' accounts by outcome", look_ups.0.clone());
+        Metrics {
+            rate_refusals,
+            look_ups,
+            registry,
+            requests,
+            request_seconds,
+            connections,
+            webhook_attempts,
+            webhook_in_flight,
+            commits,
+            jobs,
+            commit_failures,
+        }
     }
 }
 
