@@ -116,6 +116,7 @@ impl Config {
             amount_max: usd("amount_maximum", value!(amount_maximum), defaults.amount_max)?,
             fee: usd("fee", value!(fee), defaults.fee)?,
             spread_basis_points: within("spread_basis_points", value!(spread_basis_points), 0, 0, 1_000)?,
+            rate_bounds: defaults.rate_bounds,
             purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
             loopback_webhooks_allowed: loopback_webhooks,
             simulation_step_milliseconds: within(

@@ -6,7 +6,7 @@ use crate::ifsc::Directory;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
 use crate::rails::Rail;
-use crate::rates::RateSource;
+use crate::rates::{RateBounds, RateSource};
 use crate::store::once::BodySeal;
 
 /// The operator's settings that rules read. Every value has a range, checked when the configuration is read.
@@ -23,6 +23,8 @@ pub struct Settings {
     pub fee: Money,
     /// What the rate loses against the market, in hundredths of a percent.
     pub spread_basis_points: i64,
+    /// Within what a market rate may be quoted.
+    pub rate_bounds: RateBounds,
     /// Purpose code where the sender is not the beneficiary.
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
@@ -49,6 +51,7 @@ impl Default for Settings {
             amount_max: Money::new(5_000_000, Currency::Usd),
             fee: Money::zero(Currency::Usd),
             spread_basis_points: 0,
+            rate_bounds: RateBounds::default(),
             purpose_code_default: "P1301".into(),
             loopback_webhooks_allowed: false,
             simulation_step_milliseconds: 250,

@@ -81,7 +81,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, sell:
             .into());
     }
     let current = world.ports(scope.mode())?.rates.current(now.instant());
-    let market = rates::trusted(current, now.instant()).ok_or_else(|| {
+    let market = rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
         Refusal::new(Code::QuoteUnavailable, "No trustworthy exchange rate at the moment. Try again shortly with the same idempotency key.")
     })?;
     let rate = market.mid.less_spread(settings.spread_basis_points);

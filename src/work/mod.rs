@@ -4,6 +4,7 @@ pub mod api;
 pub mod checks;
 pub mod deliveries;
 pub mod housekeeping;
+pub mod rates;
 
 use std::sync::Arc;
 use std::time::Duration;

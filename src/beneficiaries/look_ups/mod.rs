@@ -97,7 +97,7 @@ pub fn finish(tx: &mut dyn Tx, now: &mut Now, look_up: &LookUp, outcome: LookedU
 
 /// The pause after so many questions without an answer.
 fn pause_seconds(attempts_count: i64) -> i64 {
-    let doublings = u32::try_from(attempts_count - 1).unwrap_or(0).min(20);
+    let doublings = attempts_count.clamp(1, 20) - 1;
     (PAUSE_SECONDS_MIN << doublings).min(PAUSE_SECONDS_MAX)
 }
 
