@@ -7,6 +7,7 @@ use super::Payout;
 use crate::beneficiaries;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Rate, StoreError};
+use crate::quote_locks::gst::GST_PERCENT;
 use crate::rails::Method;
 use crate::senders;
 use crate::store::Tx;
@@ -32,6 +33,15 @@ pub struct AdviceBeneficiary {
     pub branch_name: Option<String>,
 }
 
+/// GST by Rule 32(2)(b) of the CGST Rules, in rupees.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AdviceGst {
+    pub gross_amount: Money,
+    pub taxable_value: Money,
+    pub rate_percent: String,
+    pub amount: Money,
+}
+
 /// Evidence of a payout that reached a bank.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PaymentAdviceDocument")]
@@ -49,6 +59,9 @@ pub struct Advice {
     pub amount_sent_currency: Currency,
     pub fee: Money,
     pub rate: Rate,
+    /// The GST that was deducted, where it is charged: the rupees before it are the amount and it together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gst: Option<AdviceGst>,
     pub amount: Money,
     pub currency: Currency,
     pub statement: &'static str,
@@ -85,6 +98,17 @@ pub fn compose(tx: &mut dyn Tx, payout: &Payout) -> Result<Advice, StoreError> {
         amount_sent_currency: transfer.amount.currency,
         fee: transfer.fee,
         rate: transfer.rate,
+        gst: transfer
+            .gst
+            .map(|gst| {
+                Ok::<_, StoreError>(AdviceGst {
+                    gross_amount: payout.amount.plus(gst.amount)?,
+                    taxable_value: gst.taxable,
+                    rate_percent: GST_PERCENT.to_string(),
+                    amount: gst.amount,
+                })
+            })
+            .transpose()?,
         amount: payout.amount,
         currency: payout.amount.currency,
         statement: STATEMENT,

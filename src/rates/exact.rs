@@ -168,7 +168,7 @@ mod tests {
         }
         assert_eq!(Pointer::parse("/a").unwrap().find(&[b'"', 0xff, b'"']), Err(RateRefusal::NotJson));
         let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-assert!(Pointer::parse("/0/0").unwrap().find(nested.as_bytes()).is_ok(), "depth costs no stack");
+        assert!(Pointer::parse("/0/0").unwrap().find(nested.as_bytes()).is_ok(), "depth costs no stack");
     }
 
     #[test]
