@@ -312,6 +312,7 @@ pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
         }
         AccountAnswer::Unknown => {
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
             let due = now.business_milliseconds() + CHECK_AGAIN_MILLISECONDS;
             tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
         }
