@@ -55,7 +55,7 @@ fn a_beneficiary_in_verification_is_listed_and_reviewed() {
     let mut reader = server.client(&home.key());
     let mut status_is = |id: &str, status: &str| {
         let path = format!("/v1/beneficiaries/{id}");
-        until("the status", || {
+        until("the status", std::time::Duration::from_secs(20), || {
             let found: Value = reader.get(&path).expect_success("a beneficiary");
             (found["status"] == status).then_some(())
         });

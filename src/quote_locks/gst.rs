@@ -39,13 +39,15 @@ impl Gst {
 fn taxable_thousandths(gross: i128) -> i128 {
     const LAKH: i128 = 10_000_000;
     const RUPEE: i128 = 100_000;
-    match gross {
+    if gross <= LAKH {
         // 1 %, at least 250 rupees.
-        ..=LAKH => (gross * 10).max(250 * RUPEE),
+        (gross * 10).max(250 * RUPEE)
+    } else if gross <= 10 * LAKH {
         // 1,000 rupees and 0.5 % of what is above one lakh.
-        ..=100_000_000 => 1_000 * RUPEE + (gross - LAKH) * 5,
+        1_000 * RUPEE + (gross - LAKH) * 5
+    } else {
         // 5,500 rupees and 0.1 % of what is above ten lakh, at most 60,000 rupees.
-        _ => (5_500 * RUPEE + (gross - 10 * LAKH)).min(60_000 * RUPEE),
+        (5_500 * RUPEE + (gross - 10 * LAKH)).min(60_000 * RUPEE)
     }
 }
 
