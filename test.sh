@@ -21,6 +21,8 @@ need() {
 need cc build-essential
 need prlimit util-linux
 need python3 python3
+need npm npm
+tests/chain/install.sh
 
 if ! $quick; then
   say "format"

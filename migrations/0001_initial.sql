@@ -171,6 +171,7 @@ CREATE TABLE deposits (
   block_number BIGINT,
   block_time BIGINT,
   confirmations BIGINT NOT NULL,
+  unseen_since BIGINT,
   classification TEXT,
   reason_code TEXT,
   completed_at BIGINT,
@@ -180,6 +181,7 @@ CREATE TABLE deposits (
 ) WITHOUT ROWID;
 CREATE INDEX deposits_transfer ON deposits (scope, transfer_id, id);
 CREATE INDEX deposits_transaction ON deposits (scope, transaction_hash, log_index);
+CREATE INDEX deposits_unsettled ON deposits (chain, scope, id) WHERE status IN ('initialized', 'processing');
 CREATE INDEX deposits_pending ON deposits (scope, asset, units) WHERE status IN ('initialized', 'processing');
 CREATE UNIQUE INDEX deposits_final ON deposits (scope, chain, transaction_hash, log_index) WHERE status = 'completed';
 
@@ -222,6 +224,9 @@ CREATE TABLE refunds (
   asset TEXT NOT NULL,
   chain TEXT NOT NULL,
   to_address BYTEA,
+  sent_transaction_hash TEXT,
+  sent_fault TEXT,
+  log_index BIGINT,
   transaction_hash TEXT,
   completed_at BIGINT,
   status_history TEXT NOT NULL,
@@ -229,6 +234,8 @@ CREATE TABLE refunds (
   PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 CREATE INDEX refunds_transfer ON refunds (scope, transfer_id, id);
+CREATE INDEX refunds_open ON refunds (chain, scope, id) WHERE status <> 'completed';
+CREATE UNIQUE INDEX refunds_final ON refunds (chain, transaction_hash, log_index) WHERE log_index IS NOT NULL;
 
 -- The book. A posting moves one amount of one currency from one ledger account to another; an imbalance cannot be written down.
 CREATE TABLE ledger_postings (
@@ -384,3 +391,29 @@ CREATE TABLE simulated_transactions (
   PRIMARY KEY (scope, transaction_hash)
 ) WITHOUT ROWID;
 CREATE INDEX simulated_transactions_block ON simulated_transactions (scope, block_number);
+
+-- How far a real chain was followed: the last block of its final view that was read. One row a chain and mode.
+CREATE TABLE chain_cursors (
+  mode TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  height BIGINT NOT NULL CHECK (height >= 0),
+  block_hash TEXT NOT NULL,
+  block_time BIGINT NOT NULL,
+  deprecated_height BIGINT,
+  updated_milliseconds BIGINT NOT NULL,
+  PRIMARY KEY (mode, chain)
+) WITHOUT ROWID;
+
+-- Token movements away from deposit addresses: the operator's own sweeps.
+CREATE TABLE chain_sweeps (
+  chain TEXT NOT NULL,
+  transaction_hash TEXT NOT NULL,
+  log_index BIGINT NOT NULL,
+  from_address BYTEA NOT NULL,
+  to_address BYTEA NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  block_number BIGINT NOT NULL,
+  block_time BIGINT NOT NULL,
+  PRIMARY KEY (chain, transaction_hash, log_index)
+) WITHOUT ROWID;
+CREATE INDEX chain_sweeps_address ON chain_sweeps (from_address, chain);

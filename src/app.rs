@@ -6,10 +6,11 @@ use bytes::Bytes;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::chains::ChainProfile;
+use crate::chains::address::Address;
 use crate::chains::derivation::AccountKey;
 use crate::chains::pool::AddressPool;
-use crate::chains::tron_address::TronAddress;
+use crate::chains::settings::ChainSettings;
+use crate::chains::{ChainName, ChainProfile, Following};
 use crate::checks::simulated::SimulatedChecks;
 use crate::config::Config;
 use crate::delivery::send::{Sender, SenderOptions, roots_platform};
@@ -22,12 +23,15 @@ use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
 use crate::kernel::{Mode, Scope};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
+use crate::outbound::Client;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
 use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
+use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
 use crate::{events, ifsc, keys, secrets, work};
+use sha2::Digest;
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
@@ -42,6 +46,8 @@ pub struct App {
     pub router: Router,
     pub in_flight: Arc<InFlight>,
     pub sender: Sender,
+    /// The real chains that are followed, one a mode at most.
+    pub chains: Vec<Arc<FollowedChain>>,
     pub metrics: Metrics,
     pub shows_metrics: bool,
     pub openapi: Bytes,
@@ -66,20 +72,32 @@ impl App {
         let sealer = Sealer::new(&key);
         let account_key = prepare(&store, &sealer).await?;
         let settings = config.settings.clone();
-        let token_contract = TronAddress::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
+        let token_contract = Address::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
         let test = Ports {
             rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
             rail: Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
             checks: Box::new(SimulatedChecks),
-            addresses: AddressPool::new(account_key, "test_address_index_next"),
-            chain: ChainProfile { name: "tron", asset: Currency::Usdt, token_contract },
+            addresses: match &config.test_chain {
+                None => AddressPool::new(account_key, "test_address_index_next".into()),
+                Some(chain) => addresses_of(chain),
+            },
+            chain: match &config.test_chain {
+                None => ChainProfile { name: ChainName::Tron, asset: Currency::Usdt, token_contract, following: Following::Simulated },
+                Some(chain) => profile_of(chain),
+            },
         };
+        let roots = roots_platform();
+        let client = Client::new(roots.clone()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let follow = |mode, settings: &Option<ChainSettings>| {
+            settings.as_ref().map(|settings| Arc::new(FollowedChain::new(mode, settings.clone(), &client)))
+        };
+        let chains = [follow(Mode::Test, &config.test_chain), follow(Mode::Live, &config.live_chain)].into_iter().flatten().collect();
         let router = Router::new(routes())?;
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&router.routes, "/");
-        let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
-        let world = Arc::new(World { settings, sealer, ifsc, test });
+        let world = Arc::new(World { settings, sealer, ifsc, test, live: None });
         Ok(Arc::new(App {
             store,
             world,
@@ -88,6 +106,7 @@ impl App {
             router,
             in_flight: Arc::default(),
             sender,
+            chains,
             metrics: Metrics::default(),
             shows_metrics: config.shows_metrics,
             openapi: document.to_string().into(),
@@ -95,11 +114,25 @@ impl App {
         }))
     }
 
+    /// Asks the nodes of every chain whether they are of the chain that the configuration names. `Err` names a mismatch; a node
+    /// that does not answer is none, and is asked again later.
+    pub async fn check_chains(&self) -> Result<(), String> {
+        for chain in &self.chains {
+            if !chain.check().await? {
+                tracing::warn!(
+                    chain = chain.settings.name.as_str(),
+                    "no node answers yet; no transfer is taken on this chain until one does"
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the workers and the server until `stop`; answers after running requests and deliveries have ended.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
         // Before the first request: a transfer needs an address.
         work::housekeeping::reserve_addresses(&self).await;
-        let workers = [
+        let mut workers = vec![
             tokio::spawn(work::run(self.clone(), stop.clone())),
             tokio::spawn(work::deliveries::run(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
@@ -107,6 +140,9 @@ impl App {
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
             tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
         ];
+        for chain in &self.chains {
+            workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));
+        }
         server::serve(self.clone(), listener, stop).await;
         for worker in workers {
             if worker.await.is_err() {
@@ -115,6 +151,24 @@ impl App {
         }
         self.store.close().await;
     }
+}
+
+/// The chain of a mode as callers see it.
+fn profile_of(chain: &ChainSettings) -> ChainProfile {
+    ChainProfile {
+        name: chain.name,
+        asset: Currency::Usdt,
+        token_contract: chain.token_contract,
+        following: Following::Real { lag_alarm_seconds: chain.lag_alarm_seconds },
+    }
+}
+
+/// Addresses of the operator's key. The counter goes with the key, so that a key that comes back goes on where it stood, and
+/// two modes with one key never hand out the same address.
+fn addresses_of(chain: &ChainSettings) -> AddressPool {
+    let digest = sha2::Sha256::digest(chain.account_key.to_string().as_bytes());
+    let mark: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    AddressPool::new(chain.account_key.clone(), format!("address_index_next_{mark}"))
 }
 
 /// The store's own secrets: checks that the key fits, and makes what a first start needs.

@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::sync::watch;
 
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
@@ -247,6 +247,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
     let app = App::open(&config, Clock::System).await?;
+    app.check_chains().await?;
     let first_key = first_key(&app.store).await?;
     print(&format!("listening on http://{address}"))?;
     if let Some(key) = first_key {
@@ -389,7 +390,7 @@ async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
 
 async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Option<String>, place: &Place) -> Result<(), String> {
     let id = AnyId::parse(id).ok_or_else(|| format!("{id:?} is no object's ID"))?;
-    let to = to.map(|text| TronAddress::parse(&text).map_err(|fault| format!("--to is not a TRON address: {fault}"))).transpose()?;
+    let to = to.map(|text| Address::parse(&text).map_err(|fault| format!("--to is not an address: {fault}"))).transpose()?;
     let ruling = match ruling {
         RulingWord::Approve => Ruling::Approve,
         RulingWord::Refuse => Ruling::Refuse,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use crate::chains::settings::{ChainSettings, ChainSources};
 use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
 use crate::world::Settings;
@@ -37,6 +38,8 @@ struct Sources {
     test_usdt_usd: Option<String>,
     ifsc_file: Option<PathBuf>,
     gst: Option<bool>,
+    test_chain: Option<ChainSources>,
+    live_chain: Option<ChainSources>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -60,6 +63,9 @@ pub struct Config {
     /// A directory of IFSCs newer than the one inside the binary.
     pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
+    /// A test net for test mode; without it the chain is simulated.
+    pub test_chain: Option<ChainSettings>,
+    pub live_chain: Option<ChainSettings>,
 }
 
 fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
@@ -129,13 +135,18 @@ impl Config {
             test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
-            live_configured: false,
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
         };
         if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
         }
+        let chain = |table: &str, sources: Option<ChainSources>| {
+            let api_key = environment(&format!("HUNDI_{}_API_KEY", table.to_uppercase())).filter(|text| !text.is_empty());
+            sources.unwrap_or_default().over(table, environment)?.read(table, api_key.map(SecretString::from))
+        };
         Ok(Config {
+            test_chain: chain("test_chain", file.test_chain)?,
+            live_chain: chain("live_chain", file.live_chain)?,
             database: database_path(&database)?,
             encryption_key: environment("HUNDI_ENCRYPTION_KEY").filter(|text| !text.is_empty()).map(SecretString::from),
             rates: Rates {

@@ -3,7 +3,7 @@
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Decision};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
@@ -27,7 +27,7 @@ pub enum Ruling {
     /// Transfer whose money waits: put it under review.
     Review,
     /// Unmatched deposit: give it back, to this address where one is known.
-    Refund(Option<TronAddress>),
+    Refund(Option<Address>),
     /// Payout whose outcome is unknown: the bank paid it, under this reference.
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.

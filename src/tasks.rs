@@ -10,6 +10,7 @@ crate::words!(
     TaskKind {
         BeneficiaryCheck "beneficiary_check",
         DepositWatch "deposit_watch",
+        DepositDrop "deposit_drop",
         FundingExpiry "funding_expiry",
         HoldExpiry "hold_expiry",
         PayoutSubmit "payout_submit",

@@ -36,8 +36,6 @@ pub struct Settings {
     pub test_usdt_usd: Rate,
     /// Where links that callers are shown begin, without a slash at the end.
     pub public_url: String,
-    /// Whether live mode is configured, so that live keys may create.
-    pub live_configured: bool,
     /// Whether the operator is the Indian converter that charges GST on the exchange (see `quote_locks::gst`).
     pub is_gst_charged: bool,
 }
@@ -58,7 +56,6 @@ impl Default for Settings {
             test_mid_market_rate: Rate(88_412_500),
             test_usdt_usd: Rate(1_000_000),
             public_url: "http://127.0.0.1:8080".into(),
-            live_configured: false,
             is_gst_charged: false,
         }
     }
@@ -79,15 +76,25 @@ pub struct World {
     pub sealer: Sealer,
     pub ifsc: Directory,
     pub test: Ports,
+    /// `None` until every part of live mode is configured.
+    pub live: Option<Ports>,
 }
 
 impl World {
-    /// The ports of a mode. Live ones are not built yet, so a live key cannot create what would need them.
+    /// The ports of a mode. Without live mode a live key cannot create what would need them.
     pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
         match mode {
             Mode::Test => Ok(&self.test),
-            Mode::Live => Err(StoreError::Broken("live mode is not configured".into())),
+            Mode::Live => self.live.as_ref().ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
         }
+    }
+    /// The ports of every mode that is configured.
+    pub fn all_ports(&self) -> impl Iterator<Item = &Ports> {
+        std::iter::once(&self.test).chain(&self.live)
+    }
+    /// Whether live keys may create.
+    pub fn is_live_configured(&self) -> bool {
+        self.live.is_some()
     }
     /// Seals a value for one column of one row.
     pub fn seal(&self, now: &mut Now, column: &str, id: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {

@@ -1,26 +1,67 @@
 //! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain values, no keys.
+//!
+//! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC: `rpc` asks one node,
+//! `evm` reads what it says, `verify` judges whether to believe it, `rows` keeps how far the chain was followed;
+//! `work::follow` puts them together.
 
+pub mod address;
 #[allow(clippy::expect_used, reason = "constants of the curve and lengths checked before; nothing from outside reaches them")]
 pub mod derivation;
+pub mod evm;
 pub mod pool;
+pub mod rows;
+pub mod rpc;
+pub mod settings;
 pub mod simulated;
 pub mod tron_address;
+pub mod verify;
 
-use crate::kernel::{Currency, Money};
-use tron_address::TronAddress;
+use crate::kernel::{Code, Currency, Fault, Money};
+use address::{Address, AddressForm};
 
-/// A chain that deposits come over.
+/// A chain that deposits come over, in one mode.
 #[derive(Clone, Debug)]
 pub struct ChainProfile {
-    /// The word in `funding.chain`.
-    pub name: &'static str,
+    pub name: ChainName,
     pub asset: Currency,
-    pub token_contract: TronAddress,
+    pub token_contract: Address,
+    pub following: Following,
+}
+
+/// Where a mode's chain is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Following {
+    /// Inside the service: test mode without a test net.
+    Simulated,
+    /// On nodes that `work::follow` reads; its final view may lie so far behind the clock before that is an alarm.
+    Real { lag_alarm_seconds: i64 },
+}
+
+impl ChainProfile {
+    pub fn is_simulated(&self) -> bool {
+        self.following == Following::Simulated
+    }
+    /// Judges an address that a caller declared, and answers the fault of one of another form.
+    pub fn address_fault(&self, field_name: &str, address: Option<&Address>) -> Option<Fault> {
+        let message = match AddressForm::of_chain(self.name.as_str()) {
+            form if address.is_none_or(|address| address.form() == form) => return None,
+            AddressForm::Tron => "must be a TRON address, which begins with T.",
+            AddressForm::Hex => "must be an address in hexadecimal, which begins with 0x.",
+        };
+        Some(Fault::field(Code::ParameterValueInvalid, field_name, format!("{field_name} {message}")))
+    }
 }
 
 crate::words!(
-    /// The chains a transfer can be funded on.
-    ChainName { Tron "tron" }
+    /// The chains a transfer can be funded on. Which one a mode takes is the operator's setting; TRON's test nets are `tron` too.
+    ChainName {
+        Tron "tron",
+        Ethereum "ethereum",
+        Polygon "polygon",
+        Base "base",
+        Arbitrum "arbitrum",
+        Bnb "bnb",
+    }
 );
 crate::words!(
     /// The assets a transfer can be funded with.

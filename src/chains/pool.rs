@@ -23,19 +23,19 @@ struct Shelf {
 /// The shelf of one mode's addresses.
 pub struct AddressPool {
     key: AccountKey,
-    index_name: &'static str,
+    index_name: String,
     shelf: Mutex<Shelf>,
 }
 
 impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
-    pub fn new(key: AccountKey, index_name: &'static str) -> AddressPool {
+    pub fn new(key: AccountKey, index_name: String) -> AddressPool {
         AddressPool { key, index_name, shelf: Mutex::default() }
     }
 
     /// Reserves indices in the store, if few are left.
     pub fn reserve(&self, tx: &mut dyn Tx) -> Result<(i64, i64), StoreError> {
-        let from = match migrate::read_meta(tx, self.index_name)? {
+        let from = match migrate::read_meta(tx, &self.index_name)? {
             Some(bytes) => String::from_utf8(bytes)
                 .ok()
                 .and_then(|text| text.parse::<i64>().ok())
@@ -46,7 +46,7 @@ impl AddressPool {
         if end <= from {
             return Err(StoreError::Broken("the account key has no addresses left: configure a new account key".into()));
         }
-        migrate::write_meta(tx, self.index_name, end.to_string().as_bytes())?;
+        migrate::write_meta(tx, &self.index_name, end.to_string().as_bytes())?;
         Ok((from, end))
     }
 

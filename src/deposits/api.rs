@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::state::{Classification, DepositStatus, ReasonCode};
 use super::{Deposit, rows};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
@@ -49,9 +49,9 @@ pub fn view(deposit: Deposit) -> DepositView {
         amount: deposit.amount,
         currency: deposit.asset.clone(),
         asset: deposit.asset,
+        from_address: Address::of_chain(&deposit.chain, deposit.from_address).to_string(),
+        to_address: Address::of_chain(&deposit.chain, deposit.to_address).to_string(),
         chain: deposit.chain,
-        from_address: TronAddress::from_evm(deposit.from_address).to_string(),
-        to_address: TronAddress::from_evm(deposit.to_address).to_string(),
         transaction_hash: deposit.transaction_hash,
         log_index: deposit.log_index,
         block_number: deposit.block_number,

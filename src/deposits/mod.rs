@@ -9,7 +9,11 @@ use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
 use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
 use state::{Classification, DepositStatus, ReasonCode};
+
+/// How long a deposit whose block was replaced may come back.
+pub const UNSEEN_SECONDS_MAX: i64 = 24 * 3600;
 
 #[derive(Clone)]
 pub struct Deposit {
@@ -29,6 +33,8 @@ pub struct Deposit {
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
     pub confirmations: i64,
+    /// Since when the chain does not show it any more; it may come back.
+    pub unseen_since: Option<i64>,
     pub classification: Option<Classification>,
     pub reason_code: Option<ReasonCode>,
     pub completed_at: Option<i64>,
@@ -67,6 +73,7 @@ pub fn begin(
         block_number: None,
         block_time: None,
         confirmations: 0,
+        unseen_since: None,
         classification: None,
         reason_code: None,
         completed_at: None,
@@ -86,11 +93,24 @@ pub fn follow(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, depth: Depth) -
     deposit.block_number = Some(number);
     deposit.block_time = Some(time);
     deposit.confirmations = confirmations;
+    deposit.unseen_since = None;
     if from == DepositStatus::Initialized {
         deposit.status = DepositStatus::Processing;
         deposit.status_history.push(DepositStatus::Processing, now.business());
     }
     rows::update(tx, deposit, from)
+}
+
+/// The chain's view does not show a deposit any more: its block was replaced. It keeps its identifier and waits.
+pub fn lose_sight(tx: &mut dyn Tx, now: &mut Now, deposit: &mut Deposit) -> Result<(), StoreError> {
+    let from = deposit.status;
+    deposit.block_number = None;
+    deposit.block_time = None;
+    deposit.confirmations = 0;
+    deposit.unseen_since = Some(now.instant());
+    rows::update(tx, deposit, from)?;
+    let due = now.business_milliseconds() + UNSEEN_SECONDS_MAX * 1000;
+    tasks::schedule(tx, now, deposit.scope, TaskKind::DepositDrop, deposit.id, due)
 }
 
 /// Ends a deposit: `completed` with its classification, or `failed` with its reason.

@@ -13,7 +13,7 @@ use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
 const COLUMNS: &str = "scope, id, version, transfer_id, status, units, asset, chain, from_address, to_address, transaction_hash, log_index, \
-    block_number, block_time, confirmations, classification, reason_code, completed_at, status_history, created";
+    block_number, block_time, confirmations, unseen_since, classification, reason_code, completed_at, status_history, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("deposits", COLUMNS));
 
@@ -39,6 +39,7 @@ pub fn read(mut row: Row) -> Result<Deposit, StoreError> {
         block_number: row.int_or_null()?,
         block_time: row.int_or_null()?,
         confirmations: row.int()?,
+        unseen_since: row.int_or_null()?,
         classification: row.word_or_null(Classification::parse)?,
         reason_code: row.word_or_null(ReasonCode::parse)?,
         completed_at: row.int_or_null()?,
@@ -66,6 +67,7 @@ pub fn insert(tx: &mut dyn Tx, d: &Deposit) -> Result<(), StoreError> {
             d.block_number,
             d.block_time,
             d.confirmations,
+            d.unseen_since,
             d.classification.map(Classification::as_str),
             d.reason_code.map(ReasonCode::as_str),
             d.completed_at,
@@ -79,7 +81,7 @@ pub fn insert(tx: &mut dyn Tx, d: &Deposit) -> Result<(), StoreError> {
 pub fn update(tx: &mut dyn Tx, d: &mut Deposit, from: DepositStatus) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE deposits SET version = version + 1, status = ?5, block_number = ?6, block_time = ?7, confirmations = ?8, classification = ?9, \
-         reason_code = ?10, completed_at = ?11, status_history = ?12 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+         reason_code = ?10, completed_at = ?11, status_history = ?12, log_index = ?13, unseen_since = ?14 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             d.scope,
             d.id,
@@ -93,6 +95,8 @@ pub fn update(tx: &mut dyn Tx, d: &mut Deposit, from: DepositStatus) -> Result<(
             d.reason_code.map(ReasonCode::as_str),
             d.completed_at,
             &d.status_history.to_text(),
+            d.log_index,
+            d.unseen_since,
         ],
     )?;
     d.version += 1;
@@ -109,6 +113,18 @@ pub fn find_movement(tx: &mut dyn Tx, scope: Scope, transaction_hash: &str, log_
     let sql =
         format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index = ?3 ORDER BY id DESC LIMIT 1");
     tx.row(&sql, values![scope, transaction_hash, log_index])?.map(read).transpose()
+}
+
+/// All deposits of one transaction on one chain, oldest first.
+pub fn of_transaction(tx: &mut dyn Tx, scope: Scope, chain: &str, transaction_hash: &str) -> Result<Vec<Deposit>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND chain = ?3 ORDER BY log_index, id");
+    tx.rows(&sql, values![scope, transaction_hash, chain])?.into_iter().map(read).collect()
+}
+
+/// Deposits of a chain, in all accounts, that are neither completed nor failed.
+pub fn unsettled_on(tx: &mut dyn Tx, chain: &str) -> Result<Vec<Deposit>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE chain = ?1 AND status IN ('initialized', 'processing') ORDER BY scope, id");
+    tx.rows(&sql, values![chain])?.into_iter().map(read).collect()
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

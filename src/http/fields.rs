@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::body::Node;
 use super::form::Field;
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::kernel::Currency;
 use crate::kernel::metadata::{METADATA_KEY_LENGTH_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_LENGTH_MAX};
 use crate::kernel::{Code, Fault, Id, Kind, Metadata, MetadataPatch, Money};
@@ -320,16 +320,16 @@ pub fn is_country(text: &str) -> bool {
     text.len() == 2 && COUNTRIES.split(' ').any(|code| code == text)
 }
 
-/// A TRON address in base58check form.
-impl Field for TronAddress {
+/// An address: TRON's base58check, or hexadecimal on other chains.
+impl Field for Address {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 34, "maxLength": 34, "pattern": "^T[1-9A-HJ-NP-Za-km-z]{33}$" })
+        json!({ "type": "string", "minLength": 34, "maxLength": 42, "pattern": "^(T[1-9A-HJ-NP-Za-km-z]{33}|0x[0-9A-Fa-f]{40})$" })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
-        let text = text(node, 34, 34, name, faults)?;
-        match TronAddress::parse(text) {
+        let text = text(node, 34, 42, name, faults)?;
+        match Address::parse(text) {
             Ok(address) => Some(address),
-            Err(fault) => wrong(Code::ParameterValueInvalid, name, format_args!("is not a TRON address: {fault}"), faults),
+            Err(fault) => wrong(Code::ParameterValueInvalid, name, format_args!("is not an address: {fault}"), faults),
         }
     }
 }

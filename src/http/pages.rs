@@ -15,6 +15,7 @@ use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, Now, Refusal};
 use crate::store::lane::Cost;
+use crate::work::follow::FollowedChain;
 use crate::{chains, transfers};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
@@ -52,7 +53,9 @@ async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> 
     match path {
         "/healthz" => text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
         "/readyz" => ready(app).await,
-        "/metrics" if app.shows_metrics => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", app.metrics.page(&app.store)),
+        "/metrics" if app.shows_metrics => {
+            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", app.metrics.page(&app.store, &app.chains))
+        }
         "/openapi.json" => text(StatusCode::OK, "application/json", app.openapi.clone()),
         "/" | "/docs" => {
             let mut reply = text(StatusCode::FOUND, "text/plain; charset=utf-8", "");
@@ -86,9 +89,27 @@ async fn ready(app: &Arc<App>) -> Reply {
         })
         .await;
     match (known, written) {
-        (Ok(_), Ok(())) => text(StatusCode::OK, "text/plain; charset=utf-8", "ready\n"),
+        (Ok(_), Ok(())) => text(StatusCode::OK, "text/plain; charset=utf-8", format!("ready\n{}", chain_lines(app))),
         _ => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "the store does not answer\n"),
     }
+}
+
+/// How far each chain is followed, a line each. A node that is behind can still answer requests, so this does not make the
+/// service unready.
+fn chain_lines(app: &App) -> String {
+    use std::sync::atomic::Ordering::Relaxed;
+    let now_seconds = app.store.clock.milliseconds() / 1000;
+    let line = |chain: &Arc<FollowedChain>| {
+        let (mode, name) = (if chain.mode.is_live() { "live" } else { "test" }, chain.settings.name.as_str());
+        let height = chain.stats.height.load(Relaxed);
+        if height == 0 {
+            return format!("chain {name} ({mode}): not followed yet\n");
+        }
+        let behind = chain.behind_seconds(now_seconds);
+        let trouble = if chain.stats.is_in_trouble.load(Relaxed) { ", in trouble: see the log" } else { "" };
+        format!("chain {name} ({mode}): block {height}, {behind} s behind{trouble}\n")
+    };
+    app.chains.iter().map(line).collect()
 }
 
 /// The files of the reference page; they come from the binary and point nowhere else.

@@ -255,7 +255,7 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), Failure> {
 
 /// For creations that a live key may only ask for once live mode is configured (beneficiaries, quote locks, transfers).
 pub fn creation(context: &mut Context<'_>) -> Result<(), Failure> {
-    if context.scope().livemode() && !context.world.settings.live_configured {
+    if context.scope().livemode() && !context.world.is_live_configured() {
         let message = "Live mode is not configured on this server yet: live keys can read, and create once the operator has set it up.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());
     }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::gst::{GST_PERCENT, Gst};
 use super::{BuyCurrency, QuoteLock, QuoteLockStatus, SellCurrency, rows};
-use crate::chains::{AssetName, ChainName, FundingRail};
+use crate::chains::{self, AssetName, ChainName, Following, FundingRail};
 use crate::http::fields::{Amount, Word};
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -105,6 +105,25 @@ pub fn view(lock: QuoteLock, business: i64) -> QuoteLockView {
     }
 }
 
+crate::words!(
+    /// Whether deposits are seen as they become final.
+    ChainViewStatus {
+        Following "following",
+        Behind "behind",
+        NotFollowed "not_followed",
+        TokenDeprecated "token_deprecated",
+    }
+);
+
+/// How far a chain's final view is followed. While it is behind, deposits show later and nothing expires.
+#[derive(Serialize, JsonSchema)]
+pub struct ChainView {
+    pub status: ChainViewStatus,
+    pub block_number: Option<i64>,
+    pub block_time: Option<i64>,
+    pub seconds_behind: Option<i64>,
+}
+
 /// What can be sent, with limits and clocks.
 #[derive(Serialize, JsonSchema)]
 pub struct Corridor {
@@ -129,6 +148,8 @@ pub struct CorridorFunding {
     pub asset: AssetName,
     pub chain: ChainName,
     pub token_contract: String,
+    /// How far the chain's final view is followed; null where the chain is simulated.
+    pub view: Option<ChainView>,
 }
 
 fn statuses() -> Vec<&'static str> {
@@ -171,9 +192,27 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<QuoteLockV
     Ok(List::map(rows::list(context.tx, scope, &page, business)?, |row| Ok(view(rows::read(row)?, business)))?)
 }
 
+/// How far the mode's chain is followed; `None` where it is simulated.
+fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, Failure> {
+    let mode = context.scope().mode();
+    let chain = &context.world.ports(mode)?.chain;
+    let Following::Real { lag_alarm_seconds } = chain.following else { return Ok(None) };
+    let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
+    // The chain knows no test clock.
+    let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
+    let status = match (cursor.and_then(|cursor| cursor.deprecated_height), seconds_behind) {
+        (Some(_), _) => ChainViewStatus::TokenDeprecated,
+        (None, None) => ChainViewStatus::NotFollowed,
+        (None, Some(seconds)) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
+        (None, Some(_)) => ChainViewStatus::Following,
+    };
+    let (block_number, block_time) = (cursor.map(|cursor| cursor.anchor.height), cursor.map(|cursor| cursor.block_time));
+    Ok(Some(ChainView { status, block_number, block_time, seconds_behind }))
+}
+
 fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
     let livemode = context.scope().livemode();
-    if livemode && !context.world.settings.live_configured {
+    if livemode && !context.world.is_live_configured() {
         return Ok(List::new(Vec::new(), false));
     }
     let settings = &context.world.settings;
@@ -188,8 +227,9 @@ fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
         funding: vec![CorridorFunding {
             rail: FundingRail::Stablecoin,
             asset: AssetName::Usdt,
-            chain: ChainName::Tron,
+            chain: chain.name,
             token_contract: chain.token_contract.to_string(),
+            view: chain_view(context)?,
         }],
         quote_lock_seconds: settings.quote_lock_seconds,
         funding_seconds: settings.funding_seconds,

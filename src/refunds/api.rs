@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::state::{RefundKind, RefundReason, RefundStatus};
 use super::{Refund, rows};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::http::form::Nothing;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -19,7 +19,7 @@ crate::words!(RefundWord { Refund "refund" });
 crate::form! {
     /// Declares where a refund goes.
     DeclareRefundAddress {
-        to_address: TronAddress,
+        to_address: Address,
     }
 }
 
@@ -103,6 +103,8 @@ fn declare(context: &mut Context<'_>, mut found: Refund, form: DeclareRefundAddr
         let message = format!("The refund is {} and takes no other address.", found.status.as_str());
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
+    let fault = context.world.ports(found.scope.mode())?.chain.address_fault("to_address", Some(&form.to_address));
+    Refusal::check(Vec::from_iter(fault))?;
     super::declare_address(context.tx, context.now, context.world, &mut found, form.to_address)?;
     Ok(view(found))
 }

@@ -4,15 +4,15 @@ pub mod api;
 pub mod rows;
 pub mod state;
 
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{History, Id, Mode, Money, Now, Scope, StoreError};
+use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use crate::world::World;
-use state::{RefundKind, RefundReason, RefundStatus};
+use state::{RefundKind, RefundReason, RefundStatus, SentFault};
 
 #[derive(Clone)]
 pub struct Refund {
@@ -28,7 +28,13 @@ pub struct Refund {
     pub amount: Money,
     pub asset: String,
     pub chain: String,
-    pub to_address: Option<TronAddress>,
+    pub to_address: Option<Address>,
+    /// The transaction that the operator says it sent; the chain has not confirmed it yet.
+    pub sent_transaction_hash: Option<String>,
+    /// Why that transaction does not do.
+    pub sent_fault: Option<SentFault>,
+    /// Where in the confirmed transaction the refund is, on a real chain.
+    pub log_index: Option<i64>,
     pub transaction_hash: Option<String>,
     pub completed_at: Option<i64>,
     pub status_history: History<RefundStatus>,
@@ -43,7 +49,7 @@ pub struct NewRefund {
     pub amount: Money,
     pub asset: String,
     pub chain: String,
-    pub to_address: Option<TronAddress>,
+    pub to_address: Option<Address>,
 }
 
 /// Writes down that money is owed back; the postings into `hold` are the caller's.
@@ -62,6 +68,9 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         asset: ask.asset,
         chain: ask.chain,
         to_address: ask.to_address,
+        sent_transaction_hash: None,
+        sent_fault: None,
+        log_index: None,
         transaction_hash: None,
         completed_at: None,
         status_history: History::begun(status, now.business()),
@@ -74,13 +83,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 }
 
 /// Declares the address of a refund that waits for one.
-pub fn declare_address(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    world: &World,
-    refund: &mut Refund,
-    to_address: TronAddress,
-) -> Result<(), StoreError> {
+pub fn declare_address(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &mut Refund, to_address: Address) -> Result<(), StoreError> {
     refund.to_address = Some(to_address);
     become_status(tx, now, refund, RefundStatus::Processing)?;
     await_confirmation(tx, now, world, refund)
@@ -104,9 +107,9 @@ fn become_status(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, to: Refund
     events::emit_status(tx, now, refund.scope, to, refund.id.any())
 }
 
-/// In test mode a refund with an address completes by itself.
+/// On a simulated chain a refund with an address completes by itself; on a real one the operator sends it.
 fn await_confirmation(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &Refund) -> Result<(), StoreError> {
-    if refund.status == RefundStatus::Processing && refund.scope.mode() == Mode::Test {
+    if refund.status == RefundStatus::Processing && world.ports(refund.scope.mode())?.chain.is_simulated() {
         let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
         tasks::schedule(tx, now, refund.scope, TaskKind::RefundConfirm, refund.id, due)?;
     }

@@ -3,28 +3,29 @@
 use std::sync::LazyLock;
 
 use super::Refund;
-use super::state::{RefundKind, RefundReason, RefundStatus};
-use crate::chains::tron_address::TronAddress;
+use super::state::{RefundKind, RefundReason, RefundStatus, SentFault};
+use crate::chains::address::Address;
 use crate::deposits::rows::address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
-use crate::kernel::{Currency, History, Id, Money, Scope, StoreError};
+use crate::kernel::{Currency, History, Id, Mode, Money, Scope, StoreError};
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, transfer_id, deposit_id, kind, status, reason, units, asset, chain, to_address, transaction_hash, \
-    completed_at, status_history, created";
+const COLUMNS: &str = "scope, id, version, chain, transfer_id, deposit_id, kind, status, reason, units, asset, to_address, \
+    sent_transaction_hash, sent_fault, log_index, transaction_hash, completed_at, status_history, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("refunds", COLUMNS));
 
 pub fn read(mut row: Row) -> Result<Refund, StoreError> {
     let row = &mut row;
+    let (scope, id, version, chain) = (row.scope()?, row.id()?, row.int()?, row.text()?);
     Ok(Refund {
-        scope: row.scope()?,
-        id: row.id()?,
-        version: row.int()?,
+        scope,
+        id,
+        version,
         transfer_id: row.id()?,
         deposit_id: row.id_or_null()?,
         kind: row.word(RefundKind::parse)?,
@@ -32,12 +33,15 @@ pub fn read(mut row: Row) -> Result<Refund, StoreError> {
         reason: row.word(RefundReason::parse)?,
         amount: Money::new(row.int()?, Currency::Usdt),
         asset: row.text()?,
-        chain: row.text()?,
-        to_address: row.bytes_or_null()?.map(address).transpose()?.map(TronAddress::from_evm),
+        to_address: row.bytes_or_null()?.map(address).transpose()?.map(|bytes| Address::of_chain(&chain, bytes)),
+        sent_transaction_hash: row.text_or_null()?,
+        sent_fault: row.word_or_null(SentFault::parse)?,
+        log_index: row.int_or_null()?,
         transaction_hash: row.text_or_null()?,
         completed_at: row.int_or_null()?,
         status_history: History::from_text(&row.text()?)?,
         created: row.int()?,
+        chain,
     })
 }
 
@@ -48,6 +52,7 @@ pub fn insert(tx: &mut dyn Tx, r: &Refund) -> Result<(), StoreError> {
             r.scope,
             r.id,
             r.version,
+            &r.chain,
             r.transfer_id,
             r.deposit_id,
             r.kind.as_str(),
@@ -55,8 +60,10 @@ pub fn insert(tx: &mut dyn Tx, r: &Refund) -> Result<(), StoreError> {
             r.reason.as_str(),
             r.amount.units,
             &r.asset,
-            &r.chain,
-            r.to_address.as_ref().map(TronAddress::as_evm),
+            r.to_address.as_ref().map(Address::bytes),
+            &r.sent_transaction_hash,
+            r.sent_fault.map(SentFault::as_str),
+            r.log_index,
             &r.transaction_hash,
             r.completed_at,
             &r.status_history.to_text(),
@@ -68,7 +75,8 @@ pub fn insert(tx: &mut dyn Tx, r: &Refund) -> Result<(), StoreError> {
 /// Writes a changed refund over the version and status it was read with.
 pub fn update(tx: &mut dyn Tx, r: &mut Refund, from: RefundStatus) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE refunds SET version = version + 1, status = ?5, to_address = ?6, transaction_hash = ?7, completed_at = ?8, status_history = ?9 \
+        "UPDATE refunds SET version = version + 1, status = ?5, to_address = ?6, transaction_hash = ?7, completed_at = ?8, status_history = ?9, \
+         sent_transaction_hash = ?10, sent_fault = ?11, log_index = ?12 \
          WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             r.scope,
@@ -76,10 +84,13 @@ pub fn update(tx: &mut dyn Tx, r: &mut Refund, from: RefundStatus) -> Result<(),
             r.version,
             from.as_str(),
             r.status.as_str(),
-            r.to_address.as_ref().map(TronAddress::as_evm),
+            r.to_address.as_ref().map(Address::bytes),
             &r.transaction_hash,
             r.completed_at,
             &r.status_history.to_text(),
+            &r.sent_transaction_hash,
+            r.sent_fault.map(SentFault::as_str),
+            r.log_index,
         ],
     )?;
     r.version += 1;
@@ -100,6 +111,21 @@ pub fn find_for_deposit(
 ) -> Result<Option<Refund>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM refunds WHERE scope = ?1 AND transfer_id = ?2 AND deposit_id = ?3 LIMIT 1");
     tx.row(&sql, values![scope, transfer_id, deposit_id])?.map(read).transpose()
+}
+
+/// Refunds of a mode that the operator sent over a chain, whose transaction was not confirmed yet; those without a fault first.
+pub fn sent_on(tx: &mut dyn Tx, mode: Mode, chain: &str, rows_max: i64) -> Result<Vec<Refund>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM refunds WHERE chain = ?1 AND status <> 'completed' AND sent_transaction_hash IS NOT NULL AND scope % 2 = ?2 \
+         ORDER BY CASE WHEN sent_fault IS NULL THEN 0 ELSE 1 END, scope, id LIMIT ?3"
+    );
+    tx.rows(&sql, values![chain, i64::from(mode.is_live()), rows_max])?.into_iter().map(read).collect()
+}
+
+/// Whether a movement on chain confirmed a refund already.
+pub fn is_used(tx: &mut dyn Tx, chain: &str, transaction_hash: &str, log_index: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT id FROM refunds WHERE chain = ?1 AND transaction_hash = ?2 AND log_index = ?3";
+    Ok(tx.row(sql, values![chain, transaction_hash, log_index])?.is_some())
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

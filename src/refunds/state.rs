@@ -26,3 +26,12 @@ crate::words!(
         Requoted "requoted",
     }
 );
+crate::words!(
+    /// Why the transaction that the operator named does not confirm a refund.
+    SentFault {
+        NotFound "not_found",
+        Reverted "reverted",
+        NoSuchMovement "no_such_movement",
+        AlreadyUsed "already_used",
+    }
+);

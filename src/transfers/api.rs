@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::funding::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::chains::{AssetName, ChainName, FundingRail, simulated};
 use crate::deposits;
 use crate::deposits::api::DepositView;
@@ -47,7 +47,7 @@ crate::form! {
         rail: Word<FundingRail>,
         asset: Word<AssetName>,
         chain: Word<ChainName>,
-        refund_address: Option<TronAddress>,
+        refund_address: Option<Address>,
         policy: Option<PolicyForm>,
     }
 }
@@ -70,7 +70,7 @@ crate::form! {
     ResolveFunding {
         action: Word<ResolveAction>,
         quote_lock_id: Option<Reference<kind::QuoteLock>>,
-        refund_address: Option<TronAddress>,
+        refund_address: Option<Address>,
     }
 }
 crate::form! {
@@ -278,6 +278,7 @@ fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<Tran
         amount: form.amount.of(Currency::Usd),
         payout_currency: Currency::Inr,
         purpose_code: form.purpose_code.map(|word| word.0),
+        chain: form.funding.chain.0,
         refund_address: form.funding.refund_address,
         policy,
         metadata: form.metadata,
@@ -312,6 +313,8 @@ fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding)
             return Err(Fault::field(Code::ParameterEmpty, "quote_lock_id", "quote_lock_id is required for the action requote.").into());
         }
     };
+    let fault = context.world.ports(found.scope.mode())?.chain.address_fault("refund_address", form.refund_address.as_ref());
+    Refusal::check(Vec::from_iter(fault))?;
     funding::resolve(context.tx, context.now, context.world, &mut found, resolution, form.refund_address)?;
     view(context, found)
 }
@@ -322,6 +325,10 @@ const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000_000, Currency:
 /// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
 fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) -> Result<DepositView, Failure> {
     let scope = found.scope;
+    if !context.world.ports(scope.mode())?.chain.is_simulated() {
+        let message = "Test mode uses a test net here: send its token to the deposit address.";
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
     let business = context.now.business();
     let block_time = form.block_time.map_or(business, |time| time.0);
     let earliest = simulated::last_block_time(context.tx, scope)?;
@@ -347,7 +354,7 @@ fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) ->
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
     let step = context.world.settings.simulation_step_milliseconds;
-    let sent = simulated::send(context.tx, context.now, scope, *found.deposit_address.as_evm(), &asset, amount, block_time)?;
+    let sent = simulated::send(context.tx, context.now, scope, *found.deposit_address.bytes(), &asset, amount, block_time)?;
     let movement = sent.movement(context.now.business_milliseconds(), step)?;
     let deposit = funding::observe(context.tx, context.now, context.world, scope, &found.chain, &movement)?;
     let due = context.now.business_milliseconds() + step;

@@ -4,8 +4,8 @@ use super::refunding;
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{HOLD_SECONDS, Transfer, become_status, rows, save};
 use crate::beneficiaries;
-use crate::chains::tron_address::TronAddress;
-use crate::chains::{Depth, Movement};
+use crate::chains::address::Address;
+use crate::chains::{self, Depth, Movement};
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::deposits::{self, Deposit};
 use crate::events;
@@ -33,7 +33,56 @@ pub fn observe(
     chain: &str,
     movement: &Movement,
 ) -> Result<Deposit, StoreError> {
-    let mut deposit = match deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)? {
+    let known = deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)?;
+    observe_as(tx, now, world, scope, chain, movement, known)
+}
+
+/// Takes over what a real chain shows of one transaction: all its movements to addresses of one account. A transaction that
+/// moved to another block, and to other places in it, keeps its deposits, told apart by what they moved.
+pub fn observe_transaction(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    chain: &str,
+    movements: &[&Movement],
+) -> Result<Vec<Id<kind::Deposit>>, StoreError> {
+    let Some(first) = movements.first() else { return Ok(Vec::new()) };
+    let mut known = deposits::rows::of_transaction(tx, scope, chain, &first.transaction_hash)?;
+    let is_same = |deposit: &Deposit, movement: &Movement| {
+        (deposit.to_address, deposit.from_address, deposit.amount, deposit.asset.as_str())
+            == (movement.to_address, movement.from_address, movement.amount, movement.asset.as_str())
+    };
+    // Those that stand where they stood, before those that moved.
+    let mut matched: Vec<Option<Deposit>> = movements
+        .iter()
+        .map(|movement| {
+            let place = known.iter().position(|deposit| deposit.log_index == movement.log_index && is_same(deposit, movement));
+            place.map(|place| known.remove(place))
+        })
+        .collect();
+    for (movement, slot) in movements.iter().zip(&mut matched).filter(|(_, slot)| slot.is_none()) {
+        let place = known.iter().position(|deposit| !deposit.is_settled() && is_same(deposit, movement));
+        *slot = place.map(|place| Deposit { log_index: movement.log_index, ..known.remove(place) });
+    }
+    let mut ids = Vec::with_capacity(movements.len());
+    for (movement, deposit) in movements.iter().zip(matched) {
+        ids.push(observe_as(tx, now, world, scope, chain, movement, deposit)?.id);
+    }
+    Ok(ids)
+}
+
+/// The same, for a movement whose deposit is known, or known to be new.
+fn observe_as(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    chain: &str,
+    movement: &Movement,
+    known: Option<Deposit>,
+) -> Result<Deposit, StoreError> {
+    let mut deposit = match known {
         Some(deposit) => deposit,
         None => {
             let owner = deposits::rows::address_owner(tx, &movement.to_address)?;
@@ -200,11 +249,40 @@ fn refund_hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Tra
     refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, received)
 }
 
+/// A deposit whose block was replaced did not come back in time.
+pub fn drop_unseen(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Deposit>) -> Result<(), StoreError> {
+    let Some(mut deposit) = deposits::rows::find(tx, scope, id)? else { return Ok(()) };
+    let is_due = deposit.unseen_since.is_some_and(|since| now.instant() >= since + deposits::UNSEEN_SECONDS_MAX);
+    if deposit.is_settled() || !is_due {
+        return Ok(());
+    }
+    let mut transfer = find(tx, scope, deposit.transfer_id)?;
+    transfer.unsettled_count -= 1;
+    save(tx, &mut transfer)?;
+    deposits::end(tx, now, &mut deposit, None, Some(ReasonCode::Dropped))
+}
+
+/// Until when the mode's final view reaches: on a real chain the time of the last block that was read.
+fn final_view_time(tx: &mut dyn Tx, now: &Now, world: &World, scope: Scope) -> Result<i64, StoreError> {
+    let chain = &world.ports(scope.mode())?.chain;
+    if chain.is_simulated() {
+        return Ok(now.business());
+    }
+    Ok(chains::rows::cursor(tx, scope.mode(), chain.name)?.map_or(0, |cursor| cursor.block_time))
+}
+
 /// The chain's final view has passed `expires_at`: without money the transfer expires, with too little it is held.
 pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Transfer>) -> Result<(), StoreError> {
     let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
     if transfer.status != TransferStatus::Funding {
         return Ok(());
+    }
+    let final_time = final_view_time(tx, now, world, scope)?;
+    if final_time <= transfer.expires_at {
+        // The watcher is not that far yet, so nobody knows what came in time.
+        let wait = (transfer.expires_at - final_time + 1).clamp(FINAL_VIEW_WAIT_SECONDS_MIN, FINAL_VIEW_WAIT_SECONDS_MAX);
+        let due = now.business_milliseconds() + wait * 1000;
+        return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
     }
     if deposits::rows::any_unsettled_until(tx, scope, id, transfer.expires_at)? {
         // A deposit that may be in time is not final yet.
@@ -219,6 +297,9 @@ pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
 }
 
 const FINAL_VIEW_WAIT_MILLISECONDS: i64 = 1_000;
+/// How long an expiry waits for a real chain's final view before it looks again.
+const FINAL_VIEW_WAIT_SECONDS_MIN: i64 = 3;
+const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 
 /// Nobody decided within 24 hours: the money goes back. A compliance review has no timer.
 pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Transfer>) -> Result<(), StoreError> {
@@ -249,7 +330,7 @@ pub fn resolve(
     world: &World,
     transfer: &mut Transfer,
     resolution: Resolution,
-    refund_address: Option<TronAddress>,
+    refund_address: Option<Address>,
 ) -> Result<(), Failure> {
     let lock = match resolution {
         Resolution::Refund => None,

@@ -11,7 +11,8 @@ pub mod rows;
 pub mod state;
 
 use crate::beneficiaries::{self, Beneficiary};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::{Address, AddressForm};
+use crate::chains::{self, ChainName};
 use crate::deposits;
 use crate::events;
 use crate::kernel::id::kind;
@@ -69,7 +70,7 @@ pub struct Transfer {
     pub purpose_code: PurposeCode,
     pub asset: String,
     pub chain: String,
-    pub deposit_address: TronAddress,
+    pub deposit_address: Address,
     pub derivation_index: i64,
     /// What has to arrive, in the asset.
     pub expected: Money,
@@ -82,7 +83,7 @@ pub struct Transfer {
     pub expires_at: i64,
     /// When a hold without a decision is refunded.
     pub hold_until: Option<i64>,
-    pub refund_address: Option<TronAddress>,
+    pub refund_address: Option<Address>,
     pub policy: Policy,
     pub payout_id: Option<Id<kind::Payout>>,
     pub refund_id: Option<Id<kind::Refund>>,
@@ -119,18 +120,42 @@ pub struct NewTransfer {
     pub amount: Money,
     pub payout_currency: Currency,
     pub purpose_code: Option<PurposeCode>,
-    pub refund_address: Option<TronAddress>,
+    pub chain: ChainName,
+    pub refund_address: Option<Address>,
     pub policy: Policy,
     pub metadata: Metadata,
 }
 
+/// Judges the funding leg against the chain that the mode takes.
+fn check_funding(chain: &chains::ChainProfile, ask: &NewTransfer) -> Result<(), Refusal> {
+    let mut faults = Vec::new();
+    if ask.chain != chain.name {
+        let message = format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
+        faults.push(Fault::field(Code::ParameterValueInvalid, "funding.chain", message));
+    } else {
+        faults.extend(chain.address_fault("funding.refund_address", ask.refund_address.as_ref()));
+    }
+    Refusal::check(faults)
+}
+
 /// Creates a transfer with a deposit address of its own. References come first, all of them; then the rules, all of them.
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
+    let ports = world.ports(scope.mode())?;
+    check_funding(&ports.chain, &ask)?;
     let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
     judge(now, &ask, &sender, &beneficiary, &lock)?;
-    let ports = world.ports(scope.mode())?;
+    let chain = &ports.chain;
+    if !chain.is_simulated() {
+        let cursor = chains::rows::cursor(tx, scope.mode(), chain.name)?;
+        if cursor.is_none_or(|cursor| cursor.deprecated_height.is_some()) {
+            return Err(
+                StoreError::Unavailable(format!("the chain {} is not followed, or its token is deprecated", chain.name.as_str())).into()
+            );
+        }
+    }
     let id = now.mint();
     let (derivation_index, deposit_address) = ports.addresses.take()?;
+    let deposit_address = Address::new(AddressForm::of_chain(chain.name.as_str()), *deposit_address.as_evm());
     quote_locks::rows::take(tx, &lock, id)?;
     let business = now.business();
     let transfer = Transfer {
@@ -148,13 +173,13 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         fee: lock.fee,
         gst: lock.gst,
         purpose_code: ask.purpose_code.unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
-        asset: ports.chain.asset.as_str().to_owned(),
-        chain: ports.chain.name.to_owned(),
+        asset: chain.asset.as_str().to_owned(),
+        chain: chain.name.as_str().to_owned(),
         deposit_address,
         derivation_index,
-        expected: lock.sell.at_par(ports.chain.asset)?,
-        received: Money::zero(ports.chain.asset),
-        excess: Money::zero(ports.chain.asset),
+        expected: lock.sell.at_par(chain.asset)?,
+        received: Money::zero(chain.asset),
+        excess: Money::zero(chain.asset),
         unsettled_count: 0,
         expires_at: business + world.settings.funding_seconds,
         hold_until: None,
@@ -167,7 +192,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         created: business,
     };
     rows::insert(tx, &transfer)?;
-    deposits::rows::assign_address(tx, scope, id, deposit_address.as_evm())?;
+    deposits::rows::assign_address(tx, scope, id, deposit_address.bytes())?;
     events::emit_status(tx, now, scope, TransferStatus::Funding, id.any())?;
     let expiry = (transfer.expires_at + FINAL_VIEW_LAG_SECONDS) * 1000;
     tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, expiry)?;

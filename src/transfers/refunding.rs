@@ -2,7 +2,7 @@
 
 use super::state::TransferStatus;
 use super::{Transfer, become_status, rows, save};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
@@ -45,7 +45,7 @@ pub fn refund_unmatched(
     now: &mut Now,
     world: &World,
     deposit: &Deposit,
-    to_address: Option<TronAddress>,
+    to_address: Option<Address>,
 ) -> Result<Refund, Failure> {
     if deposit.classification != Some(Classification::Unmatched) {
         return Err(Refusal::new(Code::TransferActionInvalid, "Only an unmatched deposit is refunded by itself.").into());

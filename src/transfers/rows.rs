@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{Policy, PurposeCode, Transfer};
-use crate::chains::tron_address::TronAddress;
+use crate::chains::address::Address;
 use crate::deposits::rows::address;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -15,8 +15,8 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, status, status_reason, sender_id, beneficiary_id, quote_lock_id, sell_currency, sell_units, \
-    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, asset, chain, deposit_address, derivation_index, expected_units, \
+const COLUMNS: &str = "scope, id, version, chain, status, status_reason, sender_id, beneficiary_id, quote_lock_id, sell_currency, sell_units, \
+    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, asset, deposit_address, derivation_index, expected_units, \
     received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, policy, payout_id, refund_id, status_history, metadata, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("transfers", COLUMNS));
@@ -37,7 +37,7 @@ fn policy_from_text(text: &str) -> Option<Policy> {
 
 pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
     let row = &mut row;
-    let (scope, id, version) = (row.scope()?, row.id()?, row.int()?);
+    let (scope, id, version, chain) = (row.scope()?, row.id()?, row.int()?, row.text()?);
     let (status, status_reason) = (row.word(TransferStatus::parse)?, row.word_or_null(StatusReason::parse)?);
     let (sender_id, beneficiary_id, quote_lock_id) = (row.id()?, row.id()?, row.id()?);
     let (sell, payout_amount) = (row.money()?, row.money()?);
@@ -58,8 +58,7 @@ pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
         gst: quote_locks::rows::gst(row)?,
         purpose_code: row.word(PurposeCode::parse)?,
         asset: row.text()?,
-        chain: row.text()?,
-        deposit_address: TronAddress::from_evm(address(row.bytes()?)?),
+        deposit_address: Address::of_chain(&chain, address(row.bytes()?)?),
         derivation_index: row.int()?,
         expected: token(row.int()?),
         received: token(row.int()?),
@@ -67,13 +66,14 @@ pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
         unsettled_count: row.int()?,
         expires_at: row.int()?,
         hold_until: row.int_or_null()?,
-        refund_address: row.bytes_or_null()?.map(address).transpose()?.map(TronAddress::from_evm),
+        refund_address: row.bytes_or_null()?.map(address).transpose()?.map(|bytes| Address::of_chain(&chain, bytes)),
         policy: row.word(policy_from_text)?,
         payout_id: row.id_or_null()?,
         refund_id: row.id_or_null()?,
         status_history: History::from_text(&row.text()?)?,
         metadata: row.word(Metadata::from_text)?,
         created: row.int()?,
+        chain,
     })
 }
 
@@ -84,6 +84,7 @@ pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
             t.scope,
             t.id,
             t.version,
+            &t.chain,
             t.status.as_str(),
             t.status_reason.map(StatusReason::as_str),
             t.sender_id,
@@ -99,8 +100,7 @@ pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
             t.gst.map(|gst| gst.amount.units),
             t.purpose_code.as_str(),
             &t.asset,
-            &t.chain,
-            t.deposit_address.as_evm(),
+            t.deposit_address.bytes(),
             t.derivation_index,
             t.expected.units,
             t.received.units,
@@ -108,7 +108,7 @@ pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
             t.unsettled_count,
             t.expires_at,
             t.hold_until,
-            t.refund_address.as_ref().map(TronAddress::as_evm),
+            t.refund_address.as_ref().map(Address::bytes),
             &policy_to_text(t.policy),
             t.payout_id,
             t.refund_id,
@@ -141,7 +141,7 @@ pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result
             t.received.units,
             t.excess.units,
             t.unsettled_count,
-            t.refund_address.as_ref().map(TronAddress::as_evm),
+            t.refund_address.as_ref().map(Address::bytes),
             t.payout_id,
             t.refund_id,
             &t.status_history.to_text(),

@@ -21,8 +21,21 @@ const DERIVED_AT_ONCE: usize = 64;
 /// Reserves derivation indices in the store and puts them on the shelf.
 pub async fn reserve_addresses(app: &App) {
     let world = app.world.clone();
-    match app.store.write(move |tx, _| Ok(world.test.addresses.reserve(tx)?)).await {
-        Ok((from, end)) => app.world.test.addresses.restock(from, end),
+    let reserved = app
+        .store
+        .write(move |tx, _| {
+            let due = world.all_ports().map(|ports| &ports.addresses);
+            Ok(due.map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) }).collect::<Result<Vec<_>, _>>()?)
+        })
+        .await;
+    match reserved {
+        Ok(ranges) => {
+            for (ports, range) in app.world.all_ports().zip(ranges) {
+                if let Some((from, end)) = range {
+                    ports.addresses.restock(from, end);
+                }
+            }
+        }
         Err(failure) => tracing::error!(?failure, "no deposit address indices could be reserved; tried again"),
     }
 }
@@ -30,11 +43,15 @@ pub async fn reserve_addresses(app: &App) {
 /// Keeps the shelf of deposit addresses full.
 pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
-        if app.world.test.addresses.needs_indices() {
+        if app.world.all_ports().any(|ports| ports.addresses.needs_indices()) {
             reserve_addresses(&app).await;
         }
         let world = app.world.clone();
-        let is_full = tokio::task::spawn_blocking(move || world.test.addresses.derive(DERIVED_AT_ONCE)).await.unwrap_or(true);
+        let is_full = tokio::task::spawn_blocking(move || {
+            let full = world.all_ports().map(|ports| ports.addresses.derive(DERIVED_AT_ONCE));
+            full.fold(true, |all, is_full| all && is_full)
+        });
+        let is_full = is_full.await.unwrap_or(true);
         if is_full {
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod checks;
 pub mod deliveries;
+pub mod follow;
 pub mod housekeeping;
 pub mod rates;
 
@@ -16,7 +17,7 @@ use crate::beneficiaries;
 use crate::chains::simulated;
 use crate::deposits;
 use crate::kernel::id::kind;
-use crate::kernel::{Failure, Mode, Now, StoreError};
+use crate::kernel::{Failure, Now, StoreError};
 use crate::keys;
 use crate::store::Tx;
 use crate::store::lane::Cost;
@@ -37,6 +38,7 @@ pub fn run_task(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> R
     match task.kind {
         TaskKind::BeneficiaryCheck => check_beneficiary(tx, now, world, task),
         TaskKind::DepositWatch => watch_deposit(tx, now, world, task),
+        TaskKind::DepositDrop => funding::drop_unseen(tx, now, scope, task.object()),
         TaskKind::FundingExpiry => funding::expire(tx, now, world, scope, task.object()),
         TaskKind::HoldExpiry => funding::hold_expired(tx, now, world, scope, task.object()),
         TaskKind::PayoutSubmit => paying::submit(tx, now, world, scope, task.object()),
@@ -58,7 +60,7 @@ fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task)
 fn watch_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
     let scope = task.scope;
     let Some(deposit) = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())? else { return Ok(()) };
-    if scope.mode() != Mode::Test || deposit.is_settled() {
+    if !world.ports(scope.mode())?.chain.is_simulated() || deposit.is_settled() {
         return Ok(());
     }
     let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };

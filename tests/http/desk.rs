@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use hundi::app::{KeyRequest, create_key};
 use hundi::beneficiaries::{self, Beneficiary, Kyc, NewBeneficiary};
-use hundi::chains::ChainProfile;
+use hundi::chains::address::Address;
 use hundi::chains::derivation::AccountKey;
 use hundi::chains::pool::AddressPool;
-use hundi::chains::tron_address::TronAddress;
+use hundi::chains::{ChainName, ChainProfile, Following};
 use hundi::checks::Checks;
 use hundi::checks::simulated::SimulatedChecks;
 use hundi::events;
@@ -60,11 +60,16 @@ impl Desk {
             rates,
             rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
             checks,
-            addresses: AddressPool::new(AccountKey::generate_for_test(&[7; 64]), "test_address_index_next"),
-            chain: ChainProfile { name: "tron", asset: Currency::Usdt, token_contract: TronAddress::from_evm([1; 20]) },
+            addresses: AddressPool::new(AccountKey::generate_for_test(&[7; 64]), "test_address_index_next".into()),
+            chain: ChainProfile {
+                name: ChainName::Tron,
+                asset: Currency::Usdt,
+                token_contract: Address::of_chain("tron", [1; 20]),
+                following: Following::Simulated,
+            },
         };
         let settings = Settings { simulation_step_milliseconds: 5, ..Settings::default() };
-        let world = Arc::new(World { settings, sealer: Sealer::new(&[9; 32]), ifsc: Directory::embedded().unwrap(), test });
+        let world = Arc::new(World { settings, sealer: Sealer::new(&[9; 32]), ifsc: Directory::embedded().unwrap(), test, live: None });
         let desk = Desk { store, world, clock, folder };
         let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
         desk.write(move |tx, now, _| Ok(create_key(tx, now, &request)?)).await.unwrap();

@@ -1,0 +1,114 @@
+//! How far chains were followed, and what left our addresses.
+
+use super::ChainName;
+use super::evm::Hash;
+use super::verify::Anchor;
+use crate::kernel::{Mode, Now, StoreError};
+use crate::store::{Row, Tx};
+use crate::values;
+
+/// The last block of the final view that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub anchor: Anchor,
+    /// Time of that block, Unix seconds.
+    pub block_time: i64,
+    /// Where the token's contract handed over to another one.
+    pub deprecated_height: Option<i64>,
+}
+
+/// A token movement away from one of our addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    pub transaction_hash: String,
+    pub log_index: i64,
+    pub from_address: [u8; 20],
+    pub to_address: [u8; 20],
+    /// Millionths of the token.
+    pub units: i64,
+    pub block_number: i64,
+    pub block_time: i64,
+}
+
+const fn mode_word(mode: Mode) -> &'static str {
+    if mode.is_live() { "live" } else { "test" }
+}
+
+fn read(mut row: Row) -> Result<Cursor, StoreError> {
+    let height = row.int()?;
+    let hash = row.word(Hash::parse)?;
+    Ok(Cursor { anchor: Anchor { height, hash }, block_time: row.int()?, deprecated_height: row.int_or_null()? })
+}
+
+/// `None` before the first start.
+pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cursor>, StoreError> {
+    let sql = "SELECT height, block_hash, block_time, deprecated_height FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
+    tx.row(sql, values![mode_word(mode), chain.as_str()])?.map(read).transpose()
+}
+
+/// Where a chain is followed from. Answers whether nobody had begun before.
+pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &Cursor) -> Result<bool, StoreError> {
+    if self::cursor(tx, mode, chain)?.is_some() {
+        return Ok(false);
+    }
+    tx.execute_one(
+        "INSERT INTO chain_cursors (mode, chain, height, block_hash, block_time, deprecated_height, updated_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        values![
+            mode_word(mode),
+            chain.as_str(),
+            cursor.anchor.height,
+            &cursor.anchor.hash.to_string(),
+            cursor.block_time,
+            cursor.deprecated_height,
+            now.instant_milliseconds(),
+        ],
+    )?;
+    Ok(true)
+}
+
+/// Moves the cursor on from where it was read. Answers whether it still was there: of two nodes that read the same blocks
+/// one wins.
+pub fn advance(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, from: Anchor, to: &Cursor) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, deprecated_height = ?8, updated_milliseconds = ?9 \
+         WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
+        values![
+            mode_word(mode),
+            chain.as_str(),
+            from.height,
+            &from.hash.to_string(),
+            to.anchor.height,
+            &to.anchor.hash.to_string(),
+            to.block_time,
+            to.deprecated_height,
+            now.instant_milliseconds(),
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO chain_sweeps (chain, transaction_hash, log_index, from_address, to_address, units, block_number, block_time) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        values![
+            chain.as_str(),
+            &sweep.transaction_hash,
+            sweep.log_index,
+            &sweep.from_address,
+            &sweep.to_address,
+            sweep.units,
+            sweep.block_number,
+            sweep.block_time,
+        ],
+    )
+}
+
+/// The sum of what left an address, in millionths.
+pub fn swept_units(tx: &mut dyn Tx, chain: ChainName, address: &[u8; 20]) -> Result<i64, StoreError> {
+    let row = tx.row(
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM chain_sweeps WHERE from_address = ?2 AND chain = ?1",
+        values![chain.as_str(), address],
+    )?;
+    row.map_or(Ok(0), |mut row| row.int())
+}

@@ -1,0 +1,449 @@
+//! One node, asked over the Ethereum JSON-RPC: what it answers, and in which ways it fails to.
+//!
+//! Nothing here is believed yet; `verify` judges. Nodes and gateways answer faults in many ways: as JSON-RPC errors, as HTTP
+//! statuses, and as HTTP 200 with a text of their own. Each becomes one `NodeFault`.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::evm::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt, TRANSFER_TOPIC};
+use crate::outbound::{Client, Endpoint, OutboundError};
+
+/// How long one request to a node may take.
+const ANSWER_SECONDS_MAX: u64 = 20;
+/// java-tron answers at most 25 MiB.
+const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
+/// Requests in one batch; java-tron takes 100.
+const BATCH_REQUESTS_MAX: usize = 50;
+/// How long a node rests that said "too many requests" and not for how long: TRON's gateway bans for 30 s.
+const REST_SECONDS_BANNED: u64 = 30;
+/// Rests after other faults grow from this, doubling, up to the longest.
+const REST_SECONDS_MIN: u64 = 1;
+const REST_SECONDS_MAX: u64 = 60;
+
+/// Why a node did not answer a question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeFault {
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// Too many requests, or no computing resources; it rests.
+    #[error("refuses for now: {0}")]
+    Limited(String),
+    /// The range covers too many blocks or too many results: ask for less.
+    #[error("wants a smaller range: {0}")]
+    TooMuch(String),
+    /// The method or the tag is not there.
+    #[error("does not know the method: {0}")]
+    MethodMissing(String),
+    #[error("answers an error: {0}")]
+    Refused(String),
+    /// What came is not what the question asks for.
+    #[error("does not answer sensibly: {0}")]
+    Garbage(String),
+    /// It rests after a fault and is not asked.
+    #[error("rests after a fault")]
+    Resting,
+}
+
+impl NodeFault {
+    /// Whether another question would meet the same fault soon.
+    const fn is_of_the_node(&self) -> bool {
+        matches!(self, NodeFault::Unreachable(_) | NodeFault::Limited(_) | NodeFault::Garbage(_))
+    }
+}
+
+/// What one range of blocks holds of the watched contracts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BlockRange {
+    pub first: Header,
+    pub last: Header,
+    pub logs: Vec<Log>,
+}
+
+/// A block that nobody can replace any more, as a node tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FinalBlock {
+    pub number: i64,
+}
+
+#[derive(Default)]
+struct Rest {
+    until: Option<Instant>,
+    faults_in_a_row: u32,
+}
+
+/// One node.
+pub struct Node {
+    client: Client,
+    endpoint: Endpoint,
+    next_id: AtomicU64,
+    rest: Mutex<Rest>,
+    /// Whether the node has the tag `finalized`; asked once.
+    lacks_finalized: std::sync::atomic::AtomicBool,
+    lacks_block_receipts: std::sync::atomic::AtomicBool,
+}
+
+#[derive(Deserialize)]
+struct RpcAnswer<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<RpcError>,
+}
+
+#[derive(Deserialize)]
+struct RpcError {
+    code: i64,
+    #[serde(default)]
+    message: String,
+}
+
+impl RpcError {
+    fn fault(&self) -> NodeFault {
+        let message: String = self.message.chars().take(200).collect();
+        let told = format!("{} {message}", self.code);
+        let lower = message.to_lowercase();
+        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        match self.code {
+            -32601 => NodeFault::MethodMissing(told),
+            -32005 | -32003 => NodeFault::TooMuch(told),
+            _ if says(&["block range", "more than", "too large", "too many results", "response size"]) => NodeFault::TooMuch(told),
+            _ if says(&["rate limit", "too many requests", "lack of computing resources", "frequency limit"]) => NodeFault::Limited(told),
+            _ if says(&["not supported", "does not exist/is not available", "method not found", "unsupported", "tag"]) => {
+                NodeFault::MethodMissing(told)
+            }
+            _ => NodeFault::Refused(told),
+        }
+    }
+}
+
+/// A question of a batch.
+struct Question {
+    method: &'static str,
+    params: Value,
+}
+
+impl Question {
+    const fn new(method: &'static str, params: Value) -> Question {
+        Question { method, params }
+    }
+}
+
+fn hex(number: i64) -> String {
+    format!("{number:#x}")
+}
+
+impl Node {
+    pub fn new(client: Client, endpoint: Endpoint) -> Node {
+        Node {
+            client,
+            endpoint,
+            next_id: AtomicU64::new(1),
+            rest: Mutex::default(),
+            lacks_finalized: false.into(),
+            lacks_block_receipts: false.into(),
+        }
+    }
+
+    /// Host and port, for the log.
+    pub fn label(&self) -> String {
+        self.endpoint.label()
+    }
+
+    /// Whether the node is asked now, or rests after faults.
+    pub fn is_resting(&self) -> bool {
+        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        rest.until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn note<T>(&self, outcome: Result<T, NodeFault>, retry_after_seconds: Option<u64>) -> Result<T, NodeFault> {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        match &outcome {
+            Err(fault) if fault.is_of_the_node() => {
+                rest.faults_in_a_row = (rest.faults_in_a_row + 1).min(16);
+                let grown = (REST_SECONDS_MIN << (rest.faults_in_a_row - 1)).min(REST_SECONDS_MAX);
+                let seconds = match fault {
+                    NodeFault::Limited(_) => retry_after_seconds.unwrap_or(grown),
+                    _ => grown,
+                };
+                rest.until = Some(Instant::now() + Duration::from_secs(seconds));
+            }
+            // An error about one question says that the node lives.
+            _ => *rest = Rest::default(),
+        }
+        outcome
+    }
+
+    /// Sends raw JSON and answers the body; HTTP's own faults are sorted.
+    async fn exchange(&self, endpoint: &Endpoint, body: Vec<u8>, deadline: Duration) -> Result<bytes::Bytes, NodeFault> {
+        let answer = match self.client.post(endpoint, body, deadline, ANSWER_BYTES_MAX).await {
+            Ok(answer) => answer,
+            Err(OutboundError::TooLong(bytes)) => return Err(NodeFault::TooMuch(format!("the answer is longer than {bytes} bytes"))),
+            Err(error) => return self.note(Err(NodeFault::Unreachable(error.to_string())), None),
+        };
+        let told = format!("HTTP {}", answer.http_status);
+        match answer.http_status {
+            200 => {}
+            403 => return self.note(Err(NodeFault::Limited(told)), answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED))),
+            429 | 503 => return self.note(Err(NodeFault::Limited(told)), answer.retry_after_seconds),
+            413 => return Err(NodeFault::TooMuch(told)),
+            // Some nodes put a JSON-RPC error behind 400 or 500.
+            400 | 500 if answer.body.starts_with(b"{\"jsonrpc\"") => {}
+            _ => return self.note(Err(NodeFault::Unreachable(told)), None),
+        }
+        // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
+        #[derive(Deserialize)]
+        struct Bare {
+            #[serde(rename = "Error")]
+            error: String,
+        }
+        if let Ok(bare) = serde_json::from_slice::<Bare>(&answer.body) {
+            let message: String = bare.error.chars().take(200).collect();
+            let is_limit = ["computing resources", "frequency", "limit"].iter().any(|word| message.contains(word));
+            let fault = if is_limit { NodeFault::Limited(message) } else { NodeFault::Unreachable(message) };
+            return self.note(Err(fault), answer.retry_after_seconds);
+        }
+        Ok(answer.body)
+    }
+
+    /// Asks several questions in one request; each has an answer of its own.
+    async fn batch(&self, questions: &[Question], deadline: Duration) -> Result<Vec<Result<Box<RawValue>, NodeFault>>, NodeFault> {
+        if self.is_resting() {
+            return Err(NodeFault::Resting);
+        }
+        let first = self.next_id.fetch_add(questions.len() as u64, Ordering::Relaxed);
+        let requests: Vec<Value> = questions
+            .iter()
+            .zip(first..)
+            .map(|(question, id)| json!({ "jsonrpc": "2.0", "id": id, "method": question.method, "params": question.params }))
+            .collect();
+        let body = match requests.as_slice() {
+            [one] => serde_json::to_vec(one),
+            many => serde_json::to_vec(many),
+        };
+        let body = body.map_err(|error| NodeFault::Garbage(error.to_string()))?;
+        let bytes = self.exchange(&self.endpoint, body, deadline).await?;
+        let garbage = |what: String| NodeFault::Garbage(what);
+        // A node that refuses the whole batch answers one error instead of a list.
+        let answers: Vec<RpcAnswer<'_>> = if questions.len() == 1 || bytes.trim_ascii_start().starts_with(b"{") {
+            match serde_json::from_slice::<RpcAnswer<'_>>(&bytes) {
+                Ok(answer) => vec![answer],
+                Err(error) => return self.note(Err(garbage(error.to_string())), None),
+            }
+        } else {
+            match serde_json::from_slice(&bytes) {
+                Ok(answers) => answers,
+                Err(error) => return self.note(Err(garbage(error.to_string())), None),
+            }
+        };
+        if questions.len() > 1
+            && let [RpcAnswer { error: Some(error), .. }] = answers.as_slice()
+        {
+            return self.note(Err(error.fault()), None);
+        }
+        let mut sorted: Vec<Option<Result<Box<RawValue>, NodeFault>>> = questions.iter().map(|_| None).collect();
+        for answer in &answers {
+            // Some gateways answer a single question with another id.
+            let place =
+                if questions.len() == 1 { Some(0) } else { answer.id.and_then(|id| id.checked_sub(first)).map(|place| place as usize) };
+            let Some(slot) = place.and_then(|place| sorted.get_mut(place)) else { continue };
+            *slot = Some(match (&answer.error, answer.result) {
+                (Some(error), _) => Err(error.fault()),
+                (None, Some(result)) => Ok(result.to_owned()),
+                // `"result": null` reads as none.
+                (None, None) => RawValue::from_string("null".into()).map_err(|error| garbage(error.to_string())),
+            });
+        }
+        let all: Option<Vec<_>> = sorted.into_iter().collect();
+        let outcome = all.ok_or_else(|| garbage("an answer of the batch is missing".into()));
+        self.note(outcome, None)
+    }
+
+    fn read<T: DeserializeOwned>(&self, answer: Result<Box<RawValue>, NodeFault>) -> Result<T, NodeFault> {
+        let raw = answer?;
+        match serde_json::from_str(raw.get()) {
+            Ok(value) => Ok(value),
+            Err(error) => self.note(Err(NodeFault::Garbage(error.to_string())), None),
+        }
+    }
+
+    async fn one<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> Result<T, NodeFault> {
+        self.one_within(method, params, Duration::from_secs(ANSWER_SECONDS_MAX)).await
+    }
+
+    async fn one_within<T: DeserializeOwned>(&self, method: &'static str, params: Value, deadline: Duration) -> Result<T, NodeFault> {
+        let mut answers = self.batch(&[Question::new(method, params)], deadline).await?;
+        self.read(answers.pop().unwrap_or(Err(NodeFault::Garbage("no answer".into()))))
+    }
+
+    pub async fn chain_id(&self) -> Result<u64, NodeFault> {
+        let id: Quantity = self.one("eth_chainId", json!([])).await?;
+        Ok(id.0.unsigned_abs())
+    }
+
+    /// Calls a function of a contract that takes nothing and answers a number or a truth value.
+    pub async fn call_number(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Option<u128>, NodeFault> {
+        let text = |bytes: &[u8]| bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"));
+        let call = json!([{ "to": text(contract), "data": text(&selector) }, "latest"]);
+        let data: Data = self.one("eth_call", call).await?;
+        let word: Option<&[u8; 32]> = data.0.as_slice().try_into().ok();
+        Ok(word.and_then(|word| {
+            let (high, low) = word.split_at(16);
+            high.iter().all(|byte| *byte == 0).then(|| low.try_into().ok().map(u128::from_be_bytes)).flatten()
+        }))
+    }
+
+    /// The newest block.
+    pub async fn head(&self) -> Result<Header, NodeFault> {
+        let header: Option<Header> = self.one("eth_getBlockByNumber", json!(["latest", false])).await?;
+        header.ok_or_else(|| NodeFault::Garbage("there is no newest block".into()))
+    }
+
+    /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag `finalized`; then TRON's own
+    /// interface on the same host is asked for the solidified height.
+    pub async fn final_block(&self) -> Result<FinalBlock, NodeFault> {
+        if !self.lacks_finalized.load(Ordering::Relaxed) {
+            let header: Result<Option<Header>, NodeFault> = self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
+            match header {
+                Ok(Some(header)) => return Ok(FinalBlock { number: header.number.0 }),
+                Ok(None) => return Err(NodeFault::Refused("no block is final yet".into())),
+                Err(NodeFault::MethodMissing(_) | NodeFault::Refused(_)) => {}
+                Err(fault) => return Err(fault),
+            }
+        }
+        let solid = self.solid_block().await?;
+        self.lacks_finalized.store(true, Ordering::Relaxed);
+        Ok(solid)
+    }
+
+    async fn solid_block(&self) -> Result<FinalBlock, NodeFault> {
+        #[derive(Deserialize)]
+        struct Block {
+            block_header: BlockHeader,
+        }
+        #[derive(Deserialize)]
+        struct BlockHeader {
+            raw_data: RawData,
+        }
+        #[derive(Deserialize)]
+        struct RawData {
+            #[serde(default)]
+            number: i64,
+        }
+        let endpoint = self.endpoint.with_path("/walletsolidity/getnowblock").map_err(|error| NodeFault::Unreachable(error.to_string()))?;
+        let body = self.exchange(&endpoint, b"{}".to_vec(), Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
+        match serde_json::from_slice::<Block>(&body) {
+            Ok(block) => self.note(Ok(FinalBlock { number: block.block_header.raw_data.number }), None),
+            Err(error) => self.note(Err(NodeFault::Garbage(format!("the solidified block does not read: {error}"))), None),
+        }
+    }
+
+    /// The head of a block; `None` where the node does not have it (yet).
+    pub async fn header(&self, number: i64) -> Result<Option<Header>, NodeFault> {
+        self.one("eth_getBlockByNumber", json!([hex(number), false])).await
+    }
+
+    /// The heads of several blocks.
+    pub async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeFault> {
+        let mut headers = Vec::with_capacity(numbers.len());
+        for part in numbers.chunks(BATCH_REQUESTS_MAX) {
+            let questions: Vec<_> = part.iter().map(|number| Question::new("eth_getBlockByNumber", json!([hex(*number), false]))).collect();
+            for answer in self.batch(&questions, Duration::from_secs(ANSWER_SECONDS_MAX)).await? {
+                headers.push(self.read(answer)?);
+            }
+        }
+        Ok(headers)
+    }
+
+    /// Logs of the contracts in a range of blocks, with the heads of its first and last block, in one request. `None` where
+    /// the node lacks one of the two blocks.
+    pub async fn range(&self, contracts: &[[u8; 20]], from: i64, to: i64) -> Result<Option<BlockRange>, NodeFault> {
+        let addresses: Vec<String> =
+            contracts.iter().map(|contract| contract.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))).collect();
+        let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
+        let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses, "topics": [topics] }]);
+        let questions = [
+            Question::new("eth_getBlockByNumber", json!([hex(from), false])),
+            Question::new("eth_getLogs", filter),
+            Question::new("eth_getBlockByNumber", json!([hex(to), false])),
+        ];
+        let answers = self.batch(&questions, Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
+        let Ok([first, logs, last]) = <[_; 3]>::try_from(answers) else {
+            return Err(NodeFault::Garbage("an answer of the batch is missing".into()));
+        };
+        // The heads first: a node that lacks them may answer anything to the filter.
+        let (first, last): (Option<Header>, Option<Header>) = (self.read(first)?, self.read(last)?);
+        let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
+        Ok(Some(BlockRange { first, last, logs: self.read(logs)? }))
+    }
+
+    /// What became of one transaction; `None` where the node does not know it.
+    pub async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeFault> {
+        self.one("eth_getTransactionReceipt", json!([transaction])).await
+    }
+
+    /// The same, for somebody who waits.
+    pub async fn receipt_within(&self, transaction: &Hash, deadline: Duration) -> Result<Option<Receipt>, NodeFault> {
+        self.one_within("eth_getTransactionReceipt", json!([transaction]), deadline).await
+    }
+
+    /// What became of several transactions.
+    pub async fn receipts_of(&self, transactions: &[Hash]) -> Result<Vec<Option<Receipt>>, NodeFault> {
+        let mut receipts = Vec::with_capacity(transactions.len());
+        for part in transactions.chunks(BATCH_REQUESTS_MAX) {
+            let questions: Vec<_> = part.iter().map(|hash| Question::new("eth_getTransactionReceipt", json!([hash]))).collect();
+            for answer in self.batch(&questions, Duration::from_secs(ANSWER_SECONDS_MAX)).await? {
+                receipts.push(self.read(answer)?);
+            }
+        }
+        Ok(receipts)
+    }
+
+    /// Everything that happened in a block, without a filter. Nodes without `eth_getBlockReceipts` are asked for each
+    /// transaction. `None` where the node does not know all of them.
+    pub async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeFault> {
+        if !self.lacks_block_receipts.load(Ordering::Relaxed) {
+            match self.one::<Option<Vec<Receipt>>>("eth_getBlockReceipts", json!([hex(block.number.0)])).await {
+                Err(NodeFault::MethodMissing(_)) => self.lacks_block_receipts.store(true, Ordering::Relaxed),
+                other => return other,
+            }
+        }
+        Ok(self.receipts_of(&block.transactions).await?.into_iter().collect())
+    }
+}
+
+impl serde::Serialize for Hash {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_sorted() {
+        let fault = |code: i64, message: &str| RpcError { code, message: message.into() }.fault();
+        type Is = fn(&NodeFault) -> bool;
+        let table: [(i64, &str, Is); 7] = [
+            (-32602, "exceed max block range: 5000", |fault| matches!(fault, NodeFault::TooMuch(_))),
+            (-32005, "query returned more than 10000 results", |fault| matches!(fault, NodeFault::TooMuch(_))),
+            (-32003, "response too large", |fault| matches!(fault, NodeFault::TooMuch(_))),
+            (-32601, "the method eth_getBlockReceipts does not exist", |fault| matches!(fault, NodeFault::MethodMissing(_))),
+            (-32602, "TAG [finalized] not supported", |fault| matches!(fault, NodeFault::MethodMissing(_))),
+            (-32000, "illegal state. 0", |fault| matches!(fault, NodeFault::Refused(_))),
+            (-32000, "Too Many Requests", |fault| matches!(fault, NodeFault::Limited(_))),
+        ];
+        for (code, message, is) in table {
+            assert!(is(&fault(code, message)), "{code} {message}: {:?}", fault(code, message));
+        }
+    }
+}

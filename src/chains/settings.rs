@@ -1,0 +1,228 @@
+//! What the operator says about a real chain: presets for TRON and its test nets, and any chain with the Ethereum JSON-RPC.
+
+use std::collections::BTreeMap;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use super::ChainName;
+use super::address::{Address, AddressForm};
+use super::derivation::AccountKey;
+use crate::outbound::Endpoint;
+
+/// Nodes that one chain is read from.
+pub const ENDPOINTS_COUNT_MAX: usize = 4;
+/// Other tokens that are looked out for.
+pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
+/// The header in which TRON's public gateways take a key.
+const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
+
+/// The table `[live_chain]` or `[test_chain]` of the configuration file; each key is also a variable of the environment,
+/// such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with commas in between. The API key is only read from `HUNDI_LIVE_CHAIN_API_KEY` or
+/// `HUNDI_TEST_CHAIN_API_KEY`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChainSources {
+    pub preset: Option<String>,
+    pub name: Option<String>,
+    pub endpoints: Option<Vec<String>>,
+    pub api_key_header: Option<String>,
+    pub chain_id: Option<u64>,
+    pub token_contract: Option<String>,
+    pub decimals: Option<u8>,
+    pub account_key: Option<String>,
+    pub poll_milliseconds: Option<u64>,
+    pub blocks_at_once: Option<u64>,
+    pub lag_alarm_seconds: Option<i64>,
+    /// Other tokens by their symbol: what arrives of them is shown as a failed deposit.
+    pub other_tokens: Option<BTreeMap<String, String>>,
+}
+
+/// What is known of a network.
+struct Preset {
+    word: &'static str,
+    chain_id: u64,
+    token_contract: &'static str,
+}
+
+/// TRON's networks and USDT on them. The test nets have several tokens of that name; these are the ones that are documented most.
+const PRESETS: [Preset; 3] = [
+    Preset { word: "tron", chain_id: 728_126_428, token_contract: "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t" },
+    Preset { word: "nile", chain_id: 2_494_104_990, token_contract: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf" },
+    Preset { word: "shasta", chain_id: 3_448_148_188, token_contract: "TG3XXyExBkPp9nzdajDZsozEu4BkaSJozs" },
+];
+
+/// A chain that is followed. Every value lies in its range.
+#[derive(Clone, Debug)]
+pub struct ChainSettings {
+    pub name: ChainName,
+    pub endpoints: Vec<Endpoint>,
+    pub chain_id: u64,
+    pub token_contract: Address,
+    /// Decimals of the token: 0 to 30.
+    pub decimals: u8,
+    pub account_key: AccountKey,
+    /// How often the head is looked at: 100 to 60 000.
+    pub poll_milliseconds: u64,
+    /// Blocks that one request covers at most: 1 to 1000.
+    pub blocks_at_once: u64,
+    /// How far the final view may lie behind the clock before that is an alarm: 60 to 86 400.
+    pub lag_alarm_seconds: i64,
+    pub other_tokens: BTreeMap<String, Address>,
+}
+
+impl ChainSources {
+    /// Lays variables of the environment over the file's table; `table` is `live_chain` or `test_chain`.
+    pub fn over(mut self, table: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<ChainSources, String> {
+        let variable = |key: &str| format!("HUNDI_{}_{}", table.to_uppercase(), key.to_uppercase());
+        let text = |key: &str| environment(&variable(key)).filter(|text| !text.is_empty());
+        fn number<T: std::str::FromStr>(name: String, text: Option<String>) -> Result<Option<T>, String> {
+            text.map(|text| text.parse().map_err(|_| format!("{name} must be a whole number"))).transpose()
+        }
+        self.preset = text("preset").or(self.preset);
+        self.name = text("name").or(self.name);
+        self.endpoints = text("endpoints").map(|list| list.split(',').map(|part| part.trim().to_owned()).collect()).or(self.endpoints);
+        self.api_key_header = text("api_key_header").or(self.api_key_header);
+        self.chain_id = number(variable("chain_id"), text("chain_id"))?.or(self.chain_id);
+        self.token_contract = text("token_contract").or(self.token_contract);
+        self.decimals = number(variable("decimals"), text("decimals"))?.or(self.decimals);
+        self.account_key = text("account_key").or(self.account_key);
+        self.poll_milliseconds = number(variable("poll_milliseconds"), text("poll_milliseconds"))?.or(self.poll_milliseconds);
+        self.blocks_at_once = number(variable("blocks_at_once"), text("blocks_at_once"))?.or(self.blocks_at_once);
+        self.lag_alarm_seconds = number(variable("lag_alarm_seconds"), text("lag_alarm_seconds"))?.or(self.lag_alarm_seconds);
+        Ok(self)
+    }
+
+    /// `None` where nothing is said of the chain.
+    pub fn read(self, table: &str, api_key: Option<SecretString>) -> Result<Option<ChainSettings>, String> {
+        let Some(endpoints) = &self.endpoints else {
+            let says_something = self.preset.is_some() || self.account_key.is_some() || self.name.is_some() || self.chain_id.is_some();
+            return if says_something {
+                Err(format!("{table}.endpoints is missing: name one or two nodes with a JSON-RPC"))
+            } else {
+                Ok(None)
+            };
+        };
+        if endpoints.is_empty() || endpoints.len() > ENDPOINTS_COUNT_MAX {
+            return Err(format!("{table}.endpoints takes 1 to {ENDPOINTS_COUNT_MAX} addresses"));
+        }
+        let preset = match &self.preset {
+            None => None,
+            Some(word) => Some(PRESETS.iter().find(|preset| preset.word == word).ok_or_else(|| {
+                format!("{table}.preset is {word:?} and must be tron, nile or shasta; leave it out and say name, chain_id and token_contract for another chain")
+            })?),
+        };
+        let missing = |key: &str| format!("{table}.{key} is missing: say it, or a preset");
+        let name = self.name.clone().or(preset.map(|_| "tron".to_owned())).ok_or_else(|| missing("name"))?;
+        let name = ChainName::parse(&name).ok_or_else(|| format!("{table}.name must be one of: {}", ChainName::WORDS.join(", ")))?;
+        let form = AddressForm::of_chain(name.as_str());
+        let token_contract = self
+            .token_contract
+            .clone()
+            .or(preset.map(|preset| preset.token_contract.to_owned()))
+            .ok_or_else(|| missing("token_contract"))?;
+        let contract = |key: &str, text: &str| match Address::parse(text) {
+            Ok(address) if address.form() == form => Ok(address),
+            Ok(_) => Err(format!("{table}.{key} is not in the form of addresses on {}", name.as_str())),
+            Err(fault) => Err(format!("{table}.{key}: {fault}")),
+        };
+        let token_contract = contract("token_contract", &token_contract)?;
+        let other_tokens = self.other_tokens.clone().unwrap_or_default();
+        if other_tokens.len() > OTHER_TOKENS_COUNT_MAX {
+            return Err(format!("{table}.other_tokens takes at most {OTHER_TOKENS_COUNT_MAX} tokens"));
+        }
+        let mut others = BTreeMap::new();
+        for (symbol, text) in &other_tokens {
+            let is_symbol = (1..=20).contains(&symbol.len()) && symbol.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            if !is_symbol || symbol == "USDT" {
+                return Err(format!("{table}.other_tokens has {symbol:?}: a symbol has 1 to 20 letters and digits, and is not USDT"));
+            }
+            let address = contract("other_tokens", text)?;
+            if address == token_contract {
+                return Err(format!("{table}.other_tokens names the token itself"));
+            }
+            others.insert(symbol.clone(), address);
+        }
+        let account_key = self.account_key.as_ref().ok_or_else(|| {
+            format!("{table}.account_key is missing: the account's extended public key (m/44'/195'/0' on TRON), never a private one")
+        })?;
+        let header = self.api_key_header.as_deref().unwrap_or(API_KEY_HEADER_DEFAULT);
+        let endpoints = endpoints
+            .iter()
+            .map(|address| {
+                Endpoint::new(address, api_key.clone().map(|key| (header, key))).map_err(|fault| format!("{table}.endpoints: {fault}"))
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Some(ChainSettings {
+            name,
+            endpoints,
+            chain_id: self.chain_id.or(preset.map(|preset| preset.chain_id)).ok_or_else(|| missing("chain_id"))?,
+            token_contract,
+            decimals: within(table, "decimals", self.decimals.unwrap_or(6), 0, 30)?,
+            account_key: AccountKey::parse(account_key).map_err(|fault| format!("{table}.account_key: {fault}"))?,
+            poll_milliseconds: within(table, "poll_milliseconds", self.poll_milliseconds.unwrap_or(3_000), 100, 60_000)?,
+            blocks_at_once: within(table, "blocks_at_once", self.blocks_at_once.unwrap_or(50), 1, 1_000)?,
+            lag_alarm_seconds: within(table, "lag_alarm_seconds", self.lag_alarm_seconds.unwrap_or(300), 60, 86_400)?,
+            other_tokens: others,
+        }))
+    }
+}
+
+fn within<T: PartialOrd + std::fmt::Display + Copy>(table: &str, key: &str, value: T, min: T, max: T) -> Result<T, String> {
+    if value >= min && value <= max { Ok(value) } else { Err(format!("{table}.{key} is {value} and must be between {min} and {max}")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<ChainSettings>, String> {
+        let variables: Vec<(String, String)> =
+            variables.iter().map(|(key, value)| (format!("HUNDI_LIVE_CHAIN_{key}"), (*value).to_owned())).collect();
+        let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        ChainSources::default().over("live_chain", &find)?.read("live_chain", None)
+    }
+
+    #[test]
+    fn presets_stand_and_everything_can_be_said() {
+        assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
+        let preset = [("PRESET", "tron"), ("ENDPOINTS", "https://a.example/jsonrpc, http://127.0.0.1:8545"), ("ACCOUNT_KEY", KEY)];
+        let tron = read(&preset).unwrap().unwrap();
+        assert_eq!((tron.chain_id, tron.decimals, tron.endpoints.len(), tron.blocks_at_once), (728_126_428, 6, 2, 50));
+        assert_eq!(tron.token_contract.to_string(), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
+        let other = [
+            ("NAME", "ethereum"),
+            ("ENDPOINTS", "http://127.0.0.1:8545"),
+            ("ACCOUNT_KEY", KEY),
+            ("CHAIN_ID", "1"),
+            ("TOKEN_CONTRACT", "0xdac17f958d2ee523a2206206994597c13d831ec7"),
+        ];
+        assert_eq!(read(&other).unwrap().unwrap().token_contract.form(), AddressForm::Hex);
+        for (key, value) in [
+            ("PRESET", "mars"),
+            ("ENDPOINTS", "ftp://x"),
+            ("ENDPOINTS", "http://a,http://a,http://a,http://a,http://a"),
+            (
+                "ACCOUNT_KEY",
+                "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi",
+            ),
+            ("CHAIN_ID", "x"),
+            ("DECIMALS", "31"),
+            ("POLL_MILLISECONDS", "99"),
+            ("BLOCKS_AT_ONCE", "0"),
+            ("LAG_ALARM_SECONDS", "59"),
+            ("NAME", "mars"),
+            ("TOKEN_CONTRACT", "0xdac17f958d2ee523a2206206994597c13d831ec7"),
+        ] {
+            let mut variables: Vec<(&str, &str)> = preset.iter().copied().filter(|(known, _)| *known != key).collect();
+            variables.push((key, value));
+            assert!(read(&variables).is_err(), "{key}={value}");
+        }
+        for missing in ["ENDPOINTS", "ACCOUNT_KEY"] {
+            let rest: Vec<(&str, &str)> = preset.iter().copied().filter(|(known, _)| *known != missing).collect();
+            assert!(read(&rest).err().is_some_and(|message| message.contains(&missing.to_lowercase())), "{missing}");
+        }
+    }
+}

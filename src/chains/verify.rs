@@ -1,0 +1,239 @@
+//! Whether to believe a node. Pure: each function takes what was said and answers what stands, or the doubt.
+//!
+//! An empty or short answer is how a node fails most: its index has a hole, it is behind, or it stands on another fork. So
+//! nothing counts as empty because a filter said so.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::evm::{Hash, Header, Log, Receipt};
+use super::rpc::BlockRange;
+
+/// Why an answer is not believed. The cursor stays where it is, and another node is asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Doubt {
+    #[error("the node does not have block {0} that it should have")]
+    Stale(i64),
+    #[error("block {0} does not continue the chain that was followed: a wrong or forked node, or a final block was replaced")]
+    WrongFork(i64),
+    #[error("block {0} has token movements that the filter did not show")]
+    Hole(i64),
+    #[error("a log of block {0} contradicts itself or its block")]
+    BadLog(i64),
+    #[error("two nodes tell different things of the blocks {0} to {1}")]
+    Disagreement(i64, i64),
+    #[error("the receipts of block {0} are not complete")]
+    ReceiptsMissing(i64),
+}
+
+/// A block that was followed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    pub height: i64,
+    pub hash: Hash,
+}
+
+/// Checks a range against itself and the block before it. Answers the blocks for which the filter showed nothing: they are
+/// not empty for that, but have to be looked at in another way.
+pub fn range(before: Anchor, to: i64, contracts: &[[u8; 20]], range: &BlockRange) -> Result<Vec<i64>, Doubt> {
+    let from = before.height + 1;
+    if range.first.number.0 != from || range.last.number.0 != to {
+        return Err(Doubt::Stale(if range.first.number.0 == from { to } else { from }));
+    }
+    if range.first.parent_hash != before.hash || (from == to && range.first.hash != range.last.hash) {
+        return Err(Doubt::WrongFork(from));
+    }
+    if to == from + 1 && range.last.parent_hash != range.first.hash {
+        return Err(Doubt::WrongFork(to));
+    }
+    let mut hashes: BTreeMap<i64, Hash> = BTreeMap::from([(from, range.first.hash), (to, range.last.hash)]);
+    let mut places = BTreeSet::new();
+    for log in &range.logs {
+        let number = log.block_number.0;
+        let is_of_block = (from..=to).contains(&number) && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
+        let is_of_contract = contracts.contains(&log.address.0);
+        let is_once = places.insert((number, log.log_index.0));
+        let reads = !log.is_transfer() || log.transfer().is_some();
+        if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
+            return Err(Doubt::BadLog(number));
+        }
+    }
+    let seen: BTreeSet<i64> = range.logs.iter().map(|log| log.block_number.0).collect();
+    Ok((from..=to).filter(|number| !seen.contains(number)).collect())
+}
+
+/// What two nodes have to tell alike of a log.
+fn essence(log: &Log) -> (i64, i64, Hash, Hash, [u8; 20], &[Hash], &[u8]) {
+    (log.block_number.0, log.log_index.0, log.block_hash, log.transaction_hash, log.address.0, &log.topics, &log.data.0)
+}
+
+/// Whether a second node tells the same of a range.
+pub fn agreement(one: &BlockRange, other: &BlockRange) -> Result<(), Doubt> {
+    let sorted = |range: &BlockRange| -> Vec<Log> {
+        let mut logs = range.logs.clone();
+        logs.sort_by_key(|log| (log.block_number, log.log_index));
+        logs
+    };
+    let (ours, theirs) = (sorted(one), sorted(other));
+    let is_same =
+        one.first.hash == other.first.hash && one.last.hash == other.last.hash && ours.iter().map(essence).eq(theirs.iter().map(essence));
+    if is_same { Ok(()) } else { Err(Doubt::Disagreement(one.first.number.0, one.last.number.0)) }
+}
+
+/// Whether everything that happened in a block, asked for without a filter, holds exactly the logs that the filter showed.
+pub fn whole_block(block: &Header, receipts: &[Receipt], contracts: &[[u8; 20]], shown: &[&Log]) -> Result<(), Doubt> {
+    let number = block.number.0;
+    let told: BTreeSet<Hash> = receipts.iter().map(|receipt| receipt.transaction_hash).collect();
+    let is_whole = block.transactions.iter().all(|transaction| told.contains(transaction));
+    if !is_whole || receipts.iter().any(|receipt| receipt.block_hash != block.hash) {
+        return Err(Doubt::ReceiptsMissing(number));
+    }
+    let shown: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
+    let is_shown = |log: &Log| !log.is_transfer() || !contracts.contains(&log.address.0) || shown.contains(&log.log_index.0);
+    let logs = receipts.iter().filter(|receipt| receipt.has_succeeded()).flat_map(|receipt| &receipt.logs);
+    if logs.into_iter().all(is_shown) { Ok(()) } else { Err(Doubt::Hole(number)) }
+}
+
+/// Whether a matched log really happened: `false` where its transaction failed, although the filter showed the log.
+pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, Doubt> {
+    let number = log.block_number.0;
+    let Some(receipt) = receipt else { return Err(Doubt::Stale(number)) };
+    if receipt.transaction_hash != log.transaction_hash || receipt.block_hash != log.block_hash || receipt.block_number != log.block_number
+    {
+        return Err(Doubt::WrongFork(number));
+    }
+    if !receipt.has_succeeded() {
+        return Ok(false);
+    }
+    if receipt.logs.iter().any(|told| essence(told) == essence(log)) { Ok(true) } else { Err(Doubt::BadLog(number)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::evm::{AddressBytes, Data, Quantity, TRANSFER_TOPIC};
+    use super::*;
+
+    const TOKEN: [u8; 20] = [0xA6; 20];
+
+    fn hash(number: i64) -> Hash {
+        let mut bytes = [0; 32];
+        bytes[24..].copy_from_slice(&number.to_be_bytes());
+        Hash(bytes)
+    }
+
+    fn header(number: i64) -> Header {
+        Header {
+            number: Quantity(number),
+            hash: hash(number),
+            parent_hash: hash(number - 1),
+            timestamp: Quantity(number * 3),
+            transactions: vec![hash(number * 1000)],
+        }
+    }
+
+    fn log(number: i64, index: i64) -> Log {
+        let mut data = vec![0; 32];
+        data[31] = 7;
+        Log {
+            address: AddressBytes(TOKEN),
+            topics: vec![TRANSFER_TOPIC, hash(1), hash(2)],
+            data: Data(data),
+            block_number: Quantity(number),
+            block_hash: hash(number),
+            transaction_hash: hash(number * 1000),
+            log_index: Quantity(index),
+            removed: false,
+        }
+    }
+
+    fn receipt(number: i64, logs: Vec<Log>) -> Receipt {
+        Receipt {
+            transaction_hash: hash(number * 1000),
+            block_hash: hash(number),
+            block_number: Quantity(number),
+            status: Quantity(1),
+            logs,
+        }
+    }
+
+    fn of(logs: Vec<Log>) -> BlockRange {
+        BlockRange { first: header(11), last: header(14), logs }
+    }
+
+    const BEFORE: Anchor = Anchor { height: 10, hash: Hash([0; 32]) };
+
+    fn before() -> Anchor {
+        Anchor { hash: hash(10), ..BEFORE }
+    }
+
+    #[test]
+    fn a_sound_range_names_the_blocks_to_look_at() {
+        assert_eq!(range(before(), 14, &[TOKEN], &of(vec![log(11, 0), log(13, 2), log(13, 4)])), Ok(vec![12, 14]));
+        assert_eq!(range(before(), 14, &[TOKEN], &of(vec![])), Ok(vec![11, 12, 13, 14]));
+    }
+
+    #[test]
+    fn every_contradiction_is_a_doubt() {
+        type Break = fn(&mut BlockRange);
+        let table: [(&str, Break, Doubt); 12] = [
+            ("an older first block", |range| range.first.number = Quantity(10), Doubt::Stale(11)),
+            ("an older last block", |range| range.last.number = Quantity(13), Doubt::Stale(14)),
+            ("another parent", |range| range.first.parent_hash = hash(99), Doubt::WrongFork(11)),
+            ("a removed log", |range| range.logs[0].removed = true, Doubt::BadLog(12)),
+            ("a log of another block", |range| range.logs[0].block_number = Quantity(15), Doubt::BadLog(15)),
+            ("a log before the range", |range| range.logs[0].block_number = Quantity(10), Doubt::BadLog(10)),
+            ("two hashes of one block", |range| range.logs[1].block_hash = hash(99), Doubt::BadLog(12)),
+            ("another hash than the last block's", |range| range.logs[2].block_hash = hash(99), Doubt::BadLog(14)),
+            ("another contract", |range| range.logs[0].address = AddressBytes([1; 20]), Doubt::BadLog(12)),
+            ("a log twice", |range| range.logs[1].log_index = Quantity(0), Doubt::BadLog(12)),
+            ("a movement that does not read", |range| range.logs[0].data = Data(vec![1]), Doubt::BadLog(12)),
+            ("an unknown topic order", |range| range.logs[0].topics.truncate(2), Doubt::BadLog(12)),
+        ];
+        let sound = of(vec![log(12, 0), log(12, 1), log(14, 0)]);
+        assert!(range(before(), 14, &[TOKEN], &sound).is_ok());
+        for (what, break_it, doubt) in table {
+            let mut broken = sound.clone();
+            break_it(&mut broken);
+            assert_eq!(range(before(), 14, &[TOKEN], &broken), Err(doubt), "{what}");
+        }
+    }
+
+    #[test]
+    fn two_nodes_agree_on_everything_that_counts() {
+        let one = of(vec![log(12, 0), log(12, 1)]);
+        assert_eq!(agreement(&one, &of(vec![log(12, 1), log(12, 0)])), Ok(()), "order does not count");
+        let mut other_amount = one.clone();
+        other_amount.logs[0].data.0[31] = 8;
+        let mut other_block = one.clone();
+        other_block.last.hash = hash(99);
+        for other in [of(vec![log(12, 0)]), of(vec![]), other_amount, other_block] {
+            assert_eq!(agreement(&one, &other), Err(Doubt::Disagreement(11, 14)));
+        }
+    }
+
+    #[test]
+    fn a_block_without_a_filter_shows_holes() {
+        let (block, contracts) = (header(12), [TOKEN]);
+        let shown = log(12, 3);
+        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown]), Ok(()));
+        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]), Err(Doubt::Hole(12)));
+        let foreign = Log { address: AddressBytes([1; 20]), ..shown.clone() };
+        assert_eq!(whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]), Ok(()), "another token is no hole");
+        let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown]) };
+        assert_eq!(whole_block(&block, &[failed], &contracts, &[]), Ok(()), "a failed transaction moves nothing");
+        assert_eq!(whole_block(&block, &[], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
+        let forked = Receipt { block_hash: hash(99), ..receipt(12, vec![]) };
+        assert_eq!(whole_block(&block, &[forked], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
+    }
+
+    #[test]
+    fn a_hit_has_a_receipt_that_says_so() {
+        let shown = log(12, 3);
+        assert_eq!(hit(&shown, Some(&receipt(12, vec![shown.clone()]))), Ok(true));
+        assert_eq!(hit(&shown, None), Err(Doubt::Stale(12)));
+        let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
+        assert_eq!(hit(&shown, Some(&failed)), Ok(false));
+        assert_eq!(hit(&shown, Some(&receipt(12, vec![]))), Err(Doubt::BadLog(12)), "an invented log");
+        let moved = Receipt { block_hash: hash(99), ..receipt(12, vec![shown.clone()]) };
+        assert_eq!(hit(&shown, Some(&moved)), Err(Doubt::WrongFork(12)));
+    }
+}

@@ -1,0 +1,720 @@
+//! Follows a real chain: reads its final view block after block, credits what it shows, and shows what may still be replaced.
+//!
+//! The cursor moves over the final view only, and only after what the blocks hold was judged and believed; it commits in one
+//! transaction with the deposits. Nothing is skipped: a block that cannot be read, or that nobody is believed about, stops the
+//! cursor and is an alarm. Above the cursor there is a view that is thrown away and made again whenever a block was replaced.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::chains::address::AddressForm;
+use crate::chains::evm::{Hash, Header, Log, Receipt, Transfer, millionths};
+use crate::chains::rows::{self, Cursor, Sweep};
+use crate::chains::rpc::{BlockRange, Node, NodeFault};
+use crate::chains::settings::ChainSettings;
+use crate::chains::verify::{self, Anchor, Doubt};
+use crate::chains::{Depth, Movement};
+use crate::deposits;
+use crate::kernel::id::kind;
+use crate::kernel::{Currency, Failure, Id, Mode, Money, Now, Scope, StoreError};
+use crate::keys;
+use crate::outbound::Client;
+use crate::refunds::state::{RefundStatus, SentFault};
+use crate::refunds::{self, Refund};
+use crate::store::Tx;
+use crate::store::lane::Cost;
+use crate::transfers::{funding, refunding};
+use crate::world::World;
+
+/// Blocks above the final view that are looked at: more than that is a chain that does not finalise.
+const PENDING_BLOCKS_MAX: i64 = 500;
+/// Every so many blocks one is read without a filter, although the filter showed something of it.
+const SAMPLE_BLOCKS: i64 = 100;
+/// Longest wait after trouble.
+const TROUBLE_SECONDS_MAX: u64 = 30;
+/// How often the same trouble is told again.
+const TROUBLE_TOLD_SECONDS: u64 = 60;
+/// How often refunds that the operator sent are looked for.
+const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
+/// Refunds that are looked for at once.
+const REFUNDS_COUNT_MAX: i64 = 50;
+/// `decimals()` and `deprecated()`.
+const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
+const DEPRECATED_SELECTOR: [u8; 4] = [0x0e, 0x13, 0x6b, 0x19];
+
+/// Why the chain cannot be followed now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Trouble {
+    #[error("no node answers: {0}")]
+    NoNode(String),
+    #[error("{node}: {fault}")]
+    Node { node: String, fault: NodeFault },
+    #[error("{node} is not believed: {doubt}")]
+    Doubted { node: String, doubt: Doubt },
+    #[error("{0}")]
+    Mismatch(String),
+    #[error("the store does not take it: {0}")]
+    Store(String),
+}
+
+/// What the metrics and the readiness page tell of a followed chain.
+#[derive(Default)]
+pub struct FollowStats {
+    pub height: AtomicI64,
+    /// Time of the cursor's block, Unix seconds.
+    pub block_time: AtomicI64,
+    /// Height of the final view as the nodes tell it.
+    pub final_height: AtomicI64,
+    pub blocks: AtomicU64,
+    pub deposits: AtomicU64,
+    pub doubts: AtomicU64,
+    pub is_in_trouble: AtomicBool,
+}
+
+/// What every part of the service knows of a followed chain.
+pub struct FollowedChain {
+    pub mode: Mode,
+    pub settings: ChainSettings,
+    pub nodes: Vec<Node>,
+    pub stats: FollowStats,
+}
+
+impl FollowedChain {
+    pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
+        let nodes = settings.endpoints.iter().map(|endpoint| Node::new(client.clone(), endpoint.clone())).collect();
+        FollowedChain { mode, settings, nodes, stats: FollowStats::default() }
+    }
+
+    fn form(&self) -> AddressForm {
+        AddressForm::of_chain(self.settings.name.as_str())
+    }
+
+    /// How far the followed view lies behind a moment, in seconds.
+    pub fn behind_seconds(&self, now_seconds: i64) -> i64 {
+        (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
+    }
+
+    /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does not fit.
+    async fn check_node(&self, node: &Node) -> Result<Result<(), String>, NodeFault> {
+        let settings = &self.settings;
+        let chain_id = node.chain_id().await?;
+        if chain_id != settings.chain_id {
+            return Ok(Err(format!("{} is of chain {chain_id} and not of {}", node.label(), settings.chain_id)));
+        }
+        let decimals = match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
+            Ok(decimals) => decimals,
+            Err(NodeFault::Refused(_)) => None,
+            Err(fault) => return Err(fault),
+        };
+        if decimals != Some(u128::from(settings.decimals)) {
+            let told = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
+            return Ok(Err(format!(
+                "the contract {} has {told} decimals at {} and not {}: it is not the token",
+                settings.token_contract,
+                node.label(),
+                settings.decimals
+            )));
+        }
+        // Contracts without the function are not deprecated.
+        if let Ok(Some(1)) = node.call_number(settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
+            return Ok(Err(format!("the token contract {} is deprecated: configure its successor", settings.token_contract)));
+        }
+        node.final_block().await?;
+        Ok(Ok(()))
+    }
+
+    /// Checks every node: `Ok(false)` where none could be asked yet, `Err` where one does not fit.
+    pub async fn check(&self) -> Result<bool, String> {
+        let mut is_checked = false;
+        for (node, checked) in self.nodes.iter().zip(join_all(self.nodes.iter().map(|node| self.check_node(node))).await) {
+            match checked {
+                Ok(Ok(())) => is_checked = true,
+                Ok(Err(mismatch)) => return Err(mismatch),
+                Err(fault) => tracing::warn!(node = node.label(), %fault, "a node could not be checked; it is tried again"),
+            }
+        }
+        Ok(is_checked)
+    }
+
+    /// Nodes that are asked now, those with the highest final block first.
+    async fn standings(&self) -> Result<Vec<(&Node, i64)>, Trouble> {
+        let answers = join_all(self.nodes.iter().map(|node| async move { (node, node.final_block().await) })).await;
+        let mut standings = Vec::new();
+        let mut faults = Vec::new();
+        for (node, answer) in answers {
+            match answer {
+                Ok(block) => standings.push((node, block.number)),
+                Err(fault) => faults.push(format!("{}: {fault}", node.label())),
+            }
+        }
+        standings.sort_by_key(|(_, number)| -number);
+        if standings.is_empty() { Err(Trouble::NoNode(faults.join("; "))) } else { Ok(standings) }
+    }
+
+    fn contracts(&self) -> Vec<[u8; 20]> {
+        let others = self.settings.other_tokens.values().map(|address| *address.bytes());
+        std::iter::once(*self.settings.token_contract.bytes()).chain(others).collect()
+    }
+
+    /// The symbol of a watched contract.
+    fn symbol(&self, contract: &[u8; 20]) -> &str {
+        let other = self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
+        other.map_or("USDT", |(symbol, _)| symbol.as_str())
+    }
+
+    fn token_log(&self, log: &Log) -> bool {
+        log.address.0 == *self.settings.token_contract.bytes()
+    }
+}
+
+/// A movement that concerns us, with its log.
+struct Hit {
+    log: Log,
+    transfer: Transfer,
+    is_sweep: bool,
+}
+
+/// Blocks above the cursor that were looked at last.
+#[derive(Default)]
+struct Pending {
+    /// The last block of the view, whose hash says whether it still stands.
+    top: Option<Anchor>,
+    movements: Vec<(Movement, Anchor)>,
+}
+
+struct Follower {
+    app: Arc<App>,
+    chain: Arc<FollowedChain>,
+    /// Blocks that the next request covers.
+    blocks_at_once: i64,
+    /// Which of the nodes leads; moves on after trouble.
+    lead_offset: usize,
+    is_checked: bool,
+    pending: Pending,
+    refunds_looked_at: Option<Instant>,
+}
+
+/// Whether there is more to read at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Progress {
+    Behind,
+    CaughtUp,
+}
+
+/// Follows one mode's chain until `stop`.
+pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Receiver<bool>) {
+    let blocks_at_once = chain.settings.blocks_at_once as i64;
+    let poll = Duration::from_millis(chain.settings.poll_milliseconds);
+    let mut follower = Follower {
+        app,
+        chain: chain.clone(),
+        blocks_at_once,
+        lead_offset: 0,
+        is_checked: false,
+        pending: Pending::default(),
+        refunds_looked_at: None,
+    };
+    let mut told: Option<(Trouble, Instant)> = None;
+    let mut troubles_in_a_row = 0_u32;
+    while !*stop.borrow() {
+        let step = tokio::select! {
+            step = follower.step() => step,
+            _ = stop.changed() => break,
+        };
+        let wait = match step {
+            Ok(progress) => {
+                if told.take().is_some() {
+                    tracing::info!(chain = chain.settings.name.as_str(), "the chain is followed again");
+                }
+                troubles_in_a_row = 0;
+                chain.stats.is_in_trouble.store(false, Ordering::Relaxed);
+                if progress == Progress::Behind { Duration::ZERO } else { poll }
+            }
+            Err(trouble) => {
+                let is_new = told.as_ref().is_none_or(|(last, at)| *last != trouble || at.elapsed().as_secs() >= TROUBLE_TOLD_SECONDS);
+                if is_new {
+                    tracing::error!(
+                        chain = chain.settings.name.as_str(),
+                        height = chain.stats.height.load(Ordering::Relaxed),
+                        %trouble,
+                        "the chain cannot be followed; nothing is skipped and nothing expires meanwhile"
+                    );
+                    told = Some((trouble, Instant::now()));
+                }
+                chain.stats.is_in_trouble.store(true, Ordering::Relaxed);
+                follower.lead_offset += 1;
+                let wait = poll.saturating_mul(1 << troubles_in_a_row.min(6)).min(Duration::from_secs(TROUBLE_SECONDS_MAX));
+                // One other node is tried at once before anybody waits.
+                let is_first = troubles_in_a_row == 0 && chain.nodes.len() > 1;
+                troubles_in_a_row += 1;
+                if is_first { Duration::ZERO } else { wait }
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(wait) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+impl Follower {
+    fn node_trouble(&self, node: &Node, fault: NodeFault) -> Trouble {
+        Trouble::Node { node: node.label(), fault }
+    }
+
+    fn doubted(&self, node: &Node, doubt: Doubt) -> Trouble {
+        self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
+        Trouble::Doubted { node: node.label(), doubt }
+    }
+
+    async fn step(&mut self) -> Result<Progress, Trouble> {
+        if !self.is_checked {
+            self.is_checked = self.chain.check().await.map_err(Trouble::Mismatch)?;
+            if !self.is_checked {
+                return Err(Trouble::NoNode("no node could be checked".into()));
+            }
+        }
+        let chain = self.chain.clone();
+        let standings = chain.standings().await?;
+        let final_height = standings.first().map_or(0, |(_, number)| *number);
+        chain.stats.final_height.store(final_height, Ordering::Relaxed);
+        let cursor = self.cursor(&standings).await?;
+        self.note(&cursor);
+        if final_height > cursor.anchor.height {
+            // A node that is behind the others is no lead; among the rest, trouble moves on to the next.
+            let leads: Vec<&Node> = standings.iter().filter(|(_, number)| *number > cursor.anchor.height).map(|(node, _)| *node).collect();
+            let lead = leads[self.lead_offset % leads.len()];
+            let lead_height = standings.iter().find(|(node, _)| std::ptr::eq(*node, lead)).map_or(final_height, |(_, number)| *number);
+            return self.advance(&cursor, lead, lead_height, &standings).await;
+        }
+        if final_height < cursor.anchor.height {
+            // The final view never goes back: all nodes that answer are behind.
+            return Err(self.doubted(standings[0].0, Doubt::Stale(cursor.anchor.height)));
+        }
+        let lead = standings[self.lead_offset % standings.len()];
+        let lead = if lead.1 == final_height { lead.0 } else { standings[0].0 };
+        self.look_above(&cursor, lead).await?;
+        self.look_for_refunds(&cursor, lead).await?;
+        Ok(Progress::CaughtUp)
+    }
+
+    fn note(&self, cursor: &Cursor) {
+        self.chain.stats.height.store(cursor.anchor.height, Ordering::Relaxed);
+        self.chain.stats.block_time.store(cursor.block_time, Ordering::Relaxed);
+    }
+
+    /// Where the chain was followed to; the first start begins at the final view, before any address was handed out.
+    async fn cursor(&self, standings: &[(&Node, i64)]) -> Result<Cursor, Trouble> {
+        let (mode, name) = (self.chain.mode, self.chain.settings.name);
+        let known = self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?)).await.map_err(store)?;
+        if let Some(cursor) = known {
+            return Ok(cursor);
+        }
+        let Some((node, number)) = standings.first().copied() else { return Err(Trouble::NoNode(String::new())) };
+        let header = node.header(number).await.map_err(|fault| self.node_trouble(node, fault))?;
+        let header = header.ok_or_else(|| self.doubted(node, Doubt::Stale(number)))?;
+        let cursor =
+            Cursor { anchor: Anchor { height: number, hash: header.hash }, block_time: header.timestamp.0, deprecated_height: None };
+        self.app.store.write(move |tx, now| Ok(rows::begin(tx, now, mode, name, &cursor)?)).await.map_err(store)?;
+        tracing::info!(chain = name.as_str(), height = number, "the chain is followed from here");
+        Ok(cursor)
+    }
+
+    /// Reads the next blocks of the final view and credits them.
+    async fn advance(&mut self, cursor: &Cursor, lead: &Node, lead_height: i64, standings: &[(&Node, i64)]) -> Result<Progress, Trouble> {
+        let chain = self.chain.clone();
+        let from = cursor.anchor.height + 1;
+        let to = lead_height.min(cursor.anchor.height + self.blocks_at_once);
+        let contracts = chain.contracts();
+        let range = match lead.range(&contracts, from, to).await {
+            Ok(Some(range)) => range,
+            Ok(None) => return Err(self.doubted(lead, Doubt::Stale(to))),
+            Err(fault) => {
+                if to > from
+                    && matches!(fault, NodeFault::TooMuch(_) | NodeFault::Refused(_) | NodeFault::Unreachable(_) | NodeFault::Garbage(_))
+                {
+                    // Less at once: the node's limit, or one block in the range that cannot be read.
+                    self.blocks_at_once = (self.blocks_at_once / 2).max(1);
+                    if matches!(fault, NodeFault::TooMuch(_)) {
+                        return Ok(Progress::Behind);
+                    }
+                }
+                return Err(self.node_trouble(lead, fault));
+            }
+        };
+        let empty = verify::range(cursor.anchor, to, &contracts, &range).map_err(|doubt| self.doubted(lead, doubt))?;
+        self.cross_check(lead, standings, &contracts, &range, empty).await?;
+        let hits = self.hits(&range.logs).await?;
+        let (movements, sweeps) = self.judged(lead, &hits, Some(lead_height)).await?;
+        let deprecated = range.logs.iter().find(|log| chain.token_log(log) && !log.is_transfer()).map(|log| log.block_number.0);
+        if deprecated.is_some() {
+            tracing::error!(
+                chain = chain.settings.name.as_str(),
+                "the token's contract handed over to another one: no new deposit address is given out until the operator configures it"
+            );
+        }
+        let next = Cursor {
+            anchor: Anchor { height: to, hash: range.last.hash },
+            block_time: range.last.timestamp.0,
+            deprecated_height: cursor.deprecated_height.or(deprecated),
+        };
+        let credited = movements.len() as u64;
+        let (from_anchor, world, mode, name) = (cursor.anchor, self.app.world.clone(), chain.mode, chain.settings.name);
+        let movements = Arc::new(movements);
+        let sweeps = Arc::new(sweeps);
+        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+            if !rows::advance(tx, now, mode, name, from_anchor, &next)? {
+                // Another node read these blocks; what it wrote is the same.
+                return Ok(false);
+            }
+            observe(tx, now, &world, name.as_str(), movements.iter())?;
+            for sweep in sweeps.iter() {
+                rows::insert_sweep(tx, name, sweep)?;
+            }
+            Ok(true)
+        };
+        if self.app.store.write(work).await.map_err(store)? {
+            self.note(&next);
+            chain.stats.blocks.fetch_add((to - cursor.anchor.height) as u64, Ordering::Relaxed);
+            chain.stats.deposits.fetch_add(credited, Ordering::Relaxed);
+        }
+        let blocks_max = chain.settings.blocks_at_once as i64;
+        self.blocks_at_once = (self.blocks_at_once + (self.blocks_at_once / 4).max(1)).min(blocks_max);
+        Ok(if to < lead_height { Progress::Behind } else { Progress::CaughtUp })
+    }
+
+    /// Looks at a range in a second way: at another node that has it, or block by block without a filter.
+    async fn cross_check(
+        &self,
+        lead: &Node,
+        standings: &[(&Node, i64)],
+        contracts: &[[u8; 20]],
+        range: &BlockRange,
+        empty: Vec<i64>,
+    ) -> Result<(), Trouble> {
+        let (from, to) = (range.first.number.0, range.last.number.0);
+        let second = standings.iter().find(|(node, number)| !std::ptr::eq(*node, lead) && *number >= to);
+        if let Some((second, _)) = second {
+            match second.range(contracts, from, to).await {
+                Ok(Some(told)) => return verify::agreement(range, &told).map_err(|doubt| self.doubted(second, doubt)),
+                Ok(None) | Err(_) => {
+                    tracing::warn!(
+                        node = second.label(),
+                        from,
+                        to,
+                        "the second node cannot confirm these blocks; they are read without a filter"
+                    );
+                }
+            }
+        }
+        let sampled = (from..=to).filter(|number| number % SAMPLE_BLOCKS == 0);
+        let numbers: Vec<i64> = empty.into_iter().chain(sampled).collect::<BTreeSet<_>>().into_iter().collect();
+        let headers = lead.headers(&numbers).await.map_err(|fault| self.node_trouble(lead, fault))?;
+        for (number, header) in numbers.iter().zip(headers) {
+            let header = header.ok_or_else(|| self.doubted(lead, Doubt::Stale(*number)))?;
+            let shown: Vec<&Log> = range.logs.iter().filter(|log| log.block_number.0 == *number).collect();
+            if header.number.0 != *number || shown.iter().any(|log| log.block_hash != header.hash) {
+                return Err(self.doubted(lead, Doubt::WrongFork(*number)));
+            }
+            if header.transactions.is_empty() {
+                continue;
+            }
+            let receipts = lead.receipts_in(&header).await.map_err(|fault| self.node_trouble(lead, fault))?;
+            let receipts = receipts.ok_or_else(|| self.doubted(lead, Doubt::ReceiptsMissing(*number)))?;
+            verify::whole_block(&header, &receipts, contracts, &shown).map_err(|doubt| self.doubted(lead, doubt))?;
+        }
+        Ok(())
+    }
+
+    /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and that was committed before.
+    async fn hits(&self, logs: &[Log]) -> Result<Vec<Hit>, Trouble> {
+        let mut moved: Vec<(Log, Transfer)> = Vec::new();
+        let mut addresses: HashSet<[u8; 20]> = HashSet::new();
+        for log in logs {
+            // Anybody can write movements of nothing.
+            if let Some(transfer) = log.transfer().filter(|transfer| transfer.value > 0) {
+                addresses.extend([transfer.from, transfer.to]);
+                moved.push((log.clone(), transfer));
+            }
+        }
+        if moved.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mode = self.chain.mode;
+        let ours = self.app.store.read(Cost::Scan, move |tx| {
+            let mut ours = HashSet::new();
+            for address in addresses {
+                if deposits::rows::address_owner(tx, &address)?.is_some_and(|(scope, _)| scope.mode() == mode) {
+                    ours.insert(address);
+                }
+            }
+            Ok(ours)
+        });
+        let ours = ours.await.map_err(store)?;
+        let mut hits: Vec<Hit> = moved
+            .into_iter()
+            .filter(|(_, transfer)| ours.contains(&transfer.to) || ours.contains(&transfer.from))
+            .map(|(log, transfer)| Hit { is_sweep: ours.contains(&transfer.from), log, transfer })
+            .collect();
+        hits.sort_by_key(|hit| (hit.log.block_number, hit.log.log_index));
+        Ok(hits)
+    }
+
+    /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is `None` above the final view.
+    async fn judged(&self, lead: &Node, hits: &[Hit], final_height: Option<i64>) -> Result<(Vec<Movement>, Vec<Sweep>), Trouble> {
+        if hits.is_empty() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let trouble = |fault| self.node_trouble(lead, fault);
+        let transactions: Vec<Hash> = hits.iter().map(|hit| hit.log.transaction_hash).collect::<BTreeSet<_>>().into_iter().collect();
+        let receipts = lead.receipts_of(&transactions).await.map_err(trouble)?;
+        let receipts: HashMap<Hash, Receipt> = receipts.into_iter().flatten().map(|receipt| (receipt.transaction_hash, receipt)).collect();
+        let numbers: Vec<i64> = hits.iter().map(|hit| hit.log.block_number.0).collect::<BTreeSet<_>>().into_iter().collect();
+        let headers = lead.headers(&numbers).await.map_err(trouble)?;
+        let headers: BTreeMap<i64, Header> = headers.into_iter().flatten().map(|header| (header.number.0, header)).collect();
+        let (mut movements, mut sweeps) = (Vec::new(), Vec::new());
+        for hit in hits {
+            let number = hit.log.block_number.0;
+            let doubt = |doubt| self.doubted(lead, doubt);
+            let header = headers.get(&number).ok_or_else(|| doubt(Doubt::Stale(number)))?;
+            if header.hash != hit.log.block_hash {
+                return Err(doubt(Doubt::WrongFork(number)));
+            }
+            if !verify::hit(&hit.log, receipts.get(&hit.log.transaction_hash)).map_err(doubt)? {
+                tracing::warn!(block = number, "a movement to us was shown whose transaction failed; it is not credited");
+                continue;
+            }
+            let is_token = self.chain.token_log(&hit.log);
+            let Some(units) = millionths(hit.transfer.value, self.chain.settings.decimals).filter(|units| *units > 0) else {
+                tracing::warn!(block = number, "a movement to us is too small or too large for the book; it is not credited");
+                continue;
+            };
+            let transaction_hash = hit.log.transaction_hash.text(self.chain.form());
+            let time = header.timestamp.0;
+            if hit.is_sweep {
+                if is_token {
+                    sweeps.push(Sweep {
+                        transaction_hash,
+                        log_index: hit.log.log_index.0,
+                        from_address: hit.transfer.from,
+                        to_address: hit.transfer.to,
+                        units,
+                        block_number: number,
+                        block_time: time,
+                    });
+                }
+                continue;
+            }
+            let depth = match final_height {
+                Some(height) => Depth::Final { number, time, confirmations: height - number + 1 },
+                None => Depth::Block { number, time, confirmations: 1 },
+            };
+            movements.push(Movement {
+                transaction_hash,
+                log_index: hit.log.log_index.0,
+                from_address: hit.transfer.from,
+                to_address: hit.transfer.to,
+                asset: self.chain.symbol(&hit.log.address.0).to_owned(),
+                amount: Money::new(units, Currency::Usdt),
+                depth,
+            });
+        }
+        Ok((movements, sweeps))
+    }
+
+    /// Makes the view above the cursor again, or adds to it what is new, and shows its deposits.
+    async fn look_above(&mut self, cursor: &Cursor, lead: &Node) -> Result<(), Trouble> {
+        let trouble = |fault| Trouble::Node { node: lead.label(), fault };
+        let head = lead.head().await.map_err(trouble)?;
+        let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
+        let mut base = cursor.anchor;
+        let kept = self.pending.top.filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
+        let mut movements = std::mem::take(&mut self.pending.movements);
+        let still_stands = match kept {
+            Some(top) => lead.header(top.height).await.map_err(trouble)?.is_some_and(|header| header.hash == top.hash),
+            None => false,
+        };
+        match kept.filter(|_| still_stands) {
+            Some(top) => {
+                base = top;
+                movements.retain(|(_, block)| block.height > cursor.anchor.height);
+            }
+            None => movements.clear(),
+        }
+        self.pending.top = None;
+        if head_height > base.height {
+            let contracts = self.chain.contracts();
+            while base.height < head_height {
+                let to = head_height.min(base.height + self.blocks_at_once);
+                let range = lead.range(&contracts, base.height + 1, to).await.map_err(trouble)?;
+                let range = range.ok_or_else(|| self.doubted(lead, Doubt::Stale(to)))?;
+                // What is missing here is found when it is final; a contradiction only means that a block was replaced meanwhile.
+                if verify::range(base, to, &contracts, &range).is_err() {
+                    return Ok(());
+                }
+                let hits = self.hits(&range.logs).await?;
+                match self.judged(lead, &hits, None).await {
+                    Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
+                        let Depth::Block { number, .. } = movement.depth else { return None };
+                        let hash = range.logs.iter().find(|log| log.block_number.0 == number)?.block_hash;
+                        Some((movement, Anchor { height: number, hash }))
+                    })),
+                    Err(Trouble::Doubted { .. }) => return Ok(()),
+                    Err(trouble) => return Err(trouble),
+                }
+                base = Anchor { height: to, hash: range.last.hash };
+            }
+        }
+        for (movement, block) in &mut movements {
+            if let Depth::Block { confirmations, .. } = &mut movement.depth {
+                *confirmations = head.number.0 - block.height + 1;
+            }
+        }
+        self.show(cursor, &movements).await?;
+        self.pending = Pending { top: Some(base), movements };
+        Ok(())
+    }
+
+    /// Shows the deposits of the view above the cursor, and takes the block from those that are in it no more.
+    async fn show(&self, cursor: &Cursor, movements: &[(Movement, Anchor)]) -> Result<(), Trouble> {
+        let name = self.chain.settings.name;
+        let (mode, anchor) = (self.chain.mode, cursor.anchor);
+        let waiting = self.app.store.read(Cost::Point, move |tx| Ok(!deposits::rows::unsettled_on(tx, name.as_str())?.is_empty()));
+        if movements.is_empty() && !waiting.await.map_err(store)? {
+            return Ok(());
+        }
+        let movements: Arc<Vec<Movement>> = Arc::new(movements.iter().map(|(movement, _)| movement.clone()).collect());
+        let world = self.app.world.clone();
+        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+            if rows::cursor(tx, mode, name)?.is_none_or(|cursor| cursor.anchor != anchor) {
+                return Ok(());
+            }
+            let seen: HashSet<Id<kind::Deposit>> = observe(tx, now, &world, name.as_str(), movements.iter())?.into_iter().collect();
+            for mut deposit in deposits::rows::unsettled_on(tx, name.as_str())? {
+                if deposit.scope.mode() == mode && deposit.unseen_since.is_none() && !seen.contains(&deposit.id) {
+                    now.enter_account(keys::rows::clock_offset_seconds(tx, deposit.scope)?);
+                    deposits::lose_sight(tx, now, &mut deposit)?;
+                }
+            }
+            now.leave_account();
+            Ok(())
+        };
+        self.app.store.write(work).await.map_err(store)
+    }
+
+    /// Looks whether refunds that the operator sent are final on chain.
+    async fn look_for_refunds(&mut self, cursor: &Cursor, lead: &Node) -> Result<(), Trouble> {
+        if self.refunds_looked_at.is_some_and(|at| at.elapsed().as_secs() < REFUNDS_LOOKED_AT_SECONDS) {
+            return Ok(());
+        }
+        self.refunds_looked_at = Some(Instant::now());
+        let (mode, name) = (self.chain.mode, self.chain.settings.name);
+        let sent = self.app.store.read(Cost::Scan, move |tx| Ok(refunds::rows::sent_on(tx, mode, name.as_str(), REFUNDS_COUNT_MAX)?));
+        for refund in sent.await.map_err(store)? {
+            let Some(hash) = refund.sent_transaction_hash.as_deref().and_then(Hash::parse) else { continue };
+            let trouble = |fault| Trouble::Node { node: lead.label(), fault };
+            let receipt = lead.receipt(&hash).await.map_err(trouble)?;
+            let verdict = match &receipt {
+                None => Err(SentFault::NotFound),
+                Some(receipt) if receipt.block_number.0 > cursor.anchor.height => continue,
+                Some(receipt) => {
+                    let header = lead.header(receipt.block_number.0).await.map_err(trouble)?;
+                    if header.is_none_or(|header| header.hash != receipt.block_hash) {
+                        continue;
+                    }
+                    self.places(&refund, receipt)
+                }
+            };
+            let work = move |tx: &mut dyn Tx, now: &mut Now| Ok(conclude(tx, now, &refund, &verdict)?);
+            self.app.store.write(work).await.map_err(store)?;
+        }
+        Ok(())
+    }
+
+    /// Where in a transaction a refund could be: the token, its whole amount, to its address.
+    fn places(&self, refund: &Refund, receipt: &Receipt) -> Result<Vec<i64>, SentFault> {
+        if !receipt.has_succeeded() {
+            return Err(SentFault::Reverted);
+        }
+        let is_it = |log: &&Log| {
+            self.chain.token_log(log)
+                && log.transfer().is_some_and(|transfer| {
+                    let units = millionths(transfer.value, self.chain.settings.decimals);
+                    refund.to_address.is_some_and(|to| *to.bytes() == transfer.to) && units == Some(refund.amount.units)
+                })
+        };
+        let places: Vec<i64> = receipt.logs.iter().filter(is_it).map(|log| log.log_index.0).collect();
+        if places.is_empty() { Err(SentFault::NoSuchMovement) } else { Ok(places) }
+    }
+}
+
+/// Confirms a refund at the first place that confirms no other, or keeps why the transaction does not do.
+fn conclude(tx: &mut dyn Tx, now: &mut Now, seen: &Refund, verdict: &Result<Vec<i64>, SentFault>) -> Result<(), StoreError> {
+    let Some(mut refund) = refunds::rows::find(tx, seen.scope, seen.id)? else { return Ok(()) };
+    let Some(hash) = refund.sent_transaction_hash.clone().filter(|hash| Some(hash) == seen.sent_transaction_hash.as_ref()) else {
+        return Ok(());
+    };
+    if refund.status != RefundStatus::Processing {
+        return Ok(());
+    }
+    now.enter_account(keys::rows::clock_offset_seconds(tx, refund.scope)?);
+    let fault = match verdict {
+        Err(fault) => *fault,
+        Ok(places) => {
+            for place in places {
+                if !refunds::rows::is_used(tx, &refund.chain, &hash, *place)? {
+                    refund.log_index = Some(*place);
+                    refund.sent_fault = None;
+                    return refunding::confirm(tx, now, &mut refund, hash);
+                }
+            }
+            SentFault::AlreadyUsed
+        }
+    };
+    if refund.sent_fault != Some(fault) {
+        tracing::warn!(refund = %refund.id, fault = fault.as_str(), "the transaction that was given for a refund does not confirm it");
+        refund.sent_fault = Some(fault);
+        refunds::rows::update(tx, &mut refund, RefundStatus::Processing)?;
+    }
+    Ok(())
+}
+
+/// Takes over movements in the order of the chain, each in its account's time. Answers the deposits that they are.
+fn observe<'a>(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    chain: &str,
+    movements: impl Iterator<Item = &'a Movement>,
+) -> Result<Vec<Id<kind::Deposit>>, StoreError> {
+    // A transaction's movements to one account belong together; transactions stay in the order of their blocks.
+    let mut groups: Vec<((Scope, &str), Vec<&Movement>)> = Vec::new();
+    for movement in movements {
+        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else { continue };
+        let key = (scope, movement.transaction_hash.as_str());
+        match groups.iter_mut().rev().find(|(known, _)| *known == key) {
+            Some((_, group)) => group.push(movement),
+            None => groups.push((key, vec![movement])),
+        }
+    }
+    let mut ids = Vec::new();
+    for ((scope, _), group) in groups {
+        now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+        ids.extend(funding::observe_transaction(tx, now, world, scope, chain, &group)?);
+    }
+    now.leave_account();
+    Ok(ids)
+}
+
+fn store(failure: Failure) -> Trouble {
+    Trouble::Store(match failure {
+        Failure::Store(error) => error.to_string(),
+        Failure::Refused(refusal) => refusal.to_string(),
+    })
+}
