@@ -100,6 +100,8 @@ CREATE TABLE quote_locks (
   rate BIGINT NOT NULL CHECK (rate > 0),
   mid_market_rate BIGINT NOT NULL CHECK (mid_market_rate > 0),
   fee_units BIGINT NOT NULL CHECK (fee_units >= 0),
+  gst_taxable_units BIGINT,
+  gst_units BIGINT,
   expires_at BIGINT NOT NULL,
   transfer_id BYTEA,
   metadata TEXT NOT NULL,
@@ -122,6 +124,8 @@ CREATE TABLE transfers (
   payout_units BIGINT NOT NULL CHECK (payout_units > 0),
   rate BIGINT NOT NULL,
   fee_units BIGINT NOT NULL,
+  gst_taxable_units BIGINT,
+  gst_units BIGINT,
   purpose_code TEXT NOT NULL,
   asset TEXT NOT NULL,
   chain TEXT NOT NULL,
@@ -348,6 +352,29 @@ CREATE TABLE tasks (
   kind TEXT NOT NULL,
   object_id BYTEA NOT NULL,
   PRIMARY KEY (due_milliseconds, id)
+) WITHOUT ROWID;
+
+-- Accounts that a service is asked about: one row a beneficiary, until the answer is applied. A new `id` is a new question,
+-- so that a late answer to an older one is not taken for it. While it is asked, `due_milliseconds` is the end of its lease.
+CREATE TABLE account_look_ups (
+  scope BIGINT NOT NULL,
+  beneficiary_id BYTEA NOT NULL,
+  id BYTEA NOT NULL,
+  due_milliseconds BIGINT NOT NULL,
+  attempts_count BIGINT NOT NULL CHECK (attempts_count >= 0),
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, beneficiary_id)
+) WITHOUT ROWID;
+CREATE INDEX account_look_ups_due ON account_look_ups (due_milliseconds);
+
+-- What a rate source last knew that was good, and what the day's rates are held against.
+CREATE TABLE market_rates (
+  source TEXT NOT NULL PRIMARY KEY,
+  inr_per_usd BIGINT NOT NULL CHECK (inr_per_usd > 0),
+  usd_per_usdt BIGINT NOT NULL CHECK (usd_per_usdt > 0),
+  observed_at BIGINT NOT NULL,
+  anchor BIGINT NOT NULL CHECK (anchor > 0),
+  anchor_day BIGINT NOT NULL
 ) WITHOUT ROWID;
 
 -- The chain that test mode simulates, one for each account.

@@ -31,7 +31,7 @@ use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
-use crate::{events, keys, secrets, work};
+use crate::{events, ifsc, keys, secrets, work};
 use sha2::Digest;
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
@@ -97,7 +97,8 @@ impl App {
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let world = Arc::new(World { settings, sealer, test, live: None });
+        let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
+        let world = Arc::new(World { settings, sealer, ifsc, test, live: None });
         let keeper = world.clone();
         let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
         signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
@@ -141,6 +142,7 @@ impl App {
             tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
+            tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
         ];
         for chain in &self.chains {
             workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));

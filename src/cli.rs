@@ -2,6 +2,9 @@
 
 mod advice;
 
+mod beneficiaries;
+mod ifsc;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,6 +90,19 @@ enum Command {
         #[command(subcommand)]
         command: advice::AdviceCommand,
     },
+    /// List beneficiaries, and say what a look at an account by hand found
+    Beneficiaries {
+        #[command(subcommand)]
+        command: beneficiaries::BeneficiariesCommand,
+    },
+    /// Show what is known of an IFSC
+    Ifsc {
+        code: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write a directory of IFSCs from a CSV of branches, for the setting ifsc_file
+    IfscPack(ifsc::Pack),
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
@@ -213,6 +229,9 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Accounts { command } => run_accounts(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
         Command::Advice { command } => advice::run(command).await,
+        Command::Beneficiaries { command } => beneficiaries::run(command).await,
+        Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
+        Command::IfscPack(pack) => ifsc::pack(&pack),
         Command::Check { place } => run_check(&config(&place)?).await,
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
@@ -388,6 +407,11 @@ async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Opt
         RulingWord::Settle => Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?),
         RulingWord::Fail => Ruling::Fail,
     };
+    rule(id, ruling, place).await
+}
+
+/// Carries out a ruling beside a running server.
+async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
     let app = App::open_beside(&config(place)?, Clock::System).await?;
     let world = app.world.clone();
     // A refused ruling undoes what it wrote, so it leaves the transaction as an error.

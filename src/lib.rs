@@ -12,6 +12,8 @@ pub mod tasks; // what is due later
 
 pub mod outbound; // JSON over HTTP to nodes, rate sources and look-ups that the operator configured
 
+pub mod ifsc; // which bank and branch a code belongs to
+
 pub mod chains; // ports: TRON addresses and their derivation, the simulated chain
 pub mod checks; // ports: account checks and screening
 pub mod rails; // ports: banks

@@ -29,12 +29,35 @@ struct OutcomeLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// Counts by reason, for a worker to hold beside its work; clones count together.
+#[derive(Clone, Default)]
+pub struct Reasons(Family<ReasonLabels, Counter>);
+
+impl Reasons {
+    pub fn count(&self, reason: &'static str) {
+        self.0.get_or_create(&ReasonLabels { reason }).inc();
+    }
+    /// How often a reason was counted.
+    pub fn counted(&self, reason: &'static str) -> u64 {
+        self.0.get_or_create(&ReasonLabels { reason }).get()
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ChainLabels {
     chain: &'static str,
     mode: &'static str,
 }
 
 pub struct Metrics {
+    /// Rates and answers of rate sources that were not used.
+    pub rate_refusals: Reasons,
+    /// Look-ups of accounts, by how they ended.
+    pub look_ups: Reasons,
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_seconds: Histogram,
@@ -69,6 +92,9 @@ impl Default for Metrics {
         registry.register("store_commits", "Commits of the write lane", commits.clone());
         registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
         registry.register("store_commit_failures", "Commits that failed and kept nothing", commit_failures.clone());
+        let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
+        registry.register("rate_refusals", "Rates that were not used, by reason", rate_refusals.0.clone());
+        registry.register("account_look_ups", "Look-ups of beneficiaries' accounts by outcome", look_ups.0.clone());
         let (chain_height, chain_final_height) = (Family::default(), Family::default());
         registry.register("chain_height", "Last final block that was read and credited", chain_height.clone());
         registry.register("chain_final_height", "Last final block as the nodes tell it", chain_final_height.clone());
@@ -83,6 +109,8 @@ impl Default for Metrics {
         registry.register("chain_deposits", "Final token movements to deposit addresses since the start", chain_deposits.clone());
         registry.register("chain_doubts", "Answers of nodes that were not believed", chain_doubts.clone());
         Metrics {
+            rate_refusals,
+            look_ups,
             registry,
             requests,
             request_seconds,

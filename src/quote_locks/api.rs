@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::gst::{GST_PERCENT, Gst};
 use super::{BuyCurrency, QuoteLock, QuoteLockStatus, SellCurrency, rows};
 use crate::chains::{self, AssetName, ChainName, Following, FundingRail};
 use crate::http::fields::{Amount, Word};
@@ -30,6 +31,14 @@ crate::form! {
 pub struct FeeDetail {
     pub name: String,
     pub amount: Money,
+    /// Where it is not the fee's own currency: GST is deducted from the rupees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Currency>,
+    /// The value that a tax is computed on, and its rate in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taxable_value: Option<Money>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_percent: Option<String>,
 }
 
 /// What is kept of the amount before it is exchanged.
@@ -40,9 +49,17 @@ pub struct Fee {
     pub details: Vec<FeeDetail>,
 }
 
-pub fn fee_view(fee: Money) -> Fee {
-    let details = if fee.is_zero() { Vec::new() } else { vec![FeeDetail { name: "service_fee".into(), amount: fee }] };
-    Fee { amount: fee, currency: fee.currency, details }
+/// A fee with its parts. `amount` is what is kept in the sell currency; GST stands beside it with its own currency.
+pub fn fee_view(fee: Money, gst: Option<Gst>) -> Fee {
+    let plain = |name: &str, amount| FeeDetail { name: name.into(), amount, currency: None, taxable_value: None, rate_percent: None };
+    let service_fee = (!fee.is_zero()).then(|| plain("service_fee", fee));
+    let gst = gst.map(|gst| FeeDetail {
+        currency: Some(gst.amount.currency),
+        taxable_value: Some(gst.taxable),
+        rate_percent: Some(GST_PERCENT.to_string()),
+        ..plain("gst", gst.amount)
+    });
+    Fee { amount: fee, currency: fee.currency, details: service_fee.into_iter().chain(gst).collect() }
 }
 
 /// A locked exchange rate.
@@ -79,7 +96,7 @@ pub fn view(lock: QuoteLock, business: i64) -> QuoteLockView {
         amount: lock.sell,
         rate: lock.rate,
         mid_market_rate: lock.mid_market_rate,
-        fee: fee_view(lock.fee),
+        fee: fee_view(lock.fee, lock.gst),
         expires_at: lock.expires_at,
         transfer_id: lock.transfer_id,
         metadata: lock.metadata,
@@ -206,7 +223,7 @@ fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
         buy_currency: Currency::Inr,
         amount_minimum: settings.amount_min,
         amount_maximum: settings.amount_max,
-        fee: fee_view(settings.fee),
+        fee: fee_view(settings.fee, None),
         funding: vec![CorridorFunding {
             rail: FundingRail::Stablecoin,
             asset: AssetName::Usdt,

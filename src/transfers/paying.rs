@@ -30,6 +30,11 @@ fn sold(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
     Ok((transfer.expected.minus(fee)?, fee))
 }
 
+/// The GST that was deducted from the rupees, owed to the state while the payout stands.
+fn tax(transfer: &Transfer, payout: &Payout) -> Money {
+    transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
+}
+
 /// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on hold instead.
 pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
     let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
@@ -53,6 +58,7 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
         Posting::new(Account::Processing, Account::Conversion, exchanged),
         Posting::new(Account::Conversion, Account::PayoutProcessing, payout.amount),
         Posting::new(Account::Processing, Account::FeeIncome, fee),
+        Posting::new(Account::Conversion, Account::TaxPayable, tax(&transfer, &payout)),
     ];
     ledger::post(tx, now, scope, Entry::PayoutExchanged, transfer.id, &postings)?;
     let report = world.ports(scope.mode())?.rail.submit(&payout.instruction(&beneficiary, now.business_milliseconds()));
@@ -119,12 +125,13 @@ fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, r
 }
 
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.
-fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Result<[Posting; 3], StoreError> {
+fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Result<[Posting; 4], StoreError> {
     let (exchanged, fee) = sold(transfer)?;
     Ok([
         Posting::new(inr_from, Account::Conversion, payout.amount),
         Posting::new(Account::Conversion, Account::Hold, exchanged),
         Posting::new(Account::FeeIncome, Account::Hold, fee),
+        Posting::new(Account::TaxPayable, Account::Conversion, tax(transfer, payout)),
     ])
 }
 

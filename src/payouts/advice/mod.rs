@@ -14,6 +14,7 @@ use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Rate, StoreError, rupees};
 use crate::quote_locks;
+use crate::quote_locks::gst::GST_PERCENT;
 use crate::rails::Method;
 use crate::senders::{self, Address};
 use crate::store::Tx;
@@ -54,6 +55,14 @@ pub struct AdviceDeposit {
     pub amount: Money,
 }
 
+/// GST by Rule 32(2)(b) of the CGST Rules, in rupees.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AdviceGst {
+    pub taxable_value: Money,
+    pub rate_percent: String,
+    pub amount: Money,
+}
+
 /// Evidence of a payout that reached a bank.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PaymentAdviceDocument")]
@@ -86,8 +95,11 @@ pub struct Advice {
     pub rate_locked_at: Option<i64>,
     /// `amount_sent` at `rate`, before the fee.
     pub amount_gross: Money,
-    /// The fee in the currency of the payout: `amount_gross` less `amount`.
+    /// The fee in the currency of the payout: `amount_gross` less `gst` and `amount`.
     pub amount_fee: Money,
+    /// The GST that was deducted, where it is charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gst: Option<AdviceGst>,
     pub amount: Money,
     pub currency: Currency,
     pub amount_in_words: Option<String>,
@@ -182,7 +194,11 @@ pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice
         rate: transfer.rate,
         rate_locked_at: lock.map(|lock| lock.created),
         amount_gross,
-        amount_fee: amount_gross.minus(payout.amount)?,
+        amount_fee: {
+            let tax = transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount);
+            amount_gross.minus(payout.amount)?.minus(tax)?
+        },
+        gst: transfer.gst.map(|gst| AdviceGst { taxable_value: gst.taxable, rate_percent: GST_PERCENT.to_string(), amount: gst.amount }),
         amount: payout.amount,
         currency: payout.amount.currency,
         amount_in_words: rupees::in_words(payout.amount),

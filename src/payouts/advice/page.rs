@@ -124,6 +124,10 @@ fn sections(advice: &Advice) -> Vec<Section> {
     } else {
         amounts.push(row("Fee", format!("{} (= {})", with_currency(advice.amount_fee), with_currency(advice.fee))));
     }
+    if let Some(gst) = &advice.gst {
+        let basis = format!("{} % of {}", gst.rate_percent, with_currency(gst.taxable_value));
+        amounts.push(row("GST", format!("{} ({basis})", with_currency(gst.amount))));
+    }
     amounts.push(Row { label: "Net amount", value: with_currency(advice.amount), is_strong: true });
     if let Some(words) = &advice.amount_in_words {
         amounts.push(row("In words", words.clone()));
@@ -547,6 +551,7 @@ mod tests {
             rate_locked_at: Some(1_789_999_000),
             amount_gross: Money::new(8_841_250, Currency::Inr),
             amount_fee: Money::new(8_841_250 - 8_763_547, Currency::Inr),
+            gst: None,
             amount,
             currency: Currency::Inr,
             amount_in_words: rupees::in_words(amount),
