@@ -149,6 +149,12 @@ fn open_kyc(beneficiary: &Beneficiary, world: &World) -> Result<Kyc, StoreError>
     serde_json::from_slice(&plain).map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
 }
 
+/// The whole account number, which only the worker that instructs the bank may see.
+pub fn open_account_number(beneficiary: &Beneficiary, world: &World) -> Result<String, StoreError> {
+    let plain = world.open(ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.account_number_sealed)?;
+    String::from_utf8(plain).map_err(|_| StoreError::Broken("a beneficiary's account number does not read".into()))
+}
+
 fn schedule_check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + world.settings.simulation_step_milliseconds;
     tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
