@@ -404,6 +404,7 @@ CREATE TABLE bank_statements (
   sha256 BYTEA NOT NULL,
   number BIGINT NOT NULL,
   statement_id TEXT NOT NULL,
+  sequence BIGINT,
   opening_units BIGINT,
   opening_day TEXT,
   closing_units BIGINT,

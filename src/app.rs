@@ -22,6 +22,8 @@ use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
 use crate::kernel::{Mode, Scope};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
+use crate::rails::iso20022::IsoRail;
+use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
 use crate::store::lane::{self, Epilogue};
@@ -44,6 +46,8 @@ pub struct App {
     pub sender: Sender,
     pub metrics: Metrics,
     pub shows_metrics: bool,
+    /// The bank that is spoken to by files, if there is one.
+    pub bank: Option<Arc<BankSettings>>,
     pub openapi: Bytes,
     pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
 }
@@ -51,16 +55,21 @@ pub struct App {
 impl App {
     /// Opens the store and puts the service together; nothing runs yet.
     pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, events::sequence).await
+        App::open_with(config, clock, events::sequence, None).await
+    }
+
+    /// The same with a bank in test mode's place that is spoken to by files, to try one before live mode.
+    pub async fn open_with_bank(config: &Config, clock: Clock, bank: BankSettings) -> Result<Arc<App>, String> {
+        App::open_with(config, clock, events::sequence, Some(bank)).await
     }
 
     /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
     /// mints event identifiers.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, lane::no_epilogue).await
+        App::open_with(config, clock, lane::no_epilogue, None).await
     }
 
-    async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue) -> Result<Arc<App>, String> {
+    async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue, bank: Option<BankSettings>) -> Result<Arc<App>, String> {
         let store = Store::open(&config.database, clock, epilogue).map_err(|error| error.to_string())?;
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
         let sealer = Sealer::new(&key);
@@ -69,7 +78,10 @@ impl App {
         let token_contract = TronAddress::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
         let test = Ports {
             rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
-            rail: Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
+            rail: match &bank {
+                Some(bank) => Box::new(IsoRail { supports_nre: bank.supports_nre }),
+                None => Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
+            },
             checks: Box::new(SimulatedChecks),
             addresses: AddressPool::new(account_key, "test_address_index_next"),
             chain: ChainProfile { name: "tron", asset: Currency::Usdt, token_contract },
@@ -89,6 +101,7 @@ impl App {
             sender,
             metrics: Metrics::default(),
             shows_metrics: config.shows_metrics,
+            bank: bank.map(Arc::new),
             openapi: document.to_string().into(),
             reference: Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")),
         }))
@@ -98,13 +111,16 @@ impl App {
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
         // Before the first request: a transfer needs an address.
         work::housekeeping::reserve_addresses(&self).await;
-        let workers = [
+        let mut workers = vec![
             tokio::spawn(work::run(self.clone(), stop.clone())),
             tokio::spawn(work::deliveries::run(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
         ];
+        if let Some(settings) = self.bank.clone() {
+            workers.push(tokio::spawn(work::bank::run(self.clone(), settings, stop.clone())));
+        }
         server::serve(self.clone(), listener, stop).await;
         for worker in workers {
             if worker.await.is_err() {

@@ -16,6 +16,8 @@ use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
+use crate::rails::iso20022::{self, simulator};
+use crate::reconcile;
 use crate::store::Store;
 use crate::store::lane;
 use crate::{backup, demo, secrets};
@@ -84,6 +86,28 @@ enum Command {
     Check {
         #[command(flatten)]
         place: Place,
+    },
+    /// Compare the book with the bank's statements and name every difference; exit code 1 if there is one
+    Reconcile {
+        /// A line of a statement that belongs to no payout and is explained
+        #[arg(long, value_name = "LINE")]
+        accept: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Play a bank that reads and writes ISO 20022 files, to try the folders with
+    BankSimulator {
+        /// Where files for the bank lie
+        #[arg(long, value_name = "DIR")]
+        outbox: PathBuf,
+        /// Where files from the bank go
+        #[arg(long, value_name = "DIR")]
+        inbox: PathBuf,
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Comma-separated list of delays, duplicates, reordering, stray_lines
+        #[arg(long, default_value = "")]
+        behaviour: String,
     },
     /// Write a consistent copy of the database, also while the service runs
     Backup {
@@ -206,6 +230,12 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Accounts { command } => run_accounts(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
         Command::Check { place } => run_check(&config(&place)?).await,
+        Command::Reconcile { accept, place } => run_reconcile(accept, &place).await,
+        Command::BankSimulator { outbox, inbox, seed, behaviour } => {
+            let seconds = || Clock::System.milliseconds() / 1000;
+            let bank = simulator::SimulatedBank::new(seed, seconds(), simulator::parse_behaviour(&behaviour)?);
+            simulator::run(&outbox, &inbox, bank, &seconds)
+        }
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
             let document = openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
@@ -407,6 +437,30 @@ async fn run_check(config: &Config) -> Result<(), String> {
     match report.faults.len() {
         0 => print("the book and all histories are right"),
         count => Err(format!("{count} faults were found")),
+    }
+}
+
+async fn run_reconcile(accept: Option<String>, place: &Place) -> Result<(), String> {
+    let database = config(place)?.database;
+    if !database.exists() {
+        return Err(format!("there is no database {}", database.display()));
+    }
+    let store = open(place)?;
+    if let Some(text) = accept {
+        let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
+        let is_accepted = store.write(move |tx, now| Ok(iso20022::rows::accept(tx, now, id)?)).await.map_err(told)?;
+        return if is_accepted { print(&format!("accepted {id}")) } else { Err(format!("no line {id} waits to be accepted")) };
+    }
+    let report = store.read(lane::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
+    for line in &report.counts {
+        print(line)?;
+    }
+    for difference in &report.differences {
+        print(&difference.to_string())?;
+    }
+    match report.differences.len() {
+        0 => print("no differences"),
+        count => Err(format!("{count} differences were found")),
     }
 }
 

@@ -154,7 +154,8 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
             // Nothing may go to the bank any more once the money goes back.
-            let is_being_sent = journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| found.status == InstructionStatus::Writing);
+            let is_being_sent =
+                journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| found.status == InstructionStatus::Writing);
             if is_being_sent {
                 return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
             }

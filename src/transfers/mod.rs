@@ -123,6 +123,11 @@ pub struct NewTransfer {
 
 /// Creates a transfer with a deposit address of its own. References come first, all of them; then the rules, all of them.
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
+    if !world.ports(scope.mode())?.rail.supports_nre() {
+        let message = "Transfers to NRE accounts are not offered here yet: the operator's bank has not marked its account for foreign inward \
+                       remittance, and NRE accounts take nothing else.";
+        return Err(Refusal::new(Code::ActionUnauthorized, message).into());
+    }
     let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
     judge(now, &ask, &sender, &beneficiary, &lock)?;
     let ports = world.ports(scope.mode())?;

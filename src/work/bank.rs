@@ -18,10 +18,12 @@ use crate::rails::iso20022::reasons::{self, Meaning};
 use crate::rails::iso20022::reports::{self, Content, Incoming, Line, References, ReportKind, Sign, StatusReport};
 use crate::rails::iso20022::rows::{self, Counts, FileStatus, InstructionStatus, Journalled, Matching, Place};
 use crate::rails::iso20022::settings::BankSettings;
-use crate::rails::iso20022::words::{EndToEndId, MessageId};
+use crate::rails::iso20022::words::{Day, EndToEndId, MessageId};
 use crate::rails::iso20022::xml::Refused;
 use crate::rails::{BankReport, FailureCode, Method};
+use crate::reconcile;
 use crate::store::Tx;
+use crate::store::lane::Cost;
 use crate::transfers::paying;
 use crate::world::World;
 use publish::Stopped;
@@ -140,7 +142,8 @@ impl Bank {
         };
         match app.store.write(begin).await? {
             None => {
-                let reason = "another file with this message identity was applied before; this one holds something else, so it was left alone";
+                let reason =
+                    "another file with this message identity was applied before; this one holds something else, so it was left alone";
                 return self.refuse(seen, &mark, reason, turn);
             }
             Some(Some(FileStatus::Applied)) => {
@@ -417,6 +420,18 @@ fn hear_line(tx: &mut dyn Tx, now: &mut Now, world: &World, line: &Line, place: 
     hear(tx, now, world, &word)
 }
 
+/// Compares the book with what the bank said, once a day, and tells in the log how much differs.
+async fn compare(app: &App) {
+    match app.store.read(Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await {
+        Ok(report) if report.differences.is_empty() => tracing::info!("the book agrees with the bank's statements"),
+        Ok(report) => {
+            let count = report.differences.len();
+            tracing::error!(count, "the book differs from the bank's statements: `hundi reconcile` names each difference");
+        }
+        Err(failure) => tracing::error!(?failure, "the book could not be compared with the bank's statements; tried again tomorrow"),
+    }
+}
+
 /// Works until `stop`. Trouble with the folders or the store is told and tried again.
 pub async fn run(app: Arc<App>, settings: Arc<BankSettings>, mut stop: watch::Receiver<bool>) {
     let poll = settings.poll;
@@ -427,7 +442,13 @@ pub async fn run(app: Arc<App>, settings: Arc<BankSettings>, mut stop: watch::Re
             return;
         }
     };
+    let mut reconciled: Option<Day> = None;
     while !*stop.borrow() {
+        let today = Day::at(app.store.clock.milliseconds() / 1000);
+        if today != reconciled {
+            compare(&app).await;
+            reconciled = today;
+        }
         if let Err(trouble) = bank.turn(&app).await {
             tracing::error!(?trouble, "the bank's worker could not finish its turn; it tries again");
         }

@@ -124,7 +124,10 @@ mod tests {
         assert_eq!(refusal(Some("ZZZZ")), (TechnicalError, SponsorBank));
         assert_eq!(refusal(None), (TechnicalError, SponsorBank));
         assert_eq!(returned(None), (ReturnedByBeneficiaryBank, BeneficiaryBank));
-        assert_eq!((status("ACSC"), status("RJCT"), status("ACSP")), (Some(Meaning::Paid), Some(Meaning::Refused), Some(Meaning::Processing)));
+        assert_eq!(
+            (status("ACSC"), status("RJCT"), status("ACSP")),
+            (Some(Meaning::Paid), Some(Meaning::Refused), Some(Meaning::Processing))
+        );
         assert_eq!(status("????"), None);
     }
 }

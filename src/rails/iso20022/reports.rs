@@ -118,6 +118,8 @@ crate::words!(
 #[derive(Clone, Debug)]
 pub struct AccountReport {
     pub id: String,
+    /// The bank's number of the statement, which rises.
+    pub sequence: Option<i64>,
     /// Compared with the debit account, then dropped.
     pub account_number: String,
     /// Booked balances of a statement; `None` on notifications and inner pages. Negative is overdrawn.
@@ -192,12 +194,8 @@ fn verdict(element: &Element, status: &str) -> Result<Option<Verdict>, Refused> 
 fn read_status(root: &Element) -> Result<StatusReport, Refused> {
     let group = root.required("OrgnlGrpInfAndSts")?;
     let original = identity(group, "OrgnlMsgId")?;
-    let mut report = StatusReport {
-        original: MessageId::parse(&original),
-        whole: verdict(group, "GrpSts")?,
-        batches: Vec::new(),
-        payments: Vec::new(),
-    };
+    let mut report =
+        StatusReport { original: MessageId::parse(&original), whole: verdict(group, "GrpSts")?, batches: Vec::new(), payments: Vec::new() };
     for batch in root.all("OrgnlPmtInfAndSts") {
         let id = identity(batch, "OrgnlPmtInfId")?;
         if let Some(verdict) = verdict(batch, "PmtInfSts")? {
@@ -264,6 +262,7 @@ fn read_accounts(root: &Element, name: &str) -> Result<Vec<AccountReport>, Refus
         };
         let mut report = AccountReport {
             id: identity(element, "Id")?,
+            sequence: element.text_at("ElctrncSeqNb")?.and_then(|text| text.parse().ok()),
             account_number: number.to_owned(),
             opening: balance(element, &["OPBD", "PRCD"])?,
             closing: balance(element, &["CLBD"])?,

@@ -227,12 +227,13 @@ pub fn statement(tx: &mut dyn Tx, sha256: &[u8; 32], number: i64, report: &Accou
     let (opening, closing) = (report.opening, report.closing);
     let text = |balance: Option<(Money, super::words::Day)>| balance.map(|(_, day)| day.to_string());
     tx.execute(
-        "INSERT INTO bank_statements (sha256, number, statement_id, opening_units, opening_day, closing_units, closing_day) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (sha256, number) DO NOTHING",
+        "INSERT INTO bank_statements (sha256, number, statement_id, sequence, opening_units, opening_day, closing_units, closing_day) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (sha256, number) DO NOTHING",
         values![
             sha256,
             number,
             &report.id,
+            report.sequence,
             opening.map(|(money, _)| money.units),
             &text(opening),
             closing.map(|(money, _)| money.units),

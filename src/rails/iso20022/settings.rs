@@ -111,7 +111,10 @@ impl TryFrom<BankTable> for BankSettings {
         }
         Ok(BankSettings {
             folder: table.folder,
-            initiating_party: table.initiating_party.as_deref().map_or(Ok(debit_account_name.clone()), |text| name("initiating_party", text))?,
+            initiating_party: table
+                .initiating_party
+                .as_deref()
+                .map_or(Ok(debit_account_name.clone()), |text| name("initiating_party", text))?,
             debit_account_name,
             debit_account_number: table.debit_account_number,
             debit_account_ifsc,

@@ -86,7 +86,10 @@ impl Utr {
                     && number(10, 12).is_some_and(|month| (1..=12).contains(&month))
                     && number(12, 14).is_some_and(|day| (1..=31).contains(&day))
             }
-            16 => (letters(5) && number(5, 7).is_some() && is_day(number(7, 10))) || (text[0] == b'N' && digits_from(1) && is_day(number(1, 4))),
+            16 => {
+                (letters(5) && number(5, 7).is_some() && is_day(number(7, 10)))
+                    || (text[0] == b'N' && digits_from(1) && is_day(number(1, 4)))
+            }
             _ => false,
         }
     }

@@ -181,7 +181,8 @@ impl Tree {
                         },
                         Err(_) => None,
                     };
-                    let character = character.ok_or_else(|| Refused::new(format!("an entity that XML does not have, at byte {position}")))?;
+                    let character =
+                        character.ok_or_else(|| Refused::new(format!("an entity that XML does not have, at byte {position}")))?;
                     self.append(character.encode_utf8(&mut [0; 4]), position)?;
                 }
             }
