@@ -12,13 +12,14 @@ use crate::chains::tron_address::TronAddress;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
+use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
 use crate::rails::iso20022::{self, simulator};
 use crate::reconcile;
 use crate::store::Store;
+use crate::store::Tx;
 use crate::store::lane;
 use crate::{backup, demo, secrets};
 
@@ -92,6 +93,9 @@ enum Command {
         /// A line of a statement that belongs to no payout and is explained
         #[arg(long, value_name = "LINE")]
         accept: Option<String>,
+        /// The payout that the accepted line belongs to after all
+        #[arg(long, value_name = "PAYOUT", requires = "accept")]
+        payout: Option<String>,
         #[command(flatten)]
         place: Place,
     },
@@ -230,7 +234,7 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Accounts { command } => run_accounts(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
         Command::Check { place } => run_check(&config(&place)?).await,
-        Command::Reconcile { accept, place } => run_reconcile(accept, &place).await,
+        Command::Reconcile { accept, payout, place } => run_reconcile(accept, payout, &place).await,
         Command::BankSimulator { outbox, inbox, seed, behaviour } => {
             let seconds = || Clock::System.milliseconds() / 1000;
             let bank = simulator::SimulatedBank::new(seed, seconds(), simulator::parse_behaviour(&behaviour)?);
@@ -440,7 +444,7 @@ async fn run_check(config: &Config) -> Result<(), String> {
     }
 }
 
-async fn run_reconcile(accept: Option<String>, place: &Place) -> Result<(), String> {
+async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &Place) -> Result<(), String> {
     let database = config(place)?.database;
     if !database.exists() {
         return Err(format!("there is no database {}", database.display()));
@@ -448,8 +452,15 @@ async fn run_reconcile(accept: Option<String>, place: &Place) -> Result<(), Stri
     let store = open(place)?;
     if let Some(text) = accept {
         let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
-        let is_accepted = store.write(move |tx, now| Ok(iso20022::rows::accept(tx, now, id)?)).await.map_err(told)?;
-        return if is_accepted { print(&format!("accepted {id}")) } else { Err(format!("no line {id} waits to be accepted")) };
+        let payout = payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
+        let accept = move |tx: &mut dyn Tx, now: &mut Now| {
+            let Some(payout) = payout else { return Ok(iso20022::rows::accept(tx, now, id)?) };
+            let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
+            Ok(iso20022::rows::assign(tx, id, &found)?)
+        };
+        let is_accepted = store.write(accept).await.map_err(told)?;
+        let refused = || format!("no line {id} waits to be accepted, or the payout was not sent or has another amount");
+        return if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) };
     }
     let report = store.read(lane::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
     for line in &report.counts {

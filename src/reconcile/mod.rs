@@ -43,7 +43,7 @@ impl DifferenceKind {
             DifferenceKind::ReturnedAtBank => "sent back by the bank, and settled here",
             DifferenceKind::ReturnedWithoutLine => "returned here, and not back on the account",
             DifferenceKind::OutcomeUnknown => "nobody knows whether the bank paid it: ask the bank, then `hundi decide`",
-            DifferenceKind::LineUnmatched => "a line that belongs to no payout: `hundi reconcile --accept` once it is explained",
+            DifferenceKind::LineUnmatched => "a line that belongs to no payout: explain it, then `hundi reconcile --accept`",
             DifferenceKind::StatementSum => "opening and movements do not make the closing balance",
             DifferenceKind::StatementGap => "the opening balance is not the closing one of the statement before",
             DifferenceKind::DepositsBook => "final deposits are not what the book has credited",

@@ -315,6 +315,13 @@ pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, Store
     tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
+/// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts differ.
+pub fn assign(tx: &mut dyn Tx, id: Id<kind::Request>, payout: &Journalled) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_statement_lines SET matching = 'payout', payout_id = ?2, scope = ?3 \
+               WHERE id = ?1 AND units = ?4 AND matching <> 'payout' AND accepted_at IS NULL";
+    Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
+}
+
 /// The operator has seen to a line that belongs to no payout. `false` if there is no such line that waits.
 pub fn accept(tx: &mut dyn Tx, now: &Now, id: Id<kind::Request>) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_statement_lines SET accepted_at = ?2 WHERE id = ?1 AND matching <> 'payout' AND accepted_at IS NULL";
