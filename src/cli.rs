@@ -452,7 +452,8 @@ async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &P
     let store = open(place)?;
     if let Some(text) = accept {
         let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
-        let payout = payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
+        let payout =
+            payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
         let accept = move |tx: &mut dyn Tx, now: &mut Now| {
             let Some(payout) = payout else { return Ok(iso20022::rows::accept(tx, now, id)?) };
             let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };

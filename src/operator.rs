@@ -149,6 +149,12 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             if !is_reference {
                 return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits"));
             }
+            // The bank cannot have paid what it was never told.
+            let is_unsent =
+                |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
+            if journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| is_unsent(found.status)) {
+                return Err(wrong(id, "it has not been sent to the bank"));
+            }
             let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }

@@ -52,6 +52,7 @@ impl Server {
     }
 
     /// A server whose bank is spoken to by files. Without `runs_worker` the test does the worker's turns itself.
+    #[allow(dead_code, reason = "tests/iso20022 starts with it")]
     pub async fn start_bank(bank: BankSettings, runs_worker: bool) -> Server {
         Server::open(&[], Clock::System, Arc::default(), Some((bank, runs_worker))).await
     }

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use hundi::kernel::id::kind;
 use hundi::kernel::Id;
+use hundi::kernel::id::kind;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::FailureCode;
 use hundi::rails::iso20022::words::EndToEndId;

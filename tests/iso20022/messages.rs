@@ -134,7 +134,10 @@ fn kept_and_simulated_files_validate() {
     let orders: Vec<PaymentOrder> = accounts
         .iter()
         .enumerate()
-        .map(|(at, account)| PaymentOrder { account_number: (*account).into(), ..order(at as u128, 10_000_000 * (at as i64 + 1), "A".into()) })
+        .map(|(at, account)| PaymentOrder {
+            account_number: (*account).into(),
+            ..order(at as u128, 10_000_000 * (at as i64 + 1), "A".into())
+        })
         .collect();
     let bytes = instruct::write(&settings(temporary(), ""), MessageId(Id::from_u128(9)), 1_795_285_799, &orders).unwrap();
     bank.take(&bytes, 1_795_285_799).unwrap();
@@ -149,7 +152,8 @@ fn kept_and_simulated_files_validate() {
     assert_valid(&files);
     // The control: a schema that everything passes would prove nothing.
     if schemas().is_some() {
-        let broken = files.iter().map(|(name, bytes)| (name.clone(), String::from_utf8_lossy(bytes).replace("MsgId", "MsgIdx").into_bytes()));
+        let broken =
+            files.iter().map(|(name, bytes)| (name.clone(), String::from_utf8_lossy(bytes).replace("MsgId", "MsgIdx").into_bytes()));
         let broken: Vec<_> = broken.collect();
         assert!(std::panic::catch_unwind(|| assert_valid(&broken)).is_err());
     }

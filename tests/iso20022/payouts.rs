@@ -205,6 +205,34 @@ async fn every_difference_is_named_and_none_is_mended() {
     assert!(scene.differences().await.contains(&ReturnedWithoutLine));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_reading_was_stopped_is_read_to_its_end_once() {
+    use hundi::rails::iso20022::reports::ReportKind;
+    use sha2::{Digest, Sha256};
+    let mut scene = Scene::new(Vec::new()).await;
+    let (paid, payout_id) = scene.payout(PAID, "100.00").await;
+    scene.turn().await;
+    scene.simulated.take(scene.taken()[0].as_bytes(), now()).unwrap();
+    let files = scene.simulated.next_files();
+    let notification = files.iter().find(|file| file.name.starts_with("camt.054")).unwrap();
+    let message_id = hundi::rails::iso20022::reports::read(&notification.bytes).unwrap().message_id;
+    let sha256: [u8; 32] = Sha256::digest(&notification.bytes).into();
+    let begin = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
+        Ok(rows::file_begin(tx, now, &sha256, ReportKind::Notification, &message_id)?)
+    };
+    scene.server.app.store.write(begin).await.unwrap();
+    for copy in ["first.xml", "second.xml"] {
+        scene.put(copy, &notification.bytes);
+    }
+    scene.turn().await;
+    let turn = scene.turn().await;
+    assert_eq!((turn.files_count, turn.counts.applied, turn.refused_count), (1, 1, 0));
+    assert_eq!(shown(&scene, &paid).await.0["status"], "payout_settled");
+    let version = scene.find(payout_id).await.version;
+    scene.exchange().await;
+    assert_eq!(scene.find(payout_id).await.version, version);
+}
+
 /// A chain that holds a given amount.
 struct Held(Result<i64, String>);
 
@@ -259,7 +287,10 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
     assert_eq!(rows.len(), 3);
     let row = rows.iter().find(|row| row["transfer_id"] == paid["id"]).unwrap();
     assert_eq!(row["unique_transaction_reference"], payout["unique_transaction_reference"]);
-    assert_eq!((&row["usdt_in"], &row["usdt_out"], &row["inr_in"], &row["inr_out"]), (&json!("100.00"), &json!("100.00"), &json!("8841.25"), &json!("8841.25")));
+    assert_eq!(
+        (&row["usdt_in"], &row["usdt_out"], &row["inr_in"], &row["inr_out"]),
+        (&json!("100.00"), &json!("100.00"), &json!("8841.25"), &json!("8841.25"))
+    );
     assert_eq!(row["deposit_transaction_hashes"].as_array().unwrap().len(), 1);
     let row = rows.iter().find(|row| row["transfer_id"] == refused["id"]).unwrap();
     assert_eq!((&row["usdt_in"], &row["usdt_out"], &row["refunded"]), (&json!("400.00"), &json!("200.00"), &json!("0.00")));

@@ -42,8 +42,10 @@ impl Seen {
     }
 }
 
-fn make(path: &Path) -> Result<(), String> {
-    let made = fs::DirBuilder::new().recursive(true).mode(0o770).create(path);
+/// What the agent serves is its group's too; the rest, which holds account numbers, is the service's alone.
+fn make(path: &Path, is_served: bool) -> Result<(), String> {
+    let mode = if is_served { 0o770 } else { 0o700 };
+    let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
     made.map_err(|error| format!("the bank's folder {} cannot be made: {error}", path.display()))
 }
 
@@ -63,8 +65,10 @@ impl Folders {
             staging: root.join("staging"),
         };
         let mut device = None;
-        for path in [&folders.staging, &folders.outbox, &folders.inbox, &folders.archive, &folders.refused] {
-            make(path)?;
+        make(root, true)?;
+        let served = [&folders.outbox, &folders.inbox];
+        for path in [&folders.staging, &folders.archive, &folders.refused].into_iter().chain(served) {
+            make(path, served.contains(&path))?;
             let found = fs::metadata(path).map_err(|error| format!("the bank's folder {} cannot be read: {error}", path.display()))?.dev();
             if *device.get_or_insert(found) != found {
                 return Err(format!("the bank's folder {} is on another file system than staging: put all five on one", path.display()));

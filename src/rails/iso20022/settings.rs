@@ -11,7 +11,7 @@ use crate::kernel::{Currency, Money};
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
 const BATCH_INSTRUCTIONS_MAX: u32 = 1_000;
 /// Total of one file where the operator says nothing: INR 10 crore.
-const BATCH_AMOUNT_DEFAULT: Money = Money::new(100_000_000_00, Currency::Inr);
+const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
 const POLL_SECONDS_DEFAULT: u64 = 30;
 const UNANSWERED_HOURS_DEFAULT: i64 = 24;
 

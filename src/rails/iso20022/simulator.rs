@@ -19,8 +19,8 @@ use crate::rails::Method;
 
 /// Days after which a payment comes back, by value date.
 const RETURN_DAYS: i64 = 3;
-/// What the account holds at first: INR 10 crore.
-const OPENING_UNITS: i64 = 1_000_000_000_00;
+/// What the account holds at first: INR 100 crore.
+const OPENING_UNITS: i64 = 100_000_000_000;
 /// Turns that a delayed file waits at most.
 const DELAY_TURNS_MAX: u64 = 5;
 /// How often the process looks at its folders.
