@@ -92,10 +92,14 @@ impl Bank {
         let look = self.folders.incoming()?;
         let settled: Vec<Seen> = look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
+        // One file that cannot be read or moved keeps none of the others waiting.
+        let mut trouble = None;
         for seen in settled {
-            self.receive_one(app, &seen, turn).await?;
+            if let Err(stopped) = self.receive_one(app, &seen, turn).await {
+                trouble = Some(stopped);
+            }
         }
-        Ok(())
+        trouble.map_or(Ok(()), Err)
     }
 
     async fn receive_one(&self, app: &App, seen: &Seen, turn: &mut Turn) -> Result<(), Stopped> {

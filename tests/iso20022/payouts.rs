@@ -228,9 +228,9 @@ async fn a_file_whose_reading_was_stopped_is_read_to_its_end_once() {
     let turn = scene.turn().await;
     assert_eq!((turn.files_count, turn.counts.applied, turn.refused_count), (1, 1, 0));
     assert_eq!(shown(&scene, &paid).await.0["status"], "payout_settled");
-    let version = scene.find(payout_id).await.version;
+    let history = scene.find(payout_id).await.status_history.to_text();
     scene.exchange().await;
-    assert_eq!(scene.find(payout_id).await.version, version);
+    assert_eq!(scene.find(payout_id).await.status_history.to_text(), history);
 }
 
 /// A chain that holds a given amount.

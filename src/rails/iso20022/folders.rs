@@ -53,6 +53,13 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
+/// The name under which a file is kept, short enough for a file system whatever it was called.
+fn kept_name(name: &str, mark: &str) -> String {
+    const NAME_BYTES_MAX: usize = 200;
+    let end = (0..=name.len().min(NAME_BYTES_MAX)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    format!("{mark}-{}", name.get(..end).unwrap_or_default())
+}
+
 impl Folders {
     /// Opens the folders below `root` and makes those that are missing. They have to lie on one file system, because a
     /// rename is whole only there.
@@ -142,13 +149,13 @@ impl Folders {
     }
     /// Puts a file that was applied away. `mark` makes the name one of its own.
     pub fn archive(&self, name: &str, mark: &str) -> io::Result<()> {
-        fs::rename(self.inbox.join(name), self.archive.join(format!("{mark}-{name}")))?;
+        fs::rename(self.inbox.join(name), self.archive.join(kept_name(name, mark)))?;
         sync_folder(&self.archive)?;
         sync_folder(&self.inbox)
     }
     /// Puts a file that was not taken beside a note that says why.
     pub fn refuse(&self, name: &str, mark: &str, reason: &str) -> io::Result<()> {
-        let name_kept = format!("{mark}-{name}");
+        let name_kept = kept_name(name, mark);
         let mut note = File::create(self.refused.join(format!("{name_kept}.reason.txt")))?;
         writeln!(note, "{reason}")?;
         note.sync_all()?;
@@ -191,6 +198,9 @@ mod tests {
         assert_eq!(seen.iter().map(|seen| seen.name.as_str()).collect::<Vec<_>>(), ["e.xml"]);
         assert!(!seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX)));
         assert!(seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX + 1)));
+        let long = format!("{}.xml", "é".repeat(125));
+        fs::write(folders.inbox.join(&long), b"x").unwrap();
+        folders.refuse(&long, "0123456789abcdef", "too long a name for a longer one").unwrap();
         folders.refuse("e.xml", "mark", "the reason").unwrap();
         assert_eq!(fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(), "the reason\n");
         fs::remove_dir_all(&root).unwrap();
