@@ -358,7 +358,8 @@ CREATE TABLE simulated_transactions (
 ) WITHOUT ROWID;
 CREATE INDEX simulated_transactions_block ON simulated_transactions (scope, block_number);
 
--- Payments that a bank is to be told of, and how far each has come. `message_id` is the file it was written into.
+-- Payments that a bank is to be told of, and how far each has come. `message_id` is the file it was written into, and
+-- `reference` what the bank has settled it under, by which a payment that comes back is found.
 CREATE TABLE bank_instructions (
   payout_id BYTEA NOT NULL PRIMARY KEY,
   scope BIGINT NOT NULL,
@@ -368,8 +369,10 @@ CREATE TABLE bank_instructions (
   message_id BYTEA,
   published_at BIGINT,
   is_answered BOOLEAN NOT NULL,
+  reference TEXT,
   created BIGINT NOT NULL
 ) WITHOUT ROWID;
+CREATE INDEX bank_instructions_reference ON bank_instructions (reference) WHERE reference IS NOT NULL;
 CREATE INDEX bank_instructions_queued ON bank_instructions (payout_id) WHERE status = 'queued';
 CREATE INDEX bank_instructions_message ON bank_instructions (message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX bank_instructions_open ON bank_instructions (published_at) WHERE status = 'published' AND NOT is_answered;

@@ -266,7 +266,7 @@ impl Bank {
             let world = app.world.clone();
             let payout_id = instruction.payout_id;
             let mark = move |tx: &mut dyn Tx, now: &mut Now| {
-                rows::answer(tx, instruction.payout_id)?;
+                rows::answer(tx, instruction.payout_id, None)?;
                 Ok(mark_unknown(tx, now, &world, &instruction)?)
             };
             app.store.write(mark).await?;
@@ -372,11 +372,15 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
             BankReport::Returned { code, source }
         }
     };
+    let reference = match &report {
+        BankReport::Settled { unique_transaction_reference } => Some(unique_transaction_reference.clone()),
+        _ => None,
+    };
     let before = (payout.status, payout.failure.clone());
     publish::enter(tx, now, &instruction)?;
     paying::apply_report(tx, now, world, &mut payout, report)?;
     now.leave_account();
-    rows::answer(tx, instruction.payout_id)?;
+    rows::answer(tx, instruction.payout_id, reference.as_deref())?;
     if before == (payout.status, payout.failure.clone()) {
         if word.said == Said::Refused && payout.status == PayoutStatus::Settled {
             tracing::error!(payout = %payout.id, "the bank refuses a payment that it has reported as paid: ask the bank");
@@ -386,19 +390,32 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
     Ok(Outcome::Applied)
 }
 
+/// The one payment that was settled under one of the references.
+fn payment_sent_under(tx: &mut dyn Tx, references: &References) -> Result<Option<EndToEndId>, StoreError> {
+    let mut found = None;
+    for candidate in references.candidates() {
+        match (rows::settled_under(tx, candidate)?.map(EndToEndId::of), found) {
+            (Some(id), Some(other)) if id != other => return Ok(None),
+            (Some(id), _) => found = Some(id),
+            (None, _) => {}
+        }
+    }
+    Ok(found)
+}
+
 /// Applies a booked movement and, if it stands on a statement, keeps it.
 fn hear_line(tx: &mut dyn Tx, now: &mut Now, world: &World, line: &Line, place: Option<Place>) -> Result<Outcome, StoreError> {
     let said = match line.sign {
         Sign::Debit => Said::Paid,
         Sign::Credit => Said::Returned,
     };
-    let word = Word {
-        end_to_end_id: line.end_to_end_id,
-        amount: Some(line.amount),
-        said,
-        reason: line.return_reason.clone(),
-        references: line.references.clone(),
-    };
+    let mut end_to_end_id = line.end_to_end_id;
+    // Money that comes back often names only the reference that it was sent under.
+    if end_to_end_id.is_none() && line.sign == Sign::Credit {
+        end_to_end_id = payment_sent_under(tx, &line.references)?;
+    }
+    let word =
+        Word { end_to_end_id, amount: Some(line.amount), said, reason: line.return_reason.clone(), references: line.references.clone() };
     let addressed = addressed(tx, &word)?;
     // A reversed debit without a credit's sign would be money that went twice: a person has to look.
     let is_odd = line.is_reversal && line.sign == Sign::Debit;

@@ -233,6 +233,41 @@ async fn a_file_whose_reading_was_stopped_is_read_to_its_end_once() {
     assert_eq!(scene.find(payout_id).await.status_history.to_text(), history);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_is_found_by_the_reference_that_it_was_sent_under() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (first, _) = scene.payout(PAID, "100.00").await;
+    let (second, _) = scene.payout(PAID, "100.00").await;
+    scene.exchange().await;
+    let reference = |payout: &Value| payout["unique_transaction_reference"].as_str().unwrap().to_owned();
+    let (_, payout) = shown(&scene, &first).await;
+    let (_, other) = shown(&scene, &second).await;
+    let returned = |message: &str, amount: &str, narration: &str| {
+        format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\"><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>{message}</MsgId>\
+             <CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr><Ntfctn><Id>1</Id><Acct><Id><Othr><Id>00112233445566</Id></Othr></Id></Acct><Ntry>\
+             <Amt Ccy=\"INR\">{amount}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-24</Dt></BookgDt><BkTxCd/>\
+             <AddtlNtryInf>{narration}</AddtlNtryInf></Ntry></Ntfctn></BkToCstmrDbtCdtNtfctn></Document>"
+        )
+    };
+    let amount = payout["amount"].as_str().unwrap();
+    let (one, two) = (reference(&payout), reference(&other));
+    // Another amount, two payments at once, and a reference that nobody has: none of them is anybody's.
+    scene.put("1.xml", returned("R1", "1.00", &format!("NEFT-RETURN-{one}")).as_bytes());
+    scene.put("2.xml", returned("R2", amount, &format!("RETURN {one} {two}")).as_bytes());
+    scene.put("3.xml", returned("R3", amount, "RETURN TESTN26001999999").as_bytes());
+    scene.turn().await;
+    assert_eq!(scene.turn().await.counts.unknown, 3);
+    assert_eq!(shown(&scene, &first).await.0["status"], "payout_settled");
+    scene.put("4.xml", returned("R4", amount, &format!("NEFT-RETURN-{one}-CREDIT TO NRI ACCOUNT/R12")).as_bytes());
+    scene.turn().await;
+    assert_eq!(scene.turn().await.counts.applied, 1);
+    let (_, payout) = shown(&scene, &first).await;
+    assert_eq!((&payout["status"], &payout["failure"]["code"]), (&json!("returned"), &json!("returned_by_beneficiary_bank")));
+    assert_eq!(shown(&scene, &second).await.0["status"], "payout_settled");
+    scene.assert_book();
+}
+
 /// A chain that holds a given amount.
 struct Held(Result<i64, String>);
 

@@ -103,6 +103,10 @@ impl References {
         // Two different ones leave it open which is this payment's.
         words.all(|other| other == first).then_some(first)
     }
+    /// Everything that could be the reference of an earlier payment, for a look-up.
+    pub fn candidates(&self) -> impl Iterator<Item = &str> {
+        self.clearing.iter().chain(&self.servicer).chain(&self.words).map(String::as_str)
+    }
     /// What is kept of a line that belongs to no payout, for the operator to look it up by.
     pub fn shown(&self) -> Option<&str> {
         self.clearing.as_deref().or_else(|| self.servicer.first().map(String::as_str))

@@ -69,8 +69,8 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
 /// Writes down that a payout is to be sent. A second time for the same payout is refused by the key.
 pub fn queue(tx: &mut dyn Tx, now: &Now, instruction: &Instruction) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, published_at, is_answered, created) \
-         VALUES (?1, ?2, ?3, ?4, 'queued', NULL, NULL, FALSE, ?5)",
+        "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, published_at, is_answered, reference, created) \
+         VALUES (?1, ?2, ?3, ?4, 'queued', NULL, NULL, FALSE, NULL, ?5)",
         values![instruction.payout_id, instruction.scope, instruction.amount.units, instruction.method.as_str(), now.instant()],
     )
 }
@@ -112,10 +112,20 @@ pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, St
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Notes that the bank has said something final about an instruction.
-pub fn answer(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<(), StoreError> {
-    tx.execute("UPDATE bank_instructions SET is_answered = TRUE WHERE payout_id = ?1", values![payout_id])?;
+/// Notes that the bank has said something final about an instruction, and the first reference that it gave.
+pub fn answer(tx: &mut dyn Tx, payout_id: Id<kind::Payout>, reference: Option<&str>) -> Result<(), StoreError> {
+    let sql = "UPDATE bank_instructions SET is_answered = TRUE, reference = COALESCE(reference, ?2) WHERE payout_id = ?1";
+    tx.execute(sql, values![payout_id, reference])?;
     Ok(())
+}
+
+/// The payout that was settled under a reference; `None` as well if there are two, because neither is surer.
+pub fn settled_under(tx: &mut dyn Tx, reference: &str) -> Result<Option<Id<kind::Payout>>, StoreError> {
+    let mut rows = tx.rows("SELECT payout_id FROM bank_instructions WHERE reference = ?1 LIMIT 2", values![reference])?;
+    match (rows.pop(), rows.pop()) {
+        (Some(mut row), None) => row.id().map(Some),
+        _ => Ok(None),
+    }
 }
 
 /// Instructions that were published before a moment and have had no final word.
