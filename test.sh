@@ -32,6 +32,11 @@ if ! $quick; then
   cargo clippy --all-targets --locked -- -D warnings
 fi
 
+say "schemas of the bank's files"
+tests/iso20022/xsd.sh
+# With this set, a missing schema fails the tests that need it instead of being told.
+export HUNDI_TEST_SCHEMAS_REQUIRED=1
+
 say "tests"
 if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --locked

@@ -35,6 +35,8 @@ pub mod refunds;
 pub mod transfers; // funding, paying, refunding
 
 pub mod balance;
+pub mod reconcile; // the book against the bank and the chain
+pub mod statements; // what transfers moved in a period
 pub mod webhook_endpoints;
 
 pub mod delivery; // one webhook attempt: signature, address vetting, sending

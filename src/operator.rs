@@ -11,6 +11,7 @@ use crate::kernel::{AnyId, Failure, Mode, Money, Now, ObjectKind, Scope, StoreEr
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
+use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
 use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::senders;
 use crate::store::Tx;
@@ -168,10 +169,23 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             if !is_reference {
                 return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits"));
             }
+            // The bank cannot have paid what it was never told.
+            let is_unsent =
+                |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
+            if journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| is_unsent(found.status)) {
+                return Err(wrong(id, "it has not been sent to the bank"));
+            }
             let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
+            // Nothing may go to the bank any more once the money goes back.
+            let is_being_sent =
+                journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| found.status == InstructionStatus::Writing);
+            if is_being_sent {
+                return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
+            }
+            journal::withdraw(tx, payout.id).map_err(store)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }

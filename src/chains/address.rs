@@ -91,7 +91,8 @@ impl fmt::Display for Address {
             AddressForm::Hex => {
                 let digits: String = self.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
                 let hash = Keccak256::digest(digits.as_bytes());
-                let nibble = |index: usize| hash.get(index / 2).map_or(0, |byte| if index.is_multiple_of(2) { byte >> 4 } else { byte & 15 });
+                let nibble =
+                    |index: usize| hash.get(index / 2).map_or(0, |byte| if index.is_multiple_of(2) { byte >> 4 } else { byte & 15 });
                 let text: String = digits
                     .chars()
                     .enumerate()

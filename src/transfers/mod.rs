@@ -142,6 +142,11 @@ fn check_funding(chain: &chains::ChainProfile, ask: &NewTransfer) -> Result<(), 
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
     let ports = world.ports(scope.mode())?;
     check_funding(&ports.chain, &ask)?;
+    if !ports.rail.supports_nre() {
+        let message = "Transfers to NRE accounts are not offered here yet: the operator's bank has not marked its account for foreign inward \
+                       remittance, and NRE accounts take nothing else.";
+        return Err(Refusal::new(Code::ActionUnauthorized, message).into());
+    }
     let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
     judge(now, &ask, &sender, &beneficiary, &lock)?;
     let chain = &ports.chain;

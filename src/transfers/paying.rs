@@ -9,7 +9,7 @@ use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::ledger::{self, Account, Entry, Movement as Posting};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
-use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -61,7 +61,8 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
         Posting::new(Account::Conversion, Account::TaxPayable, tax(&transfer, &payout)),
     ];
     ledger::post(tx, now, scope, Entry::PayoutExchanged, transfer.id, &postings)?;
-    let report = world.ports(scope.mode())?.rail.submit(&payout.instruction(&beneficiary, now.business_milliseconds()));
+    let instruction = payout.instruction(&beneficiary, now.business_milliseconds());
+    let report = world.ports(scope.mode())?.rail.submit(tx, now, &instruction)?;
     if report == BankReport::Processing {
         return inquire_later(tx, now, world, &payout);
     }
@@ -70,6 +71,14 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
 
 fn inquire_later(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
+    inquire_at(tx, now, world, payout, due)
+}
+
+/// A bank that tells by itself is not asked.
+fn inquire_at(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout, due: i64) -> Result<(), StoreError> {
+    if world.ports(payout.scope.mode())?.rail.reporting() == Reporting::Told {
+        return Ok(());
+    }
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
 }
 
@@ -121,7 +130,7 @@ fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, r
     // long after it would have settled by itself.
     let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
     let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
-    tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
+    inquire_at(tx, now, world, payout, due)
 }
 
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.
