@@ -48,5 +48,6 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod live; // the parts of live mode
 pub mod operator; // what only the operator decides
 pub mod secrets;

@@ -63,6 +63,16 @@ pub enum LookedUp {
     },
 }
 
+/// The table `[checks]`: who looks accounts up in live mode.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(tag = "adapter", rename_all = "snake_case")]
+pub enum ChecksTable {
+    /// A service over HTTP; see `http`.
+    Http(http::HttpChecksSettings),
+    /// A person; see `manual`.
+    Manual {},
+}
+
 /// Checks of one mode.
 pub trait Checks: Send + Sync {
     fn name(&self) -> &'static str;
