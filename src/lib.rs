@@ -18,6 +18,8 @@ pub mod rails; // ports: banks
 pub mod rates; // ports: exchange rates
 pub mod world; // settings, sealer and ports, as one argument
 
+pub mod screening; // sanctions lists: readers, matching, hits and their decisions
+
 pub mod events; // the outbox and its sequencer
 pub mod keys; // API keys and accounts
 pub mod ledger; // double entry
