@@ -1,5 +1,6 @@
 //! Sanctions screening: published lists in memory, matched by name, identifier and blockchain address.
 
+pub mod index;
 pub mod similarity;
 pub mod text;
 
