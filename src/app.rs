@@ -24,6 +24,7 @@ use crate::kernel::{Mode, Scope};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
+use crate::screening::lists::Lists;
 use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::world::{Ports, World};
@@ -78,7 +79,11 @@ impl App {
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let world = Arc::new(World { settings, sealer, test });
+        let screening = match config.screening.clone() {
+            Some(settings) => Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??)),
+            None => None,
+        };
+        let world = Arc::new(World { settings, sealer, test, screening });
         Ok(Arc::new(App {
             store,
             world,
@@ -104,6 +109,7 @@ impl App {
             tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
+            tokio::spawn(work::screening::run(self.clone(), stop.clone())),
         ];
         server::serve(self.clone(), listener, stop).await;
         for worker in workers {

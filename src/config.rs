@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
+use crate::screening::lists::{ScreeningSettings, ScreeningSource};
 use crate::world::Settings;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -35,6 +36,8 @@ struct Sources {
     simulation_step_milliseconds: Option<i64>,
     test_mid_market_rate: Option<String>,
     test_usdt_usd: Option<String>,
+    /// Only in the file.
+    screening: Option<ScreeningSource>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -56,6 +59,8 @@ pub struct Config {
     pub rates: Rates,
     pub shows_metrics: bool,
     pub settings: Settings,
+    /// The sanctions lists, where the operator names any.
+    pub screening: Option<ScreeningSettings>,
 }
 
 fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
@@ -139,6 +144,7 @@ impl Config {
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
             listen,
             settings,
+            screening: file.screening.map(ScreeningSettings::try_from).transpose()?,
         })
     }
 }

@@ -1,23 +1,17 @@
 //! The in-memory index over listed names: finds every name whose similarity reaches a threshold without comparing all.
 //!
 //! The similarity of two names is an average over their tokens, weighted by length, times at most 1. Written as gains and
-//! losses against the threshold `t`, a matched pair of tokens contributes `(s - t) * (bytes of both)` and an unmatched
-//! searched token `-t * bytes`; a name reaches `t` only if the sum is not negative. From this follow a set of *anchor* tokens,
-//! of which every name that is found must contain something alike, and a cheap bound that most other names fail.
+//! losses against the threshold `t`, a pair of tokens of similarity `s` contributes `(s - t) * (bytes of both)`, a searched
+//! token without a partner `-t * bytes`, and a name reaches `t` only if the sum is not negative. So at least one pair reaches
+//! `t` itself: those tokens are found in the dictionary of all tokens, and their names are looked at. Of these, most fail the
+//! sum with the best partner for every searched token; the rest are compared in full.
 //! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
-use super::similarity::{best_pairs, first_sound, similarity_bound, token_similarity, variations};
-use super::text::TOKEN_BYTES_MAX;
+use super::similarity::{Pattern, best_pairs, first_sound, similarity_bound, variations};
 
-/// Token pairs below this similarity are not looked at one by one; their loss is bounded instead.
-const SIMILARITY_FLOOR: f64 = 0.6;
-/// Steps between the floor and the threshold at which anchors are tried.
-const STEPS: usize = 12;
-/// Names of more tokens than this are searched with every token as an anchor.
-const CHOSEN_TOKENS_MAX: usize = 6;
 /// Room for floating-point error: bounds are loosened by it, results never.
 const MARGIN: f64 = 1e-6;
 
@@ -28,6 +22,12 @@ pub struct Found {
     pub name: u32,
     /// From the threshold to 1.
     pub score: f64,
+}
+
+/// A distinct token of the listed names.
+struct Token {
+    text: String,
+    sound: Option<char>,
 }
 
 /// Tokens of one first sound and one length.
@@ -80,7 +80,7 @@ struct Variation {
 #[derive(Default)]
 pub struct IndexBuilder {
     numbers: HashMap<String, u32>,
-    tokens: Vec<String>,
+    tokens: Vec<Token>,
     variations: Vec<Variation>,
     names_count: u32,
 }
@@ -100,19 +100,19 @@ impl IndexBuilder {
     fn number(&mut self, token: String) -> u32 {
         let next = self.tokens.len() as u32;
         *self.numbers.entry(token).or_insert_with_key(|token| {
-            self.tokens.push(token.clone());
+            self.tokens.push(Token { text: token.clone(), sound: first_sound(token) });
             next
         })
     }
 
-    /// `threshold` is the lowest score that will be found: from 0.7 to 1.
+    /// `threshold` is the lowest score that will be found, above 0.
     pub fn build(self, threshold: f64) -> NameIndex {
         let mut shelves: HashMap<char, BTreeMap<usize, Shelf>> = HashMap::new();
         for (number, token) in self.tokens.iter().enumerate() {
-            if let Some(sound) = first_sound(token) {
-                let shelf = shelves.entry(sound).or_default().entry(token.len()).or_default();
+            if let Some(sound) = token.sound {
+                let shelf = shelves.entry(sound).or_default().entry(token.text.len()).or_default();
                 shelf.tokens.push(number as u32);
-                shelf.letters.push(Letters::of(token.as_bytes()));
+                shelf.letters.push(Letters::of(token.text.as_bytes()));
             }
         }
         let mut postings: Vec<Vec<u32>> = vec![Vec::new(); self.tokens.len()];
@@ -125,69 +125,46 @@ impl IndexBuilder {
                 }
             }
         }
-        let steps: Vec<f64> = (0..=STEPS).map(|step| threshold - (threshold - SIMILARITY_FLOOR) * step as f64 / STEPS as f64).collect();
-        let losses = (0..=TOKEN_BYTES_MAX).map(|bytes| steps.iter().map(|step| loss(bytes, *step, threshold)).collect()).collect();
-        NameIndex { threshold, steps, losses, shelves, postings, tokens: self.tokens, variations: self.variations, spare: Mutex::default() }
+        NameIndex { threshold, shelves, postings, tokens: self.tokens, variations: self.variations, spare: Mutex::default() }
     }
-}
-
-/// What a searched token of this length loses at least where no listed token reaches `similarity` with it.
-fn loss(bytes: usize, similarity: f64, threshold: f64) -> f64 {
-    let matched = (1..=TOKEN_BYTES_MAX).map(|other| {
-        let reachable = similarity_bound(bytes, other, TOKEN_BYTES_MAX).min(similarity);
-        (threshold - reachable) * (bytes + other) as f64
-    });
-    matched.fold(threshold * bytes as f64, f64::min)
 }
 
 /// Listed names, ready to be searched.
 pub struct NameIndex {
     threshold: f64,
-    steps: Vec<f64>,
-    /// By length of the searched token and step.
-    losses: Vec<Vec<f64>>,
     shelves: HashMap<char, BTreeMap<usize, Shelf>>,
     /// The variations that hold a token, by the token's number.
     postings: Vec<Vec<u32>>,
-    tokens: Vec<String>,
+    tokens: Vec<Token>,
     variations: Vec<Variation>,
     /// Working memory of earlier searches.
     spare: Mutex<Vec<Scratch>>,
 }
 
-/// Working memory that is as large as the index, kept between searches and left all zero.
+/// Working memory that is as large as the index, kept between searches and left as it was found.
 #[derive(Default)]
 struct Scratch {
-    /// One more than the row of a token's similarities, by the token's number; 0 is none.
+    /// One more than the row of a token's contributions, by the token's number; 0 is none yet.
     rows: Vec<u32>,
+    /// The tokens that have a row, in the order of the rows.
+    numbers: Vec<u32>,
+    /// Contributions, one for each searched token, row after row.
+    cells: Vec<f64>,
     /// Whether a variation was looked at, by its number.
     seen: Vec<bool>,
+    touched: Vec<u32>,
 }
 
-/// A searched token: what is alike to it, best first.
+/// A searched token.
 struct Searched<'a> {
     text: &'a str,
-    /// Similarity, number of the listed token, variations that hold it or an earlier one.
-    alike: Vec<(f64, u32, usize)>,
-    /// What it can gain at most.
-    gain: f64,
-}
-
-impl Searched<'_> {
-    /// How many of `alike` reach a similarity.
-    fn reaching(&self, similarity: f64) -> usize {
-        self.alike.partition_point(|(score, _, _)| *score >= similarity)
-    }
-    fn postings_count(&self, similarity: f64) -> usize {
-        self.reaching(similarity).checked_sub(1).and_then(|last| self.alike.get(last)).map_or(0, |(_, _, count)| *count)
-    }
+    sound: Option<char>,
+    pattern: Pattern<'a>,
+    /// What it contributes without a partner.
+    alone: f64,
 }
 
 impl NameIndex {
-    pub fn names_searched_count(&self) -> usize {
-        self.variations.len()
-    }
-
     /// Every listed name whose similarity with these tokens reaches the threshold, with its score, by number.
     pub fn search(&self, tokens: &[String]) -> Vec<Found> {
         let mut best: HashMap<u32, f64> = HashMap::new();
@@ -214,7 +191,7 @@ impl NameIndex {
     }
 
     fn compare(&self, searched: &[String], variation: &Variation, best: &mut HashMap<u32, f64>) {
-        let listed: Vec<&str> = variation.tokens.iter().filter_map(|token| self.tokens.get(*token as usize)).map(String::as_str).collect();
+        let listed: Vec<&str> = variation.tokens.iter().filter_map(|token| self.tokens.get(*token as usize)).map(|token| token.text.as_str()).collect();
         let score = best_pairs(searched, &listed);
         if score >= self.threshold {
             let known = best.entry(variation.name).or_insert(score);
@@ -223,133 +200,90 @@ impl NameIndex {
     }
 
     fn search_variation(&self, tokens: &[String], scratch: &mut Scratch, best: &mut HashMap<u32, f64>) {
-        let searched: Vec<Searched<'_>> = tokens.iter().map(|token| self.alike(token)).collect();
-        let (anchors, similarity) = self.choose(&searched);
-        // A row of similarities for each listed token that is alike to any searched one.
-        let width = searched.len();
-        let mut rows: Vec<f64> = Vec::new();
-        for (i, token) in searched.iter().enumerate() {
-            for (score, number, _) in &token.alike {
-                let Some(row) = scratch.rows.get_mut(*number as usize) else { continue };
-                if *row == 0 {
-                    rows.resize(rows.len() + width, 0.0);
-                    *row = (rows.len() / width) as u32;
-                }
-                if let Some(cell) = rows.get_mut((*row as usize - 1) * width + i) {
-                    *cell = *score;
-                }
-            }
-        }
-        let mut touched: Vec<u32> = Vec::new();
-        for token in anchors.iter().filter_map(|i| searched.get(*i)) {
-            for (_, number, _) in token.alike.iter().take(token.reaching(similarity)) {
-                for number in self.postings.get(*number as usize).into_iter().flatten() {
+        let searched: Vec<Searched<'_>> = tokens
+            .iter()
+            .map(|text| Searched { text, sound: first_sound(text), pattern: Pattern::new(text), alone: -self.threshold * text.len() as f64 })
+            .collect();
+        for token in &searched {
+            for number in self.alike(token) {
+                for number in self.postings.get(number as usize).into_iter().flatten() {
                     let (Some(seen @ false), Some(variation)) =
                         (scratch.seen.get_mut(*number as usize), self.variations.get(*number as usize))
                     else {
                         continue;
                     };
                     *seen = true;
-                    touched.push(*number);
-                    if self.bound(&searched, variation, &scratch.rows, &rows) >= -MARGIN {
+                    scratch.touched.push(*number);
+                    if self.sum_max(&searched, variation, scratch) >= -MARGIN {
                         self.compare(tokens, variation, best);
                     }
                 }
             }
         }
-        for number in touched {
+        for number in scratch.touched.drain(..) {
             if let Some(seen) = scratch.seen.get_mut(number as usize) {
                 *seen = false;
             }
         }
-        for (_, number, _) in searched.iter().flat_map(|token| &token.alike) {
-            if let Some(row) = scratch.rows.get_mut(*number as usize) {
+        for number in scratch.numbers.drain(..) {
+            if let Some(row) = scratch.rows.get_mut(number as usize) {
                 *row = 0;
             }
         }
+        scratch.cells.clear();
     }
 
-    /// The listed tokens that reach `SIMILARITY_FLOOR` with a searched one.
-    fn alike<'a>(&self, text: &'a str) -> Searched<'a> {
+    /// The listed tokens that reach the threshold with a searched one.
+    fn alike(&self, searched: &Searched<'_>) -> Vec<u32> {
+        let (text, least) = (searched.text, self.threshold - MARGIN);
         let letters = Letters::of(text.as_bytes());
-        let mut alike: Vec<(f64, u32, usize)> = Vec::new();
-        let shelves = first_sound(text).and_then(|sound| self.shelves.get(&sound));
+        let mut alike: Vec<u32> = Vec::new();
+        let shelves = searched.sound.and_then(|sound| self.shelves.get(&sound));
         for (bytes, shelf) in shelves.into_iter().flatten() {
-            let reaches = |common: &usize| similarity_bound(text.len(), *bytes, *common) >= SIMILARITY_FLOOR - MARGIN;
+            let reaches = |common: &usize| similarity_bound(text.len(), *bytes, *common) >= least;
             let Some(common_min) = (1..=text.len().min(*bytes)).find(reaches) else { continue };
             for (other, number) in shelf.letters.iter().zip(&shelf.tokens) {
-                if letters.common_max(*other) < common_min {
-                    continue;
-                }
-                let listed = self.tokens.get(*number as usize).map_or("", String::as_str);
-                let score = token_similarity(listed.as_bytes(), text.as_bytes());
-                if score >= SIMILARITY_FLOOR {
-                    alike.push((score, *number, 0));
+                if letters.common_max(*other) >= common_min
+                    && self.tokens.get(*number as usize).is_some_and(|listed| searched.pattern.similarity(listed.text.as_bytes()) >= least)
+                {
+                    alike.push(*number);
                 }
             }
         }
-        alike.sort_by(|left, right| right.0.total_cmp(&left.0));
-        let (mut count, mut gain) = (0, 0.0_f64);
-        for (score, number, until) in &mut alike {
-            count += self.postings.get(*number as usize).map_or(0, Vec::len);
-            *until = count;
-            let bytes = text.len() + self.tokens.get(*number as usize).map_or(0, String::len);
-            gain = gain.max((*score - self.threshold) * bytes as f64);
-        }
-        Searched { text, alike, gain }
+        alike
     }
 
-    fn loss(&self, bytes: usize, step: usize) -> f64 {
-        self.losses.get(bytes).and_then(|losses| losses.get(step)).copied().unwrap_or(0.0)
-    }
-
-    /// The searched tokens, and the similarity, of which every name that reaches the threshold has at least one: the choice
-    /// with the fewest names to look at. All tokens at the threshold are always a right choice.
-    fn choose(&self, searched: &[Searched<'_>]) -> (Vec<usize>, f64) {
-        let all: Vec<usize> = (0..searched.len()).collect();
-        // Without any pair above the threshold there is no gain at all.
-        let cost = |anchors: &[usize], similarity: f64| -> usize {
-            anchors.iter().filter_map(|i| searched.get(*i)).map(|token| token.postings_count(similarity)).sum()
-        };
-        let safe = self.threshold - MARGIN;
-        let mut choice = (cost(&all, safe), all, safe);
-        if searched.len() <= CHOSEN_TOKENS_MAX {
-            for mask in 1_u32..(1 << searched.len()) {
-                let anchors: Vec<usize> = (0..searched.len()).filter(|i| mask & (1 << i) != 0).collect();
-                let gain: f64 = (0..searched.len()).filter(|i| mask & (1 << i) == 0).filter_map(|i| searched.get(i)).map(|token| token.gain).sum();
-                let loses_more = |step: &usize| {
-                    let loss: f64 = anchors.iter().filter_map(|i| searched.get(*i)).map(|token| self.loss(token.text.len(), *step)).sum();
-                    loss > gain + MARGIN
-                };
-                let Some(similarity) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step)) else { continue };
-                // The floor itself is where `alike` ends.
-                let similarity = (similarity - MARGIN).max(SIMILARITY_FLOOR);
-                let count = cost(&anchors, similarity);
-                if count < choice.0 {
-                    choice = (count, anchors, similarity);
-                }
-            }
-        }
-        (choice.1, choice.2)
-    }
-
-    /// Gains minus losses of a variation, at most: each searched token with its best partner, free or not.
-    fn bound(&self, searched: &[Searched<'_>], variation: &Variation, numbers: &[u32], rows: &[f64]) -> f64 {
+    /// What a variation's gains and losses add up to at most: each searched token with its best partner, free or not.
+    fn sum_max(&self, searched: &[Searched<'_>], variation: &Variation, scratch: &mut Scratch) -> f64 {
         let width = searched.len();
         let mut sum = 0.0;
+        for number in &variation.tokens {
+            self.fill_row(searched, *number, scratch);
+        }
         for (i, token) in searched.iter().enumerate() {
-            let mut best = -self.loss(token.text.len(), STEPS);
-            for number in &variation.tokens {
-                let row = numbers.get(*number as usize).copied().unwrap_or(0) as usize;
-                let score = row.checked_sub(1).and_then(|row| rows.get(row * width + i)).copied().unwrap_or(0.0);
-                if score > 0.0 {
-                    let bytes = token.text.len() + self.tokens.get(*number as usize).map_or(0, String::len);
-                    best = best.max((score - self.threshold) * bytes as f64);
-                }
-            }
-            sum += best;
+            let contributions = variation.tokens.iter().filter_map(|number| {
+                let row = scratch.rows.get(*number as usize).copied().unwrap_or(0) as usize;
+                row.checked_sub(1).and_then(|row| scratch.cells.get(row * width + i)).copied()
+            });
+            sum += contributions.fold(token.alone, f64::max);
         }
         sum
+    }
+
+    /// Works out what a listed token contributes with each searched one, once a search.
+    fn fill_row(&self, searched: &[Searched<'_>], number: u32, scratch: &mut Scratch) {
+        let (Some(row @ 0), Some(listed)) = (scratch.rows.get_mut(number as usize), self.tokens.get(number as usize)) else { return };
+        scratch.numbers.push(number);
+        *row = scratch.numbers.len() as u32;
+        for token in searched {
+            // Tokens that do not sound alike at the beginning are no pair.
+            let contribution = if token.sound.is_some() && token.sound == listed.sound {
+                (token.pattern.similarity(listed.text.as_bytes()) - self.threshold) * (token.text.len() + listed.text.len()) as f64
+            } else {
+                token.alone
+            };
+            scratch.cells.push(contribution);
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod api;
 pub mod deliveries;
 pub mod housekeeping;
+pub mod screening;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,7 +50,10 @@ fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task)
     let Some(mut beneficiary) = beneficiaries::rows::find(tx, task.scope, task.object::<kind::Beneficiary>())? else {
         return Ok(());
     };
-    let answer = world.ports(task.scope.mode())?.checks.account(&beneficiaries::question(&beneficiary));
+    let answer = match beneficiaries::screened(tx, now, world, &beneficiary)? {
+        Some(answer) => answer,
+        None => world.ports(task.scope.mode())?.checks.account(&beneficiaries::question(&beneficiary)),
+    };
     beneficiaries::apply_check(tx, now, &mut beneficiary, answer)
 }
 
