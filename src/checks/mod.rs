@@ -1,5 +1,6 @@
 //! Checks of beneficiaries and senders: the port to name look-ups and screening.
 
+pub mod listed;
 pub mod name_match;
 pub mod simulated;
 

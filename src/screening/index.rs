@@ -3,14 +3,26 @@
 //! The similarity of two names is an average over their tokens, weighted by length, times at most 1. Written as gains and
 //! losses against the threshold `t`, a pair of tokens of similarity `s` contributes `(s - t) * (bytes of both)`, a searched
 //! token without a partner `-t * bytes`, and a name reaches `t` only if the sum is not negative. So at least one pair reaches
-//! `t` itself: those tokens are found in the dictionary of all tokens, and their names are looked at. Of these, most fail the
-//! sum with the best partner for every searched token; the rest are compared in full.
+//! `t` itself: those tokens are found in the dictionary of all tokens, and their names are looked at. Where that would be many
+//! names, because a word is common, fewer words are chosen as *anchors*, of which every name that is found must contain
+//! something alike: what the other words can gain at most does not pay for what the anchors lose without it.
+//! Of the names that are looked at, most fail the sum with the best partner for every searched token; the rest are compared in full.
 //! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
 use super::similarity::{Pattern, best_pairs, first_sound, similarity_bound, variations};
+use super::text::TOKEN_BYTES_MAX;
+
+/// Similarity down to which anchors may be alike.
+const ANCHOR_FLOOR: f64 = 0.6;
+/// Steps between the floor and the threshold at which anchors are tried.
+const STEPS: usize = 10;
+/// Names to look at from which choosing anchors pays.
+const CHOICE_NAMES_MIN: usize = 200;
+/// Tokens up to which anchors are chosen; there are two to the power of this many choices.
+const CHOICE_TOKENS_MAX: usize = 6;
 
 /// Room for floating-point error: bounds are loosened by it, results never.
 const MARGIN: f64 = 1e-6;
@@ -125,13 +137,28 @@ impl IndexBuilder {
                 }
             }
         }
-        NameIndex { threshold, shelves, postings, tokens: self.tokens, variations: self.variations, spare: Mutex::default() }
+        let floor = ANCHOR_FLOOR.min(threshold);
+        let steps: Vec<f64> = (0..=STEPS).map(|step| threshold - (threshold - floor) * step as f64 / STEPS as f64).collect();
+        let losses = (0..=TOKEN_BYTES_MAX).map(|bytes| steps.iter().map(|step| loss_min(bytes, *step, threshold)).collect()).collect();
+        NameIndex { threshold, steps, losses, shelves, postings, tokens: self.tokens, variations: self.variations, spare: Mutex::default() }
     }
+}
+
+/// What a searched token of this length loses at least where no listed token reaches `similarity` with it.
+fn loss_min(bytes: usize, similarity: f64, threshold: f64) -> f64 {
+    let matched = (1..=TOKEN_BYTES_MAX).map(|other| {
+        let reachable = similarity_bound(bytes, other, TOKEN_BYTES_MAX).min(similarity);
+        (threshold - reachable) * (bytes + other) as f64
+    });
+    matched.fold(threshold * bytes as f64, f64::min)
 }
 
 /// Listed names, ready to be searched.
 pub struct NameIndex {
     threshold: f64,
+    steps: Vec<f64>,
+    /// `loss_min` by length of the searched token and step.
+    losses: Vec<Vec<f64>>,
     shelves: HashMap<char, BTreeMap<usize, Shelf>>,
     /// The variations that hold a token, by the token's number.
     postings: Vec<Vec<u32>>,
@@ -153,6 +180,22 @@ struct Scratch {
     /// Whether a variation was looked at, by its number.
     seen: Vec<bool>,
     touched: Vec<u32>,
+}
+
+/// What is alike to a searched token.
+struct Alike {
+    /// Similarity, number of the listed token, names that hold it or one before it; the most alike first.
+    tokens: Vec<(f64, u32, usize)>,
+    /// What the searched token can gain at most.
+    gain: f64,
+}
+
+impl Alike {
+    /// Names to look at for the tokens that reach a similarity.
+    fn names_count(&self, similarity: f64) -> usize {
+        let reaching = self.tokens.partition_point(|(score, _, _)| *score >= similarity - MARGIN);
+        reaching.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |(_, _, count)| *count)
+    }
 }
 
 /// A searched token.
@@ -204,8 +247,8 @@ impl NameIndex {
             .iter()
             .map(|text| Searched { text, sound: first_sound(text), pattern: Pattern::new(text), alone: -self.threshold * text.len() as f64 })
             .collect();
-        for token in &searched {
-            for number in self.alike(token) {
+        for list in self.anchors(&searched) {
+            for number in list {
                 for number in self.postings.get(number as usize).into_iter().flatten() {
                     let (Some(seen @ false), Some(variation)) =
                         (scratch.seen.get_mut(*number as usize), self.variations.get(*number as usize))
@@ -233,24 +276,66 @@ impl NameIndex {
         scratch.cells.clear();
     }
 
-    /// The listed tokens that reach the threshold with a searched one.
-    fn alike(&self, searched: &Searched<'_>) -> Vec<u32> {
-        let (text, least) = (searched.text, self.threshold - MARGIN);
+    /// The listed tokens of which every name that reaches the threshold contains one.
+    fn anchors(&self, searched: &[Searched<'_>]) -> Vec<Vec<u32>> {
+        let alike: Vec<Alike> = searched.iter().map(|token| self.alike(token, self.threshold)).collect();
+        let at_threshold = |alike: Vec<Alike>| alike.into_iter().map(|alike| alike.tokens.into_iter().map(|(_, number, _)| number).collect()).collect();
+        let names_count: usize = alike.iter().map(|alike| alike.names_count(0.0)).sum();
+        if names_count < CHOICE_NAMES_MIN || !(2..=CHOICE_TOKENS_MAX).contains(&searched.len()) {
+            return at_threshold(alike);
+        }
+        let near: Vec<Alike> = searched.iter().map(|token| self.alike(token, ANCHOR_FLOOR.min(self.threshold))).collect();
+        let mut choice: Option<(usize, u32, f64)> = None;
+        for mask in 1_u32..(1 << searched.len()) {
+            let is_anchor = |place: usize| mask & (1 << place) != 0;
+            let gain: f64 = near.iter().enumerate().filter(|(place, _)| !is_anchor(*place)).map(|(_, alike)| alike.gain).sum();
+            let loses_more = |step: &usize| {
+                let anchors = searched.iter().enumerate().filter(|(place, _)| is_anchor(*place));
+                anchors.map(|(_, token)| self.loss_min(token.text.len(), *step)).sum::<f64>() > gain + MARGIN
+            };
+            let Some(similarity) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step)) else { continue };
+            let count = near.iter().enumerate().filter(|(place, _)| is_anchor(*place)).map(|(_, alike)| alike.names_count(*similarity)).sum();
+            if count < choice.map_or(names_count, |(least, _, _)| least) {
+                choice = Some((count, mask, *similarity));
+            }
+        }
+        let Some((_, mask, similarity)) = choice else { return at_threshold(alike) };
+        let chosen = near.into_iter().enumerate().filter(|(place, _)| mask & (1 << place) != 0);
+        let reaching = |(score, _, _): &(f64, u32, usize)| *score >= similarity - MARGIN;
+        chosen.map(|(_, alike)| alike.tokens.into_iter().take_while(reaching).map(|(_, number, _)| number).collect()).collect()
+    }
+
+    fn loss_min(&self, bytes: usize, step: usize) -> f64 {
+        self.losses.get(bytes).and_then(|losses| losses.get(step)).copied().unwrap_or(0.0)
+    }
+
+    /// The listed tokens that reach a similarity with a searched one.
+    fn alike(&self, searched: &Searched<'_>, similarity: f64) -> Alike {
+        let (text, least) = (searched.text, similarity - MARGIN);
         let letters = Letters::of(text.as_bytes());
-        let mut alike: Vec<u32> = Vec::new();
+        let mut tokens: Vec<(f64, u32, usize)> = Vec::new();
         let shelves = searched.sound.and_then(|sound| self.shelves.get(&sound));
         for (bytes, shelf) in shelves.into_iter().flatten() {
             let reaches = |common: &usize| similarity_bound(text.len(), *bytes, *common) >= least;
             let Some(common_min) = (1..=text.len().min(*bytes)).find(reaches) else { continue };
             for (other, number) in shelf.letters.iter().zip(&shelf.tokens) {
-                if letters.common_max(*other) >= common_min
-                    && self.tokens.get(*number as usize).is_some_and(|listed| searched.pattern.similarity(listed.text.as_bytes()) >= least)
-                {
-                    alike.push(*number);
+                if letters.common_max(*other) >= common_min {
+                    let score = self.tokens.get(*number as usize).map_or(0.0, |listed| searched.pattern.similarity(listed.text.as_bytes()));
+                    if score >= least {
+                        tokens.push((score, *number, 0));
+                    }
                 }
             }
         }
-        alike
+        tokens.sort_by(|left, right| right.0.total_cmp(&left.0));
+        let (mut count, mut gain) = (0, 0.0_f64);
+        for (score, number, names_count) in &mut tokens {
+            count += self.postings.get(*number as usize).map_or(0, Vec::len);
+            *names_count = count;
+            let bytes = text.len() + self.tokens.get(*number as usize).map_or(0, |listed| listed.text.len());
+            gain = gain.max((*score - self.threshold) * bytes as f64);
+        }
+        Alike { tokens, gain }
     }
 
     /// What a variation's gains and losses add up to at most: each searched token with its best partner, free or not.

@@ -16,6 +16,9 @@ pub mod similarity;
 pub mod text;
 pub mod un;
 
+#[cfg(test)]
+mod readers_test;
+
 use sha2::{Digest, Sha256};
 
 use birth::Birth;

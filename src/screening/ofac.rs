@@ -46,7 +46,8 @@ impl Record {
 /// The records of a file; every one has the same number of fields, and the last one ends with a line break.
 fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<Record>, String> {
     let bytes = bytes.strip_suffix(&[END_MARK]).unwrap_or(bytes);
-    let text = utf8(file, bytes)?;
+    // The parser counts lines by their last byte only where that is all that ends them.
+    let text = utf8(file, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
         let line = text.lines().count().max(1);
         return Err(format!("{file}, line {line}: the file does not end with a line break; it is empty or cut off"));

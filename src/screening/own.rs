@@ -14,7 +14,7 @@ const HEADER: [&str; 7] = ["id", "name", "aliases", "date_of_birth", "country", 
 
 /// Reads the list. Any fault refuses all of it.
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
-    let text = utf8(FILE, bytes)?;
+    let text = utf8(FILE, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
         return Err(format!("{FILE}, line {}: the file does not end with a line break; it is empty or cut off", text.lines().count().max(1)));
     }
