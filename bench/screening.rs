@@ -25,8 +25,8 @@ impl Names {
     /// A word of two to four syllables; low numbers come often, as common given names and surnames do.
     fn word(&mut self) -> String {
         const SYLLABLES: [&str; 40] = [
-            "ra", "ka", "mo", "ha", "me", "al", "kh", "an", "ju", "na", "si", "ng", "ab", "du", "la", "ri", "ya", "so", "vi", "ch", "en", "ko",
-            "pa", "te", "li", "sh", "ar", "ma", "za", "di", "fa", "is", "to", "us", "bi", "go", "ro", "wa", "yu", "ed",
+            "ra", "ka", "mo", "ha", "me", "al", "kh", "an", "ju", "na", "si", "ng", "ab", "du", "la", "ri", "ya", "so", "vi", "ch", "en",
+            "ko", "pa", "te", "li", "sh", "ar", "ma", "za", "di", "fa", "is", "to", "us", "bi", "go", "ro", "wa", "yu", "ed",
         ];
         let common = self.below(3) == 0;
         (0..2 + self.below(3)).map(|_| SYLLABLES[if common { self.below(8) } else { self.below(40) }]).collect()

@@ -80,7 +80,9 @@ impl App {
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots_platform(), SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let screening = match config.screening.clone() {
-            Some(settings) => Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??)),
+            Some(settings) => {
+                Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??))
+            }
             None => None,
         };
         let world = Arc::new(World { settings, sealer, test, screening });

@@ -16,6 +16,8 @@ use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
+use crate::screening::hits;
+use crate::screening::lists::Lists;
 use crate::store::Store;
 use crate::store::lane;
 use crate::{backup, demo, secrets};
@@ -80,6 +82,11 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Look at the sanctions lists and at what screening found
+    Screening {
+        #[command(subcommand)]
+        command: ScreeningCommand,
+    },
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
@@ -109,6 +116,20 @@ enum RulingWord {
     Refund,
     Settle,
     Fail,
+}
+
+#[derive(Subcommand)]
+enum ScreeningCommand {
+    /// List the hits that nobody decided about; `hundi decide ID approve|refuse` decides about the object
+    Hits {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Read the configured lists, and say how old they are and whether live mode may start with them
+    Lists {
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 #[derive(Subcommand)]
@@ -204,6 +225,7 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Demo => demo::run().await,
         Command::Keys { command } => run_keys(command).await,
         Command::Accounts { command } => run_accounts(command).await,
+        Command::Screening { command } => screening(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
         Command::Check { place } => run_check(&config(&place)?).await,
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
@@ -365,6 +387,31 @@ async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
         (true, true) => print(&format!("{name} is suspended; its keys stop working within a second")),
         (true, false) => print(&format!("{name} is active")),
         (false, _) => Err(format!("there is no account {name:?}: `hundi accounts list` shows them")),
+    }
+}
+
+/// Open hits that one listing shows.
+const HITS_MAX: i64 = 1_000;
+
+async fn screening(command: ScreeningCommand) -> Result<(), String> {
+    match command {
+        ScreeningCommand::Hits { place } => {
+            let lines = open(&place)?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
+            lines.iter().try_for_each(|line| print(line))
+        }
+        ScreeningCommand::Lists { place } => {
+            let settings = config(&place)?.screening.ok_or("no sanctions lists are configured: write a table [screening]")?;
+            let lists = Lists::load(settings)?;
+            let now = Clock::System.milliseconds() / 1000;
+            for state in lists.states() {
+                let days = (now - state.dated_at).max(0) / 86_400;
+                print(&format!("{}  {} entries, {days} days old", state.list.as_str(), state.entries_count))?;
+            }
+            match lists.why_not_live(now) {
+                None => print("live mode may start with these lists"),
+                Some(reason) => print(&format!("live mode may not start: {reason}")),
+            }
+        }
     }
 }
 

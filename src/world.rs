@@ -98,7 +98,8 @@ impl World {
     /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is known of the subject.
     pub fn screening_basis(&self, question: &ScreeningQuestion, hit: &ScreeningHit) -> [u8; 32] {
         let birth = question.date_of_birth.map(|date| date.to_string()).unwrap_or_default();
-        let parts = [&[question.name.clone(), birth], question.aliases.as_slice(), &question.countries, &question.identifiers].map(|list| list.join("\n"));
+        let parts = [&[question.name.clone(), birth], question.aliases.as_slice(), &question.countries, &question.identifiers]
+            .map(|list| list.join("\n"));
         let mut all: Vec<&[u8]> = vec![b"screening", &hit.entry_hash];
         all.extend(parts.iter().map(String::as_bytes));
         self.sealer.fingerprint(&all)

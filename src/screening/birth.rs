@@ -7,7 +7,11 @@ use jiff::civil::Date;
 pub enum Birth {
     Day(Date),
     /// Some day of these years, the first and the last. `is_guess`: the list says "circa".
-    Years { first: i16, last: i16, is_guess: bool },
+    Years {
+        first: i16,
+        last: i16,
+        is_guess: bool,
+    },
 }
 
 /// What a person's date of birth says about a match.
@@ -37,8 +41,11 @@ impl Birth {
         if let Ok(day) = text.get(..10).unwrap_or(text).parse::<Date>() {
             return YEARS.contains(&day.year()).then_some(Birth::Day(day));
         }
-        let words: Vec<String> =
-            text.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_ascii_lowercase).collect();
+        let words: Vec<String> = text
+            .split(|letter: char| !letter.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .map(str::to_ascii_lowercase)
+            .collect();
         let is_guess = words.iter().any(|word| matches!(word.as_str(), "circa" | "ca" | "approximately"));
         let year = |word: &String| (word.len() == 4).then(|| word.parse::<i16>().ok()).flatten().filter(|year| YEARS.contains(year));
         if let [day, month, last] = words.as_slice()

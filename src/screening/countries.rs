@@ -52,7 +52,8 @@ UZ Uzbekistan;VU Vanuatu;VA Vatican/Holy See;VE Venezuela/Venezuela (Bolivarian 
 EH Western Sahara;YE Yemen;ZM Zambia;ZW Zimbabwe;XK Kosovo";
 
 static CODES: LazyLock<HashMap<String, CountryCode>> = LazyLock::new(|| {
-    let lines = COUNTRIES.split(';').filter_map(|line| line.split_once(' ')).filter_map(|(code, names)| Some((CountryCode::parse(code)?, names)));
+    let lines =
+        COUNTRIES.split(';').filter_map(|line| line.split_once(' ')).filter_map(|(code, names)| Some((CountryCode::parse(code)?, names)));
     lines.flat_map(|(code, names)| names.split('/').map(move |name| (normalise(name), code))).collect()
 });
 

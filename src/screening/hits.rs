@@ -95,7 +95,8 @@ pub fn keep(
             Some(row) => {
                 effective = worse(effective, hit.screening);
                 let mut row = row.clone();
-                let is_same = row.decision.is_none() && row.basis == basis && row.screening == hit.screening && row.evidence == hit.evidence;
+                let is_same =
+                    row.decision.is_none() && row.basis == basis && row.screening == hit.screening && row.evidence == hit.evidence;
                 if !is_same {
                     (row.basis, row.screening, row.evidence) = (basis, hit.screening, hit.evidence.clone());
                     row.score_basis_points = hit.score_basis_points;

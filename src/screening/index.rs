@@ -16,11 +16,11 @@ use super::similarity::{Pattern, best_pairs, first_sound, similarity_bound, vari
 use super::text::TOKEN_BYTES_MAX;
 
 /// Similarity down to which anchors may be alike.
-const ANCHOR_FLOOR: f64 = 0.6;
+const ANCHOR_FLOOR: f64 = 0.75;
 /// Steps between the floor and the threshold at which anchors are tried.
 const STEPS: usize = 10;
-/// Names to look at from which choosing anchors pays.
-const CHOICE_NAMES_MIN: usize = 200;
+/// Names to look at from which choosing anchors pays. Fewer in tests, so that small lists take that way too.
+const CHOICE_NAMES_MIN: usize = if cfg!(test) { 4 } else { 2_000 };
 /// Tokens up to which anchors are chosen; there are two to the power of this many choices.
 const CHOICE_TOKENS_MAX: usize = 6;
 
@@ -83,9 +83,12 @@ impl Letters {
 }
 
 /// A listed name in one variation of its tokens.
+#[derive(Clone, Copy)]
 struct Variation {
     name: u32,
-    tokens: Vec<u32>,
+    /// Its place in the list of all variations' tokens.
+    start: u32,
+    end: u32,
 }
 
 /// Names as they are added, before they can be searched.
@@ -94,6 +97,7 @@ pub struct IndexBuilder {
     numbers: HashMap<String, u32>,
     tokens: Vec<Token>,
     variations: Vec<Variation>,
+    variation_tokens: Vec<u32>,
     names_count: u32,
 }
 
@@ -103,8 +107,12 @@ impl IndexBuilder {
         let name = self.names_count;
         self.names_count += 1;
         for variation in variations(tokens) {
-            let tokens = variation.into_iter().map(|token| self.number(token)).collect();
-            self.variations.push(Variation { name, tokens });
+            let start = self.variation_tokens.len() as u32;
+            for token in variation {
+                let number = self.number(token);
+                self.variation_tokens.push(number);
+            }
+            self.variations.push(Variation { name, start, end: self.variation_tokens.len() as u32 });
         }
         name
     }
@@ -129,7 +137,7 @@ impl IndexBuilder {
         }
         let mut postings: Vec<Vec<u32>> = vec![Vec::new(); self.tokens.len()];
         for (number, variation) in self.variations.iter().enumerate() {
-            for token in &variation.tokens {
+            for token in self.variation_tokens.get(variation.start as usize..variation.end as usize).unwrap_or_default() {
                 if let Some(list) = postings.get_mut(*token as usize)
                     && list.last() != Some(&(number as u32))
                 {
@@ -140,7 +148,17 @@ impl IndexBuilder {
         let floor = ANCHOR_FLOOR.min(threshold);
         let steps: Vec<f64> = (0..=STEPS).map(|step| threshold - (threshold - floor) * step as f64 / STEPS as f64).collect();
         let losses = (0..=TOKEN_BYTES_MAX).map(|bytes| steps.iter().map(|step| loss_min(bytes, *step, threshold)).collect()).collect();
-        NameIndex { threshold, steps, losses, shelves, postings, tokens: self.tokens, variations: self.variations, spare: Mutex::default() }
+        NameIndex {
+            threshold,
+            steps,
+            losses,
+            shelves,
+            postings,
+            tokens: self.tokens,
+            variations: self.variations,
+            variation_tokens: self.variation_tokens,
+            spare: Mutex::default(),
+        }
     }
 }
 
@@ -164,6 +182,8 @@ pub struct NameIndex {
     postings: Vec<Vec<u32>>,
     tokens: Vec<Token>,
     variations: Vec<Variation>,
+    /// The tokens of all variations, one after the other.
+    variation_tokens: Vec<u32>,
     /// Working memory of earlier searches.
     spare: Mutex<Vec<Scratch>>,
 }
@@ -208,6 +228,10 @@ struct Searched<'a> {
 }
 
 impl NameIndex {
+    fn tokens_of(&self, variation: Variation) -> &[u32] {
+        self.variation_tokens.get(variation.start as usize..variation.end as usize).unwrap_or_default()
+    }
+
     /// Every listed name whose similarity with these tokens reaches the threshold, with its score, by number.
     pub fn search(&self, tokens: &[String]) -> Vec<Found> {
         let mut best: HashMap<u32, f64> = HashMap::new();
@@ -225,7 +249,7 @@ impl NameIndex {
     pub fn exhaustive(&self, tokens: &[String]) -> Vec<Found> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let searched = variations(tokens);
-        for variation in &self.variations {
+        for variation in self.variations.iter().copied() {
             for tokens in &searched {
                 self.compare(tokens, variation, &mut best);
             }
@@ -233,8 +257,13 @@ impl NameIndex {
         sorted(best)
     }
 
-    fn compare(&self, searched: &[String], variation: &Variation, best: &mut HashMap<u32, f64>) {
-        let listed: Vec<&str> = variation.tokens.iter().filter_map(|token| self.tokens.get(*token as usize)).map(|token| token.text.as_str()).collect();
+    fn compare(&self, searched: &[String], variation: Variation, best: &mut HashMap<u32, f64>) {
+        let listed: Vec<&str> = self
+            .tokens_of(variation)
+            .iter()
+            .filter_map(|token| self.tokens.get(*token as usize))
+            .map(|token| token.text.as_str())
+            .collect();
         let score = best_pairs(searched, &listed);
         if score >= self.threshold {
             let known = best.entry(variation.name).or_insert(score);
@@ -245,13 +274,18 @@ impl NameIndex {
     fn search_variation(&self, tokens: &[String], scratch: &mut Scratch, best: &mut HashMap<u32, f64>) {
         let searched: Vec<Searched<'_>> = tokens
             .iter()
-            .map(|text| Searched { text, sound: first_sound(text), pattern: Pattern::new(text), alone: -self.threshold * text.len() as f64 })
+            .map(|text| Searched {
+                text,
+                sound: first_sound(text),
+                pattern: Pattern::new(text),
+                alone: -self.threshold * text.len() as f64,
+            })
             .collect();
         for list in self.anchors(&searched) {
             for number in list {
                 for number in self.postings.get(number as usize).into_iter().flatten() {
                     let (Some(seen @ false), Some(variation)) =
-                        (scratch.seen.get_mut(*number as usize), self.variations.get(*number as usize))
+                        (scratch.seen.get_mut(*number as usize), self.variations.get(*number as usize).copied())
                     else {
                         continue;
                     };
@@ -279,7 +313,8 @@ impl NameIndex {
     /// The listed tokens of which every name that reaches the threshold contains one.
     fn anchors(&self, searched: &[Searched<'_>]) -> Vec<Vec<u32>> {
         let alike: Vec<Alike> = searched.iter().map(|token| self.alike(token, self.threshold)).collect();
-        let at_threshold = |alike: Vec<Alike>| alike.into_iter().map(|alike| alike.tokens.into_iter().map(|(_, number, _)| number).collect()).collect();
+        let at_threshold =
+            |alike: Vec<Alike>| alike.into_iter().map(|alike| alike.tokens.into_iter().map(|(_, number, _)| number).collect()).collect();
         let names_count: usize = alike.iter().map(|alike| alike.names_count(0.0)).sum();
         if names_count < CHOICE_NAMES_MIN || !(2..=CHOICE_TOKENS_MAX).contains(&searched.len()) {
             return at_threshold(alike);
@@ -294,7 +329,8 @@ impl NameIndex {
                 anchors.map(|(_, token)| self.loss_min(token.text.len(), *step)).sum::<f64>() > gain + MARGIN
             };
             let Some(similarity) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step)) else { continue };
-            let count = near.iter().enumerate().filter(|(place, _)| is_anchor(*place)).map(|(_, alike)| alike.names_count(*similarity)).sum();
+            let count =
+                near.iter().enumerate().filter(|(place, _)| is_anchor(*place)).map(|(_, alike)| alike.names_count(*similarity)).sum();
             if count < choice.map_or(names_count, |(least, _, _)| least) {
                 choice = Some((count, mask, *similarity));
             }
@@ -339,14 +375,14 @@ impl NameIndex {
     }
 
     /// What a variation's gains and losses add up to at most: each searched token with its best partner, free or not.
-    fn sum_max(&self, searched: &[Searched<'_>], variation: &Variation, scratch: &mut Scratch) -> f64 {
+    fn sum_max(&self, searched: &[Searched<'_>], variation: Variation, scratch: &mut Scratch) -> f64 {
         let width = searched.len();
         let mut sum = 0.0;
-        for number in &variation.tokens {
+        for number in self.tokens_of(variation) {
             self.fill_row(searched, *number, scratch);
         }
         for (i, token) in searched.iter().enumerate() {
-            let contributions = variation.tokens.iter().filter_map(|number| {
+            let contributions = self.tokens_of(variation).iter().filter_map(|number| {
                 let row = scratch.rows.get(*number as usize).copied().unwrap_or(0) as usize;
                 row.checked_sub(1).and_then(|row| scratch.cells.get(row * width + i)).copied()
             });
@@ -410,6 +446,15 @@ mod tests {
             assert_eq!(index.search(&words(searched)).iter().map(|found| found.name).collect::<Vec<_>>(), [name], "{searched}");
         }
         assert!(index.search(&words("priya sharma")).is_empty() && index.search(&[]).is_empty());
+    }
+
+    #[test]
+    fn the_comparison_with_all_notices_a_lossy_index() {
+        let names: Vec<Vec<String>> = ["rajesh kumar", "rakesh kumar", "ramesh kumaran"].map(words).to_vec();
+        let mut index = index(&names, 0.85);
+        assert_eq!(index.search(&names[0]), index.exhaustive(&names[0]));
+        index.postings.iter_mut().for_each(|list| list.truncate(1));
+        assert_ne!(index.search(&names[0]), index.exhaustive(&names[0]));
     }
 
     /// Names of few letters, so that many are alike.

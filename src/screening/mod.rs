@@ -113,7 +113,9 @@ impl Entry {
     }
     fn add_identifier(&mut self, number: &str, country: Option<CountryCode>) {
         let number = plain_identifier(number);
-        if number.len() >= IDENTIFIER_CHARACTERS_MIN && !self.identifiers.iter().any(|known| known.number == number && known.country == country) {
+        if number.len() >= IDENTIFIER_CHARACTERS_MIN
+            && !self.identifiers.iter().any(|known| known.number == number && known.country == country)
+        {
             self.identifiers.push(ListedIdentifier { number, country });
         }
     }

@@ -73,7 +73,8 @@ fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<Record>,
 
 /// Reads the four files. Any fault refuses all of them: a list is whole or not there.
 pub fn read(files: Files<'_>) -> Result<ReadList, String> {
-    let marked = [("sdn.csv", files.sdn), ("alt.csv", files.alt), ("add.csv", files.add)].map(|(file, bytes)| (file, bytes.last() == Some(&END_MARK)));
+    let marked = [("sdn.csv", files.sdn), ("alt.csv", files.alt), ("add.csv", files.add)]
+        .map(|(file, bytes)| (file, bytes.last() == Some(&END_MARK)));
     if marked.iter().any(|(_, is_marked)| *is_marked)
         && let Some((file, _)) = marked.iter().find(|(_, is_marked)| !is_marked)
     {
@@ -143,7 +144,9 @@ fn spilled(bytes: &[u8]) -> Result<HashMap<String, String>, String> {
 /// "SURNAME, Given" becomes "Given SURNAME" for persons.
 fn reordered(name: &str, kind: EntryKind) -> String {
     match name.rsplit_once(',') {
-        Some((surname, given)) if kind == EntryKind::Individual && !given.trim().is_empty() => format!("{} {}", given.trim(), surname.trim()),
+        Some((surname, given)) if kind == EntryKind::Individual && !given.trim().is_empty() => {
+            format!("{} {}", given.trim(), surname.trim())
+        }
         _ => name.trim().to_owned(),
     }
 }
@@ -183,7 +186,9 @@ fn identifier(part: &str) -> Option<(&str, Option<super::CountryCode>)> {
 pub fn digital_currency_addresses(remarks: &str) -> Vec<&str> {
     let parts = remarks.split("Digital Currency Address").skip(1);
     let words = parts.filter_map(|part| {
-        let mut words = part.split(|letter: char| letter.is_whitespace() || matches!(letter, ';' | ',' | '.')).filter(|word| !matches!(*word, "" | "-"));
+        let mut words = part
+            .split(|letter: char| letter.is_whitespace() || matches!(letter, ';' | ',' | '.'))
+            .filter(|word| !matches!(*word, "" | "-"));
         let currency = words.next()?;
         let is_currency = (2..=8).contains(&currency.len()) && currency.bytes().all(|byte| byte.is_ascii_alphanumeric());
         words.next().filter(|_| is_currency)

@@ -16,12 +16,17 @@ const HEADER: [&str; 7] = ["id", "name", "aliases", "date_of_birth", "country", 
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
     let text = utf8(FILE, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
-        return Err(format!("{FILE}, line {}: the file does not end with a line break; it is empty or cut off", text.lines().count().max(1)));
+        return Err(format!(
+            "{FILE}, line {}: the file does not end with a line break; it is empty or cut off",
+            text.lines().count().max(1)
+        ));
     }
     let mut entries = Vec::new();
     let mut ids = HashSet::new();
     let mut is_header = true;
-    for record in csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes()).into_records() {
+    for record in
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes()).into_records()
+    {
         let record = record.map_err(|fault| format!("{FILE}: {fault}"))?;
         let line = record.position().map_or(0, csv::Position::line);
         let fault = |what: &str| format!("{FILE}, line {line}: {what}");

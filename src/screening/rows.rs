@@ -96,7 +96,13 @@ pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
 }
 
 /// One place in the walk over everybody who is screened again.
-pub fn ids_after(tx: &mut dyn Tx, table: Table, scope: Scope, after: [u8; 16], rows_max: i64) -> Result<Vec<Id<kind::Request>>, StoreError> {
+pub fn ids_after(
+    tx: &mut dyn Tx,
+    table: Table,
+    scope: Scope,
+    after: [u8; 16],
+    rows_max: i64,
+) -> Result<Vec<Id<kind::Request>>, StoreError> {
     let sql = match table {
         Table::Senders => "SELECT id FROM senders WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
         Table::Beneficiaries => "SELECT id FROM beneficiaries WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",

@@ -349,7 +349,8 @@ mod tests {
     }
 
     fn differences(table: &[(&str, &str, f64)], score: impl Fn(&[String], &[String]) -> f64) -> Vec<String> {
-        let compared = table.iter().map(|(listed, searched, wanted)| (listed, searched, wanted, score(&prepared(searched), &prepared(listed))));
+        let compared =
+            table.iter().map(|(listed, searched, wanted)| (listed, searched, wanted, score(&prepared(searched), &prepared(listed))));
         // A hundredth, and what the third decimal was rounded by.
         let wrong = compared.filter(|(_, _, wanted, found)| (*wanted - found).abs() > 0.010_5);
         wrong.map(|(listed, searched, wanted, found)| format!("{listed:?} / {searched:?}: {found:.3}, published {wanted}")).collect()

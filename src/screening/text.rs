@@ -12,8 +12,28 @@ pub const TOKEN_BYTES_MAX: usize = 128;
 const TITLES: &[&str] = &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
 /// Words that say nothing about which business it is.
 const STOP_WORDS: &[&str] = &[
-    "a", "an", "and", "of", "the", "for", "co", "company", "corp", "corporation", "gmbh", "inc", "incorporated", "limited", "llc", "llp",
-    "ltd", "plc", "private", "pvt", "pty", "sa",
+    "a",
+    "an",
+    "and",
+    "of",
+    "the",
+    "for",
+    "co",
+    "company",
+    "corp",
+    "corporation",
+    "gmbh",
+    "inc",
+    "incorporated",
+    "limited",
+    "llc",
+    "llp",
+    "ltd",
+    "plc",
+    "private",
+    "pvt",
+    "pty",
+    "sa",
 ];
 
 /// Letters that Unicode does not decompose and that lists and banks write in ASCII.

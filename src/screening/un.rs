@@ -68,8 +68,12 @@ pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
                         return Err(fault("this is not a consolidated list"));
                     }
                     let attribute = start.try_get_attribute("dateGenerated").map_err(|_| fault("the list's attributes do not read"))?;
-                    let value = attribute.and_then(|attribute| attribute.normalized_value(XmlVersion::Explicit1_0).ok().map(|value| value.into_owned()));
-                    made_at = Some(generated(value.as_deref().unwrap_or_default()).ok_or_else(|| fault("dateGenerated is missing or does not read"))?);
+                    let value = attribute
+                        .and_then(|attribute| attribute.normalized_value(XmlVersion::Explicit1_0).ok().map(|value| value.into_owned()));
+                    made_at = Some(
+                        generated(value.as_deref().unwrap_or_default())
+                            .ok_or_else(|| fault("dateGenerated is missing or does not read"))?,
+                    );
                 }
                 if open.is_empty() && path.len() < 2 {
                     path.push(name);
