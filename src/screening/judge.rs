@@ -45,10 +45,10 @@ pub fn by_name(thresholds: &Thresholds, score: f64, is_weak: bool, birth: BirthE
     if score < thresholds.score_possible {
         return None;
     }
-    let is_confirmed = match (birth, country) {
-        (BirthEvidence::SameDay, CountryEvidence::Agrees | CountryEvidence::Unknown) => true,
-        (BirthEvidence::SameYear, CountryEvidence::Agrees) => true,
-        _ => false,
+    let is_confirmed = match birth {
+        BirthEvidence::SameDay => country != CountryEvidence::Contradicts,
+        BirthEvidence::SameYear => country == CountryEvidence::Agrees,
+        BirthEvidence::Unknown | BirthEvidence::Contradicts => false,
     };
     if score < thresholds.score_confirmed && birth == BirthEvidence::Contradicts && country == CountryEvidence::Contradicts {
         return None;
