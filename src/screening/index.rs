@@ -10,6 +10,7 @@
 //! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both together.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use super::similarity::{Pattern, best_pairs, first_sound, similarity_bound, variations};
@@ -21,8 +22,10 @@ const ANCHOR_FLOOR: f64 = 0.75;
 const STEPS: usize = 10;
 /// Names to look at from which choosing anchors pays. Fewer in tests, so that small lists take that way too.
 const CHOICE_NAMES_MIN: usize = if cfg!(test) { 4 } else { 2_000 };
-/// Tokens up to which anchors are chosen; there are two to the power of this many choices.
-const CHOICE_TOKENS_MAX: usize = 6;
+/// Tokens up to which every choice of anchors is tried; of more, the most common ones are left out one after the other.
+const CHOICE_TOKENS_MAX: usize = 5;
+/// Tokens up to which anchors are chosen at all: one bit each.
+const CHOSEN_TOKENS_MAX: usize = 128;
 
 /// Room for floating-point error: bounds are loosened by it, results never.
 const MARGIN: f64 = 1e-6;
@@ -203,20 +206,24 @@ struct Scratch {
 }
 
 /// What is alike to a searched token.
-struct Alike {
+struct AlikeTokens {
     /// Similarity, number of the listed token, names that hold it or one before it; the most alike first.
     tokens: Vec<(f64, u32, usize)>,
     /// What the searched token can gain at most.
     gain: f64,
 }
 
-impl Alike {
+impl AlikeTokens {
     /// Names to look at for the tokens that reach a similarity.
     fn names_count(&self, similarity: f64) -> usize {
         let reaching = self.tokens.partition_point(|(score, _, _)| *score >= similarity - MARGIN);
         reaching.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |(_, _, count)| *count)
     }
 }
+
+/// What the variations of one searched name share: by token, and whether it is needed down to the anchors' floor.
+type Known = HashMap<(String, bool), Rc<AlikeTokens>>;
+type Alike = Rc<AlikeTokens>;
 
 /// A searched token.
 struct Searched<'a> {
@@ -238,8 +245,9 @@ impl NameIndex {
         let mut scratch = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         scratch.rows.resize(self.tokens.len(), 0);
         scratch.seen.resize(self.variations.len(), false);
+        let mut known = HashMap::new();
         for variation in variations(tokens) {
-            self.search_variation(&variation, &mut scratch, &mut best);
+            self.search_variation(&variation, &mut scratch, &mut known, &mut best);
         }
         self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         sorted(best)
@@ -271,7 +279,7 @@ impl NameIndex {
         }
     }
 
-    fn search_variation(&self, tokens: &[String], scratch: &mut Scratch, best: &mut HashMap<u32, f64>) {
+    fn search_variation(&self, tokens: &[String], scratch: &mut Scratch, known: &mut Known, best: &mut HashMap<u32, f64>) {
         let searched: Vec<Searched<'_>> = tokens
             .iter()
             .map(|text| Searched {
@@ -281,7 +289,7 @@ impl NameIndex {
                 alone: -self.threshold * text.len() as f64,
             })
             .collect();
-        for list in self.anchors(&searched) {
+        for list in self.anchors(&searched, known) {
             for number in list {
                 for number in self.postings.get(number as usize).into_iter().flatten() {
                     let (Some(seen @ false), Some(variation)) =
@@ -311,17 +319,17 @@ impl NameIndex {
     }
 
     /// The listed tokens of which every name that reaches the threshold contains one.
-    fn anchors(&self, searched: &[Searched<'_>]) -> Vec<Vec<u32>> {
-        let alike: Vec<Alike> = searched.iter().map(|token| self.alike(token, self.threshold)).collect();
+    fn anchors(&self, searched: &[Searched<'_>], known: &mut Known) -> Vec<Vec<u32>> {
+        let alike = self.all_alike(searched, false, known);
         let at_threshold =
-            |alike: Vec<Alike>| alike.into_iter().map(|alike| alike.tokens.into_iter().map(|(_, number, _)| number).collect()).collect();
+            |alike: Vec<Alike>| alike.iter().map(|alike| alike.tokens.iter().map(|(_, number, _)| *number).collect()).collect();
         let names_count: usize = alike.iter().map(|alike| alike.names_count(0.0)).sum();
-        if names_count < CHOICE_NAMES_MIN || !(2..=CHOICE_TOKENS_MAX).contains(&searched.len()) {
+        if names_count < CHOICE_NAMES_MIN || !(2..=CHOSEN_TOKENS_MAX).contains(&searched.len()) {
             return at_threshold(alike);
         }
-        let near: Vec<Alike> = searched.iter().map(|token| self.alike(token, ANCHOR_FLOOR.min(self.threshold))).collect();
-        let mut choice: Option<(usize, u32, f64)> = None;
-        for mask in 1_u32..(1 << searched.len()) {
+        let near = self.all_alike(searched, true, known);
+        let mut choice: Option<(usize, u128, f64)> = None;
+        for mask in choices(&near) {
             let is_anchor = |place: usize| mask & (1 << place) != 0;
             let gain: f64 = near.iter().enumerate().filter(|(place, _)| !is_anchor(*place)).map(|(_, alike)| alike.gain).sum();
             let loses_more = |step: &usize| {
@@ -338,7 +346,16 @@ impl NameIndex {
         let Some((_, mask, similarity)) = choice else { return at_threshold(alike) };
         let chosen = near.into_iter().enumerate().filter(|(place, _)| mask & (1 << place) != 0);
         let reaching = |(score, _, _): &(f64, u32, usize)| *score >= similarity - MARGIN;
-        chosen.map(|(_, alike)| alike.tokens.into_iter().take_while(reaching).map(|(_, number, _)| number).collect()).collect()
+        chosen.map(|(_, alike)| alike.tokens.iter().copied().take_while(reaching).map(|(_, number, _)| number).collect()).collect()
+    }
+
+    /// What is alike to each searched token: to the threshold, or down to where anchors may be.
+    fn all_alike(&self, searched: &[Searched<'_>], is_near: bool, known: &mut Known) -> Vec<Alike> {
+        let similarity = if is_near { ANCHOR_FLOOR.min(self.threshold) } else { self.threshold };
+        let alike = |token: &Searched<'_>| {
+            known.entry((token.text.to_owned(), is_near)).or_insert_with(|| Rc::new(self.alike(token, similarity))).clone()
+        };
+        searched.iter().map(alike).collect()
     }
 
     fn loss_min(&self, bytes: usize, step: usize) -> f64 {
@@ -346,7 +363,7 @@ impl NameIndex {
     }
 
     /// The listed tokens that reach a similarity with a searched one.
-    fn alike(&self, searched: &Searched<'_>, similarity: f64) -> Alike {
+    fn alike(&self, searched: &Searched<'_>, similarity: f64) -> AlikeTokens {
         let (text, least) = (searched.text, similarity - MARGIN);
         let letters = Letters::of(text.as_bytes());
         let mut tokens: Vec<(f64, u32, usize)> = Vec::new();
@@ -371,7 +388,7 @@ impl NameIndex {
             let bytes = text.len() + self.tokens.get(*number as usize).map_or(0, |listed| listed.text.len());
             gain = gain.max((*score - self.threshold) * bytes as f64);
         }
-        Alike { tokens, gain }
+        AlikeTokens { tokens, gain }
     }
 
     /// What a variation's gains and losses add up to at most: each searched token with its best partner, free or not.
@@ -406,6 +423,22 @@ impl NameIndex {
             scratch.cells.push(contribution);
         }
     }
+}
+
+/// The sets of tokens that are tried as anchors, one bit a token.
+fn choices(near: &[Alike]) -> Vec<u128> {
+    if near.len() <= CHOICE_TOKENS_MAX {
+        return (1..(1 << near.len())).collect();
+    }
+    let mut by_count: Vec<(usize, usize)> =
+        near.iter().map(|alike| alike.names_count(0.0)).enumerate().map(|(place, count)| (count, place)).collect();
+    by_count.sort_unstable();
+    let mut mask = 0_u128;
+    let grow = |(_, place): &(usize, usize)| {
+        mask |= 1 << place;
+        mask
+    };
+    by_count.iter().map(grow).collect()
 }
 
 fn sorted(best: HashMap<u32, f64>) -> Vec<Found> {
@@ -459,7 +492,7 @@ mod tests {
 
     /// Names of few letters, so that many are alike.
     fn name() -> impl Strategy<Value = Vec<String>> {
-        prop::collection::vec(prop_oneof!["[abcdkmr]{1,4}", "[a-e]{3,9}", "(ra|ka|mo|ha|md|al|kh|an){1,4}", "[aé0-2]{1,6}"], 0..6)
+        prop::collection::vec(prop_oneof!["[abcdkmr]{1,4}", "[a-e]{3,9}", "(ra|ka|mo|ha|md|al|kh|an){1,4}", "[aé0-2]{1,6}"], 0..9)
     }
 
     proptest! {
