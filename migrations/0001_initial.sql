@@ -90,6 +90,28 @@ CREATE TABLE senders (
   PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 
+-- What screening found: one row a subject (sender, beneficiary, or the transfer that an address paid) and list entry.
+-- `basis` is a keyed fingerprint of both; evidence holds what the list publishes and nothing of the subject.
+CREATE TABLE screening_hits (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  subject TEXT NOT NULL,
+  subject_id BYTEA NOT NULL,
+  list TEXT NOT NULL,
+  entry_id TEXT NOT NULL,
+  basis BYTEA NOT NULL,
+  screening TEXT NOT NULL,
+  score_basis_points BIGINT NOT NULL,
+  evidence TEXT NOT NULL,
+  decision TEXT,
+  decided_by TEXT,
+  decided_at BIGINT,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX screening_hits_subject ON screening_hits (scope, subject_id, list, entry_id);
+CREATE INDEX screening_hits_open ON screening_hits (id) WHERE decision IS NULL;
+
 CREATE TABLE quote_locks (
   scope BIGINT NOT NULL,
   id BYTEA NOT NULL,

@@ -30,6 +30,7 @@ use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
 use crate::rates::http::HttpRates;
+use crate::screening::lists::Lists;
 use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::work::follow::FollowedChain;
@@ -116,8 +117,14 @@ impl App {
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
+        let screening = match config.screening.clone() {
+            Some(settings) => {
+                Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??))
+            }
+            None => None,
+        };
         let environment = |name: &str| std::env::var(name).ok();
-        let live_parts = live::assemble(config, &environment, &client)?;
+        let live_parts = live::assemble(config, &environment, &client, screening.as_ref(), store.clock.milliseconds() / 1000)?;
         let mut rates = None;
         let mut bank = bank;
         let live = match live_parts {
@@ -136,7 +143,7 @@ impl App {
                 Some(ports)
             }
         };
-        let world = Arc::new(World { settings, sealer, ifsc, test, live });
+        let world = Arc::new(World { settings, sealer, ifsc, screening, test, live });
         let keeper = world.clone();
         let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
         signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
@@ -183,6 +190,7 @@ impl App {
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
             tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
+            tokio::spawn(work::screening::run(self.clone(), stop.clone())),
         ];
         for chain in &self.chains {
             workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));

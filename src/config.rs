@@ -11,6 +11,7 @@ use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
 use crate::rails::iso20022::settings::{BankSettings, BankTable};
 use crate::rates::http::RateSettings;
+use crate::screening::lists::{ScreeningSettings, ScreeningSource};
 use crate::world::Settings;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -48,6 +49,8 @@ struct Sources {
     checks: Option<ChecksTable>,
     issuer_name: Option<String>,
     sponsor_bank_name: Option<String>,
+    /// Only in the file.
+    screening: Option<ScreeningSource>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -80,6 +83,8 @@ pub struct Config {
     pub rates: Option<RateSettings>,
     /// How live mode checks accounts.
     pub checks: Option<ChecksTable>,
+    /// The sanctions lists, where the operator names any.
+    pub screening: Option<ScreeningSettings>,
 }
 
 fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
@@ -176,6 +181,7 @@ impl Config {
             ifsc_file: value!(ifsc_file),
             listen,
             settings,
+            screening: file.screening.map(ScreeningSettings::try_from).transpose()?,
         })
     }
 }

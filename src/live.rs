@@ -6,12 +6,14 @@ use secrecy::SecretString;
 
 use crate::chains::settings::ChainSettings;
 use crate::checks::http::HttpChecks;
+use crate::checks::listed::ListedChecks;
 use crate::checks::manual::ManualChecks;
 use crate::checks::{Checks, ChecksTable};
 use crate::config::Config;
 use crate::outbound::Client;
 use crate::rails::iso20022::settings::BankSettings;
 use crate::rates::http::HttpRates;
+use crate::screening::lists::Lists;
 
 /// The secret that goes with `checks.header_name`.
 pub const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
@@ -47,12 +49,19 @@ pub fn parts(config: &Config) -> Vec<Part> {
         part("bank", "the sponsor bank's folders and debit account", config.bank.is_some(), bank_fault),
         part("rates", "where market rates come from", config.rates.is_some(), None),
         part("checks", "who looks accounts up: adapter = \"http\" or \"manual\"", config.checks.is_some(), None),
+        part("screening", "sanctions lists of OFAC, the UN and your own", config.screening.is_some(), None),
     ]
 }
 
 /// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a part out, which is told in
 /// the log; `Err` where something is configured that cannot be.
-pub fn assemble(config: &Config, environment: &dyn Fn(&str) -> Option<String>, client: &Client) -> Result<Option<LiveParts>, String> {
+pub fn assemble(
+    config: &Config,
+    environment: &dyn Fn(&str) -> Option<String>,
+    client: &Client,
+    lists: Option<&Arc<Lists>>,
+    now_seconds: i64,
+) -> Result<Option<LiveParts>, String> {
     let parts = parts(config);
     let missing: Vec<&str> = parts.iter().filter(|part| !part.is_configured).map(|part| part.table).collect();
     if missing.len() < parts.len() && !missing.is_empty() {
@@ -61,11 +70,16 @@ pub fn assemble(config: &Config, environment: &dyn Fn(&str) -> Option<String>, c
             "live mode is off: these tables of the configuration are missing; `hundi doctor` says more"
         );
     }
-    let (Some(chain), Some(bank), Some(rates), Some(checks)) = (&config.live_chain, &config.bank, &config.rates, &config.checks) else {
+    let (Some(chain), Some(bank), Some(rates), Some(checks), Some(lists)) =
+        (&config.live_chain, &config.bank, &config.rates, &config.checks, lists)
+    else {
         return Ok(None);
     };
+    if let Some(reason) = lists.why_not_live(now_seconds) {
+        return Err(format!("live mode cannot start: {reason}"));
+    }
     let secret = environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
-    let checks: Box<dyn Checks> = match checks {
+    let accounts: Box<dyn Checks> = match checks {
         ChecksTable::Http(settings) => Box::new(HttpChecks::new(settings, secret, client.clone())?),
         ChecksTable::Manual {} => Box::new(ManualChecks),
     };
@@ -73,6 +87,6 @@ pub fn assemble(config: &Config, environment: &dyn Fn(&str) -> Option<String>, c
         chain: chain.clone(),
         bank: bank.clone(),
         rates: Arc::new(HttpRates::new(rates, environment, client.clone())?),
-        checks,
+        checks: Box::new(ListedChecks { accounts, lists: lists.clone() }),
     }))
 }
