@@ -18,24 +18,25 @@ const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets others run.
 const DERIVED_AT_ONCE: usize = 64;
 
-/// Reserves derivation indices in the store and puts them on the shelf.
+/// Reserves derivation indices in the store and takes them over.
 pub async fn reserve_addresses(app: &App) {
     let world = app.world.clone();
     match app.store.write(move |tx, _| Ok(world.test.addresses.reserve(tx)?)).await {
-        Ok((from, end)) => app.world.test.addresses.restock(from, end),
+        Ok(indices) => app.world.test.addresses.restock(indices),
         Err(failure) => tracing::error!(?failure, "no deposit address indices could be reserved; tried again"),
     }
 }
 
-/// Keeps the shelf of deposit addresses full.
+/// Derives the next batch of deposit addresses while the present one is used.
 pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if app.world.test.addresses.needs_indices() {
             reserve_addresses(&app).await;
         }
-        let world = app.world.clone();
-        let is_full = tokio::task::spawn_blocking(move || world.test.addresses.derive(DERIVED_AT_ONCE)).await.unwrap_or(true);
-        if is_full {
+        let (world, milliseconds) = (app.world.clone(), app.store.clock.milliseconds());
+        let derive = move || world.test.addresses.derive(DERIVED_AT_ONCE, milliseconds);
+        let is_ahead = tokio::task::spawn_blocking(derive).await.unwrap_or(true);
+        if is_ahead {
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}
                 _ = stop.changed() => {}
