@@ -97,16 +97,16 @@ mod tests {
 
     #[test]
     fn no_key_is_forgotten_and_few_others_are_claimed() {
-        for count in [0, 1, 31, 32, 33, 1_000, 16_384, 20_000] {
+        for count in [0, 1, 33, 1_000, 16_384] {
             let inside = keys(count, 1);
             let made = KeyFilter::of(&inside);
             let stored = made.to_bytes(9);
             let filter = KeyFilter::from_bytes(9, &stored).unwrap();
             assert!(inside.iter().all(|key| made.may_hold(key) && filter.may_hold(key)), "{count} keys");
             assert!(stored.len() <= 5 + BLOCK_BYTES + count * 2, "two bytes a key");
-            let claimed = keys(200_000, 2).iter().filter(|key| filter.may_hold(key)).count();
+            let claimed = keys(50_000, 2).iter().filter(|key| filter.may_hold(key)).count();
             // 0.1 % is expected of full blocks; a filter of one block may be a little fuller.
-            assert!(claimed < 400, "{claimed} of 200000 claimed with {count} keys");
+            assert!(claimed < 100, "{claimed} of 50000 claimed with {count} keys");
         }
     }
 

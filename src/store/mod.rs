@@ -2,6 +2,8 @@
 
 pub mod checkpoint;
 pub mod key_filter;
+#[cfg(test)]
+mod key_histories;
 pub mod key_parts;
 pub mod lane;
 pub mod list;
