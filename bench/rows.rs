@@ -127,8 +127,8 @@ impl Template {
             values![part, &key_hash, answer_id],
         )?;
         tx.execute_one(
-            "INSERT INTO idempotency_answers (answer_id, part, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-            values![answer_id, part, &key_hash, &fingerprint, now.instant(), 200, 1, &self.answer],
+            "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            values![answer_id, &key_hash, &fingerprint, now.instant(), 200, 1, &self.answer],
         )?;
         Ok(transfer.id)
     }

@@ -44,7 +44,6 @@ CREATE TABLE idempotency_filters (
 
 CREATE TABLE idempotency_answers (
   answer_id BYTEA NOT NULL PRIMARY KEY,
-  part BIGINT NOT NULL,
   key_hash BYTEA NOT NULL,
   fingerprint BYTEA NOT NULL,
   completed_at BIGINT NOT NULL,

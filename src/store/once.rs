@@ -173,8 +173,8 @@ fn store(
         values![part, &claim.key_hash, answer_id],
     )?;
     tx.execute_one(
-        "INSERT INTO idempotency_answers (answer_id, part, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        values![answer_id, part, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form.code(), &body],
+        "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form.code(), &body],
     )
 }
 
@@ -183,14 +183,21 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     let bound = (now.instant() - ANSWER_KEPT_SECONDS) as u128 * 1000;
     let bound = (bound << 80).to_be_bytes();
     let old = tx.rows(
-        "SELECT answer_id, part, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2",
+        "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2",
         values![&bound, rows_max],
     )?;
     let count = old.len() as u64;
     for mut row in old {
-        let (answer_id, part, key_hash) = (row.bytes()?, row.int()?, row.bytes()?);
-        let sql = "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
-        tx.execute(sql, values![part, &key_hash, &answer_id])?;
+        let (answer_id, key_hash) = (row.bytes()?, row.bytes()?);
+        let key_hash = key_hash.try_into().map_err(|_| StoreError::Broken("an idempotency key is not 16 bytes long".into()))?;
+        let candidates: Vec<i64> = tx.key_parts()?.candidates(&key_hash).collect();
+        // What is past its time is in the oldest part, unless the key was used again.
+        for part in candidates.into_iter().rev() {
+            let sql = "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
+            if tx.execute(sql, values![part, &key_hash, &answer_id])? > 0 {
+                break;
+            }
+        }
         tx.execute("DELETE FROM idempotency_answers WHERE answer_id = ?1", values![&answer_id])?;
     }
     key_parts::purge(tx)?;
