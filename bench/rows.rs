@@ -1,6 +1,7 @@
 //! The rows that the creation of a transfer writes, without parsing and checks: the store's own limit, and the filling
 //! of large databases.
 
+use std::cmp::Reverse;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -156,7 +157,7 @@ impl Addresses {
     fn take(&mut self, now: &mut Now) -> TronAddress {
         if self.0.is_empty() {
             self.0 = (0..BATCH_ADDRESSES_MAX).map(|_| TronAddress::from_evm(now.random_bytes())).collect();
-            self.0.sort_unstable_by(|left, right| right.cmp(left));
+            self.0.sort_unstable_by_key(|address| Reverse(*address));
         }
         self.0.pop().expect("an address of the batch")
     }

@@ -10,9 +10,11 @@ use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
 use super::key_filter::KeyFilter;
+use super::key_parts::KeyParts;
 use super::lane::{Cost, no_epilogue};
 use super::once::{self, Answer, BodySeal, Claim, Outcome};
-use super::{Store, Tx, sqlite};
+use super::{Store, Tx, migrate, sqlite};
+use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Code, Failure, Now, Refusal, StoreError};
 use crate::values;
 
@@ -331,6 +333,26 @@ fn a_part_that_is_closed_in_a_commit_that_fails_stays_open() {
     steps.extend(requests(0, 0..40, How::Done));
     let closed = history(&steps).unwrap();
     assert!((3..=5).contains(&closed), "{closed} parts");
+}
+
+#[test]
+fn a_store_without_parts_keeps_every_key_in_part_0() {
+    let mut parts = KeyParts::single();
+    for key in 0..200 {
+        assert_eq!(parts.take_place(), 0);
+        assert_eq!(parts.candidates(&claim(key).key_hash).collect::<Vec<_>>(), [0]);
+        assert!(!parts.is_full());
+    }
+}
+
+#[test]
+fn a_transaction_that_was_not_given_the_parts_runs_nothing() {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let mut tx = sqlite::SqliteTx::new(&connection);
+    migrate::migrate(&mut tx).unwrap();
+    let mut now = Now::new(START, Minter::above(0), [7; 32]);
+    let refused = once::run(&mut tx, &mut now, &claim(1), &NoSeal, &mut |_, _| panic!("the work ran"));
+    assert!(matches!(refused, Err(Failure::Store(StoreError::Broken(_)))), "{refused:?}");
 }
 
 #[test]
