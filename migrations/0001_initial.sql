@@ -39,6 +39,7 @@ CREATE TABLE idempotency_keys (
 -- Which keys a closed part may hold. A missing row means that the part is asked.
 CREATE TABLE idempotency_filters (
   part BIGINT NOT NULL PRIMARY KEY,
+  checksum BIGINT NOT NULL,
   filter BYTEA NOT NULL
 );
 

@@ -49,21 +49,20 @@ impl KeyFilter {
         (index, (0..KEY_BITS).map(move |number| (position(number) >> 6 & (BLOCK_WORDS - 1), 1 << (position(number) & 63))))
     }
 
-    /// How it is stored: form, blocks, and a checksum that also covers the part's number.
-    pub fn to_bytes(&self, part: i64) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES + 4);
+    /// How it is stored: form and blocks; beside them a checksum that also covers the part's number.
+    pub fn to_bytes(&self, part: i64) -> (Vec<u8>, i64) {
+        let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES);
         bytes.push(FORM);
         bytes.extend(self.blocks.iter().flat_map(|block| block.0).flat_map(u64::to_le_bytes));
-        bytes.extend(checksum(part, &bytes).to_le_bytes());
-        bytes
+        let checksum = checksum(part, &bytes);
+        (bytes, checksum)
     }
 
     /// Reads what [`KeyFilter::to_bytes`] wrote. A damaged filter could deny a key that is there, so it is refused.
-    pub fn from_bytes(part: i64, bytes: &[u8]) -> Result<KeyFilter, StoreError> {
+    pub fn from_bytes(part: i64, bytes: &[u8], stored_checksum: i64) -> Result<KeyFilter, StoreError> {
         let damaged = || StoreError::Broken(format!("the filter of part {part} of the idempotency keys does not read"));
-        let (content, stored) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
-        let (form, words) = content.split_first().ok_or_else(damaged)?;
-        if *form != FORM || words.is_empty() || words.len() % BLOCK_BYTES != 0 || checksum(part, content) != u32::from_le_bytes(*stored) {
+        let (form, words) = bytes.split_first().ok_or_else(damaged)?;
+        if *form != FORM || words.is_empty() || words.len() % BLOCK_BYTES != 0 || checksum(part, bytes) != stored_checksum {
             return Err(damaged());
         }
         let mut words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
@@ -72,10 +71,10 @@ impl KeyFilter {
     }
 }
 
-fn checksum(part: i64, content: &[u8]) -> u32 {
+fn checksum(part: i64, content: &[u8]) -> i64 {
     let mut hasher = crc32fast::Hasher::new_with_initial(crc32fast::hash(&part.to_be_bytes()));
     hasher.update(content);
-    hasher.finalize()
+    i64::from(hasher.finalize())
 }
 
 #[cfg(test)]
@@ -100,10 +99,10 @@ mod tests {
         for count in [0, 1, 33, 1_000, 16_384] {
             let inside = keys(count, 1);
             let made = KeyFilter::of(&inside);
-            let stored = made.to_bytes(9);
-            let filter = KeyFilter::from_bytes(9, &stored).unwrap();
+            let (stored, checksum) = made.to_bytes(9);
+            let filter = KeyFilter::from_bytes(9, &stored, checksum).unwrap();
             assert!(inside.iter().all(|key| made.may_hold(key) && filter.may_hold(key)), "{count} keys");
-            assert!(stored.len() <= 5 + BLOCK_BYTES + count * 2, "two bytes a key");
+            assert!(stored.len() <= 1 + BLOCK_BYTES + count * 2, "two bytes a key");
             let claimed = keys(50_000, 2).iter().filter(|key| filter.may_hold(key)).count();
             // 0.1 % is expected of full blocks; a filter of one block may be a little fuller.
             assert!(claimed < 100, "{claimed} of 50000 claimed with {count} keys");
@@ -112,16 +111,17 @@ mod tests {
 
     #[test]
     fn a_damaged_or_misplaced_filter_is_refused() {
-        let stored = KeyFilter::of(&keys(100, 3)).to_bytes(5);
-        assert!(KeyFilter::from_bytes(5, &stored).is_ok());
-        assert!(KeyFilter::from_bytes(6, &stored).is_err(), "another part's");
-        for length in [0, 1, 4, 5, stored.len() - 1] {
-            assert!(KeyFilter::from_bytes(5, &stored[..length]).is_err(), "{length} bytes");
+        let (stored, checksum) = KeyFilter::of(&keys(100, 3)).to_bytes(5);
+        assert!(KeyFilter::from_bytes(5, &stored, checksum).is_ok());
+        assert!(KeyFilter::from_bytes(6, &stored, checksum).is_err(), "another part's");
+        assert!(KeyFilter::from_bytes(5, &stored, checksum ^ 1).is_err(), "another checksum");
+        for length in [0, 1, 2, 65, stored.len() - 1] {
+            assert!(KeyFilter::from_bytes(5, &stored[..length], checksum).is_err(), "{length} bytes");
         }
         for bit in 0..stored.len() * 8 {
             let mut damaged = stored.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(KeyFilter::from_bytes(5, &damaged).is_err(), "bit {bit}");
+            assert!(KeyFilter::from_bytes(5, &damaged, checksum).is_err(), "bit {bit}");
         }
     }
 }

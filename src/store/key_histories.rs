@@ -213,8 +213,9 @@ impl World {
                 for part in parts {
                     let mut keys = connection.prepare("SELECT key_hash FROM idempotency_keys WHERE part = ?1").unwrap();
                     let keys: Vec<[u8; 16]> = keys.query_map([part], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-                    let filter = KeyFilter::of(&keys[1..]).to_bytes(part);
-                    connection.execute("UPDATE idempotency_filters SET filter = ?2 WHERE part = ?1", (part, filter)).unwrap();
+                    let (filter, checksum) = KeyFilter::of(&keys[1..]).to_bytes(part);
+                    let sql = "UPDATE idempotency_filters SET filter = ?2, checksum = ?3 WHERE part = ?1";
+                    connection.execute(sql, (part, filter, checksum)).unwrap();
                 }
                 self.stores = vec![self.open(), self.open()];
             }
@@ -333,6 +334,17 @@ fn a_part_that_is_closed_in_a_commit_that_fails_stays_open() {
     steps.extend(requests(0, 0..40, How::Done));
     let closed = history(&steps).unwrap();
     assert!((3..=5).contains(&closed), "{closed} parts");
+}
+
+#[test]
+fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
+    let mut steps: Vec<Step> = requests(0, 0..16, How::Done).collect();
+    // The first process knows the filter of part 2, which is lost; the second one adds a key there and closes it again.
+    steps.extend(requests(0, 0..1, How::Done));
+    steps.push(Step::LoseFilters { process: 1, is_damage: false });
+    steps.extend(requests(1, 20..21, How::Done));
+    steps.extend(requests(0, 20..21, How::Done));
+    assert_eq!(history(&steps), Ok(2));
 }
 
 #[test]

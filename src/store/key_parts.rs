@@ -8,6 +8,8 @@
 //! those may have changed otherwise than by keys in the newest part: after a part was closed or purged, after a failed commit,
 //! and after another process wrote. So nothing that is undone leaves a trace, and a part without a filter that reads is asked.
 
+use std::collections::BTreeMap;
+
 use super::Tx;
 use super::key_filter::KeyFilter;
 use crate::kernel::StoreError;
@@ -22,6 +24,9 @@ const PART_FIRST: i64 = 1;
 
 struct Closed {
     part: i64,
+    /// As stored beside the filter. It also tells apart filters of one part, of which there are two if the first was lost and
+    /// the part took keys again.
+    checksum: Option<i64>,
     /// `None` if it is missing or does not read: the part is asked for every key.
     filter: Option<KeyFilter>,
 }
@@ -72,24 +77,23 @@ impl KeyParts {
         if !self.is_stale {
             return Ok(());
         }
-        let newest_closed = tx.row("SELECT MAX(part) FROM idempotency_filters", &[])?.map_or(Ok(None), |mut row| row.int_or_null())?;
+        let rows = tx.rows("SELECT part, checksum FROM idempotency_filters ORDER BY part", &[])?;
+        let stored: BTreeMap<i64, i64> = rows.into_iter().map(|mut row| Ok((row.int()?, row.int()?))).collect::<Result<_, StoreError>>()?;
         let mut with_keys = Vec::new();
         while let Some(part) = next_with_keys(tx, with_keys.last().copied())? {
             with_keys.push(part);
         }
-        let after_closed = newest_closed.map_or(PART_FIRST, |part| part + 1);
+        let after_closed = stored.last_key_value().map_or(PART_FIRST, |(part, _)| part + 1);
         let newest = with_keys.last().copied().unwrap_or(PART_FIRST).max(after_closed);
         with_keys.retain(|part| *part != newest);
-        // A closed part's filter never changes, and no number is closed twice, so what is known stays known.
-        let mut known = std::mem::take(&mut self.closed).into_iter().peekable();
+        let mut known: BTreeMap<i64, Closed> = std::mem::take(&mut self.closed).into_iter().map(|closed| (closed.part, closed)).collect();
         let mut closed = Vec::with_capacity(with_keys.len());
         for part in with_keys {
-            while known.next_if(|closed| closed.part < part).is_some() {}
-            let filter = match known.next_if(|closed| closed.part == part) {
-                Some(Closed { filter: Some(filter), .. }) => Some(filter),
-                _ => filter_of(tx, part)?,
-            };
-            closed.push(Closed { part, filter });
+            let checksum = stored.get(&part).copied();
+            closed.push(match known.remove(&part) {
+                Some(known) if known.checksum == checksum => known,
+                _ => Closed { part, checksum, filter: filter_of(tx, part)? },
+            });
         }
         if newest != self.newest {
             let counted = tx.row("SELECT COUNT(*) FROM idempotency_keys WHERE part = ?1", values![newest])?;
@@ -126,8 +130,11 @@ impl KeyParts {
             self.newest_keys_count = keys.len();
             return Ok(());
         }
-        let filter = KeyFilter::of(&keys).to_bytes(self.newest);
-        tx.execute_one("INSERT INTO idempotency_filters (part, filter) VALUES (?1, ?2)", values![self.newest, &filter])?;
+        let (filter, checksum) = KeyFilter::of(&keys).to_bytes(self.newest);
+        tx.execute_one(
+            "INSERT INTO idempotency_filters (part, checksum, filter) VALUES (?1, ?2, ?3)",
+            values![self.newest, checksum, &filter],
+        )?;
         self.mark_stale();
         Ok(())
     }
@@ -140,8 +147,9 @@ fn next_with_keys(tx: &mut dyn Tx, above: Option<i64>) -> Result<Option<i64>, St
 }
 
 fn filter_of(tx: &mut dyn Tx, part: i64) -> Result<Option<KeyFilter>, StoreError> {
-    let Some(mut row) = tx.row("SELECT filter FROM idempotency_filters WHERE part = ?1", values![part])? else { return Ok(None) };
-    let read = row.bytes().and_then(|bytes| KeyFilter::from_bytes(part, &bytes));
+    let row = tx.row("SELECT checksum, filter FROM idempotency_filters WHERE part = ?1", values![part])?;
+    let Some(mut row) = row else { return Ok(None) };
+    let read = row.int().and_then(|checksum| KeyFilter::from_bytes(part, &row.bytes()?, checksum));
     Ok(read.inspect_err(|error| tracing::warn!(%error, "the part is asked for every key until it is purged")).ok())
 }
 
