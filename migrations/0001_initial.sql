@@ -28,11 +28,20 @@ CREATE TABLE api_keys (
 ) WITHOUT ROWID;
 
 -- A narrow index of keyed hashes beside answers that only append. The answers are not clustered by their key: a row of
--- more than a quarter page would spill into a page of its own there.
+-- more than a quarter page would spill into a page of its own there. New keys go to the newest part, whose pages they share.
 CREATE TABLE idempotency_keys (
-  key_hash BYTEA NOT NULL PRIMARY KEY,
-  answer_id BYTEA NOT NULL
+  part BIGINT NOT NULL,
+  key_hash BYTEA NOT NULL,
+  answer_id BYTEA NOT NULL,
+  PRIMARY KEY (part, key_hash)
 ) WITHOUT ROWID;
+
+-- Which keys a closed part may hold. A missing row means that the part is asked.
+CREATE TABLE idempotency_filters (
+  part BIGINT NOT NULL PRIMARY KEY,
+  checksum BIGINT NOT NULL,
+  filter BYTEA NOT NULL
+);
 
 CREATE TABLE idempotency_answers (
   answer_id BYTEA NOT NULL PRIMARY KEY,

@@ -366,9 +366,9 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn money_from_a_listed_address_waits_for_the_operator() {
         let stage = Stage::new(&format!("own-2,,,,,{DRAINER},drainer\n")).await;
-        let (from, end) = stage.write(|tx, _, world| world.test.addresses.reserve(tx)).await;
-        stage.world.test.addresses.restock(from, end);
-        stage.world.test.addresses.derive(8);
+        let indices = stage.write(|tx, _, world| world.test.addresses.reserve(tx)).await;
+        stage.world.test.addresses.restock(indices);
+        stage.world.test.addresses.derive(8, 0);
         let (sender, beneficiary) = (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
         for (payer, is_listed) in [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)] {
             let transfer = stage.write(move |tx, now, world| {
