@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use hundi::chains::tron_address::TronAddress;
+use hundi::chains::address::{Address, AddressForm};
 use hundi::deposits;
 use hundi::events;
 use hundi::events::rows::EventRow;
@@ -85,7 +85,7 @@ impl Template {
             purpose_code: PurposeCode::P1301,
             asset: "USDT".into(),
             chain: "tron".into(),
-            deposit_address: TronAddress::from_evm(now.random_bytes()),
+            deposit_address: Address::new(AddressForm::Tron, now.random_bytes()),
             derivation_index: index as i64,
             expected: Money::new(1_000_000_000, Currency::Usdt),
             received: Money::zero(Currency::Usdt),
@@ -108,7 +108,7 @@ impl Template {
         let transfer = self.transfer(now, index, lock);
         quote_locks::rows::take(tx, lock, transfer.id)?;
         hundi::transfers::rows::insert(tx, &transfer)?;
-        deposits::rows::assign_address(tx, self.scope, transfer.id, transfer.deposit_address.as_evm())?;
+        deposits::rows::assign_address(tx, self.scope, transfer.id, transfer.deposit_address.bytes())?;
         tasks::schedule(tx, now, self.scope, TaskKind::FundingExpiry, transfer.id, transfer.expires_at * 1000)?;
         let answer_id: Id<kind::Request> = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) = (now.random_bytes(), now.random_bytes());

@@ -403,6 +403,7 @@ fn openapi_is_valid_json_and_names_every_endpoint_of_the_specification() {
         ("/v1/transfers/{id}", &["get"]),
         ("/v1/transfers/{id}/cancel", &["post"]),
         ("/v1/transfers/{id}/resolve_funding", &["post"]),
+        ("/v1/transfers/{id}/funding/diagnose", &["post"]),
         ("/v1/refunds", &["get"]),
         ("/v1/refunds/{id}", &["get", "post"]),
         ("/v1/webhook_endpoints", &["get", "post"]),

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::body::Node;
+use super::consult::{Asking, Consult, Consulted, Evidence};
 use super::form::Form;
 use super::query::{self, Filter};
 use crate::kernel::page::Page;
@@ -42,6 +43,8 @@ pub struct Context<'a> {
     pub ids: &'a [String],
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
+    /// What the route's consult step learnt of the outside world, where it has one and it ran.
+    pub evidence: Option<&'a Evidence>,
 }
 
 impl Context<'_> {
@@ -104,6 +107,8 @@ pub struct Route {
     pub answers_pdf: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
+    /// What is asked of the outside world before the transaction opens.
+    pub consult: Option<Consult>,
 }
 
 impl Route {
@@ -117,6 +122,11 @@ impl Route {
     }
     pub fn codes(mut self, codes: &'static [Code]) -> Route {
         self.codes = codes;
+        self
+    }
+    /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
+    pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Consulted) -> Route {
+        self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().map(|form| consult(asking, form))));
         self
     }
 }
@@ -149,6 +159,7 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
         response: |generator| generator.subschema_for::<T>(),
         answers_pdf: false,
         codes: &[],
+        consult: None,
     }
 }
 
@@ -196,6 +207,7 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
         response: |generator| generator.subschema_for::<List<T>>(),
         answers_pdf: false,
         codes: &[],
+        consult: None,
     }
 }
 
@@ -236,6 +248,7 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
         response: |generator| generator.subschema_for::<T>(),
         answers_pdf: false,
         codes: &[],
+        consult: None,
     }
 }
 
