@@ -103,7 +103,10 @@ pub fn mark_refund_sent(
     let given = refund.sent_transaction_hash.clone().unwrap_or_default();
     let other = refunds::rows::confirmed_by(tx, &refund.chain, &given).map_err(store)?;
     if let Some(other) = other.filter(|_| !is_batch) {
-        return Err(wrong(any, format!("this transaction confirmed {other} already; if it is a batch that pays this refund too, add --batch")));
+        return Err(wrong(
+            any,
+            format!("this transaction confirmed {other} already; if it is a batch that pays this refund too, add --batch"),
+        ));
     }
     Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
 }

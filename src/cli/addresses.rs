@@ -76,7 +76,9 @@ impl<'a> Line<'a> {
         let Line { address, derivation_path, derivation_index, mode, account, transfer_id, chain, asset, received, swept, balance } = self;
         // Only the account's name is free text (RFC 4180, section 2).
         let account = format!("\"{}\"", account.replace('"', "\"\""));
-        format!("{address},{derivation_path},{derivation_index},{mode},{account},{transfer_id},{chain},{asset},{received},{swept},{balance}")
+        format!(
+            "{address},{derivation_path},{derivation_index},{mode},{account},{transfer_id},{chain},{asset},{received},{swept},{balance}"
+        )
     }
 }
 
@@ -86,12 +88,7 @@ pub async fn run(command: AddressesCommand) -> Result<(), String> {
 }
 
 /// Tells all addresses, a page at a time.
-async fn export(
-    store: &Store,
-    mode: Option<Mode>,
-    format: Format,
-    tell: &mut dyn FnMut(&str) -> Result<(), String>,
-) -> Result<(), String> {
+async fn export(store: &Store, mode: Option<Mode>, format: Format, tell: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
     let accounts = store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
     tell(if format == Format::Csv { CSV_HEAD } else { "[" })?;
     let mut is_first = true;

@@ -8,6 +8,7 @@ mod wire;
 mod beneficiaries;
 mod book;
 mod corridors;
+mod diagnosis;
 mod events;
 mod funding;
 mod hostile;
