@@ -195,6 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn the_chapter_and_the_example_name_every_key() {
+        let told = toml::from_str::<ChainSources>("no_such_key = 1").unwrap_err().to_string();
+        let keys: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
+        assert!(keys.len() == 12 && keys.contains(&"lag_alarm_seconds"), "{told}");
+        let read = |name: &str| std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+        let (chapter, example) = (read("docs/chains.md"), read("hundi.example.toml"));
+        for key in keys {
+            assert!(chapter.contains(&format!("| `{key}` |")) && example.contains(&format!("# {key} = ")), "{key}");
+        }
+        // What is commented out reads when it is not.
+        let table = example.split("# [live_chain]\n").nth(1).unwrap();
+        let table: String = table.lines().map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
+        let sources: ChainSources = toml::from_str(&table.replace("xpub…", KEY)).unwrap();
+        assert!(sources.read("live_chain", None).unwrap().is_some());
+    }
+
+    #[test]
     fn presets_stand_and_everything_can_be_said() {
         assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
         let preset = [("PRESET", "tron"), ("ENDPOINTS", "https://a.example/jsonrpc, http://127.0.0.1:8545"), ("ACCOUNT_KEY", KEY)];

@@ -77,6 +77,7 @@ async fn every_payment_of_the_simulated_chain_is_told() {
     let late = actor.transfer(SETTLES, json!({})).await;
     actor.advance_to(late["funding"]["expires_at"].as_i64().unwrap() + 90).await;
     let after = actor.pay(&late, "1000.00").await;
+    actor.advance(STEP).await;
     assert_eq!(ask(&actor, &late, hash(&after)).await.ok()["late_by_seconds"], 90, "foreseen");
     actor.finalise().await;
     let told = ask(&actor, &late, hash(&after)).await.ok();
@@ -96,7 +97,9 @@ async fn it_is_a_post_like_any_other_and_changes_nothing() {
     let transfer = client.transfer().await;
     let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
     let deposit = client.deposit(&transfer, json!({})).await;
-    client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
+    let settled = client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
+    let payout = format!("/v1/payouts/{}", id(&settled["payout"]));
+    client.wait_until(&payout, |found| found["payment_advice"]["status"] == "available").await;
     let body = json!({ "transaction_hash": deposit["transaction_hash"] });
 
     let events = client.get("/v1/events?limit=1&order=desc").await.ok();
