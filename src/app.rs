@@ -14,6 +14,7 @@ use crate::chains::{ChainName, ChainProfile, Following};
 use crate::checks::simulated::SimulatedChecks;
 use crate::config::Config;
 use crate::delivery::send::{Sender, SenderOptions, roots_platform};
+use crate::http::consult::Places;
 use crate::http::dispatch::InFlight;
 use crate::http::limit::Limiter;
 use crate::http::metrics::Metrics;
@@ -50,6 +51,7 @@ pub struct App {
     pub limiter: Limiter,
     pub router: Router,
     pub in_flight: Arc<InFlight>,
+    pub consult_places: Places,
     pub sender: Sender,
     /// The real chains that are followed, one a mode at most.
     pub chains: Vec<Arc<FollowedChain>>,
@@ -154,6 +156,7 @@ impl App {
             limiter: Limiter::new(config.rate_limits),
             router,
             in_flight: Arc::default(),
+            consult_places: Places::default(),
             sender,
             chains,
             metrics: Metrics::default(),

@@ -5,6 +5,9 @@ mod advice;
 mod beneficiaries;
 mod ifsc;
 
+mod addresses;
+mod refunds;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -113,6 +116,16 @@ enum Command {
         #[command(subcommand)]
         command: ScreeningCommand,
     },
+    /// List refunds, and name the transactions that were sent for them on a real chain
+    Refunds {
+        #[command(subcommand)]
+        command: refunds::RefundsCommand,
+    },
+    /// Export the deposit addresses, for sweeping them with a signer of one's own
+    Addresses {
+        #[command(subcommand)]
+        command: addresses::AddressesCommand,
+    },
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
@@ -157,6 +170,20 @@ enum Command {
 enum ModeFlag {
     Test,
     Live,
+}
+
+impl ModeFlag {
+    const fn mode(self) -> Mode {
+        match self {
+            ModeFlag::Test => Mode::Test,
+            ModeFlag::Live => Mode::Live,
+        }
+    }
+}
+
+/// The word of a mode, as flags and tables have it.
+const fn mode_word(mode: Mode) -> &'static str {
+    if mode.is_live() { "live" } else { "test" }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -282,6 +309,8 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Beneficiaries { command } => beneficiaries::run(command).await,
         Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
         Command::IfscPack(pack) => ifsc::pack(&pack),
+        Command::Refunds { command } => refunds::run(command).await,
+        Command::Addresses { command } => addresses::run(command).await,
         Command::Check { place } => run_check(&config(&place)?).await,
         Command::Reconcile { accept, payout, place } => run_reconcile(accept, payout, &place).await,
         Command::BankSimulator { outbox, inbox, seed, behaviour } => {
@@ -396,11 +425,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
                 return Err(format!("an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters"));
             }
             let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
-            let mode = match mode {
-                ModeFlag::Test => Mode::Test,
-                ModeFlag::Live => Mode::Live,
-            };
-            let request = KeyRequest { account, mode, permissions: Permissions::parse(&permissions)?, expires_at };
+            let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
             let key = open(&place)?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
             print(&key)
         }
@@ -409,7 +434,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
             for line in lines {
                 let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-                let mode = if line.mode.is_live() { "live" } else { "test" };
+                let mode = mode_word(line.mode);
                 let permissions = if line.permissions.is_empty() { "all" } else { &line.permissions };
                 print(&format!(
                     "{}\t{}\t{mode}\t{}\t{permissions}\t{}\t{}\t{}",

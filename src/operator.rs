@@ -1,5 +1,5 @@
-//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back,
-//! and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
+//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back, naming
+//! the transactions of refunds, and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Decision};
@@ -7,12 +7,14 @@ use crate::chains::address::Address;
 use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
-use crate::kernel::{AnyId, Failure, Mode, Money, Now, ObjectKind, Scope, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, Failure, Id, Mode, Money, Now, ObjectKind, Scope, StoreError};
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
 use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::refunds;
 use crate::screening::hits;
 use crate::senders;
 use crate::store::Tx;
@@ -72,6 +74,7 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
         ObjectKind::Transfer => "transfers",
         ObjectKind::Deposit => "deposits",
         ObjectKind::Payout => "payouts",
+        ObjectKind::Refund => "refunds",
         _ => return Ok(None),
     };
     for number in 1..=keys::rows::accounts_count(tx)? {
@@ -83,6 +86,34 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
         }
     }
     Ok(None)
+}
+
+/// Takes over the transaction in which the operator sent a refund; the chain confirms it. A transaction that confirmed another
+/// refund already is a slip of the hand, unless the operator says that it is a batch that pays several.
+pub fn mark_refund_sent(
+    tx: &mut dyn Tx,
+    world: &World,
+    id: Id<kind::Refund>,
+    transaction_hash: &str,
+    is_batch: bool,
+) -> Result<String, String> {
+    let any = id.any();
+    let store = |error: StoreError| wrong(any, error);
+    let scope = find_scope(tx, any).map_err(store)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id).map_err(store)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    if world.ports(scope.mode()).map_err(store)?.chain.is_simulated() {
+        return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
+    }
+    refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;
+    let given = refund.sent_transaction_hash.clone().unwrap_or_default();
+    let other = refunds::rows::confirmed_by(tx, &refund.chain, &given).map_err(store)?;
+    if let Some(other) = other.filter(|_| !is_batch) {
+        return Err(wrong(
+            any,
+            format!("this transaction confirmed {other} already; if it is a batch that pays this refund too, add --batch"),
+        ));
+    }
+    Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
 }
 
 const NOT_TAKEN: &str = "its status does not take this decision";

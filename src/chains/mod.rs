@@ -2,12 +2,13 @@
 //!
 //! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC: `rpc` asks one node,
 //! `evm` reads what it says, `verify` judges whether to believe it, `rows` keeps how far the chain was followed;
-//! `work::follow` puts them together.
+//! `work::follow` puts them together. `inspect` looks at one transaction that somebody asks about.
 
 pub mod address;
 #[allow(clippy::expect_used, reason = "constants of the curve and lengths checked before; nothing from outside reaches them")]
 pub mod derivation;
 pub mod evm;
+pub mod inspect;
 pub mod pool;
 pub mod rows;
 pub mod rpc;

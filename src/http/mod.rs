@@ -2,6 +2,7 @@
 
 pub mod advice_pages;
 pub mod body;
+pub mod consult;
 pub mod dispatch;
 pub mod fields;
 pub mod form;

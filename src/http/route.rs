@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::body::Node;
+use super::consult::{Asking, Consult, Consulted, Evidence};
 use super::form::Form;
 use super::query::{self, Filter};
 use crate::kernel::page::{FilterValue, Page};
@@ -42,6 +43,8 @@ pub struct Context<'a> {
     pub ids: &'a [String],
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
+    /// What the route's consult step learnt of the outside world, where it has one and it ran.
+    pub evidence: Option<&'a Evidence>,
 }
 
 impl Context<'_> {
@@ -108,6 +111,8 @@ pub struct Route {
     pub answers_csv: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
+    /// What is asked of the outside world before the transaction opens.
+    pub consult: Option<Consult>,
 }
 
 impl Route {
@@ -121,6 +126,11 @@ impl Route {
     }
     pub fn codes(mut self, codes: &'static [Code]) -> Route {
         self.codes = codes;
+        self
+    }
+    /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
+    pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Consulted) -> Route {
+        self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().map(|form| consult(asking, form))));
         self
     }
 }
@@ -159,6 +169,7 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
         answers_pdf: false,
         answers_csv: false,
         codes: &[],
+        consult: None,
     }
 }
 
@@ -208,6 +219,7 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
         answers_pdf: false,
         answers_csv: true,
         codes: &[],
+        consult: None,
     }
 }
 
@@ -239,6 +251,7 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
         answers_pdf: false,
         answers_csv: false,
         codes: &[],
+        consult: None,
     }
 }
 
@@ -281,6 +294,7 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
         answers_pdf: false,
         answers_csv: false,
         codes: &[],
+        consult: None,
     }
 }
 

@@ -13,7 +13,7 @@ pub fn routes() -> Vec<Route> {
         beneficiaries::api::routes(),     // /v1/beneficiaries[/{id}]
         senders::api::routes(),           // /v1/senders[/{id}]
         quote_locks::api::routes(),       // /v1/quote_locks[/{id}], /v1/corridors
-        transfers::api::routes(),         // /v1/transfers[/{id}[/cancel|/resolve_funding]]
+        transfers::api::routes(),         // /v1/transfers[/{id}[/cancel|/resolve_funding|/funding/diagnose]]
         deposits::api::routes(),          // /v1/deposits[/{id}]
         payouts::api::routes(),           // /v1/payouts[/{id}[/payment_advice]]
         refunds::api::routes(),           // /v1/refunds[/{id}]

@@ -103,6 +103,13 @@ pub fn run(
     Ok(Outcome::Done(answer))
 }
 
+/// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another one: then nothing runs.
+pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
+    let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON a.answer_id = k.answer_id WHERE k.key_hash = ?1";
+    let row = tx.row(sql, values![&claim.key_hash])?;
+    row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
+}
+
 enum Found {
     Nothing,
     /// The key is in this part, and its answer is past its time or gone.

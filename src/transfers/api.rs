@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::diagnosis;
 use super::funding::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
@@ -247,6 +248,8 @@ pub fn routes() -> Vec<Route> {
         route::post("/v1/transfers/{id}/cancel", "Cancel a transfer before any money came", locate, cancel)
             .codes(&[Code::TransferNotCancellable]),
         route::post("/v1/transfers/{id}/resolve_funding", "Decide about money in a hold", locate, resolve).codes(RESOLVE_CODES),
+        route::post("/v1/transfers/{id}/funding/diagnose", "Ask what became of a payment", locate, diagnosis::diagnose)
+            .consulting(diagnosis::consult),
     ]
 }
 

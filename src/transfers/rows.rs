@@ -162,6 +162,45 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     list::read(tx, &Listing { table: "transfers", columns: COLUMNS, key: ("scope", scope.into()) }, page)
 }
 
+/// A deposit address that was handed out, and what the book knows to have come and gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressLine {
+    pub transfer_id: Id<kind::Transfer>,
+    pub chain: String,
+    pub asset: String,
+    pub address: Address,
+    pub derivation_index: i64,
+    /// Completed deposits, whatever they were in the eyes of the transfer.
+    pub received: Money,
+    /// What left the address on a real chain.
+    pub swept: Money,
+}
+
+/// Deposit addresses of one account and mode, in the order in which they were handed out, after those up to a transfer.
+pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>>, rows_max: i64) -> Result<Vec<AddressLine>, StoreError> {
+    let rows = tx.rows(
+        "SELECT t.id, t.chain, t.asset, t.deposit_address, t.derivation_index, \
+         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed'), \
+         (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
+         FROM transfers t WHERE t.scope = ?1 AND t.id > ?2 ORDER BY t.id LIMIT ?3",
+        values![scope, &after.map_or([0; 16], Id::to_bytes), rows_max],
+    )?;
+    rows.into_iter()
+        .map(|mut row| {
+            let (transfer_id, chain) = (row.id()?, row.text()?);
+            Ok(AddressLine {
+                transfer_id,
+                asset: row.text()?,
+                address: Address::of_chain(&chain, address(row.bytes()?)?),
+                chain,
+                derivation_index: row.int()?,
+                received: Money::new(row.int()?, Currency::Usdt),
+                swept: Money::new(row.int()?, Currency::Usdt),
+            })
+        })
+        .collect()
+}
+
 /// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.
 pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Transfer>) -> Result<Option<Transfer>, StoreError> {
     for number in 1..=crate::keys::rows::accounts_count(tx)? {

@@ -10,6 +10,7 @@ mod wire;
 mod beneficiaries;
 mod book;
 mod corridors;
+mod diagnosis;
 mod events;
 mod funding;
 mod gst;
