@@ -1,11 +1,10 @@
-//! The command line: `serve`, `demo`, `keys`, `advice`, `check`, `backup`, `openapi`.
-
-mod advice;
-
-mod beneficiaries;
-mod ifsc;
+//! The command line; commands with more than one function have a file each below `cli/`.
 
 mod addresses;
+mod advice;
+mod beneficiaries;
+mod doctor;
+mod ifsc;
 mod refunds;
 
 use std::io::Write;
@@ -68,6 +67,11 @@ enum Command {
     },
     /// Watch a payout happen, on a temporary database
     Demo,
+    /// Say what live mode still needs, and try each part that is configured
+    Doctor {
+        #[command(flatten)]
+        place: Place,
+    },
     /// Manage API keys
     Keys {
         #[command(subcommand)]
@@ -301,6 +305,7 @@ async fn run(command: Command) -> Result<(), String> {
             serve(Config::read(&flags, &environment)?).await
         }
         Command::Demo => demo::run().await,
+        Command::Doctor { place } => doctor::run(&place).await,
         Command::Keys { command } => run_keys(command).await,
         Command::Accounts { command } => run_accounts(command).await,
         Command::Screening { command } => screening(command).await,

@@ -248,6 +248,25 @@ mod tests {
     }
 
     #[test]
+    fn the_commented_tables_of_the_example_read_too() {
+        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml")).unwrap();
+        let is_setting = |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
+        let uncommented: Vec<&str> = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line)).collect();
+        // The tables come after the keys of the top.
+        let (top, tables) = uncommented.split_at(uncommented.iter().position(|line| line.starts_with('[')).unwrap());
+        let key = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
+        let text = format!("{}\n{}", top.join("\n"), tables.join("\n")).replace("xpub…", key);
+        let path = std::env::temp_dir().join(format!("hundi-example-{}.toml", std::process::id()));
+        std::fs::write(&path, text).unwrap();
+        let config = read(&[], Flags { config: Some(path.clone()), ..Flags::default() });
+        std::fs::remove_file(path).unwrap();
+        let config = config.unwrap();
+        assert!(config.live_chain.is_some() && config.bank.is_some() && config.rates.is_some() && config.checks.is_some());
+        assert!(config.screening.is_some() && config.ifsc_file.is_some());
+        assert!(crate::live::parts(&config).iter().all(|part| part.is_configured && part.fault.is_none()));
+    }
+
+    #[test]
     fn flags_win_over_the_environment_and_ranges_hold() {
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")], Flags::default()).unwrap();
         assert_eq!((config.listen.as_str(), config.rate_limits.reads, config.rate_limits.writes), ("0.0.0.0:1", 0, 1_000));
