@@ -13,7 +13,6 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use super::checkpoint::Checkpoints;
 use super::key_parts::{KEYS_IN_PART_MAX, KeyParts};
 use super::sqlite::{self, SqliteTx};
 use super::{Signal, Tx};
@@ -169,7 +168,6 @@ impl Store {
         getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
         let lane = Lane {
             path: path.to_owned(),
-            checkpoints: Checkpoints::start(path, &connection)?,
             connection,
             now: Now::new(clock.milliseconds(), Minter::above(floor), seed),
             clock: clock.clone(),
@@ -251,7 +249,6 @@ impl Fault {
 struct Lane {
     path: PathBuf,
     connection: Connection,
-    checkpoints: Checkpoints,
     now: Now,
     clock: Clock,
     epilogue: Epilogue,
@@ -290,7 +287,6 @@ impl Lane {
                 self.commit(group);
             }
         }
-        self.checkpoints.end();
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
             tracing::warn!(%error, "the log could not be folded into the database file; the next start does it");
         }
@@ -345,8 +341,6 @@ impl Lane {
         for job in group {
             job.finish(outcome.clone());
         }
-        // After the answers went: nobody waits for this.
-        self.checkpoints.after_commit(&self.connection);
         for signal in signals {
             match signal {
                 Signal::Tasks => self.signals.tasks.notify_one(),
@@ -426,12 +420,7 @@ impl Lane {
         if self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok() {
             return;
         }
-        let opened = sqlite::open_writer(&self.path).and_then(|mut fresh| {
-            sqlite::protect_book(&mut fresh)?;
-            Checkpoints::take_over(&fresh)?;
-            Ok(fresh)
-        });
-        match opened {
+        match sqlite::open_writer(&self.path).and_then(|mut fresh| sqlite::protect_book(&mut fresh).map(|()| fresh)) {
             Ok(fresh) => self.connection = fresh,
             Err(error) => tracing::error!(%error, "the database cannot be opened again; the next write tries once more"),
         }

@@ -1,6 +1,5 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL, stores live below it.
 
-pub mod checkpoint;
 pub mod key_filter;
 #[cfg(test)]
 mod key_histories;
