@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use hundi::chains::address::{Address, AddressForm};
+use hundi::chains::address::Address;
 use hundi::deposits;
 use hundi::events;
 use hundi::events::rows::EventRow;
@@ -60,6 +60,7 @@ impl Template {
             rate: Rate(88_412_500),
             mid_market_rate: Rate(88_412_500),
             fee: Money::zero(Currency::Usd),
+            gst: None,
             expires_at: now.business() + 900,
             transfer_id: None,
             metadata: Metadata::default(),
@@ -82,10 +83,11 @@ impl Template {
             payout_amount: lock.buy,
             rate: lock.rate,
             fee: lock.fee,
+            gst: None,
             purpose_code: PurposeCode::P1301,
             asset: "USDT".into(),
             chain: "tron".into(),
-            deposit_address: Address::new(AddressForm::Tron, now.random_bytes()),
+            deposit_address: Address::of_chain("tron", now.random_bytes()),
             derivation_index: index as i64,
             expected: Money::new(1_000_000_000, Currency::Usdt),
             received: Money::zero(Currency::Usdt),

@@ -1,6 +1,9 @@
-//! The command line: `serve`, `demo`, `keys`, `check`, `backup`, `openapi`.
+//! The command line: `serve`, `demo`, `keys`, `advice`, `check`, `backup`, `openapi`.
 
 mod addresses;
+mod advice;
+mod beneficiaries;
+mod ifsc;
 mod refunds;
 
 use std::io::Write;
@@ -15,11 +18,14 @@ use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
+use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
+use crate::rails::iso20022::{self, simulator};
+use crate::reconcile;
 use crate::store::Store;
+use crate::store::Tx;
 use crate::store::lane;
 use crate::{backup, demo, secrets};
 
@@ -93,10 +99,53 @@ enum Command {
         #[command(subcommand)]
         command: addresses::AddressesCommand,
     },
+    /// Verify payment advices, and rotate the key that signs them
+    Advice {
+        #[command(subcommand)]
+        command: advice::AdviceCommand,
+    },
+    /// List beneficiaries, and say what a look at an account by hand found
+    Beneficiaries {
+        #[command(subcommand)]
+        command: beneficiaries::BeneficiariesCommand,
+    },
+    /// Show what is known of an IFSC
+    Ifsc {
+        code: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write a directory of IFSCs from a CSV of branches, for the setting ifsc_file
+    IfscPack(ifsc::Pack),
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
         place: Place,
+    },
+    /// Compare the book with the bank's statements and name every difference; exit code 1 if there is one
+    Reconcile {
+        /// A line of a statement that belongs to no payout and is explained
+        #[arg(long, value_name = "LINE")]
+        accept: Option<String>,
+        /// The payout that the accepted line belongs to after all
+        #[arg(long, value_name = "PAYOUT", requires = "accept")]
+        payout: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Play a bank that reads and writes ISO 20022 files, to try the folders with
+    BankSimulator {
+        /// Where files for the bank lie
+        #[arg(long, value_name = "DIR")]
+        outbox: PathBuf,
+        /// Where files from the bank go
+        #[arg(long, value_name = "DIR")]
+        inbox: PathBuf,
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Comma-separated list of delays, duplicates, reordering, stray_lines
+        #[arg(long, default_value = "")]
+        behaviour: String,
     },
     /// Write a consistent copy of the database, also while the service runs
     Backup {
@@ -234,7 +283,17 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
         Command::Refunds { command } => refunds::run(command).await,
         Command::Addresses { command } => addresses::run(command).await,
+        Command::Advice { command } => advice::run(command).await,
+        Command::Beneficiaries { command } => beneficiaries::run(command).await,
+        Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
+        Command::IfscPack(pack) => ifsc::pack(&pack),
         Command::Check { place } => run_check(&config(&place)?).await,
+        Command::Reconcile { accept, payout, place } => run_reconcile(accept, payout, &place).await,
+        Command::BankSimulator { outbox, inbox, seed, behaviour } => {
+            let seconds = || Clock::System.milliseconds() / 1000;
+            let bank = simulator::SimulatedBank::new(seed, seconds(), simulator::parse_behaviour(&behaviour)?);
+            simulator::run(&outbox, &inbox, bank, &seconds)
+        }
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
             let document = openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
@@ -405,6 +464,11 @@ async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Opt
         RulingWord::Settle => Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?),
         RulingWord::Fail => Ruling::Fail,
     };
+    rule(id, ruling, place).await
+}
+
+/// Carries out a ruling beside a running server.
+async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
     let app = App::open_beside(&config(place)?, Clock::System).await?;
     let world = app.world.clone();
     // A refused ruling undoes what it wrote, so it leaves the transaction as an error.
@@ -433,6 +497,38 @@ async fn run_check(config: &Config) -> Result<(), String> {
     match report.faults.len() {
         0 => print("the book and all histories are right"),
         count => Err(format!("{count} faults were found")),
+    }
+}
+
+async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &Place) -> Result<(), String> {
+    let database = config(place)?.database;
+    if !database.exists() {
+        return Err(format!("there is no database {}", database.display()));
+    }
+    let store = open(place)?;
+    if let Some(text) = accept {
+        let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
+        let payout =
+            payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
+        let accept = move |tx: &mut dyn Tx, now: &mut Now| {
+            let Some(payout) = payout else { return Ok(iso20022::rows::accept(tx, now, id)?) };
+            let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
+            Ok(iso20022::rows::assign(tx, id, &found)?)
+        };
+        let is_accepted = store.write(accept).await.map_err(told)?;
+        let refused = || format!("no line {id} waits to be accepted, or the payout was not sent or has another amount");
+        return if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) };
+    }
+    let report = store.read(lane::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
+    for line in &report.counts {
+        print(line)?;
+    }
+    for difference in &report.differences {
+        print(&difference.to_string())?;
+    }
+    match report.differences.len() {
+        0 => print("no differences"),
+        count => Err(format!("{count} differences were found")),
     }
 }
 

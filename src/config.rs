@@ -36,8 +36,12 @@ struct Sources {
     simulation_step_milliseconds: Option<i64>,
     test_mid_market_rate: Option<String>,
     test_usdt_usd: Option<String>,
+    ifsc_file: Option<PathBuf>,
+    gst: Option<bool>,
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
+    issuer_name: Option<String>,
+    sponsor_bank_name: Option<String>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -58,6 +62,8 @@ pub struct Config {
     pub encryption_key: Option<SecretString>,
     pub rates: Rates,
     pub shows_metrics: bool,
+    /// A directory of IFSCs newer than the one inside the binary.
+    pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
     /// A test net for test mode; without it the chain is simulated.
     pub test_chain: Option<ChainSettings>,
@@ -118,6 +124,7 @@ impl Config {
             amount_max: usd("amount_maximum", value!(amount_maximum), defaults.amount_max)?,
             fee: usd("fee", value!(fee), defaults.fee)?,
             spread_basis_points: within("spread_basis_points", value!(spread_basis_points), 0, 0, 1_000)?,
+            rate_bounds: defaults.rate_bounds,
             purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
             loopback_webhooks_allowed: loopback_webhooks,
             simulation_step_milliseconds: within(
@@ -130,6 +137,9 @@ impl Config {
             test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
+            issuer_name: name("issuer_name", value!(issuer_name))?.unwrap_or(defaults.issuer_name),
+            sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
+            is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
         };
         if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
@@ -148,6 +158,7 @@ impl Config {
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
             },
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
+            ifsc_file: value!(ifsc_file),
             listen,
             settings,
         })
@@ -168,6 +179,16 @@ fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, Strin
     match value {
         None => Ok(default),
         Some(text) => Money::parse(&text, Currency::Usd).ok_or_else(|| format!("{name} must be an amount in USD such as 10.00")),
+    }
+}
+
+/// A name that documents show.
+fn name(key: &str, value: Option<String>) -> Result<Option<String>, String> {
+    const LENGTH_MAX: usize = 100;
+    let fits = |text: &String| !text.trim().is_empty() && text.chars().count() <= LENGTH_MAX && !text.chars().any(char::is_control);
+    match value {
+        Some(text) if !fits(&text) => Err(format!("{key} must have 1 to {LENGTH_MAX} characters, all of them printable")),
+        value => Ok(value),
     }
 }
 
@@ -202,7 +223,7 @@ mod tests {
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
         let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
-        assert_eq!(named, 17);
+        assert_eq!(named, 20);
     }
 
     #[test]
@@ -221,6 +242,8 @@ mod tests {
             ("HUNDI_DATABASE", "postgres://x"),
             ("HUNDI_TEST_USDT_USD", "0"),
             ("HUNDI_PURPOSE_CODE", "P9999"),
+            ("HUNDI_ISSUER_NAME", " "),
+            ("HUNDI_SPONSOR_BANK_NAME", "a\nb"),
         ] {
             assert!(read(&[(name, value)], Flags::default()).is_err(), "{name}={value}");
         }

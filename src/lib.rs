@@ -12,6 +12,8 @@ pub mod tasks; // what is due later
 
 pub mod outbound; // JSON over HTTP to nodes, rate sources and look-ups that the operator configured
 
+pub mod ifsc; // which bank and branch a code belongs to
+
 pub mod chains; // ports: TRON addresses and their derivation, the simulated chain
 pub mod checks; // ports: account checks and screening
 pub mod rails; // ports: banks
@@ -33,6 +35,8 @@ pub mod refunds;
 pub mod transfers; // funding, paying, refunding
 
 pub mod balance;
+pub mod reconcile; // the book against the bank and the chain
+pub mod statements; // what transfers moved in a period
 pub mod webhook_endpoints;
 
 pub mod delivery; // one webhook attempt: signature, address vetting, sending

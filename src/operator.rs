@@ -1,9 +1,10 @@
 //! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back, naming
 //! the transactions of refunds, and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
 
+use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Decision};
 use crate::chains::address::Address;
-use crate::checks::Screening;
+use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
@@ -11,6 +12,7 @@ use crate::kernel::{AnyId, Failure, Id, Mode, Money, Now, ObjectKind, Scope, Sto
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
+use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
 use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::refunds;
 use crate::senders;
@@ -33,6 +35,8 @@ pub enum Ruling {
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.
     Fail,
+    /// Beneficiary in verification: what a look at its account by hand found.
+    Check(AccountAnswer),
 }
 
 fn wrong(id: AnyId, what: impl std::fmt::Display) -> String {
@@ -129,6 +133,7 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, rul
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
         Ruling::Refuse => Decision::Reject,
+        Ruling::Check(answer) => return check_beneficiary(tx, now, scope, id, *answer),
         _ => return Err(wrong(id, "a beneficiary is approved or refused")),
     };
     let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
@@ -139,6 +144,22 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, rul
     if beneficiary.is_payable() {
         paying::resume_held(tx, now, scope, beneficiary.id).map_err(store)?;
     }
+    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
+}
+
+/// Applies what a person found about an account, as the answer of a look-up would be.
+fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, answer: AccountAnswer) -> Result<String, String> {
+    let store = |error: StoreError| wrong(id, error);
+    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+    let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Err(wrong(id, NOT_TAKEN));
+    }
+    let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
+    if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
+        return Err(wrong(id, "screening holds it, which a right account does not end: `hundi decide ID approve` or `refuse`"));
+    }
+    beneficiaries::apply_check(tx, now, &mut beneficiary, answer).map_err(store)?;
     Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
 }
 
@@ -179,10 +200,23 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             if !is_reference {
                 return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits"));
             }
+            // The bank cannot have paid what it was never told.
+            let is_unsent =
+                |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
+            if journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| is_unsent(found.status)) {
+                return Err(wrong(id, "it has not been sent to the bank"));
+            }
             let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
+            // Nothing may go to the bank any more once the money goes back.
+            let is_being_sent =
+                journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| found.status == InstructionStatus::Writing);
+            if is_being_sent {
+                return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
+            }
+            journal::withdraw(tx, payout.id).map_err(store)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }

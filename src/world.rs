@@ -2,10 +2,11 @@
 
 use crate::chains::pool::AddressPool;
 use crate::checks::Checks;
+use crate::ifsc::Directory;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
 use crate::rails::Rail;
-use crate::rates::RateSource;
+use crate::rates::{RateBounds, RateSource};
 use crate::store::once::BodySeal;
 
 /// The operator's settings that rules read. Every value has a range, checked when the configuration is read.
@@ -22,6 +23,8 @@ pub struct Settings {
     pub fee: Money,
     /// What the rate loses against the market, in hundredths of a percent.
     pub spread_basis_points: i64,
+    /// Within what a market rate may be quoted.
+    pub rate_bounds: RateBounds,
     /// Purpose code where the sender is not the beneficiary.
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
@@ -33,6 +36,12 @@ pub struct Settings {
     pub test_usdt_usd: Rate,
     /// Where links that callers are shown begin, without a slash at the end.
     pub public_url: String,
+    /// The operator's name on payment advices: 1 to 100 characters.
+    pub issuer_name: String,
+    /// The bank that sends the INR, for payment advices: 1 to 100 characters.
+    pub sponsor_bank_name: Option<String>,
+    /// Whether the operator is the Indian converter that charges GST on the exchange (see `quote_locks::gst`).
+    pub is_gst_charged: bool,
 }
 
 impl Default for Settings {
@@ -44,12 +53,16 @@ impl Default for Settings {
             amount_max: Money::new(5_000_000, Currency::Usd),
             fee: Money::zero(Currency::Usd),
             spread_basis_points: 0,
+            rate_bounds: RateBounds::default(),
             purpose_code_default: "P1301".into(),
             loopback_webhooks_allowed: false,
             simulation_step_milliseconds: 250,
             test_mid_market_rate: Rate(88_412_500),
             test_usdt_usd: Rate(1_000_000),
             public_url: "http://127.0.0.1:8080".into(),
+            issuer_name: "hundi".into(),
+            sponsor_bank_name: None,
+            is_gst_charged: false,
         }
     }
 }
@@ -67,6 +80,7 @@ pub struct Ports {
 pub struct World {
     pub settings: Settings,
     pub sealer: Sealer,
+    pub ifsc: Directory,
     pub test: Ports,
     /// `None` until every part of live mode is configured.
     pub live: Option<Ports>,

@@ -34,8 +34,8 @@ pub struct ChainProfile {
 pub enum Following {
     /// Inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `work::follow` reads.
-    Real,
+    /// On nodes that `work::follow` reads; its final view may lie so far behind the clock before that is an alarm.
+    Real { lag_alarm_seconds: i64 },
 }
 
 impl ChainProfile {

@@ -1,6 +1,11 @@
 //! Checks of beneficiaries and senders: the port to name look-ups and screening.
 
+pub mod http;
+pub mod manual;
 pub mod simulated;
+
+use futures_util::future::BoxFuture;
+use secrecy::SecretString;
 
 crate::words!(
     /// How the name given compares with the one the bank holds.
@@ -11,11 +16,11 @@ crate::words!(
     Screening { Clear "clear", PossibleMatch "possible_match", ConfirmedMatch "confirmed_match" }
 );
 
-/// An account to be checked.
+/// An account to be checked. Its `Debug` shows no account number.
 #[derive(Clone, Debug)]
 pub struct AccountQuestion {
     pub name: String,
-    pub account_number_last4: String,
+    pub account_number: SecretString,
     pub ifsc: String,
 }
 
@@ -23,7 +28,7 @@ pub struct AccountQuestion {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccountAnswer {
     Passed,
-    /// The name differs in a way that the caller can mend.
+    /// How the name compares. The caller can mend one that differs; `unavailable` waits for the operator.
     Name(NameMatch),
     IfscUnknown,
     AccountInvalid,
@@ -32,13 +37,40 @@ pub enum AccountAnswer {
     Sanctioned,
     /// A possible sanctions match, for the operator.
     PossiblySanctioned,
-    /// No answer yet: the beneficiary stays in verification and is asked about again.
+    /// No answer yet: the beneficiary stays in verification and is asked about again in an hour.
     Unknown,
+}
+
+/// How a mode checks an account, as far as that is known inside a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccountCheck {
+    Answered(AccountAnswer),
+    /// The network is needed: a worker asks `look_up`, outside any transaction.
+    LookUp,
+    /// A person looks: the beneficiary stays in verification until the operator decides.
+    Review,
+}
+
+/// What a look-up over the network came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LookedUp {
+    Answered(AccountAnswer),
+    /// The service did not answer, or not so that it can be understood; it is asked again. The reason is one word for
+    /// the log and the metrics.
+    Unanswered {
+        reason: &'static str,
+        retry_after_seconds: Option<u64>,
+    },
 }
 
 /// Checks of one mode.
 pub trait Checks: Send + Sync {
     fn name(&self) -> &'static str;
-    fn account(&self, question: &AccountQuestion) -> AccountAnswer;
+    /// Called inside a transaction: answers at once, or says who will.
+    fn account(&self, question: &AccountQuestion) -> AccountCheck;
+    /// Called by the worker for what `account` left to it. It may be asked the same twice.
+    fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
+        Box::pin(std::future::ready(LookedUp::Unanswered { reason: "not_configured", retry_after_seconds: None }))
+    }
     fn screen(&self, name: &str) -> Screening;
 }

@@ -41,6 +41,7 @@ pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
 pub struct Signals {
     pub tasks: Notify,
     pub deliveries: Notify,
+    pub look_ups: Notify,
 }
 
 /// Counters of the lane, for the metrics page.
@@ -335,6 +336,7 @@ impl Lane {
             match signal {
                 Signal::Tasks => self.signals.tasks.notify_one(),
                 Signal::Deliveries => self.signals.deliveries.notify_one(),
+                Signal::LookUps => self.signals.look_ups.notify_one(),
                 Signal::Outbox => {}
             }
         }

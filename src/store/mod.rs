@@ -224,6 +224,8 @@ pub enum Signal {
     Tasks,
     /// Webhook deliveries were written.
     Deliveries,
+    /// Accounts are to be looked up.
+    LookUps,
 }
 
 /// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter everywhere.

@@ -44,6 +44,7 @@ pub struct Answer {
 
 pub const JSON: &str = "application/json";
 pub const PDF: &str = "application/pdf";
+pub const CSV: &str = "text/csv; charset=utf-8";
 
 impl Answer {
     pub fn refused(refusal: &Refusal) -> Answer {

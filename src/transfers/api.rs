@@ -174,7 +174,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
         payout_amount: transfer.payout_amount,
         payout_currency: transfer.payout_amount.currency,
         rate: transfer.rate,
-        fee: fee_view(transfer.fee),
+        fee: fee_view(transfer.fee, transfer.gst),
         purpose_code: transfer.purpose_code,
         funding: FundingView {
             rail: FundingRail::Stablecoin,

@@ -449,6 +449,7 @@ mod tests {
             payout_amount: Money::new(1, Currency::Inr),
             rate: Rate(1),
             fee: Money::zero(Currency::Usd),
+            gst: None,
             purpose_code: PurposeCode::P0014,
             asset: "USDT".into(),
             chain: "tron".into(),

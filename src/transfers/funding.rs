@@ -388,6 +388,7 @@ fn requote(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfe
     transfer.payout_amount = lock.buy;
     transfer.rate = lock.rate;
     transfer.fee = lock.fee;
+    transfer.gst = lock.gst;
     transfer.expected = expected;
     Ok(fund_from(tx, now, world, transfer, Account::Hold, RefundReason::Requoted)?)
 }

@@ -49,7 +49,7 @@ pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
         let world = app.world.clone();
         let is_full = tokio::task::spawn_blocking(move || {
             let full = world.all_ports().map(|ports| ports.addresses.derive(DERIVED_AT_ONCE));
-            full.fold(true, |all, is_full| all && is_full)
+            full.filter(|is_full| !is_full).count() == 0
         });
         let is_full = is_full.await.unwrap_or(true);
         if is_full {

@@ -78,6 +78,7 @@ const ROWS: &[Row] = &[
     row("GET /v1/refunds/{id}", Some(Refund), ""),
     row("POST /v1/refunds/{id}", Some(Refund), r#"{"to_address":"TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"}"#),
     row("GET /v1/balance", None, ""),
+    row("GET /v1/statements", None, ""),
     row("GET /v1/events", None, ""),
     row("GET /v1/events/{id}", Some(Event), ""),
     row("POST /v1/webhook_endpoints", None, r#"{"url":"https://example.com/hook"}"#),
