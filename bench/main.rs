@@ -13,13 +13,14 @@ mod memory;
 mod payouts;
 mod receiver;
 mod rows;
+mod screening;
 mod server;
 mod table;
 
 use table::Table;
 use tokio::runtime::Runtime;
 
-const SECTIONS: &[&str] = &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead", "chain"];
+const SECTIONS: &[&str] = &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead", "screening", "chain"];
 
 /// How much is done; every number can be made smaller for a first look.
 #[derive(Clone)]
@@ -73,7 +74,7 @@ impl Scale {
 }
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
-  sections: floor create get payouts deliveries growth memory dead chain; all of them without a name
+  sections: floor create get payouts deliveries growth memory dead screening chain; all of them without a name
   --quick          a first look, about a minute
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
@@ -128,6 +129,7 @@ fn main() {
             "deliveries" => deliveries::run,
             "growth" => growth::run,
             "memory" => memory::run,
+            "screening" => screening::run,
             "chain" => chain::run,
             _ => dead::run,
         };

@@ -28,11 +28,20 @@ CREATE TABLE api_keys (
 ) WITHOUT ROWID;
 
 -- A narrow index of keyed hashes beside answers that only append. The answers are not clustered by their key: a row of
--- more than a quarter page would spill into a page of its own there.
+-- more than a quarter page would spill into a page of its own there. New keys go to the newest part, whose pages they share.
 CREATE TABLE idempotency_keys (
-  key_hash BYTEA NOT NULL PRIMARY KEY,
-  answer_id BYTEA NOT NULL
+  part BIGINT NOT NULL,
+  key_hash BYTEA NOT NULL,
+  answer_id BYTEA NOT NULL,
+  PRIMARY KEY (part, key_hash)
 ) WITHOUT ROWID;
+
+-- Which keys a closed part may hold. A missing row means that the part is asked.
+CREATE TABLE idempotency_filters (
+  part BIGINT NOT NULL PRIMARY KEY,
+  checksum BIGINT NOT NULL,
+  filter BYTEA NOT NULL
+);
 
 CREATE TABLE idempotency_answers (
   answer_id BYTEA NOT NULL PRIMARY KEY,
@@ -89,6 +98,28 @@ CREATE TABLE senders (
   created BIGINT NOT NULL,
   PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
+
+-- What screening found: one row a subject (sender, beneficiary, or the transfer that an address paid) and list entry.
+-- `basis` is a keyed fingerprint of both; evidence holds what the list publishes and nothing of the subject.
+CREATE TABLE screening_hits (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  subject TEXT NOT NULL,
+  subject_id BYTEA NOT NULL,
+  list TEXT NOT NULL,
+  entry_id TEXT NOT NULL,
+  basis BYTEA NOT NULL,
+  screening TEXT NOT NULL,
+  score_basis_points BIGINT NOT NULL,
+  evidence TEXT NOT NULL,
+  decision TEXT,
+  decided_by TEXT,
+  decided_at BIGINT,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX screening_hits_subject ON screening_hits (scope, subject_id, list, entry_id);
+CREATE INDEX screening_hits_open ON screening_hits (id) WHERE decision IS NULL;
 
 CREATE TABLE quote_locks (
   scope BIGINT NOT NULL,

@@ -30,11 +30,13 @@ use crate::rails::iso20022::IsoRail;
 use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
+use crate::rates::http::HttpRates;
+use crate::screening::lists::Lists;
 use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
-use crate::{events, ifsc, keys, secrets, work};
+use crate::{events, ifsc, keys, live, secrets, work};
 use sha2::Digest;
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
@@ -57,6 +59,8 @@ pub struct App {
     pub shows_metrics: bool,
     /// The bank that is spoken to by files, if there is one.
     pub bank: Option<Arc<BankSettings>>,
+    /// The market rates of live mode, which a worker asks for.
+    pub rates: Option<Arc<HttpRates>>,
     pub openapi: Bytes,
     pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
 }
@@ -83,7 +87,10 @@ impl App {
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
         let sealer = Sealer::new(&key);
         let account_key = prepare(&store, &sealer).await?;
-        let settings = config.settings.clone();
+        let mut settings = config.settings.clone();
+        if let Some(rates) = &config.rates {
+            settings.rate_bounds = rates.bounds()?;
+        }
         let token_contract = Address::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
         let test = Ports {
             rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
@@ -112,7 +119,33 @@ impl App {
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
-        let world = Arc::new(World { settings, sealer, ifsc, test, live: None });
+        let screening = match config.screening.clone() {
+            Some(settings) => {
+                Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??))
+            }
+            None => None,
+        };
+        let environment = |name: &str| std::env::var(name).ok();
+        let live_parts = live::assemble(config, &environment, &client, screening.as_ref(), store.clock.milliseconds() / 1000)?;
+        let mut rates = None;
+        let mut bank = bank;
+        let live = match live_parts {
+            None => None,
+            Some(parts) => {
+                work::rates::restore(&store, &parts.rates).await;
+                rates = Some(parts.rates.clone());
+                let ports = Ports {
+                    rates: Box::new(parts.rates),
+                    rail: Box::new(IsoRail { supports_nre: parts.bank.supports_nre }),
+                    checks: parts.checks,
+                    addresses: addresses_of(&parts.chain),
+                    chain: profile_of(&parts.chain),
+                };
+                bank = Some(parts.bank);
+                Some(ports)
+            }
+        };
+        let world = Arc::new(World { settings, sealer, ifsc, screening, test, live });
         let keeper = world.clone();
         let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
         signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
@@ -120,7 +153,7 @@ impl App {
             store,
             world,
             keys: KeyRing::default(),
-            limiter: Limiter::new(config.rates),
+            limiter: Limiter::new(config.rate_limits),
             router,
             in_flight: Arc::default(),
             consult_places: Places::default(),
@@ -129,6 +162,7 @@ impl App {
             metrics: Metrics::default(),
             shows_metrics: config.shows_metrics,
             bank: bank.map(Arc::new),
+            rates,
             openapi: document.to_string().into(),
             reference: Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")),
         }))
@@ -159,9 +193,13 @@ impl App {
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
             tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
+            tokio::spawn(work::screening::run(self.clone(), stop.clone())),
         ];
         for chain in &self.chains {
             workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));
+        }
+        if let Some(rates) = self.rates.clone() {
+            workers.push(tokio::spawn(work::rates::run(self.store.clone(), rates, self.metrics.rate_refusals.clone(), stop.clone())));
         }
         if let Some(settings) = self.bank.clone() {
             workers.push(tokio::spawn(work::bank::run(self.clone(), settings, stop.clone())));

@@ -1,9 +1,11 @@
 //! The command line: `serve`, `demo`, `keys`, `advice`, `check`, `backup`, `openapi`.
 
-mod addresses;
 mod advice;
+
 mod beneficiaries;
 mod ifsc;
+
+mod addresses;
 mod refunds;
 
 use std::io::Write;
@@ -24,6 +26,8 @@ use crate::ledger::check;
 use crate::operator::{self, Ruling};
 use crate::rails::iso20022::{self, simulator};
 use crate::reconcile;
+use crate::screening::hits;
+use crate::screening::lists::Lists;
 use crate::store::Store;
 use crate::store::Tx;
 use crate::store::lane;
@@ -89,16 +93,6 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// List refunds, and name the transactions that were sent for them on a real chain
-    Refunds {
-        #[command(subcommand)]
-        command: refunds::RefundsCommand,
-    },
-    /// Export the deposit addresses, for sweeping them with a signer of one's own
-    Addresses {
-        #[command(subcommand)]
-        command: addresses::AddressesCommand,
-    },
     /// Verify payment advices, and rotate the key that signs them
     Advice {
         #[command(subcommand)]
@@ -117,6 +111,21 @@ enum Command {
     },
     /// Write a directory of IFSCs from a CSV of branches, for the setting ifsc_file
     IfscPack(ifsc::Pack),
+    /// Look at the sanctions lists and at what screening found
+    Screening {
+        #[command(subcommand)]
+        command: ScreeningCommand,
+    },
+    /// List refunds, and name the transactions that were sent for them on a real chain
+    Refunds {
+        #[command(subcommand)]
+        command: refunds::RefundsCommand,
+    },
+    /// Export the deposit addresses, for sweeping them with a signer of one's own
+    Addresses {
+        #[command(subcommand)]
+        command: addresses::AddressesCommand,
+    },
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
@@ -185,6 +194,20 @@ enum RulingWord {
     Refund,
     Settle,
     Fail,
+}
+
+#[derive(Subcommand)]
+enum ScreeningCommand {
+    /// List the hits that nobody decided about; `hundi decide ID approve|refuse` decides about the object
+    Hits {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Read the configured lists, and say how old they are and whether live mode may start with them
+    Lists {
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 #[derive(Subcommand)]
@@ -280,13 +303,14 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Demo => demo::run().await,
         Command::Keys { command } => run_keys(command).await,
         Command::Accounts { command } => run_accounts(command).await,
+        Command::Screening { command } => screening(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
-        Command::Refunds { command } => refunds::run(command).await,
-        Command::Addresses { command } => addresses::run(command).await,
         Command::Advice { command } => advice::run(command).await,
         Command::Beneficiaries { command } => beneficiaries::run(command).await,
         Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
         Command::IfscPack(pack) => ifsc::pack(&pack),
+        Command::Refunds { command } => refunds::run(command).await,
+        Command::Addresses { command } => addresses::run(command).await,
         Command::Check { place } => run_check(&config(&place)?).await,
         Command::Reconcile { accept, payout, place } => run_reconcile(accept, payout, &place).await,
         Command::BankSimulator { outbox, inbox, seed, behaviour } => {
@@ -450,6 +474,31 @@ async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
         (true, true) => print(&format!("{name} is suspended; its keys stop working within a second")),
         (true, false) => print(&format!("{name} is active")),
         (false, _) => Err(format!("there is no account {name:?}: `hundi accounts list` shows them")),
+    }
+}
+
+/// Open hits that one listing shows.
+const HITS_MAX: i64 = 1_000;
+
+async fn screening(command: ScreeningCommand) -> Result<(), String> {
+    match command {
+        ScreeningCommand::Hits { place } => {
+            let lines = open(&place)?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
+            lines.iter().try_for_each(|line| print(line))
+        }
+        ScreeningCommand::Lists { place } => {
+            let settings = config(&place)?.screening.ok_or("no sanctions lists are configured: write a table [screening]")?;
+            let lists = Lists::load(settings)?;
+            let now = Clock::System.milliseconds() / 1000;
+            for state in lists.states() {
+                let days = (now - state.dated_at).max(0) / 86_400;
+                print(&format!("{}  {} entries, {days} days old", state.list.as_str(), state.entries_count))?;
+            }
+            match lists.why_not_live(now) {
+                None => print("live mode may start with these lists"),
+                Some(reason) => print(&format!("live mode may not start: {reason}")),
+            }
+        }
     }
 }
 

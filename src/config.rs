@@ -6,8 +6,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::chains::settings::{ChainSettings, ChainSources};
+use crate::checks::ChecksTable;
 use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
+use crate::rails::iso20022::settings::{BankSettings, BankTable};
+use crate::rates::http::RateSettings;
+use crate::screening::lists::{ScreeningSettings, ScreeningSource};
 use crate::world::Settings;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -40,8 +44,13 @@ struct Sources {
     gst: Option<bool>,
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
+    bank: Option<BankTable>,
+    rates: Option<RateSettings>,
+    checks: Option<ChecksTable>,
     issuer_name: Option<String>,
     sponsor_bank_name: Option<String>,
+    /// Only in the file.
+    screening: Option<ScreeningSource>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -60,7 +69,7 @@ pub struct Config {
     pub listen: String,
     pub database: PathBuf,
     pub encryption_key: Option<SecretString>,
-    pub rates: Rates,
+    pub rate_limits: Rates,
     pub shows_metrics: bool,
     /// A directory of IFSCs newer than the one inside the binary.
     pub ifsc_file: Option<PathBuf>,
@@ -68,6 +77,14 @@ pub struct Config {
     /// A test net for test mode; without it the chain is simulated.
     pub test_chain: Option<ChainSettings>,
     pub live_chain: Option<ChainSettings>,
+    /// The sponsor bank of live mode.
+    pub bank: Option<BankSettings>,
+    /// The market rates of live mode.
+    pub rates: Option<RateSettings>,
+    /// How live mode checks accounts.
+    pub checks: Option<ChecksTable>,
+    /// The sanctions lists, where the operator names any.
+    pub screening: Option<ScreeningSettings>,
 }
 
 fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
@@ -151,9 +168,12 @@ impl Config {
         Ok(Config {
             test_chain: chain("test_chain", file.test_chain)?,
             live_chain: chain("live_chain", file.live_chain)?,
+            bank: file.bank.map(BankSettings::try_from).transpose()?,
+            rates: file.rates,
+            checks: file.checks,
             database: database_path(&database)?,
             encryption_key: environment("HUNDI_ENCRYPTION_KEY").filter(|text| !text.is_empty()).map(SecretString::from),
-            rates: Rates {
+            rate_limits: Rates {
                 reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
             },
@@ -161,6 +181,7 @@ impl Config {
             ifsc_file: value!(ifsc_file),
             listen,
             settings,
+            screening: file.screening.map(ScreeningSettings::try_from).transpose()?,
         })
     }
 }
@@ -218,7 +239,7 @@ mod tests {
     fn the_example_reads_and_knows_every_key() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml");
         let config = read(&[], Flags { config: Some(path.into()), ..Flags::default() }).unwrap();
-        assert_eq!((config.rates.reads, config.rates.writes), (100, 25));
+        assert_eq!((config.rate_limits.reads, config.rate_limits.writes), (100, 25));
         assert!(config.shows_metrics && !config.settings.loopback_webhooks_allowed);
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
@@ -229,7 +250,7 @@ mod tests {
     #[test]
     fn flags_win_over_the_environment_and_ranges_hold() {
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")], Flags::default()).unwrap();
-        assert_eq!((config.listen.as_str(), config.rates.reads, config.rates.writes), ("0.0.0.0:1", 0, 1_000));
+        assert_eq!((config.listen.as_str(), config.rate_limits.reads, config.rate_limits.writes), ("0.0.0.0:1", 0, 1_000));
         assert!(!config.settings.loopback_webhooks_allowed, "a public listener must not reach loopback by default");
         let flags = Flags { listen: Some("127.0.0.1:2".into()), ..Flags::default() };
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1")], flags).unwrap();

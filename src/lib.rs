@@ -18,6 +18,7 @@ pub mod chains; // ports: TRON addresses and their derivation, the simulated cha
 pub mod checks; // ports: account checks and screening
 pub mod rails; // ports: banks
 pub mod rates; // ports: exchange rates
+pub mod screening; // sanctions lists: readers, matching, hits and their decisions
 pub mod world; // settings, sealer and ports, as one argument
 
 pub mod events; // the outbox and its sequencer
@@ -48,5 +49,6 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod live; // the parts of live mode
 pub mod operator; // what only the operator decides
 pub mod secrets;

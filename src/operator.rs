@@ -15,6 +15,7 @@ use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
 use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::refunds;
+use crate::screening::hits;
 use crate::senders;
 use crate::store::Tx;
 use crate::transfers::{self, funding, paying, refunding};
@@ -56,8 +57,8 @@ pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &R
     let scope = find_scope(tx, id).map_err(store)?.ok_or_else(|| wrong(id, "there is no such object"))?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope).map_err(store)?);
     match id.kind {
-        ObjectKind::Sender => rule_sender(tx, scope, id, ruling),
-        ObjectKind::Beneficiary => rule_beneficiary(tx, now, scope, id, ruling),
+        ObjectKind::Sender => rule_sender(tx, now, scope, id, ruling),
+        ObjectKind::Beneficiary => rule_beneficiary(tx, now, world, scope, id, ruling),
         ObjectKind::Transfer => rule_transfer(tx, now, world, scope, id, ruling),
         ObjectKind::Deposit => rule_deposit(tx, now, world, scope, id, ruling),
         ObjectKind::Payout => rule_payout(tx, now, world, scope, id, ruling),
@@ -117,18 +118,25 @@ pub fn mark_refund_sent(
 
 const NOT_TAKEN: &str = "its status does not take this decision";
 
-fn rule_sender(tx: &mut dyn Tx, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
-    let (screening, outcome) = match ruling {
-        Ruling::Approve => (Screening::Clear, "may send"),
-        Ruling::Refuse => (Screening::ConfirmedMatch, "may not send"),
+/// Decides about what screening found of an object; answers words to add to the outcome.
+fn rule_hits(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, decision: hits::Decision) -> Result<String, String> {
+    let count = hits::decide(tx, now, scope, id, decision).map_err(|error| wrong(id, error))?;
+    Ok(if count == 0 { String::new() } else { format!("; screening hits {}: {count}", decision.as_str()) })
+}
+
+fn rule_sender(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let (screening, decision, outcome) = match ruling {
+        Ruling::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
+        Ruling::Refuse => (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send"),
         _ => return Err(wrong(id, "a sender is approved or refused")),
     };
     let sender = id.typed().ok_or_else(|| wrong(id, "not a sender"))?;
     senders::rows::set_screening(tx, scope, sender, screening).map_err(|error| wrong(id, error))?;
-    Ok(format!("{id} {outcome}"))
+    let decided = rule_hits(tx, now, scope, id, decision)?;
+    Ok(format!("{id} {outcome}{decided}"))
 }
 
-fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
     let store = |error: StoreError| wrong(id, error);
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
@@ -138,13 +146,33 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, rul
     };
     let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let decided = match (decision, is_held) {
+        (_, false) if !hits::has_open(tx, scope, id).map_err(store)? => String::new(),
+        (Decision::Activate, _) => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        _ => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+    };
+    match (beneficiary.status, decision) {
+        // Cleared by the operator is not verified by the bank: the check goes on.
+        (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
+            beneficiaries::check_again(tx, now, world, &mut beneficiary).map_err(store)?;
+            return Ok(format!("{id} is checked again{decided}"));
+        }
+        (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
+            beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned).map_err(store)?;
+            return Ok(format!("{id} is rejected{decided}"));
+        }
+        // Nothing leads from active to rejected: it stays unpaid, and screening again does not change that.
+        (BeneficiaryStatus::Active, Decision::Reject) if is_held => return Ok(format!("{id} stays without payouts{decided}")),
+        _ => {}
+    }
     if !beneficiaries::decide(tx, now, &mut beneficiary, decision).map_err(store)? {
         return Err(wrong(id, NOT_TAKEN));
     }
     if beneficiary.is_payable() {
         paying::resume_held(tx, now, scope, beneficiary.id).map_err(store)?;
     }
-    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
+    Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(beneficiary.status)))
 }
 
 /// Applies what a person found about an account, as the answer of a look-up would be.
@@ -179,7 +207,13 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
     if !is_taken {
         return Err(wrong(id, NOT_TAKEN));
     }
-    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(transfer.status)))
+    let decided = match ruling {
+        Ruling::Approve => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        // Without a hit there is nothing to keep a refusal for: the money goes back once.
+        Ruling::Refuse if hits::has_open(tx, scope, id).map_err(store)? => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        _ => String::new(),
+    };
+    Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(transfer.status)))
 }
 
 fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {

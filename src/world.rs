@@ -1,12 +1,14 @@
 //! What a rule may use besides the transaction: settings, the sealer and the ports to the outside world.
 
 use crate::chains::pool::AddressPool;
-use crate::checks::Checks;
+use crate::chains::tron_address::TronAddress;
+use crate::checks::{Checks, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::ifsc::Directory;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
 use crate::rails::Rail;
 use crate::rates::{RateBounds, RateSource};
+use crate::screening::lists::Lists;
 use crate::store::once::BodySeal;
 
 /// The operator's settings that rules read. Every value has a range, checked when the configuration is read.
@@ -84,9 +86,37 @@ pub struct World {
     pub test: Ports,
     /// `None` until every part of live mode is configured.
     pub live: Option<Ports>,
+    /// The sanctions lists, where the operator configured them.
+    pub screening: Option<std::sync::Arc<Lists>>,
 }
 
 impl World {
+    /// Screens a person or business, from memory. Live mode without ports asks the lists; without lists nobody looked.
+    pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
+        match (self.ports(mode), &self.screening) {
+            (Ok(ports), _) => ports.checks.screen(question),
+            (Err(_), Some(lists)) => lists.screener().screen(question),
+            (Err(_), None) => ScreeningFinding::unreviewed(),
+        }
+    }
+    /// Screens the address that paid, in the same way.
+    pub fn screen_address(&self, mode: Mode, address: &TronAddress) -> ScreeningFinding {
+        match (self.ports(mode), &self.screening) {
+            (Ok(ports), _) => ports.checks.screen_address(address),
+            (Err(_), Some(lists)) => lists.screener().screen_address(address),
+            (Err(_), None) => ScreeningFinding::unreviewed(),
+        }
+    }
+
+    /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is known of the subject.
+    pub fn screening_basis(&self, question: &ScreeningQuestion, hit: &ScreeningHit) -> [u8; 32] {
+        let birth = question.date_of_birth.map(|date| date.to_string()).unwrap_or_default();
+        let parts = [&[question.name.clone(), birth], question.aliases.as_slice(), &question.countries, &question.identifiers]
+            .map(|list| list.join("\n"));
+        let mut all: Vec<&[u8]> = vec![b"screening", &hit.entry_hash];
+        all.extend(parts.iter().map(String::as_bytes));
+        self.sealer.fingerprint(&all)
+    }
     /// The ports of a mode. Without live mode a live key cannot create what would need them.
     pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
         match mode {

@@ -9,11 +9,12 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{AccountAnswer, AccountCheck, AccountQuestion, NameMatch};
+use crate::checks::{AccountAnswer, AccountCheck, AccountQuestion, NameMatch, Screening, ScreeningQuestion};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Failure, History, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError};
+use crate::screening::hits;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use crate::world::World;
@@ -267,6 +268,10 @@ pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Be
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(());
     }
+    // Before anybody outside hears of the account.
+    if let Some(answer) = screened(tx, now, world, beneficiary)? {
+        return apply_check(tx, now, beneficiary, answer);
+    }
     let mode = beneficiary.scope.mode();
     // Test mode carries on with a code that the directory does not know.
     if mode.is_live() && !world.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts()) {
@@ -277,6 +282,59 @@ pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Be
         AccountCheck::LookUp => look_ups::begin(tx, now, beneficiary.scope, beneficiary.id),
         AccountCheck::Review => Ok(()),
     }
+}
+
+/// What screening is asked about a beneficiary.
+fn screening_question(beneficiary: &Beneficiary, world: &World) -> Result<ScreeningQuestion, StoreError> {
+    let kyc = open_kyc(beneficiary, world)?;
+    Ok(ScreeningQuestion {
+        date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
+        countries: kyc.nationality.into_iter().collect(),
+        identifiers: [kyc.pan, kyc.passport_number].into_iter().flatten().collect(),
+        ..ScreeningQuestion::person(&beneficiary.name)
+    })
+}
+
+/// Screens a beneficiary and keeps what was found; answers what counts, which the operator's decisions are part of.
+fn screen(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<Screening, StoreError> {
+    let scope = beneficiary.scope;
+    let question = screening_question(beneficiary, world)?;
+    let finding = world.screen(scope.mode(), &question);
+    hits::keep(tx, now, scope, beneficiary.id.any(), &finding, &|hit| world.screening_basis(&question, hit))
+}
+
+/// The first part of a check, before the bank is asked: what screening already answers. `None` where it is clear.
+pub fn screened(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<Option<AccountAnswer>, StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Ok(None);
+    }
+    Ok(match screen(tx, now, world, beneficiary)? {
+        Screening::Clear => None,
+        Screening::PossibleMatch => Some(AccountAnswer::PossiblySanctioned),
+        Screening::ConfirmedMatch => Some(AccountAnswer::Sanctioned),
+    })
+}
+
+/// Screens a beneficiary again, because the lists changed. One that is active and no longer clear is not paid until the
+/// operator decides; others are screened with their next check.
+pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    let Some(mut beneficiary) = rows::find(tx, scope, id)? else { return Ok(()) };
+    if beneficiary.status != BeneficiaryStatus::Active || screen(tx, now, world, &beneficiary)? == Screening::Clear {
+        return Ok(());
+    }
+    if !beneficiary.payouts_enabled && beneficiary.payouts_disabled_reason != Some(DisabledReason::ComplianceHold) {
+        // Stopped for another reason already; what the operator has to look at first is the list.
+        beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+        return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
+    }
+    disable_payouts(tx, now, &mut beneficiary, DisabledReason::ComplianceHold)
+}
+
+/// Lets the verification of a beneficiary go on that the operator cleared: everything is checked again.
+pub fn check_again(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+    beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+    rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
+    schedule_check(tx, now, world, beneficiary)
 }
 
 /// Applies the answer of a check to a beneficiary that is still in verification; any other is left alone.

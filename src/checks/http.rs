@@ -23,7 +23,9 @@ use futures_util::future::BoxFuture;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::{AccountAnswer, AccountCheck, AccountQuestion, Checks, LookedUp, NameMatch, Screening};
+use super::name_match::{self, NameThresholds};
+use super::{AccountAnswer, AccountCheck, AccountQuestion, Checks, LookedUp, NameMatch, ScreeningFinding, ScreeningQuestion};
+use crate::chains::tron_address::TronAddress;
 use crate::outbound::{Client, Endpoint, OutboundError};
 
 /// How long one question may take. The worker's lease is longer.
@@ -44,6 +46,9 @@ pub struct HttpChecksSettings {
     pub header_name: Option<String>,
     /// How long one question may take, in milliseconds: 100 to 20 000, 10 000 where nothing is said.
     pub deadline_milliseconds: Option<u64>,
+    /// Similarity of names, 0 to 1, from which they match and from which they partly do.
+    pub name_score_match: Option<f64>,
+    pub name_score_partial: Option<f64>,
 }
 
 /// Checks through a service.
@@ -51,6 +56,7 @@ pub struct HttpChecks {
     client: Client,
     endpoint: Endpoint,
     deadline: Duration,
+    thresholds: NameThresholds,
 }
 
 impl HttpChecks {
@@ -67,7 +73,13 @@ impl HttpChecks {
         if !(100..=DEADLINE_MILLISECONDS_MAX).contains(&milliseconds) {
             return Err(format!("checks.deadline_milliseconds is {milliseconds} and must be between 100 and {DEADLINE_MILLISECONDS_MAX}"));
         }
-        Ok(HttpChecks { client, endpoint, deadline: Duration::from_millis(milliseconds) })
+        let defaults = NameThresholds::default();
+        let thresholds = NameThresholds {
+            score_match: settings.name_score_match.unwrap_or(defaults.score_match),
+            score_partial: settings.name_score_partial.unwrap_or(defaults.score_partial),
+        };
+        let thresholds = thresholds.checked().map_err(|fault| format!("checks: {fault}"))?;
+        Ok(HttpChecks { client, endpoint, deadline: Duration::from_millis(milliseconds), thresholds })
     }
 
     async fn ask(&self, question: &AccountQuestion) -> LookedUp {
@@ -88,7 +100,7 @@ impl HttpChecks {
         if answer.http_status != 200 {
             return LookedUp::Unanswered { reason: "http_status", retry_after_seconds: answer.retry_after_seconds };
         }
-        read(&answer.body, &question.name)
+        read(&answer.body, &question.name, &self.thresholds)
     }
 }
 
@@ -109,7 +121,7 @@ struct Answer {
     account_holder_name: Option<String>,
 }
 
-fn read(body: &[u8], given: &str) -> LookedUp {
+fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
     let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
         return LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None };
     };
@@ -119,15 +131,9 @@ fn read(body: &[u8], given: &str) -> LookedUp {
         Status::Unknown => AccountAnswer::Unknown,
         Status::Found => match answer.account_holder_name.filter(|held| !held.trim().is_empty() && held.len() <= NAME_LENGTH_MAX) {
             None => AccountAnswer::Name(NameMatch::Unavailable),
-            Some(held) => AccountAnswer::Name(compared(given, &held)),
+            Some(held) => AccountAnswer::Name(name_match::compare(given, &held, thresholds).name_match),
         },
     })
-}
-
-/// How the name given compares with the one the bank holds: the one place where a finer comparison goes.
-fn compared(given: &str, held: &str) -> NameMatch {
-    let folded = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    if folded(given) == folded(held) { NameMatch::Match } else { NameMatch::Mismatch }
 }
 
 impl Checks for HttpChecks {
@@ -141,8 +147,11 @@ impl Checks for HttpChecks {
         Box::pin(self.ask(question))
     }
     /// This service knows no sanctions list, so the operator decides.
-    fn screen(&self, _: &str) -> Screening {
-        Screening::PossibleMatch
+    fn screen(&self, _: &ScreeningQuestion) -> ScreeningFinding {
+        ScreeningFinding::unreviewed()
+    }
+    fn screen_address(&self, _: &TronAddress) -> ScreeningFinding {
+        ScreeningFinding::unreviewed()
     }
 }
 
@@ -170,7 +179,7 @@ mod tests {
         ] {
             let wanted =
                 answer.map_or(LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None }, LookedUp::Answered);
-            assert_eq!(read(body.as_bytes(), "Asha Rao"), wanted, "{body}");
+            assert_eq!(read(body.as_bytes(), "Asha Rao", &NameThresholds::default()), wanted, "{body}");
         }
     }
 

@@ -2,7 +2,8 @@
 //!
 //! `hundi beneficiaries list --status verifying` shows who waits, `hundi beneficiaries review ID --match` decides.
 
-use super::{AccountCheck, AccountQuestion, Checks, Screening};
+use super::{AccountCheck, AccountQuestion, Checks, ScreeningFinding, ScreeningQuestion};
+use crate::chains::tron_address::TronAddress;
 
 pub struct ManualChecks;
 
@@ -14,7 +15,10 @@ impl Checks for ManualChecks {
         AccountCheck::Review
     }
     /// No list is asked here, so the operator decides about every sender too.
-    fn screen(&self, _: &str) -> Screening {
-        Screening::PossibleMatch
+    fn screen(&self, _: &ScreeningQuestion) -> ScreeningFinding {
+        ScreeningFinding::unreviewed()
+    }
+    fn screen_address(&self, _: &TronAddress) -> ScreeningFinding {
+        ScreeningFinding::unreviewed()
     }
 }

@@ -7,6 +7,7 @@ pub mod deliveries;
 pub mod follow;
 pub mod housekeeping;
 pub mod rates;
+pub mod screening;
 
 use std::sync::Arc;
 use std::time::Duration;

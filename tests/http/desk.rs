@@ -69,7 +69,14 @@ impl Desk {
             },
         };
         let settings = Settings { simulation_step_milliseconds: 5, ..Settings::default() };
-        let world = Arc::new(World { settings, sealer: Sealer::new(&[9; 32]), ifsc: Directory::embedded().unwrap(), test, live: None });
+        let world = Arc::new(World {
+            settings,
+            sealer: Sealer::new(&[9; 32]),
+            ifsc: Directory::embedded().unwrap(),
+            test,
+            live: None,
+            screening: None,
+        });
         let desk = Desk { store, world, clock, folder };
         let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
         desk.write(move |tx, now, _| Ok(create_key(tx, now, &request)?)).await.unwrap();

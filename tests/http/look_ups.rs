@@ -34,7 +34,13 @@ struct Office {
 impl Office {
     async fn start() -> Office {
         let feed = Feed::start().await;
-        let settings = HttpChecksSettings { url: feed.url("/look_up"), header_name: None, deadline_milliseconds: Some(2_000) };
+        let settings = HttpChecksSettings {
+            url: feed.url("/look_up"),
+            header_name: None,
+            deadline_milliseconds: Some(2_000),
+            name_score_match: None,
+            name_score_partial: None,
+        };
         let desk = Arc::new(Desk::with_checks(Box::new(HttpChecks::new(&settings, None, client()).unwrap())).await);
         Office { feed, desk, metrics: Reasons::default() }
     }
