@@ -57,12 +57,16 @@ impl Default for Places {
 impl Places {
     /// Runs `ask` in a place of its own, which stays taken for a while after it.
     pub async fn take<T>(&self, ask: impl Future<Output = T>) -> Option<T> {
-        let place = self.0.clone().acquire_owned().await.ok()?;
+        // Free when both have let go of it: the step, and the time.
+        let place = Arc::new(self.0.clone().acquire_owned().await.ok()?);
+        let kept = place.clone();
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs(CONSULT_PLACE_SECONDS)).await;
-            drop(place);
+            drop(kept);
         });
-        Some(ask.await)
+        let outcome = ask.await;
+        drop(place);
+        Some(outcome)
     }
 }
 
