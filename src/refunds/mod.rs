@@ -4,11 +4,12 @@ pub mod api;
 pub mod rows;
 pub mod state;
 
-use crate::chains::address::Address;
+use crate::chains::address::{Address, AddressForm};
+use crate::chains::evm::Hash;
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
+use crate::kernel::{Code, Failure, History, Id, Money, Now, Refusal, Scope, StoreError};
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use crate::world::World;
@@ -87,6 +88,22 @@ pub fn declare_address(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &m
     refund.to_address = Some(to_address);
     become_status(tx, now, refund, RefundStatus::Processing)?;
     await_confirmation(tx, now, world, refund)
+}
+
+/// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later. Another one takes its place as
+/// long as none is confirmed. Refused for a refund that is not `processing`, and for what is no transaction hash.
+pub fn mark_sent(tx: &mut dyn Tx, refund: &mut Refund, transaction_hash: &str) -> Result<(), Failure> {
+    if refund.status != RefundStatus::Processing {
+        let message = format!("The refund is {}; only one that is processing is sent.", refund.status.as_str());
+        return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+    }
+    let Some(hash) = Hash::parse(transaction_hash) else {
+        let message = "transaction_hash must have 64 hexadecimal digits, with or without 0x before them.";
+        return Err(Refusal::field(Code::ParameterValueInvalid, "transaction_hash", message).into());
+    };
+    refund.sent_transaction_hash = Some(hash.text(AddressForm::of_chain(&refund.chain)));
+    refund.sent_fault = None;
+    Ok(rows::update(tx, refund, RefundStatus::Processing)?)
 }
 
 /// Marks a refund as confirmed on chain.
