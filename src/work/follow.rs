@@ -204,6 +204,8 @@ enum Fault {
     TrustEmptyAnswers,
     /// After trouble the cursor goes on at the head.
     JumpToHead,
+    /// The cursor moves in a transaction of its own, before the deposits.
+    CursorBeforeDeposits,
 }
 
 impl Fault {
@@ -211,6 +213,7 @@ impl Fault {
         match std::env::var("HUNDI_TEST_FAULT").as_deref() {
             Ok("trust_empty_answers") if cfg!(debug_assertions) => Fault::TrustEmptyAnswers,
             Ok("jump_to_head") if cfg!(debug_assertions) => Fault::JumpToHead,
+            Ok("cursor_before_deposits") if cfg!(debug_assertions) => Fault::CursorBeforeDeposits,
             _ => Fault::None,
         }
     }
@@ -460,8 +463,14 @@ impl Follower {
     /// it was: another node read these blocks, and what it wrote is the same.
     async fn take_over(&self, from: Anchor, part: Part) -> Result<bool, Trouble> {
         let (world, mode, name) = (self.app.world.clone(), self.chain.mode, self.chain.settings.name);
+        let is_moved = self.fault == Fault::CursorBeforeDeposits;
+        if is_moved {
+            let to = part.to;
+            self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, from, &to)?)).await.map_err(store)?;
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            if !rows::advance(tx, now, mode, name, from, &part.to)? {
+            if !is_moved && !rows::advance(tx, now, mode, name, from, &part.to)? {
                 return Ok(false);
             }
             observe(tx, now, &world, name.as_str(), part.movements.iter())?;

@@ -10,11 +10,30 @@
 //! proxy.change(|faults| faults.behind_blocks = 3);
 //! // ... point the follower at proxy.endpoint(), and compare with token.transfers(0, u64::MAX)
 //! ```
+//!
+//! `service.rs` puts the service before such a chain, in this process or as the real binary, and `oracle.rs` judges it. The
+//! scenarios run within a few minutes; `HUNDI_CHAIN_KILLS=500` makes the one with kill -9 as long as you like.
 
 mod anvil;
 mod proxy;
 mod rpc;
 mod wire;
 
+mod oracle;
+mod service;
+#[allow(dead_code, unused_imports, reason = "what the other test binaries share; a part is used here")]
+#[path = "../support/mod.rs"]
+mod binary;
+#[allow(dead_code, reason = "what the other test binaries share; a part is used here")]
+#[path = "../http/support.rs"]
+mod callers;
+
 mod anvil_operations;
 mod proxy_faults;
+
+mod deposits;
+mod faults;
+mod kills;
+mod load;
+mod refunds;
+mod reorganisations;
