@@ -134,7 +134,10 @@ async fn lies_of_the_only_node_stop_and_lose_nothing() {
             (faults.behind_blocks, faults.behind_methods) = (60, Some(["eth_getBlockByNumber"].into()));
         }),
         ("a poison block", |faults, place| faults.poison = Blocks::only([place.block])),
-        ("another branch", |faults, place| faults.fork = Some(Fork { blocks: place.block - 5..=u64::MAX, mark: 7 })),
+        // One that begins above the cursor is a branch like any other to whoever has one node.
+        ("another branch", |faults, place| {
+            faults.fork = Some(Fork { blocks: place.block - FINALITY_BLOCKS - 1..=u64::MAX, mark: 7 });
+        }),
         ("another branch from the beginning", |faults, _| faults.fork = Some(Fork { blocks: 0..=u64::MAX, mark: 7 })),
         ("a removed log", |faults, place| faults.removed = [place.paid].into()),
         ("an invented log", |faults, place| faults.invented = vec![place.invented.clone()]),
@@ -160,6 +163,8 @@ async fn a_ban_is_sat_out() {
 async fn a_poison_block_is_not_skipped_and_what_is_before_it_is_read() {
     let stage = Stage::set().await;
     let place = pay(&stage, |stage, place| stage.proxy().change(|faults| faults.poison = Blocks::only([place.block]))).await;
+    // A node that cannot even name its final block is asked for nothing else.
+    stage.mine(2).await;
     stage.followed_to(place.block as i64 - 1).await;
     stage.trouble().await;
     stage.proxy().await_calls("eth_getLogs", stage.proxy().calls("eth_getLogs") + 2).await;

@@ -7,7 +7,8 @@ use hundi::chains::address::Address;
 use hundi::chains::tron_address::TronAddress;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode, Scope};
-use hundi::{deposits, transfers};
+use hundi::transfers::state::TransferStatus;
+use hundi::{deposits, events, transfers};
 use serde_json::Value;
 
 use crate::anvil::FINALITY_BLOCKS;
@@ -66,6 +67,7 @@ async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
                     ..like.clone()
                 };
                 transfers::rows::insert(tx, &copy)?;
+                events::emit_status(tx, now, scope, TransferStatus::Funding, copy.id.any())?;
                 deposits::rows::assign_address(tx, scope, copy.id, address.as_evm())?;
             }
             Ok(())
