@@ -42,6 +42,8 @@ const MOVEMENTS_AT_ONCE: usize = 200;
 const TROUBLE_SECONDS_MAX: u64 = 30;
 /// How often the same trouble is told again.
 const TROUBLE_TOLD_SECONDS: u64 = 60;
+/// Different troubles that are told in that time.
+const TROUBLES_TOLD_MAX: usize = 8;
 /// How often refunds that the operator sent are looked for.
 const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
 /// Refunds that are looked for at once.
@@ -259,7 +261,8 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
         refunds_looked_at: None,
         fault: Fault::from_environment(),
     };
-    let mut told: Option<(Trouble, Instant)> = None;
+    // What was told lately: two nodes can take turns with two troubles.
+    let mut told: Vec<(Trouble, Instant)> = Vec::new();
     let mut troubles_in_a_row = 0_u32;
     while !*stop.borrow() {
         let step = tokio::select! {
@@ -268,7 +271,7 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
         };
         let wait = match step {
             Ok(progress) => {
-                if told.take().is_some() {
+                if troubles_in_a_row > 0 {
                     tracing::info!(chain = chain.settings.name.as_str(), "the chain is followed again");
                 }
                 troubles_in_a_row = 0;
@@ -276,15 +279,15 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
                 if progress == Progress::Behind { Duration::ZERO } else { poll }
             }
             Err(trouble) => {
-                let is_new = told.as_ref().is_none_or(|(last, at)| *last != trouble || at.elapsed().as_secs() >= TROUBLE_TOLD_SECONDS);
-                if is_new {
+                told.retain(|(_, at)| at.elapsed().as_secs() < TROUBLE_TOLD_SECONDS);
+                if told.len() < TROUBLES_TOLD_MAX && told.iter().all(|(known, _)| *known != trouble) {
                     tracing::error!(
                         chain = chain.settings.name.as_str(),
                         height = chain.stats.height.load(Ordering::Relaxed),
                         %trouble,
                         "the chain cannot be followed; nothing is skipped and nothing expires meanwhile"
                     );
-                    told = Some((trouble, Instant::now()));
+                    told.push((trouble, Instant::now()));
                 }
                 chain.stats.is_in_trouble.store(true, Ordering::Relaxed);
                 follower.lead_offset += 1;
@@ -351,8 +354,8 @@ impl Follower {
         }
         // A node that is behind the others is no lead; among the rest, trouble moves on to the next.
         let is_behind = final_height > cursor.anchor.height;
-        let leads: Vec<(&Node, i64)> =
-            standings.iter().filter(|(_, number)| *number > cursor.anchor.height || !is_behind).copied().collect();
+        let lowest = cursor.anchor.height + i64::from(is_behind);
+        let leads: Vec<(&Node, i64)> = standings.iter().filter(|(_, number)| *number >= lowest).copied().collect();
         let (lead, lead_height) = leads[self.lead_offset % leads.len()];
         if is_behind {
             match self.advance(&cursor, lead, lead_height, &standings).await? {
@@ -503,7 +506,12 @@ impl Follower {
                     confirming = Some(second);
                 }
                 Ok(None) | Err(_) => {
-                    tracing::warn!(node = second.label(), from, to, "the second node cannot confirm these blocks; the first one is read twice");
+                    tracing::warn!(
+                        node = second.label(),
+                        from,
+                        to,
+                        "the second node cannot confirm these blocks; the first one is read twice"
+                    );
                 }
             }
         }
@@ -532,13 +540,7 @@ impl Follower {
     }
 
     /// Reads blocks without a filter and compares them with what the filter showed.
-    async fn read_whole(
-        &self,
-        node: &Node,
-        contracts: &[[u8; 20]],
-        range: &BlockRange,
-        numbers: &BTreeSet<i64>,
-    ) -> Result<Known, Trouble> {
+    async fn read_whole(&self, node: &Node, contracts: &[[u8; 20]], range: &BlockRange, numbers: &BTreeSet<i64>) -> Result<Known, Trouble> {
         let mut known = Known::default();
         let numbers: Vec<i64> = numbers.iter().copied().collect();
         let headers = node.headers(&numbers).await.map_err(|fault| self.node_trouble(node, fault))?;
@@ -904,4 +906,83 @@ fn store(failure: Failure) -> Trouble {
         Failure::Store(error) => error.to_string(),
         Failure::Refused(refusal) => refusal.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chains::evm::Quantity;
+
+    fn hash(number: i64) -> Hash {
+        let mut bytes = [0; 32];
+        bytes[24..].copy_from_slice(&number.to_be_bytes());
+        Hash(bytes)
+    }
+
+    fn header(number: i64) -> Header {
+        Header {
+            number: Quantity(number),
+            hash: hash(number),
+            parent_hash: hash(number - 1),
+            timestamp: Quantity(number * 3),
+            transactions: Vec::new(),
+        }
+    }
+
+    fn cursor(height: i64) -> Cursor {
+        Cursor { anchor: Anchor { height, hash: hash(height) }, block_time: height * 3, deprecated_height: None }
+    }
+
+    fn movement(number: i64, log_index: i64) -> Movement {
+        Movement {
+            transaction_hash: String::new(),
+            log_index,
+            from_address: [1; 20],
+            to_address: [2; 20],
+            asset: "USDT".into(),
+            amount: Money::new(1, Currency::Usdt),
+            depth: Depth::Final { number, time: number * 3, confirmations: 1 },
+        }
+    }
+
+    fn sweep(block_number: i64) -> Sweep {
+        Sweep {
+            transaction_hash: String::new(),
+            log_index: 0,
+            from_address: [2; 20],
+            to_address: [1; 20],
+            units: 1,
+            block_number,
+            block_time: block_number * 3,
+        }
+    }
+
+    #[test]
+    fn large_ranges_are_cut_between_blocks() {
+        let full = MOVEMENTS_AT_ONCE as i64;
+        // Movements in the blocks 11, 12 and 13; what the parts end at, and how many movements and sweeps they have.
+        let table: [([i64; 3], Option<i64>, &[(i64, usize, usize)]); 6] = [
+            ([0, 0, 0], None, &[(20, 0, 3)]),
+            ([1, 1, 1], None, &[(20, 3, 3)]),
+            ([full, 0, 0], None, &[(20, 200, 3)]),
+            ([full, 1, 1], None, &[(11, 200, 1), (20, 2, 2)]),
+            ([full - 1, full, 1], Some(12), &[(12, 399, 2), (20, 1, 1)]),
+            ([2 * full, full, full], Some(13), &[(11, 400, 1), (12, 200, 1), (20, 200, 1)]),
+        ];
+        let headers = (11..=13).map(|number| (number, header(number))).collect();
+        for (counts, deprecated_height, expected) in table {
+            let blocks = counts.iter().zip(11..).flat_map(|(count, number)| (0..*count).map(move |place| movement(number, place)));
+            let all: Vec<Movement> = blocks.collect();
+            let last = Cursor { deprecated_height, ..cursor(20) };
+            let cut = parts(all.clone(), vec![sweep(11), sweep(12), sweep(15)], &headers, cursor(10), last);
+            let shape: Vec<_> = cut.iter().map(|part| (part.to.anchor.height, part.movements.len(), part.sweeps.len())).collect();
+            assert_eq!(shape, expected, "{counts:?}");
+            assert_eq!(cut.iter().flat_map(|part| part.movements.clone()).collect::<Vec<_>>(), all, "nothing is lost or turned round");
+            for part in &cut {
+                let height = part.to.anchor.height;
+                let deprecated_height = deprecated_height.filter(|at| *at <= height);
+                assert_eq!(part.to, Cursor { deprecated_height, ..cursor(height) });
+            }
+        }
+    }
 }

@@ -177,7 +177,9 @@ async fn what_is_no_money_is_not_credited() {
     let deposits = stage.awaits_deposits(&transfer, |deposits| !deposits.is_empty()).await;
     let told: Vec<_> = deposits
         .iter()
-        .map(|deposit| [&deposit["status"], &deposit["reason_code"], &deposit["classification"], &deposit["asset"]].map(|word| word.as_str()))
+        .map(|deposit| {
+            [&deposit["status"], &deposit["reason_code"], &deposit["classification"], &deposit["asset"]].map(|word| word.as_str())
+        })
         .collect();
     assert_eq!(told, [[Some("failed"), Some("asset_unsupported"), Some("unsupported"), Some("OTHER0")]]);
     let shown = stage.shown(&transfer).await;
@@ -237,7 +239,8 @@ async fn the_block_s_time_decides() {
     assert_eq!(shown["status_reason"], "late");
     let shown = stage.shown(&short).await;
     assert_eq!((shown["status_reason"].as_str(), shown["funding"]["amount_received"].as_str()), (Some("underpaid"), Some("100.00")));
-    let classes = |deposits: &[Value]| deposits.iter().map(|deposit| deposit["classification"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    let classes =
+        |deposits: &[Value]| deposits.iter().map(|deposit| deposit["classification"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
     assert_eq!(classes(&stage.deposits(&equal).await), ["exact", "unmatched"]);
     assert_eq!(classes(&stage.deposits(&late).await), ["late"]);
     assert_eq!(classes(&stage.deposits(&cancelled).await), ["late"]);

@@ -306,7 +306,8 @@ async fn a_second_node_of_another_chain_is_left_out() {
     let folder = Folder::new();
     let urls: Vec<String> = stage.proxies.iter().map(Proxy::url).collect();
     stage.proxies[1].change(|faults| faults.is_dropping_connections = true);
-    let app = hundi::app::App::open(&config(&folder.database(), &variables(&urls, &stage.token, &stage.setup)), Clock::System).await.unwrap();
+    let app =
+        hundi::app::App::open(&config(&folder.database(), &variables(&urls, &stage.token, &stage.setup)), Clock::System).await.unwrap();
     app.check_chains().await.unwrap();
     stage.proxies[1].change(|faults| *faults = Faults { chain_id: Some(5), ..Faults::default() });
     let (stop, stopping) = tokio::sync::watch::channel(false);
@@ -315,10 +316,8 @@ async fn a_second_node_of_another_chain_is_left_out() {
     stage.mine(30).await;
     let to = stage.chain.finalized().await as i64;
     let stats = &app.chains[0].stats;
-    eventually("the first node to be followed", async || {
-        (stats.height.load(std::sync::atomic::Ordering::Relaxed) >= to).then_some(())
-    })
-    .await;
+    eventually("the first node to be followed", async || (stats.height.load(std::sync::atomic::Ordering::Relaxed) >= to).then_some(()))
+        .await;
     assert!(!app.chains[0].nodes[1].fits() && app.chains[0].nodes[0].fits());
     stop.send(true).unwrap();
     following.await.unwrap();

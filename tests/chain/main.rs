@@ -19,14 +19,14 @@ mod proxy;
 mod rpc;
 mod wire;
 
-mod oracle;
-mod service;
 #[allow(dead_code, unused_imports, reason = "what the other test binaries share; a part is used here")]
 #[path = "../support/mod.rs"]
 mod binary;
 #[allow(dead_code, reason = "what the other test binaries share; a part is used here")]
 #[path = "../http/support.rs"]
 mod callers;
+mod oracle;
+mod service;
 
 mod anvil_operations;
 mod proxy_faults;
@@ -37,3 +37,4 @@ mod kills;
 mod load;
 mod refunds;
 mod reorganisations;
+mod storm;

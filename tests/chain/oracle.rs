@@ -11,7 +11,6 @@ use hundi::chains::tron_address::TronAddress;
 use hundi::ledger::check;
 use hundi::store::Tx;
 use hundi::store::sqlite::{SqliteTx, open_reader};
-use hundi::values;
 use serde_json::{Value, json};
 
 use crate::anvil::{Anvil, Token, TransferLog};
@@ -204,30 +203,29 @@ fn told(moved: &Moved) -> String {
 
 /// The events of each object say its history, and each completed deposit has one.
 fn events(tx: &mut SqliteTx<'_>, faults: &mut Vec<String>) {
+    let mut told: BTreeMap<(i64, Vec<u8>), Vec<String>> = BTreeMap::new();
+    for mut row in tx.rows("SELECT scope, linked_id, type FROM events ORDER BY scope, id", &[]).expect("a query") {
+        let key = (row.int().unwrap(), row.bytes().unwrap());
+        told.entry(key).or_default().push(row.text().unwrap());
+    }
     for (table, kind) in [("transfers", "transfer"), ("payouts", "payout"), ("refunds", "refund")] {
         let sql = format!("SELECT scope, id, status_history FROM {table}");
         for mut row in tx.rows(&sql, &[]).expect("a query") {
-            let (scope, id, history) = (row.int().unwrap(), row.bytes().unwrap(), row.text().unwrap());
+            let (key, history) = ((row.int().unwrap(), row.bytes().unwrap()), row.text().unwrap());
             let taken: Vec<&str> = history.split(' ').map(|taken| taken.split('@').next().unwrap_or_default()).collect();
-            let told = event_types(tx, scope, &id);
             let prefix = format!("{kind}.status.");
-            let told: Vec<&str> = told.iter().filter_map(|told| told.strip_prefix(&prefix)).collect();
+            let told: Vec<&str> = told.get(&key).into_iter().flatten().filter_map(|told| told.strip_prefix(&prefix)).collect();
             if taken != told {
                 faults.push(format!("a {kind} went {taken:?} and its events say {told:?}"));
             }
         }
     }
     for mut row in tx.rows("SELECT scope, id, status FROM deposits", &[]).expect("a query") {
-        let (scope, id, status) = (row.int().unwrap(), row.bytes().unwrap(), row.text().unwrap());
-        let told = event_types(tx, scope, &id);
+        let (key, status) = ((row.int().unwrap(), row.bytes().unwrap()), row.text().unwrap());
+        let told: Vec<&str> = told.get(&key).into_iter().flatten().map(String::as_str).collect();
         let expected: &[&str] = if status == "completed" { &["deposit.status.completed"] } else { &[] };
         if told != expected {
             faults.push(format!("a deposit that is {status} has the events {told:?}"));
         }
     }
-}
-
-fn event_types(tx: &mut SqliteTx<'_>, scope: i64, id: &[u8]) -> Vec<String> {
-    let rows = tx.rows("SELECT type FROM events WHERE scope = ?1 AND linked_id = ?2 ORDER BY id", values![scope, id]).expect("a query");
-    rows.into_iter().map(|mut row| row.text().unwrap()).collect()
 }

@@ -10,7 +10,8 @@
 //! assert_eq!(stage.verify().await.deposits, 1);      // the oracle
 //! ```
 //!
-//! On a stage the clock stands at the time of the chain's head and moves with it.
+//! On a stage the clock stands at the time of the chain's head and moves with it. With `HUNDI_CHAIN_LOG` set, the service's log
+//! goes to stderr.
 
 #![allow(dead_code, reason = "each scenario uses its own part of the harness")]
 
@@ -236,6 +237,10 @@ impl Stage {
     }
 
     pub async fn set_with(setup: Setup) -> Stage {
+        if std::env::var_os("HUNDI_CHAIN_LOG").is_some() {
+            // Only the first stage of a process gets a log.
+            let _ = tracing_subscriber::fmt().with_writer(std::io::stderr).try_init();
+        }
         let chain = Anvil::start_with(setup.chain.clone()).await;
         let token = chain.deploy_token().await;
         let mut others = Vec::new();
