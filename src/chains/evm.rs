@@ -57,7 +57,7 @@ impl fmt::Debug for Hash {
 
 fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
-    if digits.len() % 2 != 0 {
+    if !digits.len().is_multiple_of(2) {
         return None;
     }
     let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);

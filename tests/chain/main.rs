@@ -19,7 +19,6 @@ mod proxy;
 mod rpc;
 mod wire;
 
-#[allow(dead_code, unused_imports, reason = "what the other test binaries share; a part is used here")]
 #[path = "../support/mod.rs"]
 mod binary;
 #[allow(dead_code, reason = "what the other test binaries share; a part is used here")]
