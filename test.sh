@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Passes all tests: formatting, lints, the Rust suites, and the API's document against the running server.
+# Passes all tests: formatting, lints, the Rust suites, the API's document against the running server, and the payer's page.
 # Installs what the tests need where it is missing. Pass --quick to leave out the lints and the document.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -23,6 +23,7 @@ need prlimit util-linux
 need python3 python3
 need npm npm
 tests/chain/install.sh
+need pdftotext poppler-utils
 
 if ! $quick; then
   say "format"
@@ -30,6 +31,11 @@ if ! $quick; then
   say "lints"
   cargo clippy --all-targets --locked -- -D warnings
 fi
+
+say "schemas of the bank's files"
+tests/iso20022/xsd.sh
+# With this set, a missing schema fails the tests that need it instead of being told.
+export HUNDI_TEST_SCHEMAS_REQUIRED=1
 
 say "tests"
 if cargo nextest --version >/dev/null 2>&1; then
@@ -47,6 +53,12 @@ if ! $quick; then
     "$tools/bin/pip" install -q -r tests/openapi/requirements.txt
   fi
   tests/openapi/run.sh "$tools/bin"
+
+  say "the payer's page in a browser"
+  need chromium chromium
+  need node nodejs
+  need npm npm
+  tests/pay_page/run.sh
 
   if cargo deny --version >/dev/null 2>&1; then
     say "dependencies"

@@ -15,6 +15,7 @@ use tokio::runtime::Runtime;
 use crate::Scale;
 use crate::deliveries::SCOPE_CODE;
 use crate::load::{self, Until};
+use crate::machine::{self, CpuSpan};
 use crate::receiver::Receiver;
 use crate::rows::{self, Template};
 use crate::server::{self, Api, CONNECTIONS_COUNT, Folder, Parties, Server};
@@ -27,6 +28,8 @@ const EVENT_TYPE: &str = "payout.status.settled";
 const ENDPOINTS_COUNT: usize = 2;
 const PATIENCE: Duration = Duration::from_secs(60);
 
+const PAGE_BYTES: f64 = 4096.0;
+
 const FIGURES: [&str; 4] = ["create", "get by id", "list page of 10", "delivery"];
 
 /// One size, with its service and what it measured: operations a second by figure and round.
@@ -37,8 +40,20 @@ struct Level {
     running: Option<Running>,
     transfers: Vec<Id<kind::Transfer>>,
     rates: [Vec<f64>; 4],
+    efforts: Vec<Effort>,
     bytes: f64,
     memory: f64,
+}
+
+/// What one creation took of the machine, on average over a round. Other work on the machine changes neither the pages
+/// nor, by much, the CPU time.
+#[derive(Clone, Copy, Default)]
+struct Effort {
+    pages_read: f64,
+    pages_written: f64,
+    cpu_microseconds: f64,
+    /// Not an average: what all but one of a hundred stayed below.
+    latency_milliseconds_p99: f64,
 }
 
 struct Running {
@@ -80,6 +95,7 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
                 running: None,
                 transfers: filling.transfers,
                 rates: Default::default(),
+                efforts: Vec::new(),
                 bytes,
                 memory: 0.0,
             }
@@ -92,8 +108,9 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         for turn in 0..count {
             let level = &mut levels[(turn + round) % count];
             level.begin_round();
-            let rates = runtime.block_on(level.measure(scale, &common, &mut random));
+            let (rates, effort) = runtime.block_on(level.measure(scale, &common, &mut random));
             if round > 0 {
+                level.efforts.push(effort);
                 level.rates.iter_mut().zip(rates).for_each(|(kept, rate)| kept.push(rate));
             }
         }
@@ -152,23 +169,34 @@ impl Level {
         }
     }
 
-    async fn measure(&mut self, scale: &Scale, common: &Common, random: &mut StdRng) -> [f64; 4] {
-        let Some(Running { server, store }) = &self.running else { return [0.0; 4] };
+    async fn measure(&mut self, scale: &Scale, common: &Common, random: &mut StdRng) -> ([f64; 4], Effort) {
+        let Some(Running { server, store }) = &self.running else { return Default::default() };
         let api = Api::new(server.address, &common.key).await;
         let mut paths = |count: usize, path: &dyn Fn(String) -> String| -> Arc<Vec<Vec<u8>>> {
             let mut pick = || self.transfers[random.random_range(0..self.transfers.len())].to_string();
             Arc::new((0..count).map(|_| load::get_request(&path(pick()), &common.key)).collect())
         };
         let gets = paths(scale.growth_creations * 2, &|id| format!("/v1/transfers/{id}"));
-        let pages = paths(scale.growth_creations / 4, &|id| format!("/v1/transfers?limit=10&starting_after={id}"));
+        let list_pages = paths(scale.growth_creations / 4, &|id| format!("/v1/transfers?limit=10&starting_after={id}"));
         let creations = api.creations(&common.parties, scale.growth_creations).await;
         let mut rates = [0.0; 4];
-        for (rate, requests) in rates.iter_mut().zip([creations, gets, pages]) {
+        let (bytes_before, cpu) = (machine::file_bytes(server.process_id()), CpuSpan::start(server.process_id()));
+        let created = load::closed(server.address, CONNECTIONS_COUNT, creations, Until::AllSent, load::ignore()).await;
+        let (bytes_after, cpu) = (machine::file_bytes(server.process_id()), cpu.end());
+        let pages = |index: usize| (bytes_after[index] - bytes_before[index]) / PAGE_BYTES / created.count().max(1) as f64;
+        let effort = Effort {
+            pages_read: pages(0),
+            pages_written: pages(1),
+            cpu_microseconds: cpu.server_seconds * 1e6 / created.count().max(1) as f64,
+            latency_milliseconds_p99: created.milliseconds(99.0),
+        };
+        rates[0] = created.rate();
+        for (rate, requests) in rates[1..].iter_mut().zip([gets, list_pages]) {
             *rate = load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, load::ignore()).await.rate();
         }
         rates[3] = deliver(store, &common.receiver, scale.growth_creations / 2).await;
         self.memory = server.resident_mebibytes();
-        rates
+        (rates, effort)
     }
 }
 
@@ -195,6 +223,16 @@ fn tell(table: &mut Table, levels: &[Level]) {
         table.at_most(&format!("{figure}: cost at {sizes} stored, last to first"), growth, 1.3, &format!(" ({shown})"));
     }
     let each = |value: fn(&Level) -> f64| levels.iter().map(|level| format!("{:.0}", value(level))).collect::<Vec<_>>().join(" / ");
+    let efforts: [(&str, fn(&Effort) -> f64); 4] = [
+        ("page operations of a creation: pages read", |effort| effort.pages_read),
+        ("page operations of a creation: pages written, to the log and the file", |effort| effort.pages_written),
+        ("CPU of a creation in microseconds", |effort| effort.cpu_microseconds),
+        ("creation: p99 in milliseconds", |effort| effort.latency_milliseconds_p99),
+    ];
+    for (what, value) in efforts {
+        let middle = |level: &Level| format!("{:.2}", median(level.efforts.iter().map(value)));
+        table.add(what, levels.iter().map(middle).collect::<Vec<_>>().join(" / "), "");
+    }
     table.add("bytes stored for a transfer, with a delivery", each(|level| level.bytes), "");
     if let Some(level) = levels.iter().filter(|level| level.size <= 100_000).max_by_key(|level| level.size) {
         table.add("the same by table with indexes", rows::bytes_by_table(&level.database, level.size), "");

@@ -40,6 +40,13 @@ pub fn resident_mebibytes(process_id: u32) -> f64 {
     line.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
 }
 
+/// Bytes that a process has read from files and written to them so far, with those that the system's cache served.
+/// Its sockets do not count: they are not asked through `read` and `write`.
+pub fn file_bytes(process_id: u32) -> [f64; 2] {
+    let text = std::fs::read_to_string(format!("/proc/{process_id}/io")).unwrap_or_default();
+    ["rchar: ", "wchar: "].map(|name| text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0.0))
+}
+
 /// CPU of a server and of this process, which is the load generator, over a span.
 pub struct CpuSpan {
     process_id: u32,

@@ -1,5 +1,6 @@
 //! What hundi reaches on this machine, side by side with what bounds it. `cargo bench` prints one table; see README.md.
 
+mod chain;
 mod children;
 mod create;
 mod dead;
@@ -12,13 +13,14 @@ mod memory;
 mod payouts;
 mod receiver;
 mod rows;
+mod screening;
 mod server;
 mod table;
 
 use table::Table;
 use tokio::runtime::Runtime;
 
-const SECTIONS: &[&str] = &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead"];
+const SECTIONS: &[&str] = &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead", "screening", "chain"];
 
 /// How much is done; every number can be made smaller for a first look.
 #[derive(Clone)]
@@ -36,6 +38,10 @@ pub struct Scale {
     pub growth_rounds: usize,
     /// Transfers created in one round of growth; the other figures scale with it.
     pub growth_creations: usize,
+    /// Addresses that are watched on a chain, in the databases that are compared.
+    pub watched: Vec<usize>,
+    /// Blocks that are caught up with in one round.
+    pub blocks: u64,
 }
 
 impl Scale {
@@ -48,6 +54,8 @@ impl Scale {
             growth: vec![1_000, 100_000, 1_000_000],
             growth_rounds: 5,
             growth_creations: 8_000,
+            watched: vec![1_000, 100_000, 1_000_000],
+            blocks: 4_000,
         }
     }
     fn quick() -> Scale {
@@ -59,12 +67,14 @@ impl Scale {
             growth: vec![1_000, 50_000],
             growth_rounds: 2,
             growth_creations: 3_000,
+            watched: vec![1_000, 100_000, 1_000_000],
+            blocks: 1_000,
         }
     }
 }
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
-  sections: floor create get payouts deliveries growth memory dead; all of them without a name
+  sections: floor create get payouts deliveries growth memory dead screening chain; all of them without a name
   --quick          a first look, about a minute
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
@@ -119,6 +129,8 @@ fn main() {
             "deliveries" => deliveries::run,
             "growth" => growth::run,
             "memory" => memory::run,
+            "screening" => screening::run,
+            "chain" => chain::run,
             _ => dead::run,
         };
         run(&runtime, &scale, &mut table);

@@ -1,11 +1,14 @@
 //! The rows that the creation of a transfer writes, without parsing and checks: the store's own limit, and the filling
 //! of large databases.
 
+use std::cmp::Reverse;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use hundi::chains::address::Address;
+use hundi::chains::pool::BATCH_ADDRESSES_MAX;
 use hundi::chains::tron_address::TronAddress;
 use hundi::deposits;
 use hundi::events;
@@ -14,6 +17,7 @@ use hundi::kernel::id::{Minter, kind};
 use hundi::kernel::state::Status;
 use hundi::kernel::{AnyId, Clock, Currency, History, Id, Metadata, Money, Now, ObjectKind, Rate, Scope, StoreError};
 use hundi::quote_locks::{self, QuoteLock};
+use hundi::store::key_parts::{KEYS_IN_PART_MAX, KeyParts};
 use hundi::store::sqlite::{self, SqliteTx};
 use hundi::store::{Store, Tx};
 use hundi::tasks::{self, TaskKind};
@@ -26,7 +30,7 @@ use tokio::runtime::Runtime;
 
 const DAY_SECONDS: i64 = 86_400;
 /// Transfers in one commit while a database is filled.
-const FILLED_AT_ONCE: usize = 2_000;
+const FILLED_AT_ONCE: usize = 512;
 
 /// What all transfers of a run share.
 #[derive(Clone)]
@@ -60,6 +64,7 @@ impl Template {
             rate: Rate(88_412_500),
             mid_market_rate: Rate(88_412_500),
             fee: Money::zero(Currency::Usd),
+            gst: None,
             expires_at: now.business() + 900,
             transfer_id: None,
             metadata: Metadata::default(),
@@ -67,7 +72,7 @@ impl Template {
         }
     }
 
-    fn transfer(&self, now: &mut Now, index: usize, lock: &QuoteLock) -> Transfer {
+    fn transfer(&self, now: &mut Now, index: usize, lock: &QuoteLock, address: TronAddress) -> Transfer {
         let business = now.business();
         Transfer {
             scope: self.scope,
@@ -82,10 +87,11 @@ impl Template {
             payout_amount: lock.buy,
             rate: lock.rate,
             fee: lock.fee,
+            gst: None,
             purpose_code: PurposeCode::P1301,
             asset: "USDT".into(),
             chain: "tron".into(),
-            deposit_address: TronAddress::from_evm(now.random_bytes()),
+            deposit_address: Address::of_chain("tron", *address.as_evm()),
             derivation_index: index as i64,
             expected: Money::new(1_000_000_000, Currency::Usdt),
             received: Money::zero(Currency::Usdt),
@@ -104,15 +110,26 @@ impl Template {
     }
 
     /// Everything that a creation writes except its event.
-    fn create(&self, tx: &mut dyn Tx, now: &mut Now, index: usize, lock: &QuoteLock) -> Result<Id<kind::Transfer>, StoreError> {
-        let transfer = self.transfer(now, index, lock);
+    fn create(
+        &self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        index: usize,
+        lock: &QuoteLock,
+        address: TronAddress,
+    ) -> Result<Id<kind::Transfer>, StoreError> {
+        let transfer = self.transfer(now, index, lock, address);
         quote_locks::rows::take(tx, lock, transfer.id)?;
         hundi::transfers::rows::insert(tx, &transfer)?;
-        deposits::rows::assign_address(tx, self.scope, transfer.id, transfer.deposit_address.as_evm())?;
+        deposits::rows::assign_address(tx, self.scope, transfer.id, transfer.deposit_address.bytes())?;
         tasks::schedule(tx, now, self.scope, TaskKind::FundingExpiry, transfer.id, transfer.expires_at * 1000)?;
         let answer_id: Id<kind::Request> = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) = (now.random_bytes(), now.random_bytes());
-        tx.execute_one("INSERT INTO idempotency_keys (key_hash, answer_id) VALUES (?1, ?2)", values![&key_hash, answer_id])?;
+        let part = tx.key_parts()?.take_place();
+        tx.execute_one(
+            "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
+            values![part, &key_hash, answer_id],
+        )?;
         tx.execute_one(
             "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             values![answer_id, &key_hash, &fingerprint, now.instant(), 200, 1, &self.answer],
@@ -121,9 +138,40 @@ impl Template {
     }
 
     /// The rows of a creation, as the service writes them: the event goes through the outbox.
-    fn create_with_outbox(&self, tx: &mut dyn Tx, now: &mut Now, index: usize, lock: &QuoteLock) -> Result<(), StoreError> {
-        let id = self.create(tx, now, index, lock)?;
+    fn create_with_outbox(
+        &self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        index: usize,
+        lock: &QuoteLock,
+        address: TronAddress,
+    ) -> Result<(), StoreError> {
+        let id = self.create(tx, now, index, lock, address)?;
         events::emit_status(tx, now, self.scope, TransferStatus::Funding, id.any())
+    }
+}
+
+/// Addresses in the order in which the service hands them out under load: whole batches, each sorted. Random bytes take
+/// the place of derivation.
+#[derive(Default)]
+struct Addresses(Vec<TronAddress>);
+
+impl Addresses {
+    fn take(&mut self, now: &mut Now) -> TronAddress {
+        if self.0.is_empty() {
+            self.0 = (0..BATCH_ADDRESSES_MAX).map(|_| TronAddress::from_evm(now.random_bytes())).collect();
+            self.0.sort_unstable_by_key(|address| Reverse(*address));
+        }
+        self.0.pop().expect("an address of the batch")
+    }
+}
+
+/// Does what the write lane does at the end of a transaction: closes a part of the idempotency keys that is full.
+fn close_full(tx: &mut SqliteTx<'_>) {
+    if let Some(key_parts) = tx.take_key_parts()
+        && key_parts.is_full()
+    {
+        key_parts.close(tx).expect("a part of the keys is closed");
     }
 }
 
@@ -138,6 +186,7 @@ pub struct Bare {
     store: Store,
     connection: rusqlite::Connection,
     now: Now,
+    addresses: Arc<Mutex<Addresses>>,
     template: Arc<Template>,
 }
 
@@ -152,7 +201,7 @@ impl Bare {
     pub fn open(path: &Path, answer_length: usize) -> Bare {
         let store = Store::open(path, Clock::System, events::sequence).expect("the database of the bare loop");
         let connection = sqlite::open_writer(path).expect("a connection of the bare loop");
-        Bare { store, connection, now: fresh_now(), template: Arc::new(Template::unattached(answer_length)) }
+        Bare { store, connection, now: fresh_now(), addresses: Arc::default(), template: Arc::new(Template::unattached(answer_length)) }
     }
 
     fn locks(&mut self, count: usize) -> Vec<QuoteLock> {
@@ -179,12 +228,17 @@ impl Bare {
             let mut callers = Vec::new();
             for _ in 0..callers_count {
                 let (store, template, locks, next) = (self.store.clone(), self.template.clone(), locks.clone(), next.clone());
+                let addresses = self.addresses.clone();
                 callers.push(tokio::spawn(async move {
                     loop {
                         let index = next.fetch_add(1, Ordering::Relaxed);
                         let Some(lock) = locks.get(index).cloned() else { break };
-                        let template = template.clone();
-                        let written = store.write(move |tx, now| Ok(template.create_with_outbox(tx, now, index, &lock)?)).await;
+                        let (template, addresses) = (template.clone(), addresses.clone());
+                        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+                            let address = addresses.lock().expect("the addresses").take(now);
+                            Ok(template.create_with_outbox(tx, now, index, &lock, address)?)
+                        };
+                        let written = store.write(work).await;
                         written.expect("a creation of the bare loop");
                     }
                 }));
@@ -219,12 +273,18 @@ impl Bare {
     /// One commit for each creation, without a hand-over between threads.
     pub fn one_by_one(&mut self, count: usize) -> BareRun {
         let locks = self.locks(count);
-        let mut tx = SqliteTx::new(&self.connection);
+        let mut addresses = self.addresses.lock().expect("the addresses");
+        let mut key_parts = KeyParts::load(&mut SqliteTx::new(&self.connection), KEYS_IN_PART_MAX).expect("the parts of the keys");
         let started = Instant::now();
         for (index, lock) in locks.iter().enumerate() {
             self.now.advance_to(Clock::System.milliseconds());
+            let mut tx = SqliteTx::new(&self.connection);
             tx.run("BEGIN IMMEDIATE").expect("a transaction");
-            self.template.create_with_outbox(&mut tx, &mut self.now, index, lock).expect("a creation of the bare loop");
+            key_parts.refresh(&mut tx).expect("the parts of the keys");
+            tx.lend_key_parts(&mut key_parts);
+            let address = addresses.take(&mut self.now);
+            self.template.create_with_outbox(&mut tx, &mut self.now, index, lock, address).expect("a creation of the bare loop");
+            close_full(&mut tx);
             events::sequence(&mut tx, &mut self.now).expect("the sequencer");
             tx.run("COMMIT").expect("a commit");
         }
@@ -248,13 +308,19 @@ pub fn fill(path: &Path, template: &Template, endpoints: &[Id<kind::WebhookEndpo
     let span = 23 * 3_600_000;
     now = Now::new(end - span, Minter::above(0), now.random_bytes());
     let mut transfers = Vec::with_capacity(count);
-    let mut tx = SqliteTx::new(&connection);
+    let mut addresses = Addresses::default();
+    let mut key_parts = KeyParts::load(&mut SqliteTx::new(&connection), KEYS_IN_PART_MAX).expect("the parts of the keys");
     while transfers.len() < count {
+        let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN IMMEDIATE").expect("a transaction");
+        key_parts.refresh(&mut tx).expect("the parts of the keys");
+        tx.lend_key_parts(&mut key_parts);
         for index in transfers.len()..count.min(transfers.len() + FILLED_AT_ONCE) {
             now.advance_to(end - span + (index as f64 / count as f64 * span as f64) as i64);
-            transfers.push(fill_one(&mut tx, &mut now, template, endpoints, index).expect("a transfer to fill with"));
+            let address = addresses.take(&mut now);
+            transfers.push(fill_one(&mut tx, &mut now, template, endpoints, index, address).expect("a transfer to fill with"));
         }
+        close_full(&mut tx);
         tx.run("COMMIT").expect("a commit");
     }
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
@@ -267,10 +333,11 @@ fn fill_one(
     template: &Template,
     endpoints: &[Id<kind::WebhookEndpoint>],
     index: usize,
+    address: TronAddress,
 ) -> Result<Id<kind::Transfer>, StoreError> {
     let lock = template.quote_lock(now);
     quote_locks::rows::insert(tx, &lock)?;
-    let id = template.create(tx, now, index, &lock)?;
+    let id = template.create(tx, now, index, &lock, address)?;
     let event =
         EventRow { id: now.mint(), event_type: TransferStatus::Funding.event_type().to_owned(), linked: id.any(), created: now.business() };
     events::rows::insert(tx, template.scope, &event)?;

@@ -69,6 +69,11 @@ pub fn newest_answer_bytes(database: &Path) -> usize {
 
 impl Server {
     pub fn start(database: &Path) -> Server {
+        Server::start_with(database, &[])
+    }
+
+    /// The same with more variables of the environment.
+    pub fn start_with(database: &Path, variables: &[(&str, &str)]) -> Server {
         let log = std::fs::File::options().create(true).append(true).open(database.with_extension("log")).expect("a file for the log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_")) {
@@ -83,6 +88,7 @@ impl Server {
             .env("HUNDI_QUOTE_LOCK_SECONDS", "900")
             .env("HUNDI_FUNDING_SECONDS", "86400")
             .env("HUNDI_SIMULATION_STEP_MILLISECONDS", "1")
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(log)

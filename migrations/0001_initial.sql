@@ -28,11 +28,20 @@ CREATE TABLE api_keys (
 ) WITHOUT ROWID;
 
 -- A narrow index of keyed hashes beside answers that only append. The answers are not clustered by their key: a row of
--- more than a quarter page would spill into a page of its own there.
+-- more than a quarter page would spill into a page of its own there. New keys go to the newest part, whose pages they share.
 CREATE TABLE idempotency_keys (
-  key_hash BYTEA NOT NULL PRIMARY KEY,
-  answer_id BYTEA NOT NULL
+  part BIGINT NOT NULL,
+  key_hash BYTEA NOT NULL,
+  answer_id BYTEA NOT NULL,
+  PRIMARY KEY (part, key_hash)
 ) WITHOUT ROWID;
+
+-- Which keys a closed part may hold. A missing row means that the part is asked.
+CREATE TABLE idempotency_filters (
+  part BIGINT NOT NULL PRIMARY KEY,
+  checksum BIGINT NOT NULL,
+  filter BYTEA NOT NULL
+);
 
 CREATE TABLE idempotency_answers (
   answer_id BYTEA NOT NULL PRIMARY KEY,
@@ -90,6 +99,28 @@ CREATE TABLE senders (
   PRIMARY KEY (scope, id)
 ) WITHOUT ROWID;
 
+-- What screening found: one row a subject (sender, beneficiary, or the transfer that an address paid) and list entry.
+-- `basis` is a keyed fingerprint of both; evidence holds what the list publishes and nothing of the subject.
+CREATE TABLE screening_hits (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  subject TEXT NOT NULL,
+  subject_id BYTEA NOT NULL,
+  list TEXT NOT NULL,
+  entry_id TEXT NOT NULL,
+  basis BYTEA NOT NULL,
+  screening TEXT NOT NULL,
+  score_basis_points BIGINT NOT NULL,
+  evidence TEXT NOT NULL,
+  decision TEXT,
+  decided_by TEXT,
+  decided_at BIGINT,
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX screening_hits_subject ON screening_hits (scope, subject_id, list, entry_id);
+CREATE INDEX screening_hits_open ON screening_hits (id) WHERE decision IS NULL;
+
 CREATE TABLE quote_locks (
   scope BIGINT NOT NULL,
   id BYTEA NOT NULL,
@@ -100,6 +131,8 @@ CREATE TABLE quote_locks (
   rate BIGINT NOT NULL CHECK (rate > 0),
   mid_market_rate BIGINT NOT NULL CHECK (mid_market_rate > 0),
   fee_units BIGINT NOT NULL CHECK (fee_units >= 0),
+  gst_taxable_units BIGINT,
+  gst_units BIGINT,
   expires_at BIGINT NOT NULL,
   transfer_id BYTEA,
   metadata TEXT NOT NULL,
@@ -122,6 +155,8 @@ CREATE TABLE transfers (
   payout_units BIGINT NOT NULL CHECK (payout_units > 0),
   rate BIGINT NOT NULL,
   fee_units BIGINT NOT NULL,
+  gst_taxable_units BIGINT,
+  gst_units BIGINT,
   purpose_code TEXT NOT NULL,
   asset TEXT NOT NULL,
   chain TEXT NOT NULL,
@@ -350,6 +385,29 @@ CREATE TABLE tasks (
   PRIMARY KEY (due_milliseconds, id)
 ) WITHOUT ROWID;
 
+-- Accounts that a service is asked about: one row a beneficiary, until the answer is applied. A new `id` is a new question,
+-- so that a late answer to an older one is not taken for it. While it is asked, `due_milliseconds` is the end of its lease.
+CREATE TABLE account_look_ups (
+  scope BIGINT NOT NULL,
+  beneficiary_id BYTEA NOT NULL,
+  id BYTEA NOT NULL,
+  due_milliseconds BIGINT NOT NULL,
+  attempts_count BIGINT NOT NULL CHECK (attempts_count >= 0),
+  created BIGINT NOT NULL,
+  PRIMARY KEY (scope, beneficiary_id)
+) WITHOUT ROWID;
+CREATE INDEX account_look_ups_due ON account_look_ups (due_milliseconds);
+
+-- What a rate source last knew that was good, and what the day's rates are held against.
+CREATE TABLE market_rates (
+  source TEXT NOT NULL PRIMARY KEY,
+  inr_per_usd BIGINT NOT NULL CHECK (inr_per_usd > 0),
+  usd_per_usdt BIGINT NOT NULL CHECK (usd_per_usdt > 0),
+  observed_at BIGINT NOT NULL,
+  anchor BIGINT NOT NULL CHECK (anchor > 0),
+  anchor_day BIGINT NOT NULL
+) WITHOUT ROWID;
+
 -- The chain that test mode simulates, one for each account.
 CREATE TABLE simulated_transactions (
   scope BIGINT NOT NULL,
@@ -390,3 +448,79 @@ CREATE TABLE chain_sweeps (
   PRIMARY KEY (chain, transaction_hash, log_index)
 ) WITHOUT ROWID;
 CREATE INDEX chain_sweeps_address ON chain_sweeps (from_address, chain);
+-- Payments that a bank is to be told of, and how far each has come. `message_id` is the file it was written into, and
+-- `reference` what the bank has settled it under, by which a payment that comes back is found.
+CREATE TABLE bank_instructions (
+  payout_id BYTEA NOT NULL PRIMARY KEY,
+  scope BIGINT NOT NULL,
+  units BIGINT NOT NULL CHECK (units > 0),
+  method TEXT NOT NULL,
+  status TEXT NOT NULL,
+  message_id BYTEA,
+  published_at BIGINT,
+  is_answered BOOLEAN NOT NULL,
+  reference TEXT,
+  created BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX bank_instructions_reference ON bank_instructions (reference) WHERE reference IS NOT NULL;
+CREATE INDEX bank_instructions_queued ON bank_instructions (payout_id) WHERE status = 'queued';
+CREATE INDEX bank_instructions_message ON bank_instructions (message_id) WHERE message_id IS NOT NULL;
+CREATE INDEX bank_instructions_open ON bank_instructions (published_at) WHERE status = 'published' AND NOT is_answered;
+
+-- Files that were written for the bank. The boot in which one was staged decides what a crash leaves certain.
+CREATE TABLE bank_messages (
+  id BYTEA NOT NULL PRIMARY KEY,
+  status TEXT NOT NULL,
+  sha256 BYTEA,
+  boot TEXT,
+  instructions_count BIGINT NOT NULL,
+  units BIGINT NOT NULL,
+  created BIGINT NOT NULL,
+  published_at BIGINT
+) WITHOUT ROWID;
+CREATE INDEX bank_messages_open ON bank_messages (id) WHERE status IN ('writing', 'staged');
+
+-- Files that came from the bank; each is applied once.
+CREATE TABLE bank_files (
+  sha256 BYTEA NOT NULL PRIMARY KEY,
+  kind TEXT NOT NULL,
+  message_id TEXT NOT NULL,
+  status TEXT NOT NULL,
+  applied_count BIGINT NOT NULL,
+  ignored_count BIGINT NOT NULL,
+  unknown_count BIGINT NOT NULL,
+  received_at BIGINT NOT NULL
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX bank_files_message ON bank_files (kind, message_id);
+
+CREATE TABLE bank_statements (
+  sha256 BYTEA NOT NULL,
+  number BIGINT NOT NULL,
+  statement_id TEXT NOT NULL,
+  sequence BIGINT,
+  opening_units BIGINT,
+  opening_day TEXT,
+  closing_units BIGINT,
+  closing_day TEXT,
+  PRIMARY KEY (sha256, number)
+) WITHOUT ROWID;
+
+-- The lines of statements. One that belongs to no payout waits for the operator until `accepted_at`.
+CREATE TABLE bank_statement_lines (
+  id BYTEA NOT NULL PRIMARY KEY,
+  sha256 BYTEA NOT NULL,
+  statement_number BIGINT NOT NULL,
+  number BIGINT NOT NULL,
+  booking_day TEXT NOT NULL,
+  value_day TEXT,
+  units BIGINT NOT NULL CHECK (units >= 0),
+  sign TEXT NOT NULL,
+  matching TEXT NOT NULL,
+  payout_id BYTEA,
+  scope BIGINT,
+  reference TEXT,
+  accepted_at BIGINT
+) WITHOUT ROWID;
+CREATE UNIQUE INDEX bank_statement_lines_place ON bank_statement_lines (sha256, number);
+CREATE INDEX bank_statement_lines_payout ON bank_statement_lines (payout_id) WHERE payout_id IS NOT NULL;
+CREATE INDEX bank_statement_lines_unmatched ON bank_statement_lines (id) WHERE matching <> 'payout' AND accepted_at IS NULL;

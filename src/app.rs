@@ -14,6 +14,7 @@ use crate::chains::{ChainName, ChainProfile, Following};
 use crate::checks::simulated::SimulatedChecks;
 use crate::config::Config;
 use crate::delivery::send::{Sender, SenderOptions, roots_platform};
+use crate::http::consult::Places;
 use crate::http::dispatch::InFlight;
 use crate::http::limit::Limiter;
 use crate::http::metrics::Metrics;
@@ -24,13 +25,18 @@ use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
 use crate::kernel::{Mode, Scope};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::outbound::Client;
+use crate::payouts::advice;
+use crate::rails::iso20022::IsoRail;
+use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
+use crate::rates::http::HttpRates;
+use crate::screening::lists::Lists;
 use crate::store::lane::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
 use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
-use crate::{events, keys, secrets, work};
+use crate::{events, ifsc, keys, live, secrets, work};
 use sha2::Digest;
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
@@ -45,11 +51,16 @@ pub struct App {
     pub limiter: Limiter,
     pub router: Router,
     pub in_flight: Arc<InFlight>,
+    pub consult_places: Places,
     pub sender: Sender,
     /// The real chains that are followed, one a mode at most.
     pub chains: Vec<Arc<FollowedChain>>,
     pub metrics: Metrics,
     pub shows_metrics: bool,
+    /// The bank that is spoken to by files, if there is one.
+    pub bank: Option<Arc<BankSettings>>,
+    /// The market rates of live mode, which a worker asks for.
+    pub rates: Option<Arc<HttpRates>>,
     pub openapi: Bytes,
     pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
 }
@@ -57,25 +68,36 @@ pub struct App {
 impl App {
     /// Opens the store and puts the service together; nothing runs yet.
     pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, events::sequence).await
+        App::open_with(config, clock, events::sequence, None).await
+    }
+
+    /// The same with a bank in test mode's place that is spoken to by files, to try one before live mode.
+    pub async fn open_with_bank(config: &Config, clock: Clock, bank: BankSettings) -> Result<Arc<App>, String> {
+        App::open_with(config, clock, events::sequence, Some(bank)).await
     }
 
     /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
     /// mints event identifiers.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, lane::no_epilogue).await
+        App::open_with(config, clock, lane::no_epilogue, None).await
     }
 
-    async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue) -> Result<Arc<App>, String> {
+    async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue, bank: Option<BankSettings>) -> Result<Arc<App>, String> {
         let store = Store::open(&config.database, clock, epilogue).map_err(|error| error.to_string())?;
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
         let sealer = Sealer::new(&key);
         let account_key = prepare(&store, &sealer).await?;
-        let settings = config.settings.clone();
+        let mut settings = config.settings.clone();
+        if let Some(rates) = &config.rates {
+            settings.rate_bounds = rates.bounds()?;
+        }
         let token_contract = Address::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
         let test = Ports {
             rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
-            rail: Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
+            rail: match &bank {
+                Some(bank) => Box::new(IsoRail { supports_nre: bank.supports_nre }),
+                None => Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
+            },
             checks: Box::new(SimulatedChecks),
             addresses: match &config.test_chain {
                 None => AddressPool::new(account_key, "test_address_index_next".into()),
@@ -96,18 +118,51 @@ impl App {
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&router.routes, "/");
         let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
-        let world = Arc::new(World { settings, sealer, test, live: None });
+        let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
+        let screening = match config.screening.clone() {
+            Some(settings) => {
+                Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??))
+            }
+            None => None,
+        };
+        let environment = |name: &str| std::env::var(name).ok();
+        let live_parts = live::assemble(config, &environment, &client, screening.as_ref(), store.clock.milliseconds() / 1000)?;
+        let mut rates = None;
+        let mut bank = bank;
+        let live = match live_parts {
+            None => None,
+            Some(parts) => {
+                work::rates::restore(&store, &parts.rates).await;
+                rates = Some(parts.rates.clone());
+                let ports = Ports {
+                    rates: Box::new(parts.rates),
+                    rail: Box::new(IsoRail { supports_nre: parts.bank.supports_nre }),
+                    checks: parts.checks,
+                    addresses: addresses_of(&parts.chain),
+                    chain: profile_of(&parts.chain),
+                };
+                bank = Some(parts.bank);
+                Some(ports)
+            }
+        };
+        let world = Arc::new(World { settings, sealer, ifsc, screening, test, live });
+        let keeper = world.clone();
+        let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
+        signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
         Ok(Arc::new(App {
             store,
             world,
             keys: KeyRing::default(),
-            limiter: Limiter::new(config.rates),
+            limiter: Limiter::new(config.rate_limits),
             router,
             in_flight: Arc::default(),
+            consult_places: Places::default(),
             sender,
             chains,
             metrics: Metrics::default(),
             shows_metrics: config.shows_metrics,
+            bank: bank.map(Arc::new),
+            rates,
             openapi: document.to_string().into(),
             reference: Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")),
         }))
@@ -137,9 +192,17 @@ impl App {
             tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
             tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
+            tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
+            tokio::spawn(work::screening::run(self.clone(), stop.clone())),
         ];
         for chain in &self.chains {
             workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));
+        }
+        if let Some(rates) = self.rates.clone() {
+            workers.push(tokio::spawn(work::rates::run(self.store.clone(), rates, self.metrics.rate_refusals.clone(), stop.clone())));
+        }
+        if let Some(settings) = self.bank.clone() {
+            workers.push(tokio::spawn(work::bank::run(self.clone(), settings, stop.clone())));
         }
         server::serve(self.clone(), listener, stop).await;
         for worker in workers {
@@ -153,7 +216,12 @@ impl App {
 
 /// The chain of a mode as callers see it.
 fn profile_of(chain: &ChainSettings) -> ChainProfile {
-    ChainProfile { name: chain.name, asset: Currency::Usdt, token_contract: chain.token_contract, following: Following::Real }
+    ChainProfile {
+        name: chain.name,
+        asset: Currency::Usdt,
+        token_contract: chain.token_contract,
+        following: Following::Real { lag_alarm_seconds: chain.lag_alarm_seconds },
+    }
 }
 
 /// Addresses of the operator's key. The counter goes with the key, so that a key that comes back goes on where it stood, and

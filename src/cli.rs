@@ -1,4 +1,12 @@
-//! The command line: `serve`, `demo`, `keys`, `check`, `backup`, `openapi`.
+//! The command line: `serve`, `demo`, `keys`, `advice`, `check`, `backup`, `openapi`.
+
+mod advice;
+
+mod beneficiaries;
+mod ifsc;
+
+mod addresses;
+mod refunds;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,11 +20,16 @@ use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
+use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
+use crate::rails::iso20022::{self, simulator};
+use crate::reconcile;
+use crate::screening::hits;
+use crate::screening::lists::Lists;
 use crate::store::Store;
+use crate::store::Tx;
 use crate::store::lane;
 use crate::{backup, demo, secrets};
 
@@ -80,10 +93,68 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
+    /// Verify payment advices, and rotate the key that signs them
+    Advice {
+        #[command(subcommand)]
+        command: advice::AdviceCommand,
+    },
+    /// List beneficiaries, and say what a look at an account by hand found
+    Beneficiaries {
+        #[command(subcommand)]
+        command: beneficiaries::BeneficiariesCommand,
+    },
+    /// Show what is known of an IFSC
+    Ifsc {
+        code: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Write a directory of IFSCs from a CSV of branches, for the setting ifsc_file
+    IfscPack(ifsc::Pack),
+    /// Look at the sanctions lists and at what screening found
+    Screening {
+        #[command(subcommand)]
+        command: ScreeningCommand,
+    },
+    /// List refunds, and name the transactions that were sent for them on a real chain
+    Refunds {
+        #[command(subcommand)]
+        command: refunds::RefundsCommand,
+    },
+    /// Export the deposit addresses, for sweeping them with a signer of one's own
+    Addresses {
+        #[command(subcommand)]
+        command: addresses::AddressesCommand,
+    },
     /// Verify the whole book and all status histories
     Check {
         #[command(flatten)]
         place: Place,
+    },
+    /// Compare the book with the bank's statements and name every difference; exit code 1 if there is one
+    Reconcile {
+        /// A line of a statement that belongs to no payout and is explained
+        #[arg(long, value_name = "LINE")]
+        accept: Option<String>,
+        /// The payout that the accepted line belongs to after all
+        #[arg(long, value_name = "PAYOUT", requires = "accept")]
+        payout: Option<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Play a bank that reads and writes ISO 20022 files, to try the folders with
+    BankSimulator {
+        /// Where files for the bank lie
+        #[arg(long, value_name = "DIR")]
+        outbox: PathBuf,
+        /// Where files from the bank go
+        #[arg(long, value_name = "DIR")]
+        inbox: PathBuf,
+        #[arg(long, default_value_t = 0)]
+        seed: u64,
+        /// Comma-separated list of delays, duplicates, reordering, stray_lines
+        #[arg(long, default_value = "")]
+        behaviour: String,
     },
     /// Write a consistent copy of the database, also while the service runs
     Backup {
@@ -101,6 +172,20 @@ enum ModeFlag {
     Live,
 }
 
+impl ModeFlag {
+    const fn mode(self) -> Mode {
+        match self {
+            ModeFlag::Test => Mode::Test,
+            ModeFlag::Live => Mode::Live,
+        }
+    }
+}
+
+/// The word of a mode, as flags and tables have it.
+const fn mode_word(mode: Mode) -> &'static str {
+    if mode.is_live() { "live" } else { "test" }
+}
+
 #[derive(Clone, Copy, ValueEnum)]
 enum RulingWord {
     Approve,
@@ -109,6 +194,20 @@ enum RulingWord {
     Refund,
     Settle,
     Fail,
+}
+
+#[derive(Subcommand)]
+enum ScreeningCommand {
+    /// List the hits that nobody decided about; `hundi decide ID approve|refuse` decides about the object
+    Hits {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Read the configured lists, and say how old they are and whether live mode may start with them
+    Lists {
+        #[command(flatten)]
+        place: Place,
+    },
 }
 
 #[derive(Subcommand)]
@@ -204,8 +303,21 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Demo => demo::run().await,
         Command::Keys { command } => run_keys(command).await,
         Command::Accounts { command } => run_accounts(command).await,
+        Command::Screening { command } => screening(command).await,
         Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
+        Command::Advice { command } => advice::run(command).await,
+        Command::Beneficiaries { command } => beneficiaries::run(command).await,
+        Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
+        Command::IfscPack(pack) => ifsc::pack(&pack),
+        Command::Refunds { command } => refunds::run(command).await,
+        Command::Addresses { command } => addresses::run(command).await,
         Command::Check { place } => run_check(&config(&place)?).await,
+        Command::Reconcile { accept, payout, place } => run_reconcile(accept, payout, &place).await,
+        Command::BankSimulator { outbox, inbox, seed, behaviour } => {
+            let seconds = || Clock::System.milliseconds() / 1000;
+            let bank = simulator::SimulatedBank::new(seed, seconds(), simulator::parse_behaviour(&behaviour)?);
+            simulator::run(&outbox, &inbox, bank, &seconds)
+        }
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
             let document = openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
@@ -313,11 +425,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
                 return Err(format!("an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters"));
             }
             let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
-            let mode = match mode {
-                ModeFlag::Test => Mode::Test,
-                ModeFlag::Live => Mode::Live,
-            };
-            let request = KeyRequest { account, mode, permissions: Permissions::parse(&permissions)?, expires_at };
+            let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
             let key = open(&place)?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
             print(&key)
         }
@@ -326,7 +434,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
             for line in lines {
                 let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-                let mode = if line.mode.is_live() { "live" } else { "test" };
+                let mode = mode_word(line.mode);
                 let permissions = if line.permissions.is_empty() { "all" } else { &line.permissions };
                 print(&format!(
                     "{}\t{}\t{mode}\t{}\t{permissions}\t{}\t{}\t{}",
@@ -369,6 +477,31 @@ async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
     }
 }
 
+/// Open hits that one listing shows.
+const HITS_MAX: i64 = 1_000;
+
+async fn screening(command: ScreeningCommand) -> Result<(), String> {
+    match command {
+        ScreeningCommand::Hits { place } => {
+            let lines = open(&place)?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
+            lines.iter().try_for_each(|line| print(line))
+        }
+        ScreeningCommand::Lists { place } => {
+            let settings = config(&place)?.screening.ok_or("no sanctions lists are configured: write a table [screening]")?;
+            let lists = Lists::load(settings)?;
+            let now = Clock::System.milliseconds() / 1000;
+            for state in lists.states() {
+                let days = (now - state.dated_at).max(0) / 86_400;
+                print(&format!("{}  {} entries, {days} days old", state.list.as_str(), state.entries_count))?;
+            }
+            match lists.why_not_live(now) {
+                None => print("live mode may start with these lists"),
+                Some(reason) => print(&format!("live mode may not start: {reason}")),
+            }
+        }
+    }
+}
+
 async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Option<String>, place: &Place) -> Result<(), String> {
     let id = AnyId::parse(id).ok_or_else(|| format!("{id:?} is no object's ID"))?;
     let to = to.map(|text| Address::parse(&text).map_err(|fault| format!("--to is not an address: {fault}"))).transpose()?;
@@ -380,6 +513,11 @@ async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Opt
         RulingWord::Settle => Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?),
         RulingWord::Fail => Ruling::Fail,
     };
+    rule(id, ruling, place).await
+}
+
+/// Carries out a ruling beside a running server.
+async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
     let app = App::open_beside(&config(place)?, Clock::System).await?;
     let world = app.world.clone();
     // A refused ruling undoes what it wrote, so it leaves the transaction as an error.
@@ -408,6 +546,38 @@ async fn run_check(config: &Config) -> Result<(), String> {
     match report.faults.len() {
         0 => print("the book and all histories are right"),
         count => Err(format!("{count} faults were found")),
+    }
+}
+
+async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &Place) -> Result<(), String> {
+    let database = config(place)?.database;
+    if !database.exists() {
+        return Err(format!("there is no database {}", database.display()));
+    }
+    let store = open(place)?;
+    if let Some(text) = accept {
+        let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
+        let payout =
+            payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
+        let accept = move |tx: &mut dyn Tx, now: &mut Now| {
+            let Some(payout) = payout else { return Ok(iso20022::rows::accept(tx, now, id)?) };
+            let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
+            Ok(iso20022::rows::assign(tx, id, &found)?)
+        };
+        let is_accepted = store.write(accept).await.map_err(told)?;
+        let refused = || format!("no line {id} waits to be accepted, or the payout was not sent or has another amount");
+        return if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) };
+    }
+    let report = store.read(lane::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
+    for line in &report.counts {
+        print(line)?;
+    }
+    for difference in &report.differences {
+        print(&difference.to_string())?;
+    }
+    match report.differences.len() {
+        0 => print("no differences"),
+        count => Err(format!("{count} differences were found")),
     }
 }
 

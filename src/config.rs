@@ -6,8 +6,12 @@ use secrecy::SecretString;
 use serde::Deserialize;
 
 use crate::chains::settings::{ChainSettings, ChainSources};
+use crate::checks::ChecksTable;
 use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
+use crate::rails::iso20022::settings::{BankSettings, BankTable};
+use crate::rates::http::RateSettings;
+use crate::screening::lists::{ScreeningSettings, ScreeningSource};
 use crate::world::Settings;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -36,8 +40,17 @@ struct Sources {
     simulation_step_milliseconds: Option<i64>,
     test_mid_market_rate: Option<String>,
     test_usdt_usd: Option<String>,
+    ifsc_file: Option<PathBuf>,
+    gst: Option<bool>,
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
+    bank: Option<BankTable>,
+    rates: Option<RateSettings>,
+    checks: Option<ChecksTable>,
+    issuer_name: Option<String>,
+    sponsor_bank_name: Option<String>,
+    /// Only in the file.
+    screening: Option<ScreeningSource>,
 }
 
 /// What flags say; they win over the file and the environment.
@@ -56,12 +69,22 @@ pub struct Config {
     pub listen: String,
     pub database: PathBuf,
     pub encryption_key: Option<SecretString>,
-    pub rates: Rates,
+    pub rate_limits: Rates,
     pub shows_metrics: bool,
+    /// A directory of IFSCs newer than the one inside the binary.
+    pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
     /// A test net for test mode; without it the chain is simulated.
     pub test_chain: Option<ChainSettings>,
     pub live_chain: Option<ChainSettings>,
+    /// The sponsor bank of live mode.
+    pub bank: Option<BankSettings>,
+    /// The market rates of live mode.
+    pub rates: Option<RateSettings>,
+    /// How live mode checks accounts.
+    pub checks: Option<ChecksTable>,
+    /// The sanctions lists, where the operator names any.
+    pub screening: Option<ScreeningSettings>,
 }
 
 fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
@@ -118,6 +141,7 @@ impl Config {
             amount_max: usd("amount_maximum", value!(amount_maximum), defaults.amount_max)?,
             fee: usd("fee", value!(fee), defaults.fee)?,
             spread_basis_points: within("spread_basis_points", value!(spread_basis_points), 0, 0, 1_000)?,
+            rate_bounds: defaults.rate_bounds,
             purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
             loopback_webhooks_allowed: loopback_webhooks,
             simulation_step_milliseconds: within(
@@ -130,6 +154,9 @@ impl Config {
             test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
+            issuer_name: name("issuer_name", value!(issuer_name))?.unwrap_or(defaults.issuer_name),
+            sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
+            is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
         };
         if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
@@ -141,15 +168,20 @@ impl Config {
         Ok(Config {
             test_chain: chain("test_chain", file.test_chain)?,
             live_chain: chain("live_chain", file.live_chain)?,
+            bank: file.bank.map(BankSettings::try_from).transpose()?,
+            rates: file.rates,
+            checks: file.checks,
             database: database_path(&database)?,
             encryption_key: environment("HUNDI_ENCRYPTION_KEY").filter(|text| !text.is_empty()).map(SecretString::from),
-            rates: Rates {
+            rate_limits: Rates {
                 reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
             },
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
+            ifsc_file: value!(ifsc_file),
             listen,
             settings,
+            screening: file.screening.map(ScreeningSettings::try_from).transpose()?,
         })
     }
 }
@@ -168,6 +200,16 @@ fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, Strin
     match value {
         None => Ok(default),
         Some(text) => Money::parse(&text, Currency::Usd).ok_or_else(|| format!("{name} must be an amount in USD such as 10.00")),
+    }
+}
+
+/// A name that documents show.
+fn name(key: &str, value: Option<String>) -> Result<Option<String>, String> {
+    const LENGTH_MAX: usize = 100;
+    let fits = |text: &String| !text.trim().is_empty() && text.chars().count() <= LENGTH_MAX && !text.chars().any(char::is_control);
+    match value {
+        Some(text) if !fits(&text) => Err(format!("{key} must have 1 to {LENGTH_MAX} characters, all of them printable")),
+        value => Ok(value),
     }
 }
 
@@ -197,18 +239,18 @@ mod tests {
     fn the_example_reads_and_knows_every_key() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml");
         let config = read(&[], Flags { config: Some(path.into()), ..Flags::default() }).unwrap();
-        assert_eq!((config.rates.reads, config.rates.writes), (100, 25));
+        assert_eq!((config.rate_limits.reads, config.rate_limits.writes), (100, 25));
         assert!(config.shows_metrics && !config.settings.loopback_webhooks_allowed);
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
         let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
-        assert_eq!(named, 17);
+        assert_eq!(named, 20);
     }
 
     #[test]
     fn flags_win_over_the_environment_and_ranges_hold() {
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")], Flags::default()).unwrap();
-        assert_eq!((config.listen.as_str(), config.rates.reads, config.rates.writes), ("0.0.0.0:1", 0, 1_000));
+        assert_eq!((config.listen.as_str(), config.rate_limits.reads, config.rate_limits.writes), ("0.0.0.0:1", 0, 1_000));
         assert!(!config.settings.loopback_webhooks_allowed, "a public listener must not reach loopback by default");
         let flags = Flags { listen: Some("127.0.0.1:2".into()), ..Flags::default() };
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1")], flags).unwrap();
@@ -221,6 +263,8 @@ mod tests {
             ("HUNDI_DATABASE", "postgres://x"),
             ("HUNDI_TEST_USDT_USD", "0"),
             ("HUNDI_PURPOSE_CODE", "P9999"),
+            ("HUNDI_ISSUER_NAME", " "),
+            ("HUNDI_SPONSOR_BANK_NAME", "a\nb"),
         ] {
             assert!(read(&[(name, value)], Flags::default()).is_err(), "{name}={value}");
         }

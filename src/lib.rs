@@ -12,10 +12,13 @@ pub mod tasks; // what is due later
 
 pub mod outbound; // JSON over HTTP to nodes, rate sources and look-ups that the operator configured
 
+pub mod ifsc; // which bank and branch a code belongs to
+
 pub mod chains; // ports: TRON addresses and their derivation, the simulated chain
 pub mod checks; // ports: account checks and screening
 pub mod rails; // ports: banks
 pub mod rates; // ports: exchange rates
+pub mod screening; // sanctions lists: readers, matching, hits and their decisions
 pub mod world; // settings, sealer and ports, as one argument
 
 pub mod events; // the outbox and its sequencer
@@ -33,6 +36,8 @@ pub mod refunds;
 pub mod transfers; // funding, paying, refunding
 
 pub mod balance;
+pub mod reconcile; // the book against the bank and the chain
+pub mod statements; // what transfers moved in a period
 pub mod webhook_endpoints;
 
 pub mod delivery; // one webhook attempt: signature, address vetting, sending
@@ -44,5 +49,6 @@ pub mod backup;
 pub mod cli;
 pub mod config;
 pub mod demo;
+pub mod live; // the parts of live mode
 pub mod operator; // what only the operator decides
 pub mod secrets;

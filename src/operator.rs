@@ -1,16 +1,21 @@
-//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back,
-//! and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
+//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back, naming
+//! the transactions of refunds, and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
 
+use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Decision};
 use crate::chains::address::Address;
-use crate::checks::Screening;
+use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
-use crate::kernel::{AnyId, Failure, Mode, Money, Now, ObjectKind, Scope, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, Failure, Id, Mode, Money, Now, ObjectKind, Scope, StoreError};
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
+use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
 use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::refunds;
+use crate::screening::hits;
 use crate::senders;
 use crate::store::Tx;
 use crate::transfers::{self, funding, paying, refunding};
@@ -31,6 +36,8 @@ pub enum Ruling {
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.
     Fail,
+    /// Beneficiary in verification: what a look at its account by hand found.
+    Check(AccountAnswer),
 }
 
 fn wrong(id: AnyId, what: impl std::fmt::Display) -> String {
@@ -50,8 +57,8 @@ pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &R
     let scope = find_scope(tx, id).map_err(store)?.ok_or_else(|| wrong(id, "there is no such object"))?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope).map_err(store)?);
     match id.kind {
-        ObjectKind::Sender => rule_sender(tx, scope, id, ruling),
-        ObjectKind::Beneficiary => rule_beneficiary(tx, now, scope, id, ruling),
+        ObjectKind::Sender => rule_sender(tx, now, scope, id, ruling),
+        ObjectKind::Beneficiary => rule_beneficiary(tx, now, world, scope, id, ruling),
         ObjectKind::Transfer => rule_transfer(tx, now, world, scope, id, ruling),
         ObjectKind::Deposit => rule_deposit(tx, now, world, scope, id, ruling),
         ObjectKind::Payout => rule_payout(tx, now, world, scope, id, ruling),
@@ -67,6 +74,7 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
         ObjectKind::Transfer => "transfers",
         ObjectKind::Deposit => "deposits",
         ObjectKind::Payout => "payouts",
+        ObjectKind::Refund => "refunds",
         _ => return Ok(None),
     };
     for number in 1..=keys::rows::accounts_count(tx)? {
@@ -80,34 +88,106 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     Ok(None)
 }
 
+/// Takes over the transaction in which the operator sent a refund; the chain confirms it. A transaction that confirmed another
+/// refund already is a slip of the hand, unless the operator says that it is a batch that pays several.
+pub fn mark_refund_sent(
+    tx: &mut dyn Tx,
+    world: &World,
+    id: Id<kind::Refund>,
+    transaction_hash: &str,
+    is_batch: bool,
+) -> Result<String, String> {
+    let any = id.any();
+    let store = |error: StoreError| wrong(any, error);
+    let scope = find_scope(tx, any).map_err(store)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id).map_err(store)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    if world.ports(scope.mode()).map_err(store)?.chain.is_simulated() {
+        return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
+    }
+    refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;
+    let given = refund.sent_transaction_hash.clone().unwrap_or_default();
+    let other = refunds::rows::confirmed_by(tx, &refund.chain, &given).map_err(store)?;
+    if let Some(other) = other.filter(|_| !is_batch) {
+        return Err(wrong(
+            any,
+            format!("this transaction confirmed {other} already; if it is a batch that pays this refund too, add --batch"),
+        ));
+    }
+    Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
+}
+
 const NOT_TAKEN: &str = "its status does not take this decision";
 
-fn rule_sender(tx: &mut dyn Tx, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
-    let (screening, outcome) = match ruling {
-        Ruling::Approve => (Screening::Clear, "may send"),
-        Ruling::Refuse => (Screening::ConfirmedMatch, "may not send"),
+/// Decides about what screening found of an object; answers words to add to the outcome.
+fn rule_hits(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, decision: hits::Decision) -> Result<String, String> {
+    let count = hits::decide(tx, now, scope, id, decision).map_err(|error| wrong(id, error))?;
+    Ok(if count == 0 { String::new() } else { format!("; screening hits {}: {count}", decision.as_str()) })
+}
+
+fn rule_sender(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+    let (screening, decision, outcome) = match ruling {
+        Ruling::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
+        Ruling::Refuse => (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send"),
         _ => return Err(wrong(id, "a sender is approved or refused")),
     };
     let sender = id.typed().ok_or_else(|| wrong(id, "not a sender"))?;
     senders::rows::set_screening(tx, scope, sender, screening).map_err(|error| wrong(id, error))?;
-    Ok(format!("{id} {outcome}"))
+    let decided = rule_hits(tx, now, scope, id, decision)?;
+    Ok(format!("{id} {outcome}{decided}"))
 }
 
-fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
     let store = |error: StoreError| wrong(id, error);
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
         Ruling::Refuse => Decision::Reject,
+        Ruling::Check(answer) => return check_beneficiary(tx, now, scope, id, *answer),
         _ => return Err(wrong(id, "a beneficiary is approved or refused")),
     };
     let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let decided = match (decision, is_held) {
+        (_, false) if !hits::has_open(tx, scope, id).map_err(store)? => String::new(),
+        (Decision::Activate, _) => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        _ => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+    };
+    match (beneficiary.status, decision) {
+        // Cleared by the operator is not verified by the bank: the check goes on.
+        (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
+            beneficiaries::check_again(tx, now, world, &mut beneficiary).map_err(store)?;
+            return Ok(format!("{id} is checked again{decided}"));
+        }
+        (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
+            beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned).map_err(store)?;
+            return Ok(format!("{id} is rejected{decided}"));
+        }
+        // Nothing leads from active to rejected: it stays unpaid, and screening again does not change that.
+        (BeneficiaryStatus::Active, Decision::Reject) if is_held => return Ok(format!("{id} stays without payouts{decided}")),
+        _ => {}
+    }
     if !beneficiaries::decide(tx, now, &mut beneficiary, decision).map_err(store)? {
         return Err(wrong(id, NOT_TAKEN));
     }
     if beneficiary.is_payable() {
         paying::resume_held(tx, now, scope, beneficiary.id).map_err(store)?;
     }
+    Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(beneficiary.status)))
+}
+
+/// Applies what a person found about an account, as the answer of a look-up would be.
+fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, answer: AccountAnswer) -> Result<String, String> {
+    let store = |error: StoreError| wrong(id, error);
+    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+    let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Err(wrong(id, NOT_TAKEN));
+    }
+    let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
+    if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
+        return Err(wrong(id, "screening holds it, which a right account does not end: `hundi decide ID approve` or `refuse`"));
+    }
+    beneficiaries::apply_check(tx, now, &mut beneficiary, answer).map_err(store)?;
     Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
 }
 
@@ -127,7 +207,13 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
     if !is_taken {
         return Err(wrong(id, NOT_TAKEN));
     }
-    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(transfer.status)))
+    let decided = match ruling {
+        Ruling::Approve => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        // Without a hit there is nothing to keep a refusal for: the money goes back once.
+        Ruling::Refuse if hits::has_open(tx, scope, id).map_err(store)? => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        _ => String::new(),
+    };
+    Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(transfer.status)))
 }
 
 fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
@@ -148,10 +234,23 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             if !is_reference {
                 return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits"));
             }
+            // The bank cannot have paid what it was never told.
+            let is_unsent =
+                |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
+            if journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| is_unsent(found.status)) {
+                return Err(wrong(id, "it has not been sent to the bank"));
+            }
             let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
+            // Nothing may go to the bank any more once the money goes back.
+            let is_being_sent =
+                journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| found.status == InstructionStatus::Writing);
+            if is_being_sent {
+                return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
+            }
+            journal::withdraw(tx, payout.id).map_err(store)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
             paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
         }

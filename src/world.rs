@@ -1,11 +1,14 @@
 //! What a rule may use besides the transaction: settings, the sealer and the ports to the outside world.
 
 use crate::chains::pool::AddressPool;
-use crate::checks::Checks;
+use crate::chains::tron_address::TronAddress;
+use crate::checks::{Checks, ScreeningFinding, ScreeningHit, ScreeningQuestion};
+use crate::ifsc::Directory;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
 use crate::rails::Rail;
-use crate::rates::RateSource;
+use crate::rates::{RateBounds, RateSource};
+use crate::screening::lists::Lists;
 use crate::store::once::BodySeal;
 
 /// The operator's settings that rules read. Every value has a range, checked when the configuration is read.
@@ -22,6 +25,8 @@ pub struct Settings {
     pub fee: Money,
     /// What the rate loses against the market, in hundredths of a percent.
     pub spread_basis_points: i64,
+    /// Within what a market rate may be quoted.
+    pub rate_bounds: RateBounds,
     /// Purpose code where the sender is not the beneficiary.
     pub purpose_code_default: String,
     /// Whether webhooks may go to loopback over http, in test mode.
@@ -33,6 +38,12 @@ pub struct Settings {
     pub test_usdt_usd: Rate,
     /// Where links that callers are shown begin, without a slash at the end.
     pub public_url: String,
+    /// The operator's name on payment advices: 1 to 100 characters.
+    pub issuer_name: String,
+    /// The bank that sends the INR, for payment advices: 1 to 100 characters.
+    pub sponsor_bank_name: Option<String>,
+    /// Whether the operator is the Indian converter that charges GST on the exchange (see `quote_locks::gst`).
+    pub is_gst_charged: bool,
 }
 
 impl Default for Settings {
@@ -44,12 +55,16 @@ impl Default for Settings {
             amount_max: Money::new(5_000_000, Currency::Usd),
             fee: Money::zero(Currency::Usd),
             spread_basis_points: 0,
+            rate_bounds: RateBounds::default(),
             purpose_code_default: "P1301".into(),
             loopback_webhooks_allowed: false,
             simulation_step_milliseconds: 250,
             test_mid_market_rate: Rate(88_412_500),
             test_usdt_usd: Rate(1_000_000),
             public_url: "http://127.0.0.1:8080".into(),
+            issuer_name: "hundi".into(),
+            sponsor_bank_name: None,
+            is_gst_charged: false,
         }
     }
 }
@@ -67,12 +82,41 @@ pub struct Ports {
 pub struct World {
     pub settings: Settings,
     pub sealer: Sealer,
+    pub ifsc: Directory,
     pub test: Ports,
     /// `None` until every part of live mode is configured.
     pub live: Option<Ports>,
+    /// The sanctions lists, where the operator configured them.
+    pub screening: Option<std::sync::Arc<Lists>>,
 }
 
 impl World {
+    /// Screens a person or business, from memory. Live mode without ports asks the lists; without lists nobody looked.
+    pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
+        match (self.ports(mode), &self.screening) {
+            (Ok(ports), _) => ports.checks.screen(question),
+            (Err(_), Some(lists)) => lists.screener().screen(question),
+            (Err(_), None) => ScreeningFinding::unreviewed(),
+        }
+    }
+    /// Screens the address that paid, in the same way.
+    pub fn screen_address(&self, mode: Mode, address: &TronAddress) -> ScreeningFinding {
+        match (self.ports(mode), &self.screening) {
+            (Ok(ports), _) => ports.checks.screen_address(address),
+            (Err(_), Some(lists)) => lists.screener().screen_address(address),
+            (Err(_), None) => ScreeningFinding::unreviewed(),
+        }
+    }
+
+    /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is known of the subject.
+    pub fn screening_basis(&self, question: &ScreeningQuestion, hit: &ScreeningHit) -> [u8; 32] {
+        let birth = question.date_of_birth.map(|date| date.to_string()).unwrap_or_default();
+        let parts = [&[question.name.clone(), birth], question.aliases.as_slice(), &question.countries, &question.identifiers]
+            .map(|list| list.join("\n"));
+        let mut all: Vec<&[u8]> = vec![b"screening", &hit.entry_hash];
+        all.extend(parts.iter().map(String::as_bytes));
+        self.sealer.fingerprint(&all)
+    }
     /// The ports of a mode. Without live mode a live key cannot create what would need them.
     pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
         match mode {

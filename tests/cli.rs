@@ -403,6 +403,7 @@ fn openapi_is_valid_json_and_names_every_endpoint_of_the_specification() {
         ("/v1/transfers/{id}", &["get"]),
         ("/v1/transfers/{id}/cancel", &["post"]),
         ("/v1/transfers/{id}/resolve_funding", &["post"]),
+        ("/v1/transfers/{id}/funding/diagnose", &["post"]),
         ("/v1/refunds", &["get"]),
         ("/v1/refunds/{id}", &["get", "post"]),
         ("/v1/webhook_endpoints", &["get", "post"]),
@@ -448,6 +449,70 @@ fn demo_ends_with_a_test_reference() {
     // It works on a temporary database and leaves nothing where it was called.
     let left: Vec<_> = std::fs::read_dir(&home.directory).expect("the directory").filter_map(|entry| Some(entry.ok()?.path())).collect();
     assert!(left.is_empty(), "the demo left {left:?}");
+}
+
+/// In test mode, where refunds complete by themselves: the lists and what is refused. The whole way is in tests/chain.
+#[test]
+fn refunds_and_addresses_are_told_to_the_operator() {
+    let home = Home::new("cli-refunds");
+    let server = home.start();
+    let mut client = server.client(&home.key_with(&["--account", "Rao, \"Sons\" & Co"]));
+    let payment = steps::six_steps(&mut client, "55.00");
+    let beneficiary = steps::beneficiary_payable(&mut client);
+    let sender = steps::sender(&mut client);
+    let lock = steps::quote_lock(&mut client, "20.00");
+    let body = steps::transfer_body(&sender, &beneficiary, &lock, "20.00");
+    let over = client.post("/v1/transfers", &body).expect_success("a transfer");
+    let over_id = steps::text(&over, "id");
+    client.post(&format!("/v1/test_helpers/transfers/{over_id}/deposit"), &json!({ "amount": "21.50" })).expect_success("a deposit");
+    let refund = until("the refund of the excess", Duration::from_secs(20), || client.list("/v1/refunds", "").first().cloned());
+    let refund_id = steps::text(&refund, "id");
+
+    let listed = home.run(&["refunds", "list"]).expect_success("refunds list").stdout;
+    let wanted = format!("{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-");
+    assert_eq!(listed.lines().skip(1).collect::<Vec<_>>(), [wanted], "{listed}");
+    for (arguments, count) in [
+        (&["--status", "requires_address"][..], 1),
+        (&["--status", "processing"], 0),
+        (&["--mode", "test"], 1),
+        (&["--mode", "live"], 0),
+        (&["--mode", "test", "--status", "completed"], 0),
+    ] {
+        let mut all = vec!["refunds", "list"];
+        all.extend(arguments);
+        assert_eq!(home.run(&all).expect_success("refunds list").stdout.lines().count() - 1, count, "{arguments:?}");
+    }
+    let hash = "ab".repeat(32);
+    for (arguments, words) in [
+        (&["refunds", "list", "--status", "lost"][..], "requires_address, processing, completed"),
+        (&["refunds", "complete", "refund_x", "--hash", &hash], "no refund's ID"),
+        (&["refunds", "complete", "refund_01K5ZZZZZZ7Q2X7N4V6T9R0ABC", "--hash", &hash], "no such refund"),
+        (&["refunds", "complete", &refund_id, "--hash", &hash], "simulated"),
+    ] {
+        let outcome = home.run(arguments);
+        assert!(!outcome.status.success() && says(&outcome, &[words]), "{arguments:?}: {}", outcome.stderr);
+    }
+
+    let csv = home.run(&["addresses", "export"]).expect_success("addresses export").stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines[0], "address,derivation_path,derivation_index,mode,account,transfer_id,chain,asset,received,swept,balance");
+    let address = |transfer: &Value| transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned();
+    let tail = |transfer_id: &str, amount: &str| format!(",test,\"Rao, \"\"Sons\"\" & Co\",{transfer_id},tron,USDT,{amount},0.00,{amount}");
+    assert_eq!(lines.len(), 3);
+    assert!(lines[1].starts_with(&format!("{},m/44'/195'/0'/0/", address(&payment.settled))), "{}", lines[1]);
+    assert!(lines[1].ends_with(&tail(&payment.transfer_id, "55.00")), "{}", lines[1]);
+    assert!(lines[2].starts_with(&address(&over)) && lines[2].ends_with(&tail(&over_id, "21.50")), "{}", lines[2]);
+    let json = home.run(&["addresses", "export", "--format", "json", "--mode", "test"]).expect_success("addresses export").stdout;
+    let exported: Value = serde_json::from_str(&json).expect("JSON");
+    let exported = exported.as_array().expect("an array");
+    assert_eq!(exported.len(), 2);
+    let index = exported[1]["derivation_index"].as_i64().expect("an index");
+    assert_eq!(exported[1]["derivation_path"], format!("m/44'/195'/0'/0/{index}"));
+    assert_eq!((&exported[1]["received"], &exported[1]["balance"]), (&json!("21.50"), &json!("21.50")));
+    for text in [&csv, &json] {
+        assert!(!text.contains("xpub") && !text.contains("xprv"), "a key was printed");
+    }
+    assert_eq!(home.run(&["addresses", "export", "--mode", "live"]).expect_success("addresses export").stdout.lines().count(), 1);
 }
 
 #[test]

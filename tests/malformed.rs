@@ -166,6 +166,7 @@ fn writes(fixtures: &Fixtures) -> Vec<(String, Value)> {
         ("/v1/transfers".into(), transfer),
         (format!("/v1/transfers/{transfer_id}/cancel"), json!({})),
         (format!("/v1/transfers/{transfer_id}/resolve_funding"), json!({ "action": "requote", "quote_lock_id": quote_lock_id })),
+        (format!("/v1/transfers/{transfer_id}/funding/diagnose"), json!({ "transaction_hash": "ab".repeat(32) })),
         (
             format!("/v1/refunds/refund_{}", &transfer_id["transfer_".len()..]),
             json!({ "to_address": "TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMW" }),

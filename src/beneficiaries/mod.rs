@@ -1,17 +1,20 @@
 //! Beneficiaries: NRE account holders, from draft through verification to payable.
 
 pub mod api;
+pub mod look_ups;
 pub mod rows;
 pub mod state;
 
 use schemars::JsonSchema;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{AccountAnswer, AccountQuestion, NameMatch};
+use crate::checks::{AccountAnswer, AccountCheck, AccountQuestion, NameMatch, Screening, ScreeningQuestion};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, History, Id, Metadata, MetadataPatch, Mode, Now, Patch, Refusal, Scope, StoreError};
+use crate::kernel::{Code, Failure, History, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError};
+use crate::screening::hits;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use crate::world::World;
@@ -111,7 +114,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         name: ask.name,
         account_number_sealed: world.seal(now, ACCOUNT_NUMBER_COLUMN, &id.to_bytes(), ask.account_number.as_bytes())?,
         account_number_last4: last4(&ask.account_number),
-        ifsc: ask.ifsc,
+        ifsc: String::new(),
         bank_name: None,
         branch_name: None,
         email: ask.email,
@@ -127,6 +130,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         status_history: History::begun(status, now.business()),
         created: now.business(),
     };
+    set_ifsc(&mut beneficiary, world, ask.ifsc);
     set_kyc(&mut beneficiary, now, world, &ask.kyc)?;
     rows::insert(tx, &beneficiary)?;
     events::emit_status(tx, now, scope, status, id.any())?;
@@ -134,6 +138,13 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         schedule_check(tx, now, world, &beneficiary)?;
     }
     Ok(beneficiary)
+}
+
+/// Sets the code and, as the directory knows them now, the names of bank and branch.
+fn set_ifsc(beneficiary: &mut Beneficiary, world: &World, ifsc: String) {
+    let branch = world.ifsc.find(&ifsc);
+    (beneficiary.bank_name, beneficiary.branch_name) = branch.map_or((None, None), |branch| (branch.bank_name, branch.branch_name));
+    beneficiary.ifsc = ifsc;
 }
 
 fn set_kyc(beneficiary: &mut Beneficiary, now: &mut Now, world: &World, kyc: &Kyc) -> Result<(), StoreError> {
@@ -205,7 +216,9 @@ pub fn update(
         beneficiary.account_number_last4 = last4(&account_number);
     }
     beneficiary.name = change.name.unwrap_or(beneficiary.name);
-    beneficiary.ifsc = change.ifsc.unwrap_or(beneficiary.ifsc);
+    // Also where the code stays: the directory may know it by now.
+    let ifsc = change.ifsc.unwrap_or_else(|| beneficiary.ifsc.clone());
+    set_ifsc(&mut beneficiary, world, ifsc);
     beneficiary.email = change.email.over(beneficiary.email);
     beneficiary.phone = change.phone.over(beneficiary.phone);
     beneficiary.metadata = change.metadata.over(&beneficiary.metadata)?;
@@ -233,13 +246,95 @@ fn become_status(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, 
     events::emit_status(tx, now, beneficiary.scope, to, beneficiary.id.any())
 }
 
+/// The full account number; for the bank and the look-up, never for an answer or a log.
+pub fn open_account_number(beneficiary: &Beneficiary, world: &World) -> Result<SecretString, StoreError> {
+    let plain = world.open(ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.account_number_sealed)?;
+    let text = String::from_utf8(plain).map_err(|_| StoreError::Broken("a beneficiary's account number does not read".into()))?;
+    Ok(text.into())
+}
+
 /// What a check is asked.
-pub fn question(beneficiary: &Beneficiary) -> AccountQuestion {
-    AccountQuestion {
+pub fn question(beneficiary: &Beneficiary, world: &World) -> Result<AccountQuestion, StoreError> {
+    Ok(AccountQuestion {
         name: beneficiary.name.clone(),
-        account_number_last4: beneficiary.account_number_last4.clone(),
+        account_number: open_account_number(beneficiary, world)?,
         ifsc: beneficiary.ifsc.clone(),
+    })
+}
+
+/// Checks a beneficiary in verification as far as a transaction can: what needs the network is written down for the
+/// worker that asks, and what needs a person waits for the operator.
+pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Ok(());
     }
+    // Before anybody outside hears of the account.
+    if let Some(answer) = screened(tx, now, world, beneficiary)? {
+        return apply_check(tx, now, beneficiary, answer);
+    }
+    let mode = beneficiary.scope.mode();
+    // Test mode carries on with a code that the directory does not know.
+    if mode.is_live() && !world.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts()) {
+        return apply_check(tx, now, beneficiary, AccountAnswer::IfscUnknown);
+    }
+    match world.ports(mode)?.checks.account(&question(beneficiary, world)?) {
+        AccountCheck::Answered(answer) => apply_check(tx, now, beneficiary, answer),
+        AccountCheck::LookUp => look_ups::begin(tx, now, beneficiary.scope, beneficiary.id),
+        AccountCheck::Review => Ok(()),
+    }
+}
+
+/// What screening is asked about a beneficiary.
+fn screening_question(beneficiary: &Beneficiary, world: &World) -> Result<ScreeningQuestion, StoreError> {
+    let kyc = open_kyc(beneficiary, world)?;
+    Ok(ScreeningQuestion {
+        date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
+        countries: kyc.nationality.into_iter().collect(),
+        identifiers: [kyc.pan, kyc.passport_number].into_iter().flatten().collect(),
+        ..ScreeningQuestion::person(&beneficiary.name)
+    })
+}
+
+/// Screens a beneficiary and keeps what was found; answers what counts, which the operator's decisions are part of.
+fn screen(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<Screening, StoreError> {
+    let scope = beneficiary.scope;
+    let question = screening_question(beneficiary, world)?;
+    let finding = world.screen(scope.mode(), &question);
+    hits::keep(tx, now, scope, beneficiary.id.any(), &finding, &|hit| world.screening_basis(&question, hit))
+}
+
+/// The first part of a check, before the bank is asked: what screening already answers. `None` where it is clear.
+pub fn screened(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<Option<AccountAnswer>, StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Ok(None);
+    }
+    Ok(match screen(tx, now, world, beneficiary)? {
+        Screening::Clear => None,
+        Screening::PossibleMatch => Some(AccountAnswer::PossiblySanctioned),
+        Screening::ConfirmedMatch => Some(AccountAnswer::Sanctioned),
+    })
+}
+
+/// Screens a beneficiary again, because the lists changed. One that is active and no longer clear is not paid until the
+/// operator decides; others are screened with their next check.
+pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    let Some(mut beneficiary) = rows::find(tx, scope, id)? else { return Ok(()) };
+    if beneficiary.status != BeneficiaryStatus::Active || screen(tx, now, world, &beneficiary)? == Screening::Clear {
+        return Ok(());
+    }
+    if !beneficiary.payouts_enabled && beneficiary.payouts_disabled_reason != Some(DisabledReason::ComplianceHold) {
+        // Stopped for another reason already; what the operator has to look at first is the list.
+        beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+        return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
+    }
+    disable_payouts(tx, now, &mut beneficiary, DisabledReason::ComplianceHold)
+}
+
+/// Lets the verification of a beneficiary go on that the operator cleared: everything is checked again.
+pub fn check_again(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+    beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+    rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
+    schedule_check(tx, now, world, beneficiary)
 }
 
 /// Applies the answer of a check to a beneficiary that is still in verification; any other is left alone.
@@ -249,9 +344,14 @@ pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary
     }
     beneficiary.checked_at = Some(now.business());
     match answer {
-        AccountAnswer::Passed => {
+        AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => {
             beneficiary.name_match = Some(NameMatch::Match);
             activate(tx, now, beneficiary)
+        }
+        // The account is there and nobody says whose: the caller cannot mend that, so it waits for the operator.
+        AccountAnswer::Name(NameMatch::Unavailable) => {
+            beneficiary.name_match = Some(NameMatch::Unavailable);
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
         }
         AccountAnswer::Name(name_match) => {
             beneficiary.name_match = Some(name_match);
@@ -259,7 +359,7 @@ pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary
             require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
         }
         AccountAnswer::IfscUnknown => {
-            let message = "No branch with this IFSC is known. Check it with the account holder's bank.";
+            let message = "No branch with this IFSC is known that takes NEFT or RTGS. Check it with the account holder's bank.";
             require(tx, now, beneficiary, DisabledReason::IfscUnknown, "ifsc", message)
         }
         AccountAnswer::AccountInvalid => reject(tx, now, beneficiary, DisabledReason::AccountInvalid),
@@ -269,9 +369,8 @@ pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary
             beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
         }
-        // The simulated check never changes its mind; a live one is asked again.
-        AccountAnswer::Unknown if beneficiary.scope.mode() == Mode::Test => Ok(()),
         AccountAnswer::Unknown => {
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
             let due = now.business_milliseconds() + CHECK_AGAIN_MILLISECONDS;
             tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
         }

@@ -2,12 +2,13 @@
 //!
 //! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC: `rpc` asks one node,
 //! `evm` reads what it says, `verify` judges whether to believe it, `rows` keeps how far the chain was followed;
-//! `work::follow` puts them together.
+//! `work::follow` puts them together. `inspect` looks at one transaction that somebody asks about.
 
 pub mod address;
 #[allow(clippy::expect_used, reason = "constants of the curve and lengths checked before; nothing from outside reaches them")]
 pub mod derivation;
 pub mod evm;
+pub mod inspect;
 pub mod pool;
 pub mod rows;
 pub mod rpc;
@@ -33,8 +34,8 @@ pub struct ChainProfile {
 pub enum Following {
     /// Inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `work::follow` reads.
-    Real,
+    /// On nodes that `work::follow` reads; its final view may lie so far behind the clock before that is an alarm.
+    Real { lag_alarm_seconds: i64 },
 }
 
 impl ChainProfile {

@@ -349,6 +349,12 @@ impl Node {
         }))
     }
 
+    /// Calls a function of a contract that takes nothing, and answers what it returned.
+    pub async fn call_data(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Data, NodeFault> {
+        let text = |bytes: &[u8]| bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"));
+        self.one("eth_call", json!([{ "to": text(contract), "data": text(&selector) }, "latest"])).await
+    }
+
     /// The newest block.
     pub async fn head(&self) -> Result<Header, NodeFault> {
         let header: Option<Header> = self.one("eth_getBlockByNumber", json!(["latest", false])).await?;

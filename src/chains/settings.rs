@@ -48,8 +48,8 @@ struct Preset {
 /// TRON's networks and USDT on them. The test nets have several tokens of that name; these are the ones that are documented most.
 const PRESETS: [Preset; 3] = [
     Preset { word: "tron", chain_id: 728_126_428, token_contract: "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t" },
-    Preset { word: "nile", chain_id: 2_494_104_990, token_contract: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf" },
-    Preset { word: "shasta", chain_id: 3_448_148_188, token_contract: "TG3XXyExBkPp9nzdajDZsozEu4BkaSJozs" },
+    Preset { word: "nile", chain_id: 3_448_148_188, token_contract: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf" },
+    Preset { word: "shasta", chain_id: 2_494_104_990, token_contract: "TG3XXyExBkPp9nzdajDZsozEu4BkaSJozs" },
 ];
 
 /// A chain that is followed. Every value lies in its range.
@@ -183,6 +183,32 @@ mod tests {
             variables.iter().map(|(key, value)| (format!("HUNDI_LIVE_CHAIN_{key}"), (*value).to_owned())).collect();
         let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         ChainSources::default().over("live_chain", &find)?.read("live_chain", None)
+    }
+
+    #[test]
+    fn presets_have_the_documented_chain_ids() {
+        // The last four bytes of each network's first block, as TRON's reference of `eth_chainId` lists them.
+        for (word, chain_id) in [("tron", 0x2b66_53dc), ("nile", 0xcd86_90dc), ("shasta", 0x94a9_059e)] {
+            let settings = read(&[("PRESET", word), ("ENDPOINTS", "http://127.0.0.1:8545"), ("ACCOUNT_KEY", KEY)]).unwrap().unwrap();
+            assert_eq!(settings.chain_id, chain_id, "{word}");
+        }
+    }
+
+    #[test]
+    fn the_chapter_and_the_example_name_every_key() {
+        let told = toml::from_str::<ChainSources>("no_such_key = 1").unwrap_err().to_string();
+        let keys: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
+        assert!(keys.len() == 12 && keys.contains(&"lag_alarm_seconds"), "{told}");
+        let read = |name: &str| std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+        let (chapter, example) = (read("docs/chains.md"), read("hundi.example.toml"));
+        for key in keys {
+            assert!(chapter.contains(&format!("| `{key}` |")) && example.contains(&format!("# {key} = ")), "{key}");
+        }
+        // What is commented out reads when it is not.
+        let table = example.split("# [live_chain]\n").nth(1).unwrap();
+        let table: String = table.lines().map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
+        let sources: ChainSources = toml::from_str(&table.replace("xpub…", KEY)).unwrap();
+        assert!(sources.read("live_chain", None).unwrap().is_some());
     }
 
     #[test]

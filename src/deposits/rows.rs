@@ -131,6 +131,22 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     list::read(tx, &Listing { table: "deposits", columns: COLUMNS, key: ("scope", scope.into()) }, page)
 }
 
+/// The deposits that counted towards a transfer and were final by `until`, oldest first and at most `rows_max`; and how
+/// many there are.
+pub fn counted_for_transfer(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    until: i64,
+    rows_max: i64,
+) -> Result<(Vec<Deposit>, i64), StoreError> {
+    const COUNTED: &str = "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND completed_at <= ?3 AND classification NOT IN ('unmatched', 'unsupported')";
+    let count = tx.row(&format!("SELECT COUNT(*) FROM deposits WHERE {COUNTED}"), values![scope, transfer_id, until])?;
+    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE {COUNTED} ORDER BY id LIMIT ?4");
+    let found = tx.rows(&sql, values![scope, transfer_id, until, rows_max])?.into_iter().map(read).collect::<Result<_, _>>()?;
+    Ok((found, count.map_or(Ok(0), |mut row| row.int())?))
+}
+
 /// Whether the transfer ever saw money, final or not.
 pub fn any_for_transfer(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>) -> Result<bool, StoreError> {
     let row = tx

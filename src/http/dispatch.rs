@@ -15,7 +15,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Body;
 
 use super::body::{self, BODY_BYTES_MAX, Node};
+use super::consult::{self, Asking, Evidence};
 use super::limit;
+use super::query;
 use super::route::{Context, Route, Verb, Work};
 use super::router::Found;
 use crate::app::App;
@@ -259,7 +261,14 @@ impl Asked {
     }
 
     /// Runs the work in the caller's account and time.
-    fn run(&self, app: &App, tx: &mut dyn crate::store::Tx, now: &mut Now, work: &mut Work) -> Result<Answer, Failure> {
+    fn run(
+        &self,
+        app: &App,
+        tx: &mut dyn crate::store::Tx,
+        now: &mut Now,
+        work: &mut Work,
+        evidence: Option<&Evidence>,
+    ) -> Result<Answer, Failure> {
         now.enter_account(keys::rows::clock_offset_seconds(tx, self.caller.scope)?);
         let mut context = Context {
             tx,
@@ -269,6 +278,7 @@ impl Asked {
             ids: &self.ids,
             raw_query: self.raw_query.as_deref(),
             accepts_pdf: self.accepts_pdf,
+            evidence,
         };
         work(&mut context)
     }
@@ -287,7 +297,7 @@ async fn get(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
         .store
         .read(route.cost, move |tx| {
             let mut now = Now::new(shared.store.clock.milliseconds(), Minter::above(0), [0; 32]);
-            asked.run(&shared, tx, &mut now, &mut work)
+            asked.run(&shared, tx, &mut now, &mut work, None)
         })
         .await?;
     Ok(answered(answer))
@@ -298,7 +308,7 @@ async fn delete(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
     asked.permitted(route)?;
     let mut work = (route.prepare)(Ok(&Node::Null));
     let shared = app.clone();
-    let answer = app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work)).await?;
+    let answer = app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
     Ok(answered(answer))
 }
 
@@ -377,6 +387,14 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     // The form is judged before the transaction, so that the write lane does no parsing.
     let permitted = asked.permitted(route);
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone));
+    // While the key is held, so that a retry that overtakes it is told to wait.
+    let evidence = match (&route.consult, &parsed) {
+        (Some(step), Ok(body)) if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() => {
+            let asking = Asking { app: app.clone(), caller: asked.caller.clone(), ids: asked.ids.clone() };
+            consult::run(step, asking, body, &claim).await?
+        }
+        _ => None,
+    };
     let shared = app.clone();
     let held = Arc::new(held);
     let held_by_work = held.clone();
@@ -386,7 +404,7 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
             let _held = &held_by_work;
             once::run(tx, now, &claim, shared.world.as_ref(), &mut |tx, now| {
                 permitted.clone()?;
-                asked.run(&shared, tx, now, &mut work)
+                asked.run(&shared, tx, now, &mut work, evidence.as_ref())
             })
         })
         .await;

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::body::Node;
 use super::form::Field;
 use crate::chains::address::Address;
+use crate::chains::evm::Hash;
 use crate::kernel::Currency;
 use crate::kernel::metadata::{METADATA_KEY_LENGTH_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_LENGTH_MAX};
 use crate::kernel::{Code, Fault, Id, Kind, Metadata, MetadataPatch, Money};
@@ -330,6 +331,19 @@ impl Field for Address {
         match Address::parse(text) {
             Ok(address) => Some(address),
             Err(fault) => wrong(Code::ParameterValueInvalid, name, format_args!("is not an address: {fault}"), faults),
+        }
+    }
+}
+
+/// The hash of a transaction: 64 hexadecimal digits, with or without `0x`.
+impl Field for Hash {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 64, "maxLength": 66, "pattern": "^(0x)?[0-9A-Fa-f]{64}$" })
+    }
+    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+        match Hash::parse(text(node, 64, 66, name, faults)?) {
+            Some(hash) => Some(hash),
+            None => wrong(Code::ParameterValueInvalid, name, "must be 64 hexadecimal digits, with or without 0x before them.", faults),
         }
     }
 }

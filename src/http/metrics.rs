@@ -1,5 +1,6 @@
 //! Counters and gauges, shown in Prometheus' text format.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use prometheus_client::encoding::{EncodeLabelSet, text};
@@ -10,6 +11,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::store::Store;
+use crate::work::follow::FollowedChain;
 
 /// Upper bounds of the latency buckets, in seconds.
 const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
@@ -26,7 +28,36 @@ struct OutcomeLabels {
     outcome: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ReasonLabels {
+    reason: &'static str,
+}
+
+/// Counts by reason, for a worker to hold beside its work; clones count together.
+#[derive(Clone, Default)]
+pub struct Reasons(Family<ReasonLabels, Counter>);
+
+impl Reasons {
+    pub fn count(&self, reason: &'static str) {
+        self.0.get_or_create(&ReasonLabels { reason }).inc();
+    }
+    /// How often a reason was counted.
+    pub fn counted(&self, reason: &'static str) -> u64 {
+        self.0.get_or_create(&ReasonLabels { reason }).get()
+    }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ChainLabels {
+    chain: &'static str,
+    mode: &'static str,
+}
+
 pub struct Metrics {
+    /// Rates and answers of rate sources that were not used.
+    pub rate_refusals: Reasons,
+    /// Look-ups of accounts, by how they ended.
+    pub look_ups: Reasons,
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_seconds: Histogram,
@@ -36,6 +67,12 @@ pub struct Metrics {
     commits: Counter<u64, AtomicU64>,
     jobs: Counter<u64, AtomicU64>,
     commit_failures: Counter<u64, AtomicU64>,
+    chain_height: Family<ChainLabels, Gauge>,
+    chain_final_height: Family<ChainLabels, Gauge>,
+    chain_behind_seconds: Family<ChainLabels, Gauge>,
+    chain_in_trouble: Family<ChainLabels, Gauge>,
+    chain_deposits: Family<ChainLabels, Counter>,
+    chain_doubts: Family<ChainLabels, Counter>,
 }
 
 impl Default for Metrics {
@@ -55,7 +92,41 @@ impl Default for Metrics {
         registry.register("store_commits", "Commits of the write lane", commits.clone());
         registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
         registry.register("store_commit_failures", "Commits that failed and kept nothing", commit_failures.clone());
-        Metrics { registry, requests, request_seconds, connections, webhook_attempts, webhook_in_flight, commits, jobs, commit_failures }
+        let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
+        registry.register("rate_refusals", "Rates that were not used, by reason", rate_refusals.0.clone());
+        registry.register("account_look_ups", "Look-ups of beneficiaries' accounts by outcome", look_ups.0.clone());
+        let (chain_height, chain_final_height) = (Family::default(), Family::default());
+        registry.register("chain_height", "Last final block that was read and credited", chain_height.clone());
+        registry.register("chain_final_height", "Last final block as the nodes tell it", chain_final_height.clone());
+        let (chain_behind_seconds, chain_in_trouble) = (Family::default(), Family::default());
+        registry.register(
+            "chain_behind_seconds",
+            "How far the last block that was read lies behind the clock",
+            chain_behind_seconds.clone(),
+        );
+        registry.register("chain_in_trouble", "1 while the chain cannot be followed", chain_in_trouble.clone());
+        let (chain_deposits, chain_doubts) = (Family::default(), Family::default());
+        registry.register("chain_deposits", "Final token movements to deposit addresses since the start", chain_deposits.clone());
+        registry.register("chain_doubts", "Answers of nodes that were not believed", chain_doubts.clone());
+        Metrics {
+            rate_refusals,
+            look_ups,
+            registry,
+            requests,
+            request_seconds,
+            connections,
+            webhook_attempts,
+            webhook_in_flight,
+            commits,
+            jobs,
+            commit_failures,
+            chain_height,
+            chain_final_height,
+            chain_behind_seconds,
+            chain_in_trouble,
+            chain_deposits,
+            chain_doubts,
+        }
     }
 }
 
@@ -75,7 +146,7 @@ impl Metrics {
         self.webhook_in_flight.inc_by(delta);
     }
     /// The page that Prometheus reads.
-    pub fn page(&self, store: &Store) -> String {
+    pub fn page(&self, store: &Store, chains: &[Arc<FollowedChain>]) -> String {
         use std::sync::atomic::Ordering::Relaxed;
         let catch_up = |counter: &Counter<u64, AtomicU64>, total: u64| {
             counter.inc_by(total.saturating_sub(counter.get()));
@@ -83,6 +154,17 @@ impl Metrics {
         catch_up(&self.commits, store.stats.commits.load(Relaxed));
         catch_up(&self.jobs, store.stats.jobs.load(Relaxed));
         catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
+        for chain in chains {
+            let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: if chain.mode.is_live() { "live" } else { "test" } };
+            let stats = &chain.stats;
+            self.chain_height.get_or_create(&labels).set(stats.height.load(Relaxed));
+            self.chain_final_height.get_or_create(&labels).set(stats.final_height.load(Relaxed));
+            self.chain_behind_seconds.get_or_create(&labels).set(chain.behind_seconds(store.clock.milliseconds() / 1000));
+            self.chain_in_trouble.get_or_create(&labels).set(i64::from(stats.is_in_trouble.load(Relaxed)));
+            let up_to = |counter: &Counter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
+            up_to(&self.chain_deposits.get_or_create(&labels), stats.deposits.load(Relaxed));
+            up_to(&self.chain_doubts.get_or_create(&labels), stats.doubts.load(Relaxed));
+        }
         let mut page = String::new();
         match text::encode(&mut page, &self.registry) {
             Ok(()) => page,

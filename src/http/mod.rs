@@ -1,6 +1,8 @@
 //! HTTP: the server, the order in which a request is judged, typed bodies and queries, and the table of routes.
 
+pub mod advice_pages;
 pub mod body;
+pub mod consult;
 pub mod dispatch;
 pub mod fields;
 pub mod form;
@@ -8,6 +10,7 @@ pub mod limit;
 pub mod metrics;
 pub mod openapi;
 pub mod pages;
+pub mod pay;
 pub mod query;
 pub mod route;
 pub mod router;

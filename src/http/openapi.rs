@@ -100,6 +100,9 @@ fn parameters(route: &Route) -> Vec<Value> {
             parameters.push(json!({ "name": filter.name, "in": "query", "schema": filter.schema() }));
         }
     }
+    for parameter in route.parameters {
+        parameters.push(json!({ "name": parameter.name, "in": "query", "schema": parameter.schema() }));
+    }
     if route.verb == Verb::Post {
         parameters.push(json!({
             "name": "Idempotency-Key",
@@ -157,6 +160,9 @@ fn responses(route: &Route, response: Value) -> Map<String, Value> {
     let mut content = json!({ "application/json": { "schema": response } });
     if route.answers_pdf {
         content["application/pdf"] = json!({ "schema": { "type": "string", "contentMediaType": "application/pdf" } });
+    }
+    if route.answers_csv {
+        content["text/csv"] = json!({ "schema": { "type": "string" } });
     }
     let request_id = json!({ "Request-Id": { "description": "Finds the request in the log.", "schema": { "type": "string" } } });
     let mut responses = Map::new();

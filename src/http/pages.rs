@@ -9,13 +9,15 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
 use hyper::body::Incoming;
 
+use super::advice_pages;
 use super::dispatch::{self, Reply};
+use super::pay;
 use crate::app::App;
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Id, Now, Refusal};
+use crate::kernel::{Code, Id, Refusal};
 use crate::store::lane::Cost;
-use crate::{chains, transfers};
+use crate::work::follow::FollowedChain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
@@ -52,7 +54,9 @@ async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> 
     match path {
         "/healthz" => text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
         "/readyz" => ready(app).await,
-        "/metrics" if app.shows_metrics => text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", app.metrics.page(&app.store)),
+        "/metrics" if app.shows_metrics => {
+            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", app.metrics.page(&app.store, &app.chains))
+        }
         "/openapi.json" => text(StatusCode::OK, "application/json", app.openapi.clone()),
         "/" | "/docs" => {
             let mut reply = text(StatusCode::FOUND, "text/plain; charset=utf-8", "");
@@ -63,8 +67,11 @@ async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> 
             if let Some(file) = path.strip_prefix("/docs/") {
                 return reference(app, request_id, file);
             }
-            if let Some(token) = path.strip_prefix("/pay/") {
-                return instructions(app, request_id, token).await;
+            if let Some(rest) = path.strip_prefix("/pay/") {
+                return pay::answer(app, request_id, request, rest).await;
+            }
+            if let Some(reply) = advice_pages::answer(app, request_id, path).await {
+                return reply;
             }
             dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
         }
@@ -86,9 +93,27 @@ async fn ready(app: &Arc<App>) -> Reply {
         })
         .await;
     match (known, written) {
-        (Ok(_), Ok(())) => text(StatusCode::OK, "text/plain; charset=utf-8", "ready\n"),
+        (Ok(_), Ok(())) => text(StatusCode::OK, "text/plain; charset=utf-8", format!("ready\n{}", chain_lines(app))),
         _ => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "the store does not answer\n"),
     }
+}
+
+/// How far each chain is followed, a line each. A node that is behind can still answer requests, so this does not make the
+/// service unready.
+fn chain_lines(app: &App) -> String {
+    use std::sync::atomic::Ordering::Relaxed;
+    let now_seconds = app.store.clock.milliseconds() / 1000;
+    let line = |chain: &Arc<FollowedChain>| {
+        let (mode, name) = (if chain.mode.is_live() { "live" } else { "test" }, chain.settings.name.as_str());
+        let height = chain.stats.height.load(Relaxed);
+        if height == 0 {
+            return format!("chain {name} ({mode}): not followed yet\n");
+        }
+        let behind = chain.behind_seconds(now_seconds);
+        let trouble = if chain.stats.is_in_trouble.load(Relaxed) { ", in trouble: see the log" } else { "" };
+        format!("chain {name} ({mode}): block {height}, {behind} s behind{trouble}\n")
+    };
+    app.chains.iter().map(line).collect()
 }
 
 /// The files of the reference page; they come from the binary and point nowhere else.
@@ -106,65 +131,4 @@ fn reference(app: &App, request_id: &str, file: &str) -> Reply {
         }
         _ => dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page.")),
     }
-}
-
-/// What a payer has to send where. The link holds a mark that only this server can make.
-async fn instructions(app: &Arc<App>, request_id: &str, token: &str) -> Reply {
-    let not_found = || dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."));
-    let Some(id) = token.split_once('.').and_then(|(id, _)| Id::<kind::Transfer>::parse(id)) else { return not_found() };
-    let expected = transfers::api::instructions_token(&app.world, id);
-    if !bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes())) {
-        return not_found();
-    }
-    let found = app
-        .store
-        .read(Cost::Point, move |tx| {
-            let owner = transfers::rows::find_anywhere(tx, id)?;
-            let offset = owner.as_ref().map(|transfer| crate::keys::rows::clock_offset_seconds(tx, transfer.scope)).transpose()?;
-            Ok(owner.zip(offset))
-        })
-        .await;
-    let (transfer, offset) = match found {
-        Ok(Some(found)) => found,
-        Ok(None) => return not_found(),
-        Err(_) => return dispatch::refusal_reply(request_id, Refusal::unavailable()),
-    };
-    let mut now = Now::new(app.store.clock.milliseconds(), Minter::above(0), [0; 32]);
-    now.enter_account(offset);
-    let html = instructions_html(&transfer, now.business(), &app.world.test.chain);
-    let mut reply = text(StatusCode::OK, "text/html; charset=utf-8", html);
-    let policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
-    reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-    reply.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    reply.headers_mut().insert(http::header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    reply
-}
-
-fn instructions_html(transfer: &transfers::Transfer, business: i64, chain: &chains::ChainProfile) -> String {
-    let minutes_left = (transfer.expires_at - business).max(0).div_euclid(60);
-    let status = transfer.funding_status();
-    let is_awaited = matches!(status, transfers::state::FundingStatus::AwaitingFunds | transfers::state::FundingStatus::PartiallyFunded);
-    let missing = transfers::funding::missing(transfer).unwrap_or(transfer.expected);
-    let asked = if is_awaited {
-        format!(
-            "<p>Send exactly</p><p class=big>{missing} {asset}</p><p>on the chain <b>{chain}</b> to</p><p class=address>{address}</p>\
-             <p>{minutes_left} minutes left.</p><p class=warning>Another token or another chain loses the money for good. The token's contract is {contract}.</p>",
-            asset = transfer.asset,
-            chain = transfer.chain,
-            address = transfer.deposit_address,
-            contract = chain.token_contract,
-        )
-    } else {
-        "<p>Do not send money to this address now.</p>".to_owned()
-    };
-    let test = if transfer.scope.livemode() { "" } else { "<p class=warning>TEST: no real money moves.</p>" };
-    format!(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'><meta http-equiv=refresh content=10>\
-         <title>Payment instructions</title><style>body{{font:16px/1.5 system-ui,sans-serif;max-width:32rem;margin:2rem auto;padding:0 1rem}}\
-         .big{{font-size:1.6rem;font-weight:600}}.address{{font-family:ui-monospace,monospace;overflow-wrap:anywhere;font-size:1.1rem}}.warning{{border-left:4px solid #b45309;padding-left:.75rem}}</style>\
-         <h1>Payment instructions</h1>{test}<p>Status: <b>{}</b>. Received: {} {}.</p>{asked}",
-        status.as_str().replace('_', " "),
-        transfer.received,
-        transfer.asset,
-    )
 }

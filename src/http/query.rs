@@ -94,6 +94,22 @@ pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
     Refusal::check(faults)
 }
 
+/// A report's own parameters, each at most once, under the names they were declared with.
+pub fn values(raw: Option<&str>, parameters: &'static [Filter]) -> Result<Vec<(&'static str, FilterValue)>, Refusal> {
+    let mut faults = Vec::new();
+    let mut values = Vec::new();
+    let known = |name: &str| parameters.iter().any(|parameter| parameter.name == name);
+    for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
+        let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else { continue };
+        match filter_value(parameter.kind, &value) {
+            Ok(parsed) => values.push((parameter.name, parsed)),
+            Err(message) => faults.push(fault(&name, format!("{name} {message}"))),
+        }
+    }
+    Refusal::check(faults)?;
+    Ok(values)
+}
+
 /// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is only a position: it
 /// need not exist, but it must be of the list's kind.
 pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {

@@ -5,9 +5,10 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::body::Node;
+use super::consult::{Asking, Consult, Consulted, Evidence};
 use super::form::Form;
 use super::query::{self, Filter};
-use crate::kernel::page::Page;
+use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{Code, Failure, Id, Kind, Now, ObjectKind, Refusal, Scope, StoreError};
 use crate::keys::Caller;
 use crate::payouts::advice::Advice;
@@ -42,6 +43,8 @@ pub struct Context<'a> {
     pub ids: &'a [String],
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
+    /// What the route's consult step learnt of the outside world, where it has one and it ran.
+    pub evidence: Option<&'a Evidence>,
 }
 
 impl Context<'_> {
@@ -99,11 +102,17 @@ pub struct Route {
     pub cost: Cost,
     pub body: Option<BodyDoc>,
     pub list: Option<(ObjectKind, &'static [Filter])>,
+    /// Query parameters of a route that is no list.
+    pub parameters: &'static [Filter],
     pub response: fn(&mut SchemaGenerator) -> Schema,
     /// Whether the answer can also be a PDF.
     pub answers_pdf: bool,
+    /// Whether the answer can also be CSV.
+    pub answers_csv: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
+    /// What is asked of the outside world before the transaction opens.
+    pub consult: Option<Consult>,
 }
 
 impl Route {
@@ -119,11 +128,20 @@ impl Route {
         self.codes = codes;
         self
     }
+    /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
+    pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Consulted) -> Route {
+        self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().map(|form| consult(asking, form))));
+        self
+    }
+}
+
+/// The bytes of a view.
+pub fn json<T: Serialize>(view: &T) -> Result<Vec<u8>, Failure> {
+    Ok(serde_json::to_vec(view).map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?)
 }
 
 fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, Failure> {
-    let body = serde_json::to_vec(view).map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?;
-    Ok(Answer { http_status: 200, content_type: once::JSON, body, holds_secret })
+    Ok(Answer { http_status: 200, content_type: once::JSON, body: json(view)?, holds_secret })
 }
 
 /// A GET of one thing: found first, then the query is judged.
@@ -146,13 +164,17 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
         cost: Cost::Point,
         body: None,
         list: None,
+        parameters: &[],
         response: |generator| generator.subschema_for::<T>(),
         answers_pdf: false,
+        answers_csv: false,
         codes: &[],
+        consult: None,
     }
 }
 
-/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours.
+/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page takes milliseconds, so it
+/// runs on a thread that may block.
 pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context<'_>) -> Result<Advice, Failure>) -> Route {
     Route {
         prepare: Box::new(move |_| {
@@ -160,13 +182,44 @@ pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context
                 let advice = read(context)?;
                 query::none(context.raw_query)?;
                 if context.accepts_pdf {
-                    return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf(), holds_secret: false });
+                    return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf()?, holds_secret: false });
                 }
                 json_answer(&advice, false)
             })
         }),
+        cost: Cost::Scan,
         answers_pdf: true,
         ..get::<Advice>(path, summary, read)
+    }
+}
+
+/// A GET with parameters of its own, whose handler answers the type and the bytes: JSON or CSV.
+pub fn report<T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    parameters: &'static [Filter],
+    read: fn(&mut Context<'_>, &[(&'static str, FilterValue)]) -> Result<(&'static str, Vec<u8>), Failure>,
+) -> Route {
+    Route {
+        verb: Verb::Get,
+        path,
+        summary,
+        prepare: Box::new(move |_| {
+            Box::new(move |context| {
+                let values = query::values(context.raw_query, parameters)?;
+                let (content_type, body) = read(context, &values)?;
+                Ok(Answer { http_status: 200, content_type, body, holds_secret: false })
+            })
+        }),
+        cost: Cost::Scan,
+        body: None,
+        list: None,
+        parameters,
+        response: |generator| generator.subschema_for::<T>(),
+        answers_pdf: false,
+        answers_csv: true,
+        codes: &[],
+        consult: None,
     }
 }
 
@@ -193,9 +246,12 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
         cost: Cost::Scan,
         body: None,
         list: Some((cursor, filters)),
+        parameters: &[],
         response: |generator| generator.subschema_for::<List<T>>(),
         answers_pdf: false,
+        answers_csv: false,
         codes: &[],
+        consult: None,
     }
 }
 
@@ -233,9 +289,12 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
         cost: Cost::Point,
         body: Some(BodyDoc { name: F::NAME, schema: <F as Form>::schema(), is_required: !F::takes_empty_body() }),
         list: None,
+        parameters: &[],
         response: |generator| generator.subschema_for::<T>(),
         answers_pdf: false,
+        answers_csv: false,
         codes: &[],
+        consult: None,
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 
 use super::route::{Route, Verb};
-use crate::{balance, beneficiaries, deposits, events, payouts, quote_locks, refunds, senders, transfers, webhook_endpoints, work};
+use crate::{
+    balance, beneficiaries, deposits, events, payouts, quote_locks, refunds, senders, statements, transfers, webhook_endpoints, work,
+};
 
 /// The API, resource by resource; each `api.rs` lists its own methods and paths.
 pub fn routes() -> Vec<Route> {
@@ -11,12 +13,13 @@ pub fn routes() -> Vec<Route> {
         beneficiaries::api::routes(),     // /v1/beneficiaries[/{id}]
         senders::api::routes(),           // /v1/senders[/{id}]
         quote_locks::api::routes(),       // /v1/quote_locks[/{id}], /v1/corridors
-        transfers::api::routes(),         // /v1/transfers[/{id}[/cancel|/resolve_funding]]
+        transfers::api::routes(),         // /v1/transfers[/{id}[/cancel|/resolve_funding|/funding/diagnose]]
         deposits::api::routes(),          // /v1/deposits[/{id}]
         payouts::api::routes(),           // /v1/payouts[/{id}[/payment_advice]]
         refunds::api::routes(),           // /v1/refunds[/{id}]
         balance::api::routes(),           // /v1/balance
         events::api::routes(),            // /v1/events[/{id}]
+        statements::api::routes(),        // /v1/statements
         webhook_endpoints::api::routes(), // /v1/webhook_endpoints[/{id}[/rotate_secret|/deliveries|/replay]]
         // /v1/test_helpers/…, with test keys only
         transfers::api::helper_routes(),     // transfers/{id}/deposit

@@ -8,6 +8,7 @@ pub mod money;
 pub mod page;
 pub mod patch;
 pub mod refusal;
+pub mod rupees;
 pub mod scope;
 pub mod seal;
 pub mod state;

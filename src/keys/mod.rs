@@ -32,6 +32,7 @@ pub const RESOURCES: &[&str] = &[
     "quote_locks",
     "refunds",
     "senders",
+    "statements",
     "test_helpers",
     "transfers",
     "webhook_endpoints",

@@ -21,6 +21,7 @@ crate::words!(
         Conversion "conversion",
         FeeIncome "fee_income",
         PaidOut "paid_out",
+        TaxPayable "tax_payable",
     }
 );
 

@@ -171,7 +171,7 @@ fn payment_advice(context: &mut Context<'_>) -> Result<advice::Advice, Failure> 
     if payout.advice_available_at.is_none() {
         return Err(Refusal::new(Code::PaymentAdviceNotReady, "The payment advice is made when the payout has settled.").into());
     }
-    Ok(advice::compose(context.tx, &payout)?)
+    Ok(advice::compose(context.tx, context.world, &payout)?)
 }
 
 fn report(context: &mut Context<'_>, mut found: Payout, wanted: PayoutStatus, report: BankReport) -> Result<PayoutView, Failure> {

@@ -52,6 +52,7 @@ impl Payout {
     /// What the bank is asked, or asked about, at a business time.
     pub fn instruction(&self, beneficiary: &crate::beneficiaries::Beneficiary, business_milliseconds: i64) -> Instruction {
         Instruction {
+            scope: self.scope,
             payout_id: self.id,
             amount: self.amount,
             method: self.method,

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::gst::{GST_PERCENT, Gst};
 use super::{BuyCurrency, QuoteLock, QuoteLockStatus, SellCurrency, rows};
-use crate::chains::{AssetName, ChainName, FundingRail};
+use crate::chains::{self, AssetName, ChainName, Following, FundingRail};
 use crate::http::fields::{Amount, Word};
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -30,6 +31,14 @@ crate::form! {
 pub struct FeeDetail {
     pub name: String,
     pub amount: Money,
+    /// Where it is not the fee's own currency: GST is deducted from the rupees.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<Currency>,
+    /// The value that a tax is computed on, and its rate in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub taxable_value: Option<Money>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_percent: Option<String>,
 }
 
 /// What is kept of the amount before it is exchanged.
@@ -40,9 +49,17 @@ pub struct Fee {
     pub details: Vec<FeeDetail>,
 }
 
-pub fn fee_view(fee: Money) -> Fee {
-    let details = if fee.is_zero() { Vec::new() } else { vec![FeeDetail { name: "service_fee".into(), amount: fee }] };
-    Fee { amount: fee, currency: fee.currency, details }
+/// A fee with its parts. `amount` is what is kept in the sell currency; GST stands beside it with its own currency.
+pub fn fee_view(fee: Money, gst: Option<Gst>) -> Fee {
+    let plain = |name: &str, amount| FeeDetail { name: name.into(), amount, currency: None, taxable_value: None, rate_percent: None };
+    let service_fee = (!fee.is_zero()).then(|| plain("service_fee", fee));
+    let gst = gst.map(|gst| FeeDetail {
+        currency: Some(gst.amount.currency),
+        taxable_value: Some(gst.taxable),
+        rate_percent: Some(GST_PERCENT.to_string()),
+        ..plain("gst", gst.amount)
+    });
+    Fee { amount: fee, currency: fee.currency, details: service_fee.into_iter().chain(gst).collect() }
 }
 
 /// A locked exchange rate.
@@ -79,13 +96,32 @@ pub fn view(lock: QuoteLock, business: i64) -> QuoteLockView {
         amount: lock.sell,
         rate: lock.rate,
         mid_market_rate: lock.mid_market_rate,
-        fee: fee_view(lock.fee),
+        fee: fee_view(lock.fee, lock.gst),
         expires_at: lock.expires_at,
         transfer_id: lock.transfer_id,
         metadata: lock.metadata,
         created: lock.created,
         livemode: lock.scope.livemode(),
     }
+}
+
+crate::words!(
+    /// Whether deposits are seen as they become final.
+    ChainViewStatus {
+        Following "following",
+        Behind "behind",
+        NotFollowed "not_followed",
+        TokenDeprecated "token_deprecated",
+    }
+);
+
+/// How far a chain's final view is followed. While it is behind, deposits show later and nothing expires.
+#[derive(Serialize, JsonSchema)]
+pub struct ChainView {
+    pub status: ChainViewStatus,
+    pub block_number: Option<i64>,
+    pub block_time: Option<i64>,
+    pub seconds_behind: Option<i64>,
 }
 
 /// What can be sent, with limits and clocks.
@@ -112,6 +148,8 @@ pub struct CorridorFunding {
     pub asset: AssetName,
     pub chain: ChainName,
     pub token_contract: String,
+    /// How far the chain's final view is followed; null where the chain is simulated.
+    pub view: Option<ChainView>,
 }
 
 fn statuses() -> Vec<&'static str> {
@@ -154,6 +192,24 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<QuoteLockV
     Ok(List::map(rows::list(context.tx, scope, &page, business)?, |row| Ok(view(rows::read(row)?, business)))?)
 }
 
+/// How far the mode's chain is followed; `None` where it is simulated.
+fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, Failure> {
+    let mode = context.scope().mode();
+    let chain = &context.world.ports(mode)?.chain;
+    let Following::Real { lag_alarm_seconds } = chain.following else { return Ok(None) };
+    let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
+    // The chain knows no test clock.
+    let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
+    let status = match (cursor.and_then(|cursor| cursor.deprecated_height), seconds_behind) {
+        (Some(_), _) => ChainViewStatus::TokenDeprecated,
+        (None, None) => ChainViewStatus::NotFollowed,
+        (None, Some(seconds)) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
+        (None, Some(_)) => ChainViewStatus::Following,
+    };
+    let (block_number, block_time) = (cursor.map(|cursor| cursor.anchor.height), cursor.map(|cursor| cursor.block_time));
+    Ok(Some(ChainView { status, block_number, block_time, seconds_behind }))
+}
+
 fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
     let livemode = context.scope().livemode();
     if livemode && !context.world.is_live_configured() {
@@ -167,12 +223,13 @@ fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
         buy_currency: Currency::Inr,
         amount_minimum: settings.amount_min,
         amount_maximum: settings.amount_max,
-        fee: fee_view(settings.fee),
+        fee: fee_view(settings.fee, None),
         funding: vec![CorridorFunding {
             rail: FundingRail::Stablecoin,
             asset: AssetName::Usdt,
             chain: chain.name,
             token_contract: chain.token_contract.to_string(),
+            view: chain_view(context)?,
         }],
         quote_lock_seconds: settings.quote_lock_seconds,
         funding_seconds: settings.funding_seconds,

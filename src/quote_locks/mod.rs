@@ -1,13 +1,15 @@
 //! Quote locks: a rate that holds for minutes and is used once.
 
 pub mod api;
+pub mod gst;
 pub mod rows;
 
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Currency, Failure, Fault, Id, Metadata, Money, Now, Rate, Refusal, Scope};
 use crate::rates;
 use crate::store::Tx;
-use crate::world::World;
+use crate::world::{Settings, World};
+use gst::Gst;
 
 crate::words!(
     /// Where a lock stands. `expired` is a matter of time, so it is computed and never stored.
@@ -32,6 +34,8 @@ pub struct QuoteLock {
     pub rate: Rate,
     pub mid_market_rate: Rate,
     pub fee: Money,
+    /// What was deducted from the rupees; `None` where none is charged.
+    pub gst: Option<Gst>,
     pub expires_at: i64,
     pub transfer_id: Option<Id<kind::Transfer>>,
     pub metadata: Metadata,
@@ -71,6 +75,15 @@ pub fn bought(sell: Money, fee: Money, rate: Rate) -> Result<Money, crate::kerne
     sell.minus(fee)?.exchanged(rate, Currency::Inr)
 }
 
+/// The refusal of an amount of which the smallest tax leaves nothing.
+fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> Fault {
+    let cents = (i128::from(gst::GST_UNITS_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1) / i128::from(rate.0.max(1));
+    let minimum = Money::new(fee.units.saturating_add(i64::try_from(cents).unwrap_or(i64::MAX)), fee.currency);
+    Fault::field(Code::ParameterRangeInvalid, "amount", format!("After the fee and GST nothing is left. Send at least {minimum}."))
+        .with("minimum", minimum.to_string())
+        .with("maximum", settings.amount_max.to_string())
+}
+
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, sell: Money, metadata: Metadata) -> Result<QuoteLock, Failure> {
     let settings = &world.settings;
     if sell.units < settings.amount_min.units || sell.units > settings.amount_max.units {
@@ -81,19 +94,26 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, sell:
             .into());
     }
     let current = world.ports(scope.mode())?.rates.current(now.instant());
-    let market = rates::trusted(current, now.instant()).ok_or_else(|| {
+    let market = rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
         Refusal::new(Code::QuoteUnavailable, "No trustworthy exchange rate at the moment. Try again shortly with the same idempotency key.")
     })?;
     let rate = market.mid.less_spread(settings.spread_basis_points);
     let fee = settings.fee;
+    let gross = bought(sell, fee, rate)?;
+    let gst = if settings.is_gst_charged { Some(Gst::on(gross)?) } else { None };
+    let buy = gst.map_or(Ok(gross), |gst| gross.minus(gst.amount))?;
+    if gst.is_some() && buy.units <= 0 {
+        return Err(eaten_by_gst(settings, fee, rate).into());
+    }
     let lock = QuoteLock {
         scope,
         id: now.mint(),
         sell,
-        buy: bought(sell, fee, rate)?,
+        buy,
         rate,
         mid_market_rate: market.mid,
         fee,
+        gst,
         expires_at: now.business() + settings.quote_lock_seconds,
         transfer_id: None,
         metadata,

@@ -1,14 +1,16 @@
 //! The rows of quote locks.
 
 use super::QuoteLock;
+use super::gst::Gst;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
-use crate::kernel::{Id, Metadata, Money, Rate, Scope, StoreError};
+use crate::kernel::{Currency, Id, Metadata, Money, Rate, Scope, StoreError};
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, expires_at, transfer_id, metadata, created";
+const COLUMNS: &str = "scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, \
+    gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created";
 
 pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
     let row = &mut row;
@@ -21,6 +23,7 @@ pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
         rate: Rate(row.int()?),
         mid_market_rate: Rate(row.int()?),
         fee: Money::new(row.int()?, sell.currency),
+        gst: gst(row)?,
         expires_at: row.int()?,
         transfer_id: row.id_or_null()?,
         metadata: row.word(Metadata::from_text)?,
@@ -28,10 +31,17 @@ pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
     })
 }
 
+/// Two columns: the taxable value and the tax, both or neither.
+pub fn gst(row: &mut Row) -> Result<Option<Gst>, StoreError> {
+    let inr = |units| Money::new(units, Currency::Inr);
+    Ok(row.int_or_null()?.zip(row.int_or_null()?).map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) }))
+}
+
 pub fn insert(tx: &mut dyn Tx, l: &QuoteLock) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO quote_locks (scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, expires_at, transfer_id, metadata, created) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, NULL, ?11, ?12)",
+        "INSERT INTO quote_locks (scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, \
+         gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, NULL, ?13, ?14)",
         values![
             l.scope,
             l.id,
@@ -42,6 +52,8 @@ pub fn insert(tx: &mut dyn Tx, l: &QuoteLock) -> Result<(), StoreError> {
             l.rate,
             l.mid_market_rate,
             l.fee.units,
+            l.gst.map(|gst| gst.taxable.units),
+            l.gst.map(|gst| gst.amount.units),
             l.expires_at,
             &l.metadata.to_text(),
             l.created,

@@ -1,8 +1,10 @@
 //! Bank rails: the port that carries an INR instruction and brings back what became of it.
 
+pub mod iso20022;
 pub mod simulated;
 
-use crate::kernel::{Id, Money, id::kind};
+use crate::kernel::{Id, Money, Now, Scope, StoreError, id::kind};
+use crate::store::Tx;
 
 crate::words!(
     /// How INR travels: NEFT below INR 200 000, RTGS from there.
@@ -67,6 +69,7 @@ impl Method {
 /// What a bank is asked to pay.
 #[derive(Clone, Debug)]
 pub struct Instruction {
+    pub scope: Scope,
     /// The identity of the payment: the same payout is never a second payment.
     pub payout_id: Id<kind::Payout>,
     pub amount: Money,
@@ -87,13 +90,25 @@ pub enum BankReport {
     Unknown,
 }
 
-/// A bank.
+/// How a bank's word reaches a payout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reporting {
+    /// The bank is asked from time to time, by `inquire`.
+    Asked,
+    /// A worker applies what the bank tells by itself; it is never asked.
+    Told,
+}
+
+/// A bank. Its functions run within transactions, so they touch nothing but the transaction: what goes outside is a
+/// worker's.
 pub trait Rail: Send + Sync {
     fn name(&self) -> &'static str;
-    /// Whether its debit account is marked for foreign inward remittance; without it NRE credits bounce.
+    /// Whether its debit account is marked for foreign inward remittance; without it NRE credits bounce, and transfers
+    /// are refused.
     fn supports_nre(&self) -> bool;
-    /// Hands the instruction over; called once for each payout.
-    fn submit(&self, instruction: &Instruction) -> BankReport;
-    /// Asks what became of it.
+    fn reporting(&self) -> Reporting;
+    /// Takes the instruction over, in the transaction that makes the payout `processing`; called once for each payout.
+    fn submit(&self, tx: &mut dyn Tx, now: &mut Now, instruction: &Instruction) -> Result<BankReport, StoreError>;
+    /// Asks what became of it. Only of banks that are asked.
     fn inquire(&self, instruction: &Instruction) -> BankReport;
 }

@@ -1,7 +1,8 @@
 //! The bank of test mode: the last digits of the account number decide what happens.
 
-use super::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail};
-use crate::kernel::{Id, id::kind};
+use super::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail, Reporting};
+use crate::kernel::{Id, Now, StoreError, id::kind};
+use crate::store::Tx;
 
 pub struct SimulatedBank {
     /// How long the bank takes to settle, and again to send a payment back.
@@ -29,8 +30,11 @@ impl Rail for SimulatedBank {
     fn supports_nre(&self) -> bool {
         true
     }
-    fn submit(&self, _: &Instruction) -> BankReport {
-        BankReport::Processing
+    fn reporting(&self) -> Reporting {
+        Reporting::Asked
+    }
+    fn submit(&self, _: &mut dyn Tx, _: &mut Now, _: &Instruction) -> Result<BankReport, StoreError> {
+        Ok(BankReport::Processing)
     }
     fn inquire(&self, instruction: &Instruction) -> BankReport {
         let settled = || BankReport::Settled { unique_transaction_reference: reference(instruction.payout_id, instruction.method) };
@@ -50,13 +54,14 @@ impl Rail for SimulatedBank {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernel::{Currency, Money};
+    use crate::kernel::{Currency, Mode, Money, Scope};
 
     #[test]
     fn the_account_number_steers_the_outcome() {
         let bank = SimulatedBank { step_milliseconds: 100 };
         let ask = |last4: &str, method, age_milliseconds| {
             bank.inquire(&Instruction {
+                scope: Scope::new(1, Mode::Test),
                 payout_id: Id::from_u128(u128::MAX / 3),
                 amount: Money::new(1, Currency::Inr),
                 method,

@@ -1,14 +1,56 @@
 //! Exchange rates: the port, and what makes a rate trustworthy.
 
+pub mod exact;
 pub mod fixed;
+pub mod guard;
+pub mod http;
+pub mod rows;
 
 use crate::kernel::Rate;
 
-/// Seconds after which a rate is stale.
+/// Seconds after which a rate is stale, unless the operator says otherwise.
 pub const RATE_AGE_SECONDS_MAX: i64 = 60;
-/// How far a USDT may stand from a dollar, in millionths: 0.995 to 1.005.
+/// How far a USDT may stand from a dollar, in millionths, unless the operator says otherwise: 0.995 to 1.005.
 pub const USDT_USD_MIN: Rate = Rate(995_000);
 pub const USDT_USD_MAX: Rate = Rate(1_005_000);
+/// How far a rate's time may lie ahead of the store's clock, in seconds: clocks of nodes disagree a little.
+const RATE_AHEAD_SECONDS_MAX: i64 = 5;
+
+/// Within what a rate may be quoted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateBounds {
+    pub age_seconds_max: i64,
+    pub usdt_usd_min: Rate,
+    pub usdt_usd_max: Rate,
+}
+
+impl Default for RateBounds {
+    fn default() -> Self {
+        RateBounds { age_seconds_max: RATE_AGE_SECONDS_MAX, usdt_usd_min: USDT_USD_MIN, usdt_usd_max: USDT_USD_MAX }
+    }
+}
+
+crate::words!(
+    /// Why a source's answer, or the rate that all of them make, is not used.
+    RateRefusal {
+        Connection "connection",
+        Deadline "deadline",
+        AnswerTooLong "answer_too_long",
+        HttpStatus "http_status",
+        NotJson "not_json",
+        PointerMissing "pointer_missing",
+        NotANumber "not_a_number",
+        TimeUnreadable "time_unreadable",
+        TimeInFuture "time_in_future",
+        Stale "stale",
+        Implausible "implausible",
+        NoGoodSource "no_good_source",
+        SourcesDisagree "sources_disagree",
+        Jump "jump",
+        AnchorDeviation "anchor_deviation",
+        UsdtDepegged "usdt_depegged",
+    }
+);
 
 /// What a source last knew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,10 +71,13 @@ pub trait RateSource: Send + Sync {
 }
 
 /// The rate if it may be quoted at `instant`.
-pub fn trusted(rate: Option<MarketRate>, instant: i64) -> Option<MarketRate> {
+pub fn trusted(rate: Option<MarketRate>, instant: i64, bounds: &RateBounds) -> Option<MarketRate> {
     rate.filter(|rate| {
         let age = instant - rate.observed_at;
-        age <= RATE_AGE_SECONDS_MAX && (USDT_USD_MIN..=USDT_USD_MAX).contains(&rate.usdt_usd) && rate.mid.0 > 0
+        // A clock that was set back must not make an old rate young.
+        (-RATE_AHEAD_SECONDS_MAX..=bounds.age_seconds_max).contains(&age)
+            && (bounds.usdt_usd_min..=bounds.usdt_usd_max).contains(&rate.usdt_usd)
+            && rate.mid.0 > 0
     })
 }
 
@@ -50,9 +95,11 @@ mod tests {
             (rate(994_999, 100), false),
             (rate(1_005_001, 100), false),
             (rate(1_000_000, 39), false),
+            (rate(1_000_000, 105), true),
+            (rate(1_000_000, 106), false),
             (None, false),
         ] {
-            assert_eq!(trusted(rate, 100).is_some(), quoted, "{rate:?}");
+            assert_eq!(trusted(rate, 100, &RateBounds::default()).is_some(), quoted, "{rate:?}");
         }
     }
 }

@@ -128,6 +128,12 @@ pub fn is_used(tx: &mut dyn Tx, chain: &str, transaction_hash: &str, log_index: 
     Ok(tx.row(sql, values![chain, transaction_hash, log_index])?.is_some())
 }
 
+/// The refund, of any account, that a transaction on chain confirmed; the first of several.
+pub fn confirmed_by(tx: &mut dyn Tx, chain: &str, transaction_hash: &str) -> Result<Option<Id<kind::Refund>>, StoreError> {
+    let sql = "SELECT id FROM refunds WHERE chain = ?1 AND transaction_hash = ?2 AND log_index IS NOT NULL ORDER BY log_index LIMIT 1";
+    tx.row(sql, values![chain, transaction_hash])?.map(|mut row| row.id()).transpose()
+}
+
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
     list::read(tx, &Listing { table: "refunds", columns: COLUMNS, key: ("scope", scope.into()) }, page)
 }

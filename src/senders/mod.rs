@@ -5,9 +5,10 @@ pub mod rows;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::Screening;
+use crate::checks::{Screening, ScreeningQuestion};
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Failure, Id, Metadata, Mode, Now, Refusal, Scope};
+use crate::kernel::{Code, Failure, Id, Metadata, Now, Refusal, Scope, StoreError};
+use crate::screening::hits;
 use crate::store::Tx;
 use crate::world::World;
 
@@ -65,6 +66,7 @@ pub struct NewSender {
 
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewSender) -> Result<Sender, Failure> {
     let id: Id<kind::Sender> = now.mint();
+    let identification_number = ask.identification.as_ref().map(|(_, number)| number.clone());
     let (identification_type, identification_sealed) = match ask.identification {
         Some((document, number)) => {
             let sealed = world.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
@@ -72,12 +74,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         }
         None => (None, None),
     };
-    // Without live checks a live sender stays unreviewed, which refuses its transfers.
-    let screening = match scope.mode() {
-        Mode::Test => world.test.checks.screen(&ask.name),
-        Mode::Live => Screening::PossibleMatch,
-    };
-    let sender = Sender {
+    let mut sender = Sender {
         scope,
         id,
         name: ask.name,
@@ -89,12 +86,43 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         nationality: ask.nationality,
         identification_type,
         identification_sealed,
-        screening,
+        screening: Screening::Clear,
         metadata: ask.metadata,
         created: now.business(),
     };
+    let question = question(&sender, identification_number);
+    let finding = world.screen(scope.mode(), &question);
+    sender.screening = finding.screening;
+    if !finding.hits.is_empty() {
+        sender.screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| world.screening_basis(&question, hit))?;
+    }
     rows::insert(tx, &sender)?;
     Ok(sender)
+}
+
+/// What screening is asked about a sender. `number` is that of its identification.
+fn question(sender: &Sender, number: Option<String>) -> ScreeningQuestion {
+    let countries = std::iter::once(&sender.country).chain(&sender.nationality).cloned().collect();
+    ScreeningQuestion {
+        date_of_birth: sender.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
+        countries,
+        identifiers: number.into_iter().collect(),
+        ..ScreeningQuestion::person(&sender.name)
+    }
+}
+
+/// Screens a sender again, because the lists changed: what counts now decides whether it may send.
+pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Sender>) -> Result<(), StoreError> {
+    let Some(sender) = rows::find(tx, scope, id)? else { return Ok(()) };
+    let sealed = sender.identification_sealed.as_deref();
+    let number = sealed.map(|sealed| world.open(IDENTIFICATION_COLUMN, &id.to_bytes(), sealed)).transpose()?;
+    let question = question(&sender, number.and_then(|number| String::from_utf8(number).ok()));
+    let finding = world.screen(scope.mode(), &question);
+    let screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| world.screening_basis(&question, hit))?;
+    if screening != sender.screening {
+        rows::set_screening(tx, scope, id, screening)?;
+    }
+    Ok(())
 }
 
 /// The refusal for a sender that screening does not let send.

@@ -14,6 +14,7 @@ use rusqlite::Connection;
 use tokio::sync::{Notify, Semaphore, oneshot};
 
 use super::checkpoint::Checkpoints;
+use super::key_parts::{KEYS_IN_PART_MAX, KeyParts};
 use super::sqlite::{self, SqliteTx};
 use super::{Signal, Tx};
 use crate::kernel::id::Minter;
@@ -41,6 +42,7 @@ pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
 pub struct Signals {
     pub tasks: Notify,
     pub deliveries: Notify,
+    pub look_ups: Notify,
 }
 
 /// Counters of the lane, for the metrics page.
@@ -147,10 +149,18 @@ pub struct Store {
 impl Store {
     /// Opens the embedded store, brings its schema up to date and starts the write lane.
     pub fn open(path: &Path, clock: Clock, epilogue: Epilogue) -> Result<Store, StoreError> {
+        Store::open_with_parts(path, clock, epilogue, KEYS_IN_PART_MAX)
+    }
+
+    /// [`Store::open`] with parts of another size, for tests.
+    pub(super) fn open_with_parts(path: &Path, clock: Clock, epilogue: Epilogue, keys_max: usize) -> Result<Store, StoreError> {
         let mut connection = sqlite::open_writer(path)?;
         let mut tx = SqliteTx::new(&connection);
         super::migrate::migrate(&mut tx)?;
         let floor = super::migrate::highest_id(&mut tx)?;
+        tx.run("BEGIN")?;
+        let key_parts = KeyParts::load(&mut tx, keys_max)?;
+        tx.run("COMMIT")?;
         sqlite::protect_book(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
         let signals = Arc::new(Signals::default());
@@ -167,6 +177,8 @@ impl Store {
             signals: signals.clone(),
             stats: stats.clone(),
             group_last: 0,
+            key_parts,
+            data_version: None,
             fault: Fault::from_environment(),
         };
         std::thread::Builder::new()
@@ -246,6 +258,9 @@ struct Lane {
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
     group_last: usize,
+    key_parts: KeyParts,
+    /// As it was in the last transaction; `None` before the first one.
+    data_version: Option<i64>,
     fault: Fault,
 }
 
@@ -319,6 +334,7 @@ impl Lane {
                 self.stats.is_failing.store(true, Ordering::Relaxed);
                 self.stats.commit_failures.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of it was kept, its callers were answered 503");
+                self.key_parts.mark_stale();
                 self.heal();
                 (Err(error), Vec::new())
             }
@@ -335,6 +351,7 @@ impl Lane {
             match signal {
                 Signal::Tasks => self.signals.tasks.notify_one(),
                 Signal::Deliveries => self.signals.deliveries.notify_one(),
+                Signal::LookUps => self.signals.look_ups.notify_one(),
                 Signal::Outbox => {}
             }
         }
@@ -343,6 +360,13 @@ impl Lane {
     fn run_group(&mut self, group: &mut Vec<Box<dyn Job>>) -> Result<Vec<Signal>, StoreError> {
         let mut tx = SqliteTx::new(&self.connection);
         tx.run("BEGIN IMMEDIATE")?;
+        let data_version = Some(sqlite::data_version(&self.connection)?);
+        if self.data_version != data_version {
+            self.key_parts.mark_stale();
+        }
+        self.key_parts.refresh(&mut tx)?;
+        self.data_version = data_version;
+        tx.lend_key_parts(&mut self.key_parts);
         for job in group.iter_mut() {
             tx.part_begin()?;
             let now = &mut self.now;
@@ -362,6 +386,18 @@ impl Lane {
             }
             tx.part_end(keep)?;
             self.now.leave_account();
+        }
+        if let Some(key_parts) = tx.take_key_parts()
+            && key_parts.is_full()
+        {
+            tx.part_begin()?;
+            match key_parts.close(&mut tx) {
+                Ok(()) => tx.part_end(true)?,
+                Err(error) => {
+                    tracing::error!(%error, "a part of the idempotency keys could not be closed; tried again after more keys");
+                    tx.parts_undo()?;
+                }
+            }
         }
         if tx.signals.contains(&Signal::Outbox) {
             tx.part_begin()?;

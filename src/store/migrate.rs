@@ -77,6 +77,8 @@ const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("idempotency_answers", "answer_id", None),
     ("outbox", "id", None),
     ("accounts", "id", None),
+    ("bank_messages", "id", None),
+    ("bank_statement_lines", "id", None),
 ];
 
 /// The highest identifier in the store: one look at the end of each account's rows.

@@ -1,6 +1,10 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL, stores live below it.
 
 pub mod checkpoint;
+pub mod key_filter;
+#[cfg(test)]
+mod key_histories;
+pub mod key_parts;
 pub mod lane;
 pub mod list;
 pub mod migrate;
@@ -9,6 +13,7 @@ pub mod pack;
 pub mod sqlite;
 
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
+use key_parts::KeyParts;
 pub use lane::Store;
 
 /// A parameter of a statement.
@@ -224,6 +229,8 @@ pub enum Signal {
     Tasks,
     /// Webhook deliveries were written.
     Deliveries,
+    /// Accounts are to be looked up.
+    LookUps,
 }
 
 /// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter everywhere.
@@ -240,6 +247,8 @@ pub trait Tx {
     fn part_undo(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
+    /// Where idempotency keys are looked for and put. A transaction that was not given it by its store refuses.
+    fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError>;
 
     /// The only row of a query, if there is one.
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {

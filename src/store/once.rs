@@ -1,6 +1,6 @@
 //! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves no stuck key.
 
-use super::{Tx, pack};
+use super::{Tx, key_parts, pack};
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Failure, Id, Now, Refusal, StoreError};
 use crate::values;
@@ -44,6 +44,7 @@ pub struct Answer {
 
 pub const JSON: &str = "application/json";
 pub const PDF: &str = "application/pdf";
+pub const CSV: &str = "text/csv; charset=utf-8";
 
 impl Answer {
     pub fn refused(refusal: &Refusal) -> Answer {
@@ -84,10 +85,10 @@ pub fn run(
     seal: &dyn BodySeal,
     work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, Failure>,
 ) -> Result<Outcome, Failure> {
-    let replaces_old = match find(tx, now, claim, seal)? {
+    let expired_in = match find(tx, now, claim, seal)? {
         Found::Answer(answer) => return Ok(Outcome::Replayed(answer)),
-        Found::Expired => true,
-        Found::Nothing => false,
+        Found::Expired { part } => Some(part),
+        Found::Nothing => None,
     };
     let answer = match work(tx, now) {
         Ok(answer) => answer,
@@ -98,29 +99,46 @@ pub fn run(
         }
         Err(failure) => return Err(failure),
     };
-    store(tx, now, claim, seal, &answer, replaces_old)?;
+    store(tx, now, claim, seal, &answer, expired_in)?;
     Ok(Outcome::Done(answer))
+}
+
+/// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another one: then nothing runs.
+pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
+    let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON a.answer_id = k.answer_id WHERE k.key_hash = ?1";
+    let row = tx.row(sql, values![&claim.key_hash])?;
+    row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
 }
 
 enum Found {
     Nothing,
-    Expired,
+    /// The key is in this part, and its answer is past its time or gone.
+    Expired {
+        part: i64,
+    },
     Answer(Answer),
 }
 
 fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Result<Found, Failure> {
-    let key = tx.row("SELECT answer_id FROM idempotency_keys WHERE key_hash = ?1", values![&claim.key_hash])?;
-    let Some(mut key) = key else { return Ok(Found::Nothing) };
-    let answer_id = key.bytes()?;
+    let candidates: Vec<i64> = tx.key_parts()?.candidates(&claim.key_hash).collect();
+    let mut found = None;
+    for part in candidates {
+        let sql = "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
+        if let Some(mut key) = tx.row(sql, values![part, &claim.key_hash])? {
+            found = Some((part, key.bytes()?));
+            break;
+        }
+    }
+    let Some((part, answer_id)) = found else { return Ok(Found::Nothing) };
     let row = tx.row(
         "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE answer_id = ?1",
         values![&answer_id],
     )?;
-    let Some(mut row) = row else { return Ok(Found::Expired) };
+    let Some(mut row) = row else { return Ok(Found::Expired { part }) };
     let fingerprint = row.bytes()?;
     let completed_at = row.int()?;
     if now.instant() - completed_at >= ANSWER_KEPT_SECONDS {
-        return Ok(Found::Expired);
+        return Ok(Found::Expired { part });
     }
     if !bool::from(subtle::ConstantTimeEq::ct_eq(fingerprint.as_slice(), claim.fingerprint.as_slice())) {
         return Err(Refusal::new(
@@ -145,7 +163,7 @@ fn store(
     claim: &Claim,
     seal: &dyn BodySeal,
     answer: &Answer,
-    replaces_old: bool,
+    expired_in: Option<i64>,
 ) -> Result<(), StoreError> {
     let answer_id: Id<kind::Request> = now.mint();
     let (form, body) = if answer.holds_secret {
@@ -153,12 +171,15 @@ fn store(
     } else {
         (BodyForm::Packed, pack::pack(&answer.body))
     };
-    let key_sql = if replaces_old {
-        "UPDATE idempotency_keys SET answer_id = ?2 WHERE key_hash = ?1"
-    } else {
-        "INSERT INTO idempotency_keys (key_hash, answer_id) VALUES (?1, ?2)"
-    };
-    tx.execute_one(key_sql, values![&claim.key_hash, answer_id])?;
+    if let Some(part) = expired_in {
+        // The key moves to the newest part, so that an old part ends a day after it was closed.
+        tx.execute_one("DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2", values![part, &claim.key_hash])?;
+    }
+    let part = tx.key_parts()?.take_place();
+    tx.execute_one(
+        "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
+        values![part, &claim.key_hash, answer_id],
+    )?;
     tx.execute_one(
         "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form.code(), &body],
@@ -176,8 +197,17 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     let count = old.len() as u64;
     for mut row in old {
         let (answer_id, key_hash) = (row.bytes()?, row.bytes()?);
-        tx.execute("DELETE FROM idempotency_keys WHERE key_hash = ?1 AND answer_id = ?2", values![&key_hash, &answer_id])?;
+        let key_hash = key_hash.try_into().map_err(|_| StoreError::Broken("an idempotency key is not 16 bytes long".into()))?;
+        let candidates: Vec<i64> = tx.key_parts()?.candidates(&key_hash).collect();
+        // What is past its time is in the oldest part, unless the key was used again.
+        for part in candidates.into_iter().rev() {
+            let sql = "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
+            if tx.execute(sql, values![part, &key_hash, &answer_id])? > 0 {
+                break;
+            }
+        }
         tx.execute("DELETE FROM idempotency_answers WHERE answer_id = ?1", values![&answer_id])?;
     }
+    key_parts::purge(tx)?;
     Ok(count)
 }

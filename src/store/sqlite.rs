@@ -6,6 +6,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
+use super::key_parts::KeyParts;
 use super::{Cell, Row, Signal, Tx, Value};
 use crate::kernel::StoreError;
 
@@ -146,12 +147,26 @@ fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError>
 pub struct SqliteTx<'c> {
     connection: &'c Connection,
     parts_open: u32,
+    key_parts: Option<&'c mut KeyParts>,
     pub signals: Vec<Signal>,
+}
+
+/// A number that changes when another connection wrote; to be asked inside a transaction.
+pub fn data_version(connection: &Connection) -> Result<i64, StoreError> {
+    let mut statement = connection.prepare_cached("PRAGMA data_version").map_err(store_error)?;
+    statement.query_row([], |row| row.get(0)).map_err(store_error)
 }
 
 impl<'c> SqliteTx<'c> {
     pub fn new(connection: &'c Connection) -> SqliteTx<'c> {
-        SqliteTx { connection, parts_open: 0, signals: Vec::new() }
+        SqliteTx { connection, parts_open: 0, key_parts: None, signals: Vec::new() }
+    }
+    /// Lets the transaction use idempotency keys. `key_parts` must have been refreshed in it.
+    pub fn lend_key_parts(&mut self, key_parts: &'c mut KeyParts) {
+        self.key_parts = Some(key_parts);
+    }
+    pub fn take_key_parts(&mut self) -> Option<&'c mut KeyParts> {
+        self.key_parts.take()
     }
     /// Undoes every part that is open, after a fault in the middle of one.
     pub fn parts_undo(&mut self) -> Result<(), StoreError> {
@@ -230,6 +245,10 @@ impl Tx for SqliteTx<'_> {
         if !self.signals.contains(&signal) {
             self.signals.push(signal);
         }
+    }
+
+    fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError> {
+        self.key_parts.as_deref_mut().ok_or_else(|| StoreError::Broken("this transaction does not know the parts of the keys".into()))
     }
 }
 

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::diagnosis;
 use super::funding::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
@@ -173,7 +174,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
         payout_amount: transfer.payout_amount,
         payout_currency: transfer.payout_amount.currency,
         rate: transfer.rate,
-        fee: fee_view(transfer.fee),
+        fee: fee_view(transfer.fee, transfer.gst),
         purpose_code: transfer.purpose_code,
         funding: FundingView {
             rail: FundingRail::Stablecoin,
@@ -247,6 +248,8 @@ pub fn routes() -> Vec<Route> {
         route::post("/v1/transfers/{id}/cancel", "Cancel a transfer before any money came", locate, cancel)
             .codes(&[Code::TransferNotCancellable]),
         route::post("/v1/transfers/{id}/resolve_funding", "Decide about money in a hold", locate, resolve).codes(RESOLVE_CODES),
+        route::post("/v1/transfers/{id}/funding/diagnose", "Ask what became of a payment", locate, diagnosis::diagnose)
+            .consulting(diagnosis::consult),
     ]
 }
 

@@ -5,7 +5,9 @@ use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{HOLD_SECONDS, Transfer, become_status, rows, save};
 use crate::beneficiaries;
 use crate::chains::address::Address;
+use crate::chains::tron_address::TronAddress;
 use crate::chains::{self, Depth, Movement};
+use crate::checks::{Screening, ScreeningHit};
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::deposits::{self, Deposit};
 use crate::events;
@@ -16,6 +18,7 @@ use crate::ledger::{self, Account, Entry, Movement as Posting};
 use crate::payouts;
 use crate::quote_locks::{self, QuoteLock};
 use crate::refunds::state::{RefundKind, RefundReason};
+use crate::screening::hits;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use crate::world::World;
@@ -119,7 +122,19 @@ fn settle(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &mut Deposit) 
     let classification = classify(&transfer, deposit)?;
     deposits::end(tx, now, deposit, Some(classification), None)?;
     events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
-    credit(tx, now, world, &mut transfer, deposit.amount, classification)
+    let is_suspect = is_payer_suspect(tx, now, world, deposit)?;
+    credit(tx, now, world, &mut transfer, deposit.amount, classification, is_suspect)
+}
+
+/// Whether the address that paid is on a list and the operator did not clear it for this transfer.
+fn is_payer_suspect(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &Deposit) -> Result<bool, StoreError> {
+    let address = TronAddress::from_evm(deposit.from_address);
+    let finding = world.screen_address(deposit.scope.mode(), &address);
+    if finding.screening == Screening::Clear {
+        return Ok(false);
+    }
+    let basis = |hit: &ScreeningHit| world.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()]);
+    Ok(hits::keep(tx, now, deposit.scope, deposit.transfer_id.any(), &finding, &basis)? != Screening::Clear)
 }
 
 /// The row of the contract's table that a final deposit falls under. `expires_at` itself is in time.
@@ -145,6 +160,7 @@ fn credit(
     transfer: &mut Transfer,
     amount: Money,
     classification: Classification,
+    is_suspect: bool,
 ) -> Result<(), StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
     let arrive =
@@ -157,9 +173,17 @@ fn credit(
     if transfer.status == TransferStatus::FundingHold {
         // More money in a hold raises what was received; state and reason stay.
         arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
+        if is_suspect {
+            begin_review(tx, now, transfer)?;
+            return Ok(());
+        }
         return save(tx, transfer);
     }
     arrive(tx, now, Entry::DepositCredited, Account::Available)?;
+    if is_suspect {
+        // Whatever the table of deposits says: nothing is paid or given back before the operator decided.
+        return review(tx, now, transfer);
+    }
     match classification {
         Classification::Partial => save(tx, transfer),
         Classification::Exact => fund(tx, now, world, transfer),
@@ -390,6 +414,7 @@ fn requote(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfe
     transfer.payout_amount = lock.buy;
     transfer.rate = lock.rate;
     transfer.fee = lock.fee;
+    transfer.gst = lock.gst;
     transfer.expected = expected;
     Ok(fund_from(tx, now, world, transfer, Account::Hold, RefundReason::Requoted)?)
 }
@@ -401,14 +426,17 @@ pub fn begin_review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> 
             transfer.status_reason = Some(StatusReason::ComplianceReview);
             save(tx, transfer)?;
         }
-        TransferStatus::Funding if !transfer.received.is_zero() => {
-            become_status(tx, now, transfer, TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))?;
-            let received = Posting::new(Account::Available, Account::Hold, transfer.received);
-            ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
-        }
+        TransferStatus::Funding if !transfer.received.is_zero() => review(tx, now, transfer)?,
         _ => return Ok(false),
     }
     Ok(true)
+}
+
+/// Holds what a transfer received for the operator's review.
+fn review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), StoreError> {
+    become_status(tx, now, transfer, TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))?;
+    let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+    ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])
 }
 
 /// The operator's decision on a review: refused, everything goes back; approved, the deposits are judged again. `late`

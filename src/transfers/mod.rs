@@ -1,9 +1,10 @@
 //! Transfers: from a locked rate over a deposit to an INR payout, or back to the sender.
 //!
-//! `funding` judges deposits, `paying` follows the INR leg, `refunding` gives money back. Each function takes a
+//! `funding` judges deposits, `paying` follows the INR leg, `refunding` gives money back, `diagnosis` says what became of a payment. Each function takes a
 //! transfer along the arrows of `state`, writes its postings and emits its events in one transaction.
 
 pub mod api;
+pub mod diagnosis;
 pub mod funding;
 pub mod paying;
 pub mod refunding;
@@ -18,6 +19,7 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, Now, Rate, Refusal, Scope, StoreError};
+use crate::quote_locks::gst::Gst;
 use crate::quote_locks::{self, QuoteLock};
 use crate::senders::{self, Sender};
 use crate::store::Tx;
@@ -64,6 +66,8 @@ pub struct Transfer {
     pub payout_amount: Money,
     pub rate: Rate,
     pub fee: Money,
+    /// What the quote lock deducted from the rupees.
+    pub gst: Option<Gst>,
     pub purpose_code: PurposeCode,
     pub asset: String,
     pub chain: String,
@@ -139,6 +143,11 @@ fn check_funding(chain: &chains::ChainProfile, ask: &NewTransfer) -> Result<(), 
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
     let ports = world.ports(scope.mode())?;
     check_funding(&ports.chain, &ask)?;
+    if !ports.rail.supports_nre() {
+        let message = "Transfers to NRE accounts are not offered here yet: the operator's bank has not marked its account for foreign inward \
+                       remittance, and NRE accounts take nothing else.";
+        return Err(Refusal::new(Code::ActionUnauthorized, message).into());
+    }
     let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
     judge(now, &ask, &sender, &beneficiary, &lock)?;
     let chain = &ports.chain;
@@ -168,6 +177,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         payout_amount: lock.buy,
         rate: lock.rate,
         fee: lock.fee,
+        gst: lock.gst,
         purpose_code: ask.purpose_code.unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
         asset: chain.asset.as_str().to_owned(),
         chain: chain.name.as_str().to_owned(),

@@ -9,7 +9,7 @@ use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::ledger::{self, Account, Entry, Movement as Posting};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
-use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -28,6 +28,11 @@ fn related(tx: &mut dyn Tx, payout: &Payout) -> Result<(Transfer, Beneficiary), 
 fn sold(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
     let fee = transfer.fee.at_par(transfer.expected.currency)?;
     Ok((transfer.expected.minus(fee)?, fee))
+}
+
+/// The GST that was deducted from the rupees, owed to the state while the payout stands.
+fn tax(transfer: &Transfer, payout: &Payout) -> Money {
+    transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
 }
 
 /// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on hold instead.
@@ -53,9 +58,11 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
         Posting::new(Account::Processing, Account::Conversion, exchanged),
         Posting::new(Account::Conversion, Account::PayoutProcessing, payout.amount),
         Posting::new(Account::Processing, Account::FeeIncome, fee),
+        Posting::new(Account::Conversion, Account::TaxPayable, tax(&transfer, &payout)),
     ];
     ledger::post(tx, now, scope, Entry::PayoutExchanged, transfer.id, &postings)?;
-    let report = world.ports(scope.mode())?.rail.submit(&payout.instruction(&beneficiary, now.business_milliseconds()));
+    let instruction = payout.instruction(&beneficiary, now.business_milliseconds());
+    let report = world.ports(scope.mode())?.rail.submit(tx, now, &instruction)?;
     if report == BankReport::Processing {
         return inquire_later(tx, now, world, &payout);
     }
@@ -64,6 +71,14 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
 
 fn inquire_later(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
+    inquire_at(tx, now, world, payout, due)
+}
+
+/// A bank that tells by itself is not asked.
+fn inquire_at(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout, due: i64) -> Result<(), StoreError> {
+    if world.ports(payout.scope.mode())?.rail.reporting() == Reporting::Told {
+        return Ok(());
+    }
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
 }
 
@@ -115,16 +130,17 @@ fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, r
     // long after it would have settled by itself.
     let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
     let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
-    tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
+    inquire_at(tx, now, world, payout, due)
 }
 
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.
-fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Result<[Posting; 3], StoreError> {
+fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Result<[Posting; 4], StoreError> {
     let (exchanged, fee) = sold(transfer)?;
     Ok([
         Posting::new(inr_from, Account::Conversion, payout.amount),
         Posting::new(Account::Conversion, Account::Hold, exchanged),
         Posting::new(Account::FeeIncome, Account::Hold, fee),
+        Posting::new(Account::TaxPayable, Account::Conversion, tax(transfer, payout)),
     ])
 }
 

@@ -10,12 +10,13 @@ use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, History, Id, Metadata, Money, Rate, Scope, StoreError};
+use crate::quote_locks;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
 const COLUMNS: &str = "scope, id, version, chain, status, status_reason, sender_id, beneficiary_id, quote_lock_id, sell_currency, sell_units, \
-    payout_currency, payout_units, rate, fee_units, purpose_code, asset, deposit_address, derivation_index, expected_units, \
+    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, asset, deposit_address, derivation_index, expected_units, \
     received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, policy, payout_id, refund_id, status_history, metadata, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("transfers", COLUMNS));
@@ -54,6 +55,7 @@ pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
         payout_amount,
         rate: Rate(row.int()?),
         fee: Money::new(row.int()?, sell.currency),
+        gst: quote_locks::rows::gst(row)?,
         purpose_code: row.word(PurposeCode::parse)?,
         asset: row.text()?,
         deposit_address: Address::of_chain(&chain, address(row.bytes()?)?),
@@ -94,6 +96,8 @@ pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
             t.payout_amount.units,
             t.rate,
             t.fee.units,
+            t.gst.map(|gst| gst.taxable.units),
+            t.gst.map(|gst| gst.amount.units),
             t.purpose_code.as_str(),
             &t.asset,
             t.deposit_address.bytes(),
@@ -120,7 +124,7 @@ pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result
     tx.execute_one(
         "UPDATE transfers SET version = version + 1, status = ?5, status_reason = ?6, quote_lock_id = ?7, sell_units = ?8, payout_units = ?9, rate = ?10, \
          fee_units = ?11, expected_units = ?12, received_units = ?13, excess_units = ?14, unsettled_count = ?15, refund_address = ?16, payout_id = ?17, \
-         refund_id = ?18, status_history = ?19, hold_until = ?20 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+         refund_id = ?18, status_history = ?19, hold_until = ?20, gst_taxable_units = ?21, gst_units = ?22 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             t.scope,
             t.id,
@@ -142,6 +146,8 @@ pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result
             t.refund_id,
             &t.status_history.to_text(),
             t.hold_until,
+            t.gst.map(|gst| gst.taxable.units),
+            t.gst.map(|gst| gst.amount.units),
         ],
     )?;
     t.version += 1;
@@ -154,6 +160,45 @@ pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Opt
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
     list::read(tx, &Listing { table: "transfers", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+}
+
+/// A deposit address that was handed out, and what the book knows to have come and gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AddressLine {
+    pub transfer_id: Id<kind::Transfer>,
+    pub chain: String,
+    pub asset: String,
+    pub address: Address,
+    pub derivation_index: i64,
+    /// Completed deposits, whatever they were in the eyes of the transfer.
+    pub received: Money,
+    /// What left the address on a real chain.
+    pub swept: Money,
+}
+
+/// Deposit addresses of one account and mode, in the order in which they were handed out, after those up to a transfer.
+pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>>, rows_max: i64) -> Result<Vec<AddressLine>, StoreError> {
+    let rows = tx.rows(
+        "SELECT t.id, t.chain, t.asset, t.deposit_address, t.derivation_index, \
+         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed'), \
+         (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
+         FROM transfers t WHERE t.scope = ?1 AND t.id > ?2 ORDER BY t.id LIMIT ?3",
+        values![scope, &after.map_or([0; 16], Id::to_bytes), rows_max],
+    )?;
+    rows.into_iter()
+        .map(|mut row| {
+            let (transfer_id, chain) = (row.id()?, row.text()?);
+            Ok(AddressLine {
+                transfer_id,
+                asset: row.text()?,
+                address: Address::of_chain(&chain, address(row.bytes()?)?),
+                chain,
+                derivation_index: row.int()?,
+                received: Money::new(row.int()?, Currency::Usdt),
+                swept: Money::new(row.int()?, Currency::Usdt),
+            })
+        })
+        .collect()
 }
 
 /// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.

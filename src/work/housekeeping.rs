@@ -18,21 +18,18 @@ const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets others run.
 const DERIVED_AT_ONCE: usize = 64;
 
-/// Reserves derivation indices in the store and puts them on the shelf.
+/// Reserves derivation indices in the store and takes them over.
 pub async fn reserve_addresses(app: &App) {
     let world = app.world.clone();
-    let reserved = app
-        .store
-        .write(move |tx, _| {
-            let due = world.all_ports().map(|ports| &ports.addresses);
-            Ok(due.map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) }).collect::<Result<Vec<_>, _>>()?)
-        })
-        .await;
-    match reserved {
+    let reserved = app.store.write(move |tx, _| {
+        let due = world.all_ports().map(|ports| &ports.addresses);
+        Ok(due.map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) }).collect::<Result<Vec<_>, _>>()?)
+    });
+    match reserved.await {
         Ok(ranges) => {
             for (ports, range) in app.world.all_ports().zip(ranges) {
-                if let Some((from, end)) = range {
-                    ports.addresses.restock(from, end);
+                if let Some(indices) = range {
+                    ports.addresses.restock(indices);
                 }
             }
         }
@@ -40,19 +37,19 @@ pub async fn reserve_addresses(app: &App) {
     }
 }
 
-/// Keeps the shelf of deposit addresses full.
+/// Derives the next batch of deposit addresses while the present one is used.
 pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         if app.world.all_ports().any(|ports| ports.addresses.needs_indices()) {
             reserve_addresses(&app).await;
         }
-        let world = app.world.clone();
-        let is_full = tokio::task::spawn_blocking(move || {
-            let full = world.all_ports().map(|ports| ports.addresses.derive(DERIVED_AT_ONCE));
-            full.fold(true, |all, is_full| all && is_full)
-        });
-        let is_full = is_full.await.unwrap_or(true);
-        if is_full {
+        let (world, milliseconds) = (app.world.clone(), app.store.clock.milliseconds());
+        let derive = move || {
+            let waiting = world.all_ports().filter(|ports| !ports.addresses.derive(DERIVED_AT_ONCE, milliseconds));
+            waiting.count() == 0
+        };
+        let is_ahead = tokio::task::spawn_blocking(derive).await.unwrap_or(true);
+        if is_ahead {
             tokio::select! {
                 () = tokio::time::sleep(Duration::from_millis(20)) => {}
                 _ = stop.changed() => {}

@@ -1,9 +1,13 @@
 //! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
 
 pub mod api;
+pub mod bank;
+pub mod checks;
 pub mod deliveries;
 pub mod follow;
 pub mod housekeeping;
+pub mod rates;
+pub mod screening;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +55,7 @@ fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task)
     let Some(mut beneficiary) = beneficiaries::rows::find(tx, task.scope, task.object::<kind::Beneficiary>())? else {
         return Ok(());
     };
-    let answer = world.ports(task.scope.mode())?.checks.account(&beneficiaries::question(&beneficiary));
-    beneficiaries::apply_check(tx, now, &mut beneficiary, answer)
+    beneficiaries::check(tx, now, world, &mut beneficiary)
 }
 
 /// Looks at the simulated chain for a deposit that is not final yet.

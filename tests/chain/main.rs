@@ -12,7 +12,8 @@
 //! ```
 //!
 //! `service.rs` puts the service before such a chain, in this process or as the real binary, and `oracle.rs` judges it. The
-//! scenarios run within a few minutes; `HUNDI_CHAIN_KILLS=500` makes the one with kill -9 as long as you like.
+//! scenarios run within a few minutes; `HUNDI_CHAIN_KILLS=500` and `HUNDI_CHAIN_ROUNDS=5000` make the one with kill -9 and the random one
+//! as long as you like.
 
 mod anvil;
 mod proxy;
@@ -31,6 +32,7 @@ mod anvil_operations;
 mod proxy_faults;
 
 mod deposits;
+mod doctor;
 mod faults;
 mod kills;
 mod load;

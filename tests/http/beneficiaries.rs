@@ -288,7 +288,7 @@ async fn an_update_replaces_clears_and_merges() {
         (json!({ "pan": null, "passport_number": "X7654321" }), json!({ "pan_last4": null, "passport_number_last4": "4321" })),
         (
             json!({ "account_number": "999988887777", "ifsc": "icic0000002" }),
-            json!({ "account_number_last4": "7777", "ifsc": "ICIC0000002" }),
+            json!({ "account_number_last4": "7777", "ifsc": "ICIC0000002", "bank_name": "ICICI Bank", "branch_name": "BANGALOREM G ROAD" }),
         ),
         (
             json!({ "metadata": { "two": null, "one": "11", "four": "4" } }),

@@ -35,6 +35,8 @@ const fn creation(route: &'static str, body: &'static str, references: &'static 
     Row { route, of: None, body, references, is_live_creation: true }
 }
 
+const HASH_BODY: &str = r#"{"transaction_hash":"00000000000000000000000000000000000000000000000000000000000000ff"}"#;
+
 const ROWS: &[Row] = &[
     creation(
         "POST /v1/beneficiaries",
@@ -66,6 +68,7 @@ const ROWS: &[Row] = &[
         references: &[("quote_lock_id", QuoteLock)],
         is_live_creation: false,
     },
+    row("POST /v1/transfers/{id}/funding/diagnose", Some(Transfer), HASH_BODY),
     row("GET /v1/deposits", None, ""),
     row("GET /v1/deposits/{id}", Some(Deposit), ""),
     row("GET /v1/payouts", None, ""),
@@ -75,6 +78,7 @@ const ROWS: &[Row] = &[
     row("GET /v1/refunds/{id}", Some(Refund), ""),
     row("POST /v1/refunds/{id}", Some(Refund), r#"{"to_address":"TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"}"#),
     row("GET /v1/balance", None, ""),
+    row("GET /v1/statements", None, ""),
     row("GET /v1/events", None, ""),
     row("GET /v1/events/{id}", Some(Event), ""),
     row("POST /v1/webhook_endpoints", None, r#"{"url":"https://example.com/hook"}"#),

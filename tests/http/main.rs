@@ -1,5 +1,7 @@
 //! The API over HTTP, through the real router on a real socket: one test binary, one file a subject.
 
+mod desk;
+mod feed;
 mod receiver;
 mod stage;
 mod support;
@@ -8,18 +10,24 @@ mod wire;
 mod beneficiaries;
 mod book;
 mod corridors;
+mod diagnosis;
 mod events;
 mod funding;
+mod gst;
 mod hostile;
 mod idempotency;
 mod isolation;
 mod keys;
 mod lists;
+mod look_ups;
 mod operations;
 mod operator;
+mod pay;
+mod payment_advice;
 mod payouts;
 mod properties;
 mod quote_locks;
+mod rates;
 mod senders;
 mod test_clock;
 mod transfers;

@@ -13,6 +13,7 @@ use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
+use hundi::rails::iso20022::settings::BankSettings;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -41,16 +42,22 @@ impl Server {
 
     /// The same with environment variables, such as `("HUNDI_FEE", "1.00")`.
     pub async fn start_with(variables: &[(&str, &str)]) -> Server {
-        Server::open(variables, Clock::System, Arc::default()).await
+        Server::open(variables, Clock::System, Arc::default(), None).await
     }
 
     /// A server whose clock stands still until the test moves `clock`.
     pub async fn start_manual(variables: &[(&str, &str)]) -> Server {
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
-        Server::open(variables, Clock::Manual(clock.clone()), clock).await
+        Server::open(variables, Clock::Manual(clock.clone()), clock, None).await
     }
 
-    async fn open(variables: &[(&str, &str)], clock: Clock, manual: Arc<AtomicI64>) -> Server {
+    /// A server whose bank is spoken to by files. Without `runs_worker` the test does the worker's turns itself.
+    #[allow(dead_code, reason = "tests/iso20022 starts with it")]
+    pub async fn start_bank(bank: BankSettings, runs_worker: bool) -> Server {
+        Server::open(&[], Clock::System, Arc::default(), Some((bank, runs_worker))).await
+    }
+
+    async fn open(variables: &[(&str, &str)], clock: Clock, manual: Arc<AtomicI64>, bank: Option<(BankSettings, bool)>) -> Server {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();
         let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
@@ -70,7 +77,16 @@ impl Server {
         };
         let environment = move |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let config = Config::read(&flags, &environment).unwrap();
-        let app = App::open(&config, clock).await.unwrap();
+        let app = match bank {
+            None => App::open(&config, clock).await.unwrap(),
+            Some((bank, runs_worker)) => {
+                let mut app = App::open_with_bank(&config, clock, bank).await.unwrap();
+                if !runs_worker {
+                    Arc::get_mut(&mut app).unwrap().bank = None;
+                }
+                app
+            }
+        };
         let (listener, address) = server::bind(&config.listen).await.unwrap();
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));

@@ -64,6 +64,7 @@ IDS = {
     "GET /v1/transfers/{id}": settled["transfer"],
     "POST /v1/transfers/{id}/cancel": unfunded["transfer"],
     "POST /v1/transfers/{id}/resolve_funding": unfunded["transfer"],
+    "POST /v1/transfers/{id}/funding/diagnose": unfunded["transfer"],
     "POST /v1/test_helpers/transfers/{id}/deposit": unfunded["transfer"],
     "GET /v1/deposits/{id}": settled["deposit"],
     "GET /v1/payouts/{id}": settled["transfer"]["payout"],

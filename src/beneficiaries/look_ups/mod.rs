@@ -1,0 +1,122 @@
+//! Accounts that a service is asked about: what is due, who is asking, and what an answer changes.
+//!
+//! A row stays until an answer was applied, so that a stop or a silent service loses nothing. It carries the identifier
+//! of its question: an answer that comes late, after the caller changed the account, meets another one and is dropped.
+
+mod rows;
+
+use super::state::BeneficiaryStatus;
+use super::{Beneficiary, apply_check};
+use crate::checks::{AccountQuestion, LookedUp};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::store::{Signal, Tx};
+use crate::world::World;
+
+/// How long an asker has a question to itself, in milliseconds: longer than any deadline of a service.
+pub const LEASE_MILLISECONDS: i64 = 30_000;
+/// The pauses before a service that did not answer is asked again double from the first to the last, in seconds.
+pub const PAUSE_SECONDS_MIN: i64 = 2;
+pub const PAUSE_SECONDS_MAX: i64 = 3_600;
+
+/// One row: whom it is about, which question it is, and how often it was asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LookUp {
+    pub scope: Scope,
+    pub beneficiary_id: Id<kind::Beneficiary>,
+    pub id: Id<kind::Request>,
+    pub due_milliseconds: i64,
+    pub attempts_count: i64,
+}
+
+/// A question that the asker has to itself until its lease ends.
+#[derive(Debug)]
+pub struct Claimed {
+    pub look_up: LookUp,
+    pub question: AccountQuestion,
+}
+
+/// Writes down that an account is to be looked up, in place of an older question about the same beneficiary.
+pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    let look_up = LookUp { scope, beneficiary_id, id: now.mint(), due_milliseconds: now.instant_milliseconds(), attempts_count: 0 };
+    rows::replace(tx, &look_up, now.instant())?;
+    tx.signal(Signal::LookUps);
+    Ok(())
+}
+
+/// Takes questions that are due, with a lease. A beneficiary that is no longer in verification has no question.
+pub fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: i64) -> Result<Vec<Claimed>, StoreError> {
+    let mut claimed = Vec::new();
+    for mut look_up in rows::due(tx, now.instant_milliseconds(), rows_max)? {
+        let lease_end = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        let Some(beneficiary) = waiting(tx, &look_up)? else {
+            rows::remove(tx, &look_up)?;
+            continue;
+        };
+        if !rows::put_off(tx, &look_up, lease_end, look_up.attempts_count)? {
+            continue;
+        }
+        look_up.due_milliseconds = lease_end;
+        match super::question(&beneficiary, world) {
+            Ok(question) => claimed.push(Claimed { look_up, question }),
+            // One row that does not read must not stop the others.
+            Err(error) => {
+                tracing::error!(beneficiary = %beneficiary.id, %error, "an account cannot be looked up; tried again in an hour");
+                let due = now.instant_milliseconds() + PAUSE_SECONDS_MAX * 1000;
+                rows::put_off(tx, &look_up, due, look_up.attempts_count)?;
+            }
+        }
+    }
+    Ok(claimed)
+}
+
+fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, StoreError> {
+    let found = super::rows::find(tx, look_up.scope, look_up.beneficiary_id)?;
+    Ok(found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying))
+}
+
+/// Applies what a look-up came to. Answers `false` where the question is no longer the one that stands.
+pub fn finish(tx: &mut dyn Tx, now: &mut Now, look_up: &LookUp, outcome: LookedUp) -> Result<bool, StoreError> {
+    match outcome {
+        LookedUp::Unanswered { retry_after_seconds, .. } => {
+            let attempts_count = look_up.attempts_count + 1;
+            let wanted = retry_after_seconds.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
+            let pause_seconds = pause_seconds(attempts_count).max(wanted.min(PAUSE_SECONDS_MAX));
+            rows::put_off(tx, look_up, now.instant_milliseconds() + pause_seconds * 1000, attempts_count)
+        }
+        LookedUp::Answered(answer) => {
+            if !rows::remove(tx, look_up)? {
+                return Ok(false);
+            }
+            let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
+            apply_check(tx, now, &mut beneficiary, answer)?;
+            Ok(true)
+        }
+    }
+}
+
+/// The pause after so many questions without an answer.
+fn pause_seconds(attempts_count: i64) -> i64 {
+    let doublings = attempts_count.clamp(1, 20) - 1;
+    (PAUSE_SECONDS_MIN << doublings).min(PAUSE_SECONDS_MAX)
+}
+
+/// When the next question is due, by the store's clock.
+pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
+    rows::next_due(tx)
+}
+
+/// Ends the leases of an earlier run of the only server, so that what it was asking is asked again at once.
+pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
+    rows::release(tx, now.instant_milliseconds(), now.instant_milliseconds() + LEASE_MILLISECONDS)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn pauses_double_up_to_an_hour() {
+        let pauses: Vec<i64> = (1..=13).map(super::pause_seconds).collect();
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600]);
+        assert_eq!(super::pause_seconds(i64::MAX), 3600);
+    }
+}

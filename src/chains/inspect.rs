@@ -1,0 +1,256 @@
+//! What one transaction did, for somebody who asks about it. Nothing here credits: one node is asked, and is believed.
+
+use std::time::Duration;
+
+use super::evm::{Hash, Log, Receipt, millionths};
+use super::rpc::{Node, NodeFault};
+use super::settings::ChainSettings;
+
+/// Movements of one transaction that are looked at: those to the address in question come first.
+pub const MOVEMENTS_COUNT_MAX: usize = 100;
+/// Foreign contracts of one transaction that are asked for their names.
+pub const FOREIGN_TOKENS_COUNT_MAX: usize = 5;
+/// Characters of a symbol; a contract that answers more has none.
+pub const SYMBOL_LENGTH_MAX: usize = 20;
+/// `symbol()` and `decimals()`.
+const SYMBOL_SELECTOR: [u8; 4] = [0x95, 0xd8, 0x9b, 0x41];
+const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
+
+/// The block that a transaction stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenBlock {
+    pub number: i64,
+    /// Unix seconds.
+    pub time: i64,
+    pub confirmations: i64,
+    /// Whether it is in the chain's final view.
+    pub is_final: bool,
+}
+
+/// Which token moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SeenToken {
+    /// The one that transfers are funded with.
+    Ours,
+    /// Another contract, with the symbol it tells, if that is a plain text.
+    Other { symbol: Option<String> },
+    /// Another contract that calls itself like ours.
+    LookAlike,
+}
+
+/// A token movement of a transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenMovement {
+    pub log_index: i64,
+    pub token: SeenToken,
+    /// `None` on a simulated chain.
+    pub contract: Option<[u8; 20]>,
+    pub to_address: [u8; 20],
+    /// In the contract's own smallest unit.
+    pub value: u128,
+    /// Millionths of the token; `None` where its contract does not say in which unit it counts, or beyond what the book holds.
+    pub units: Option<i64>,
+}
+
+/// A transaction that the chain knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenTransaction {
+    /// `None` while it is in no block, or its block was just replaced.
+    pub block: Option<SeenBlock>,
+    pub has_succeeded: bool,
+    pub movements: Vec<SeenMovement>,
+}
+
+/// Asks the nodes in turn until one knows the transaction. `Ok(None)`: at least one answered, and none knows it.
+/// `deadline` bounds the whole.
+pub async fn inspect(
+    nodes: &[Node],
+    settings: &ChainSettings,
+    hash: &Hash,
+    address: &[u8; 20],
+    deadline: Duration,
+) -> Result<Option<SeenTransaction>, NodeFault> {
+    let share = deadline / u32::try_from(nodes.len().max(1)).unwrap_or(1);
+    let mut answer = Err(NodeFault::Unreachable("there is no node".into()));
+    for node in nodes {
+        let asked = tokio::time::timeout(share, ask(node, settings, hash, address)).await;
+        match asked.unwrap_or_else(|_| Err(NodeFault::Unreachable("no answer in time".into()))) {
+            Ok(None) => answer = Ok(None),
+            Ok(Some(seen)) => return Ok(Some(seen)),
+            Err(fault) => {
+                tracing::warn!(node = node.label(), %fault, "a node does not tell of a transaction that somebody asks about");
+                answer = answer.or(Err(fault));
+            }
+        }
+    }
+    answer
+}
+
+async fn ask(node: &Node, settings: &ChainSettings, hash: &Hash, address: &[u8; 20]) -> Result<Option<SeenTransaction>, NodeFault> {
+    let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
+    let header = node.header(receipt.block_number.0).await?.filter(|header| header.hash == receipt.block_hash);
+    let block = match header {
+        None => None,
+        Some(header) => {
+            let (number, head, last_final) = (header.number.0, node.head().await?, node.final_block().await?);
+            let confirmations = (head.number.0 - number + 1).max(1);
+            Some(SeenBlock { number, time: header.timestamp.0, confirmations, is_final: number <= last_final.number })
+        }
+    };
+    let mut movements = movements(&receipt, settings, address);
+    name_foreign(node, settings, address, &mut movements).await?;
+    Ok(Some(SeenTransaction { block, has_succeeded: receipt.has_succeeded(), movements }))
+}
+
+/// The movements of a receipt, those to the address first; foreign tokens are not named yet.
+fn movements(receipt: &Receipt, settings: &ChainSettings, address: &[u8; 20]) -> Vec<SeenMovement> {
+    let read = |log: &Log| {
+        let transfer = log.transfer()?;
+        let is_ours = log.address.0 == *settings.token_contract.bytes();
+        Some(SeenMovement {
+            log_index: log.log_index.0,
+            token: if is_ours { SeenToken::Ours } else { SeenToken::Other { symbol: None } },
+            contract: Some(log.address.0),
+            to_address: transfer.to,
+            value: transfer.value,
+            units: if is_ours { millionths(transfer.value, settings.decimals) } else { None },
+        })
+    };
+    let mut movements: Vec<SeenMovement> = receipt.logs.iter().filter_map(read).collect();
+    movements.sort_by_key(|movement| (movement.to_address != *address, movement.token != SeenToken::Ours, movement.log_index));
+    movements.truncate(MOVEMENTS_COUNT_MAX);
+    movements
+}
+
+/// Asks the foreign contracts that moved something to the address what they call themselves, and in which unit they count.
+async fn name_foreign(node: &Node, settings: &ChainSettings, address: &[u8; 20], movements: &mut [SeenMovement]) -> Result<(), NodeFault> {
+    let mut named: Vec<([u8; 20], SeenToken, Option<u8>)> = Vec::new();
+    for movement in movements.iter_mut().filter(|movement| movement.to_address == *address && movement.token != SeenToken::Ours) {
+        let Some(contract) = movement.contract else { continue };
+        if !named.iter().any(|(known, ..)| *known == contract) {
+            if named.len() >= FOREIGN_TOKENS_COUNT_MAX {
+                continue;
+            }
+            let configured = settings.other_tokens.iter().find(|(_, other)| *other.bytes() == contract);
+            let token = match configured {
+                Some((symbol, _)) => SeenToken::Other { symbol: Some(symbol.clone()) },
+                None => named_token(if_told(node.call_data(&contract, SYMBOL_SELECTOR).await)?.and_then(|data| text_of(&data.0))),
+            };
+            let decimals = if_told(node.call_number(&contract, DECIMALS_SELECTOR).await)?.flatten();
+            named.push((contract, token, decimals.and_then(|decimals| u8::try_from(decimals).ok())));
+        }
+        if let Some((_, token, decimals)) = named.iter().find(|(known, ..)| *known == contract) {
+            movement.token = token.clone();
+            movement.units = decimals.and_then(|decimals| millionths(movement.value, decimals));
+        }
+    }
+    Ok(())
+}
+
+/// Contracts without a function, and those that fail in it, tell nothing.
+fn if_told<T>(answer: Result<T, NodeFault>) -> Result<Option<T>, NodeFault> {
+    match answer {
+        Ok(told) => Ok(Some(told)),
+        Err(NodeFault::Refused(_) | NodeFault::MethodMissing(_)) => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// What a foreign contract is that calls itself so.
+fn named_token(symbol: Option<String>) -> SeenToken {
+    const OURS: &str = "USDT";
+    match symbol {
+        Some(symbol) if skeleton(&symbol) == OURS => SeenToken::LookAlike,
+        // Only a plain symbol is shown again: others are made to deceive.
+        symbol => SeenToken::Other { symbol: symbol.filter(|symbol| symbol.bytes().all(|byte| byte.is_ascii_alphanumeric())) },
+    }
+}
+
+/// A text as an ABI returns it: with offset and length, or as 32 bytes that zeros fill up.
+fn text_of(data: &[u8]) -> Option<String> {
+    let number = |at: usize| -> Option<usize> {
+        let (high, low) = data.get(at..at.checked_add(32)?)?.split_at(24);
+        high.iter().all(|byte| *byte == 0).then(|| low.try_into().ok().map(u64::from_be_bytes))?.and_then(|value| value.try_into().ok())
+    };
+    let bytes = if data.len() == 32 {
+        data.split(|byte| *byte == 0).next()?
+    } else {
+        let at = number(0)?;
+        let length = number(at)?;
+        let from = at.checked_add(32)?;
+        data.get(from..from.checked_add(length)?)?
+    };
+    let text = str::from_utf8(bytes).ok()?;
+    (1..=SYMBOL_LENGTH_MAX).contains(&text.chars().count()).then(|| text.to_owned())
+}
+
+/// A symbol in capital letters and digits, without what eyes pass over, and with letters of other scripts and signs that look
+/// like Latin ones replaced by those.
+fn skeleton(symbol: &str) -> String {
+    let plain = |letter: char| match letter {
+        // Letters of full width.
+        '\u{FF21}'..='\u{FF5A}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
+        'Т' | 'т' | 'Τ' | 'τ' | '₮' | 'Ŧ' | 'ŧ' | 'Ť' | 'ť' | 'Ţ' | 'ţ' | 'ᴛ' => 'T',
+        'Ѕ' | 'ѕ' | 'Տ' | '$' | '5' | 'Ś' | 'ś' | 'Š' | 'š' | 'Ş' | 'ş' | 'ꜱ' => 'S',
+        'Ս' | 'ս' | 'υ' | 'Ц' | 'Ù' | 'Ú' | 'Û' | 'Ü' | 'ù' | 'ú' | 'û' | 'ü' | 'Ū' | 'ū' | 'ᴜ' => 'U',
+        'Đ' | 'đ' | 'Ð' | 'Ď' | 'ď' | 'Ꭰ' | 'ԁ' | 'ᴅ' => 'D',
+        other => other,
+    };
+    symbol.chars().map(plain).filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ABI-encoded text.
+    fn encoded(text: &str) -> Vec<u8> {
+        let mut data = vec![0; 64];
+        data[31] = 32;
+        data[63] = text.len() as u8;
+        data.extend(text.bytes());
+        data.resize(data.len().next_multiple_of(32), 0);
+        data
+    }
+
+    #[test]
+    fn symbols_are_told_apart() {
+        let named = |symbol: &str| named_token(text_of(&encoded(symbol)));
+        for look_alike in ["USDT", "usdt", "U S D T", "USDT ", "USD\u{200B}T", "UЅDТ", "USD₮", "ＵＳＤＴ", "U5DT", "U$DT", "USDT."]
+        {
+            assert_eq!(named(look_alike), SeenToken::LookAlike, "{look_alike:?}");
+        }
+        for other in ["USDC", "USDT0", "USDTE", "TRX", "JST", "DAI"] {
+            assert_eq!(named(other), SeenToken::Other { symbol: Some(other.into()) }, "{other}");
+        }
+        for hidden in ["visit evil.example", "a\nb", "Ω", ""] {
+            assert_eq!(named(hidden), SeenToken::Other { symbol: None }, "{hidden:?}");
+        }
+    }
+
+    #[test]
+    fn texts_read_in_both_forms_or_not_at_all() {
+        let mut fixed = b"USDT".to_vec();
+        fixed.resize(32, 0);
+        assert_eq!(text_of(&fixed).as_deref(), Some("USDT"));
+        assert_eq!(text_of(&encoded("USDT")).as_deref(), Some("USDT"));
+        let mut far = encoded("USDT");
+        far[24..32].copy_from_slice(&u64::MAX.to_be_bytes());
+        let mut long = encoded("USDT");
+        long[56..64].copy_from_slice(&u64::MAX.to_be_bytes());
+        let mut dirty = encoded("USDT");
+        dirty[0] = 1;
+        for data in [far, long, dirty, encoded(&"x".repeat(SYMBOL_LENGTH_MAX + 1)), vec![], vec![0; 32], vec![1; 31], vec![0xFF; 64]] {
+            assert_eq!(text_of(&data), None, "{data:?}");
+        }
+        assert_eq!(text_of(&encoded(&"x".repeat(SYMBOL_LENGTH_MAX))).map(|text| text.len()), Some(SYMBOL_LENGTH_MAX));
+    }
+
+    #[test]
+    fn selectors_are_what_they_say() {
+        use sha3::{Digest, Keccak256};
+        for (signature, selector) in [("symbol()", SYMBOL_SELECTOR), ("decimals()", DECIMALS_SELECTOR)] {
+            assert_eq!(Keccak256::digest(signature.as_bytes())[..4], selector, "{signature}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! `hundi addresses`: the deposit addresses that were handed out, for an operator who sweeps them with a signer of its own.
+
+use clap::{Subcommand, ValueEnum};
+use serde::Serialize;
+
+use super::{ModeFlag, Place, mode_word, open, print, told};
+use crate::chains::derivation::derivation_path;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Mode, Money, Scope, StoreError};
+use crate::keys;
+use crate::store::Store;
+use crate::store::lane::Cost;
+use crate::transfers::rows::{self, AddressLine};
+
+/// Addresses that are in memory at once.
+const PAGE_ROWS: i64 = 1_000;
+
+#[derive(Subcommand)]
+pub enum AddressesCommand {
+    /// Print every deposit address with its derivation path, what it received, and what left it
+    Export {
+        #[arg(long)]
+        mode: Option<ModeFlag>,
+        #[arg(long, value_enum, default_value_t = Format::Csv)]
+        format: Format,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Csv,
+    Json,
+}
+
+/// One address as it is printed. There is no key in it, and none of the service's.
+#[derive(Serialize)]
+struct Line<'a> {
+    address: String,
+    derivation_path: String,
+    derivation_index: i64,
+    mode: &'static str,
+    account: &'a str,
+    transfer_id: Id<kind::Transfer>,
+    chain: String,
+    asset: String,
+    received: Money,
+    swept: Money,
+    /// What the chain showed to come, less what it showed to go.
+    balance: Money,
+}
+
+const CSV_HEAD: &str = "address,derivation_path,derivation_index,mode,account,transfer_id,chain,asset,received,swept,balance";
+
+impl<'a> Line<'a> {
+    fn new(line: AddressLine, mode: Mode, account: &'a str) -> Result<Line<'a>, StoreError> {
+        let index =
+            u32::try_from(line.derivation_index).map_err(|_| StoreError::Broken("a derivation index lies outside its range".into()))?;
+        Ok(Line {
+            address: line.address.to_string(),
+            derivation_path: derivation_path(index),
+            derivation_index: line.derivation_index,
+            mode: mode_word(mode),
+            account,
+            transfer_id: line.transfer_id,
+            chain: line.chain,
+            asset: line.asset,
+            received: line.received,
+            swept: line.swept,
+            balance: line.received.minus(line.swept)?,
+        })
+    }
+
+    fn csv(&self) -> String {
+        let Line { address, derivation_path, derivation_index, mode, account, transfer_id, chain, asset, received, swept, balance } = self;
+        // Only the account's name is free text (RFC 4180, section 2).
+        let account = format!("\"{}\"", account.replace('"', "\"\""));
+        format!(
+            "{address},{derivation_path},{derivation_index},{mode},{account},{transfer_id},{chain},{asset},{received},{swept},{balance}"
+        )
+    }
+}
+
+pub async fn run(command: AddressesCommand) -> Result<(), String> {
+    let AddressesCommand::Export { mode, format, place } = command;
+    export(&open(&place)?, mode.map(ModeFlag::mode), format, &mut |text| print(text)).await
+}
+
+/// Tells all addresses, a page at a time.
+async fn export(store: &Store, mode: Option<Mode>, format: Format, tell: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
+    let accounts = store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
+    tell(if format == Format::Csv { CSV_HEAD } else { "[" })?;
+    let mut is_first = true;
+    for (number, (account, _)) in (1..).zip(&accounts) {
+        for mode in [Mode::Test, Mode::Live].into_iter().filter(|known| mode.is_none_or(|wanted| wanted == *known)) {
+            let scope = Scope::new(number, mode);
+            let mut after = None;
+            loop {
+                let page = store.read(Cost::Scan, move |tx| Ok(rows::addresses(tx, scope, after, PAGE_ROWS)?)).await.map_err(told)?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.transfer_id);
+                let mut lines = Vec::with_capacity(page.len());
+                for line in page {
+                    let line = Line::new(line, mode, account).map_err(|error| error.to_string())?;
+                    lines.push(match format {
+                        Format::Csv => line.csv(),
+                        Format::Json => {
+                            let comma = if is_first { "" } else { "," };
+                            is_first = false;
+                            format!("{comma}{}", serde_json::to_string(&line).map_err(|error| error.to_string())?)
+                        }
+                    });
+                }
+                tell(&lines.join("\n"))?;
+            }
+        }
+    }
+    if format == Format::Json { tell("]") } else { Ok(()) }
+}

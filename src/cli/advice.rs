@@ -1,0 +1,105 @@
+//! `hundi advice`: verifies a payment advice without a network, and rotates the key that signs.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use super::{ModeFlag, Place, config, print, told};
+use crate::app::App;
+use crate::http::body;
+use crate::kernel::{Clock, Mode};
+use crate::payouts::advice::signing::{self, PublicKey};
+
+/// Bytes of a file that is read: an advice has a few thousand, a key set with every key it can have fewer than this.
+const FILE_BYTES_MAX: u64 = 64 * 1024;
+
+#[derive(Subcommand)]
+pub enum AdviceCommand {
+    /// Tell whether a payment advice, as JSON, is what the service signed; the exit code is 0 for valid and 1 for invalid
+    Verify {
+        /// The document, as GET /v1/payouts/:id/payment_advice answered it
+        file: PathBuf,
+        /// The key set, saved from /.well-known/hundi-advice-keys.json; without it, the keys in the database
+        #[arg(long, value_name = "FILE")]
+        keys: Option<PathBuf>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Make a new key that signs from now on; the earlier ones stay published
+    RotateKey {
+        #[arg(long)]
+        mode: ModeFlag,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+pub async fn run(command: AdviceCommand) -> Result<(), String> {
+    match command {
+        AdviceCommand::Verify { file, keys, place } => {
+            let keys = match keys {
+                Some(file) => signing::read_key_set(&read(&file)?)?,
+                None => stored_keys(&place).await?,
+            };
+            print(&verdict(&read(&file)?, &keys)?)
+        }
+        AdviceCommand::RotateKey { mode, place } => {
+            let mode = match mode {
+                ModeFlag::Test => Mode::Test,
+                ModeFlag::Live => Mode::Live,
+            };
+            let app = existing(&place).await?;
+            let world = app.world.clone();
+            let key = app.store.write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?)).await.map_err(told)?;
+            print(&format!("payment advices are signed with {} from now on", key.key_id()))
+        }
+    }
+}
+
+/// A service whose database is there: neither command should make one by a slip of the path.
+async fn existing(place: &Place) -> Result<std::sync::Arc<App>, String> {
+    let config = config(place)?;
+    if !config.database.exists() {
+        return Err(format!("there is no database {}: name one with --database", config.database.display()));
+    }
+    App::open_beside(&config, Clock::System).await
+}
+
+async fn stored_keys(place: &Place) -> Result<Vec<PublicKey>, String> {
+    let app = existing(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
+    let world = app.world.clone();
+    app.store.write(move |tx, _| Ok(signing::public_keys(tx, &world.sealer)?)).await.map_err(told)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let length = std::fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(format!("{} has {length} bytes, and neither an advice nor a key set has more than {FILE_BYTES_MAX}", path.display()));
+    }
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// What is said of a document: `Ok` for a valid one.
+fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
+    if bytes.starts_with(b"%PDF") {
+        return Err("invalid: this is the PDF, and the JSON document is what is signed: ask for it with Accept: application/json".into());
+    }
+    // Two members of one name would let two readers see two documents under one signature.
+    body::parse(bytes).map_err(|refusal| {
+        let told: Vec<&str> = refusal.faults().iter().map(|fault| fault.message.as_str()).collect();
+        format!("invalid: it does not read as a document: {}", told.join(" "))
+    })?;
+    let document: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;
+    let key = signing::verify(&document, keys).map_err(|fault| format!("invalid: {fault}"))?;
+    let text = |name: &str| document.get(name).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned();
+    let mode = if key.mode.is_live() { "live" } else { "TEST: no money moved" };
+    Ok(format!(
+        "valid: {} about {} {}, {}, UTR {}\nsigned with {} ({mode})",
+        text("advice_number"),
+        text("amount"),
+        text("currency"),
+        text("status"),
+        text("unique_transaction_reference"),
+        key.key_id()
+    ))
+}

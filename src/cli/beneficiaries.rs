@@ -1,0 +1,132 @@
+//! `hundi beneficiaries`: who waits for the operator, and what a look at an account by hand found.
+
+use clap::{Args, Subcommand};
+use secrecy::ExposeSecret;
+
+use super::{Place, config, print, rule, told};
+use crate::app::App;
+use crate::beneficiaries::state::BeneficiaryStatus;
+use crate::beneficiaries::{self, Beneficiary};
+use crate::checks::{AccountAnswer, NameMatch};
+use crate::kernel::page::{FilterValue, Page};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Clock, Failure, Mode, Scope};
+use crate::keys;
+use crate::operator::Ruling;
+use crate::store::Tx;
+
+/// Beneficiaries that one call lists at most.
+const LISTED_MAX: usize = 1_000;
+
+#[derive(Subcommand)]
+pub(super) enum BeneficiariesCommand {
+    /// List beneficiaries of every account, oldest first within each, tab-separated
+    List {
+        /// Only those in this status
+        #[arg(long, value_name = "STATUS")]
+        status: Option<String>,
+        /// Show full account numbers, as a look at the bank needs them; mind who sees your screen
+        #[arg(long)]
+        show_account_numbers: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Say what a look at the account of a beneficiary in verification found
+    Review {
+        /// The beneficiary's ID
+        id: String,
+        #[command(flatten)]
+        finding: Finding,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+pub(super) struct Finding {
+    /// An NRE account under this name: the beneficiary becomes active
+    #[arg(long = "match")]
+    is_match: bool,
+    /// The bank's name for it agrees only in part: the caller is asked for the right one
+    #[arg(long)]
+    partial: bool,
+    /// The bank holds it under another name: the caller is asked for the right one
+    #[arg(long)]
+    mismatch: bool,
+    /// Not an NRE account: rejected
+    #[arg(long)]
+    not_nre: bool,
+    /// No such account, or a closed one: rejected
+    #[arg(long)]
+    invalid: bool,
+}
+
+impl Finding {
+    fn answer(&self) -> AccountAnswer {
+        match self {
+            Finding { is_match: true, .. } => AccountAnswer::Passed,
+            Finding { partial: true, .. } => AccountAnswer::Name(NameMatch::Partial),
+            Finding { mismatch: true, .. } => AccountAnswer::Name(NameMatch::Mismatch),
+            Finding { not_nre: true, .. } => AccountAnswer::AccountNotNre,
+            Finding { .. } => AccountAnswer::AccountInvalid,
+        }
+    }
+}
+
+pub(super) async fn run(command: BeneficiariesCommand) -> Result<(), String> {
+    match command {
+        BeneficiariesCommand::List { status, show_account_numbers, place } => list(status.as_deref(), show_account_numbers, &place).await,
+        BeneficiariesCommand::Review { id, finding, place } => {
+            let id = AnyId::parse(&id).ok_or_else(|| format!("{id:?} is no beneficiary's ID: `hundi beneficiaries list` shows them"))?;
+            rule(id, Ruling::Check(finding.answer()), &place).await
+        }
+    }
+}
+
+async fn list(status: Option<&str>, shows_account_numbers: bool, place: &Place) -> Result<(), String> {
+    let words: Vec<&str> = BeneficiaryStatus::ALL.iter().map(|status| status.as_str()).collect();
+    let status = status
+        .map(|text| BeneficiaryStatus::parse(text).ok_or_else(|| format!("{text:?} is no status; there are: {}", words.join(", "))))
+        .transpose()?;
+    let app = App::open_beside(&config(place)?, Clock::System).await?;
+    let found = app.store.write(move |tx, _| find(tx, status)).await.map_err(told)?;
+    print("id\taccount\tmode\tstatus\treason\tcreated\tname\taccount_number\tifsc\tbank")?;
+    for (account, beneficiary) in found.iter().take(LISTED_MAX) {
+        let account_number = if shows_account_numbers {
+            let opened = beneficiaries::open_account_number(beneficiary, &app.world).map_err(|error| error.to_string())?;
+            opened.expose_secret().to_owned()
+        } else {
+            format!("…{}", beneficiary.account_number_last4)
+        };
+        print(&format!(
+            "{}\t{account}\t{}\t{}\t{}\t{}\t{}\t{account_number}\t{}\t{}",
+            beneficiary.id,
+            if beneficiary.scope.mode().is_live() { "live" } else { "test" },
+            beneficiary.status.as_str(),
+            beneficiary.payouts_disabled_reason.map_or("-", |reason| reason.as_str()),
+            beneficiary.created,
+            beneficiary.name,
+            beneficiary.ifsc,
+            beneficiary.bank_name.as_deref().unwrap_or("-"),
+        ))?;
+    }
+    if found.len() > LISTED_MAX { Err(format!("there are more than {LISTED_MAX}; only these are shown: name a --status")) } else { Ok(()) }
+}
+
+/// At most one more than is listed, so that a cut list can say so.
+fn find(tx: &mut dyn Tx, status: Option<BeneficiaryStatus>) -> Result<Vec<(String, Beneficiary)>, Failure> {
+    let filters: Vec<_> = status.map(|status| ("status = ?", FilterValue::Text(status.as_str().into()))).into_iter().collect();
+    let mut found = Vec::new();
+    for (number, (account, _)) in (1..).zip(keys::rows::accounts(tx)?) {
+        for mode in [Mode::Test, Mode::Live] {
+            let limit = (LISTED_MAX + 1).saturating_sub(found.len()) as i64;
+            let page = Page { limit, filters: filters.clone(), ..Page::default() };
+            let (rows, _) = beneficiaries::rows::list(tx, Scope::new(number, mode), &page)?;
+            for row in rows {
+                found.push((account.clone(), beneficiaries::rows::read(row)?));
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,120 @@
+//! `hundi refunds`: what is owed back, and the transactions that the operator sent for it.
+
+use clap::Subcommand;
+
+use super::{ModeFlag, Place, config, mode_word, open, print, told};
+use crate::app::App;
+use crate::kernel::id::kind;
+use crate::kernel::page::{FilterValue, Page};
+use crate::kernel::state::Status;
+use crate::kernel::{Clock, Failure, Id, Mode, Scope, StoreError};
+use crate::keys;
+use crate::operator;
+use crate::refunds::state::{RefundStatus, SentFault};
+use crate::refunds::{Refund, rows};
+use crate::store::Store;
+use crate::store::lane::Cost;
+
+/// Refunds that are read at once.
+const PAGE_ROWS: i64 = 500;
+
+#[derive(Subcommand)]
+pub enum RefundsCommand {
+    /// List refunds, oldest first
+    List {
+        /// Only those in this status: requires_address, processing or completed
+        #[arg(long)]
+        status: Option<String>,
+        #[arg(long)]
+        mode: Option<ModeFlag>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Name the transaction in which a refund was sent; the service confirms it on the chain
+    Complete {
+        id: String,
+        /// The transaction's hash; another one replaces it until it is confirmed
+        #[arg(long)]
+        hash: String,
+        /// The transaction pays several refunds
+        #[arg(long)]
+        batch: bool,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+pub async fn run(command: RefundsCommand) -> Result<(), String> {
+    match command {
+        RefundsCommand::List { status, mode, place } => {
+            let status = status.map(|word| RefundStatus::parse(&word).ok_or_else(|| unknown_status(&word))).transpose()?;
+            list(&open(&place)?, status, mode.map(ModeFlag::mode)).await
+        }
+        RefundsCommand::Complete { id, hash, batch, place } => complete(&id, hash, batch, &place).await,
+    }
+}
+
+fn unknown_status(word: &str) -> String {
+    let words: Vec<&str> = RefundStatus::ALL.iter().map(|status| status.as_str()).collect();
+    format!("--status is {word:?} and must be one of: {}", words.join(", "))
+}
+
+async fn list(store: &Store, status: Option<RefundStatus>, mode: Option<Mode>) -> Result<(), String> {
+    print("id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault")?;
+    let accounts = store.read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?)).await.map_err(told)?;
+    let modes = [Mode::Test, Mode::Live].into_iter().filter(|known| mode.is_none_or(|wanted| wanted == *known));
+    for scope in (1..=accounts).flat_map(|number| modes.clone().map(move |mode| Scope::new(number, mode))) {
+        let mut page = Page {
+            limit: PAGE_ROWS,
+            filters: status.map(|status| ("status = ?", FilterValue::Text(status.as_str().to_owned()))).into_iter().collect(),
+            ..Page::default()
+        };
+        loop {
+            let asked = page.clone();
+            let read = store.read(Cost::Scan, move |tx| {
+                let (found, has_next) = rows::list(tx, scope, &asked)?;
+                Ok((found.into_iter().map(rows::read).collect::<Result<Vec<_>, _>>()?, has_next))
+            });
+            let (refunds, has_next) = read.await.map_err(told)?;
+            refunds.iter().try_for_each(|refund| print(&line(refund)))?;
+            match refunds.last() {
+                Some(last) if has_next => page.starting_after = Some(last.id.to_bytes()),
+                _ => break,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn line(refund: &Refund) -> String {
+    let or_none = |text: Option<&str>| text.unwrap_or("-").to_owned();
+    // Money of the asset, in its own decimals.
+    [
+        refund.id.to_string(),
+        mode_word(refund.scope.mode()).to_owned(),
+        refund.transfer_id.to_string(),
+        refund.amount.to_string(),
+        refund.asset.clone(),
+        refund.chain.clone(),
+        or_none(refund.to_address.map(|address| address.to_string()).as_deref()),
+        refund.status.as_str().to_owned(),
+        or_none(refund.transaction_hash.as_deref().or(refund.sent_transaction_hash.as_deref())),
+        or_none(refund.sent_fault.map(SentFault::as_str)),
+    ]
+    .join("\t")
+}
+
+async fn complete(id: &str, hash: String, is_batch: bool, place: &Place) -> Result<(), String> {
+    let id: Id<kind::Refund> = Id::parse(id).ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
+    let app = App::open_beside(&config(place)?, Clock::System).await?;
+    let world = app.world.clone();
+    // What is refused undoes what it wrote, so it leaves the transaction as an error.
+    let marked = app.store.write(move |tx, _| {
+        operator::mark_refund_sent(tx, &world, id, &hash, is_batch).map_err(|message| StoreError::Broken(message).into())
+    });
+    match marked.await {
+        Ok(outcome) => print(&outcome),
+        Err(Failure::Store(StoreError::Broken(message))) => Err(message),
+        Err(failure) => Err(told(failure)),
+    }
+}

@@ -1,0 +1,211 @@
+// Keeps the payer's page up to date: counts down, copies, and asks for the state. The words all come from the server.
+"use strict";
+(() => {
+  const page = document.getElementById("page");
+  const one = (id) => document.getElementById(id);
+  let now = Number(page.dataset.now);
+  let nowTaken = performance.now();
+  let expiresAt = Number(page.dataset.expiresAt);
+  let pollSeconds = page.dataset.pollSeconds === "" ? null : Number(page.dataset.pollSeconds);
+  const hurrySeconds = Number(page.dataset.hurrySeconds);
+
+  // Times of the server, shown in the reader's own time zone.
+  const parts = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
+  const format = new Intl.DateTimeFormat("en-GB", parts);
+  const showTimes = (root) => {
+    for (const time of root.querySelectorAll("time[data-at]")) {
+      time.textContent = format.format(Number(time.dataset.at) * 1000);
+    }
+  };
+
+  // The reader's clock may be wrong, so only its progress counts.
+  const secondsLeft = () => Math.max(0, Math.floor(expiresAt - now - (performance.now() - nowTaken) / 1000));
+  const two = (number) => String(number).padStart(2, "0");
+  let isAnnounced = false;
+  let isOver = false;
+  const tick = () => {
+    const pay = one("pay");
+    if (!pay) return;
+    const left = secondsLeft();
+    const hours = Math.floor(left / 3600);
+    one("left").textContent = `${hours ? `${hours}:` : ""}${two(Math.floor(left / 60) % 60)}:${two(left % 60)}`;
+    one("hurry").hidden = left > hurrySeconds;
+    if (left <= hurrySeconds && left > 0 && !isAnnounced) {
+      isAnnounced = true;
+      say("Less than three minutes are left.");
+    }
+    if (left === 0 && !isOver) {
+      // What to do now is the server's word; until it comes, nothing may be sent.
+      isOver = true;
+      removePay();
+      setText(one("headline"), "The time is up");
+      setText(one("paragraphs"), "Do not send any money to this address now.");
+      poll();
+    }
+  };
+
+  const say = (text) => { one("copied").textContent = text; };
+  const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
+
+  const removePay = () => {
+    const pay = one("pay");
+    if (!pay) return;
+    const hadFocus = pay.contains(document.activeElement);
+    pay.remove();
+    if (hadFocus) {
+      const headline = one("headline");
+      headline.tabIndex = -1;
+      headline.focus();
+    }
+  };
+
+  const element = (name, className, text) => {
+    const made = document.createElement(name);
+    if (className) made.className = className;
+    made.textContent = text;
+    return made;
+  };
+  const timeOf = (at) => {
+    const made = element("time", "muted", format.format(at * 1000));
+    made.dataset.at = at;
+    made.dateTime = new Date(at * 1000).toISOString();
+    return made;
+  };
+  const paragraph = (text) => element("p", "", text);
+  const stepItem = (step) => {
+    const item = element("li", step.state, "");
+    if (step.state === "current") item.setAttribute("aria-current", "step");
+    item.append(element("span", "spoken", `${step.spoken} `), element("span", "label", step.label));
+    if (step.detail !== null) item.append(element("span", "muted", step.detail));
+    if (step.at !== null) item.append(timeOf(step.at));
+    return item;
+  };
+  const paymentItem = (payment) => {
+    const item = element("li", "", "");
+    item.append(element("span", "label", payment.text), element("span", "", payment.note), timeOf(payment.at));
+    return item;
+  };
+
+  // Rebuilds a list only where it changed, so that a reader's place in it is not lost and nothing is spoken twice.
+  const shown = new Map();
+  const fill = (id, items, make) => {
+    const text = JSON.stringify(items);
+    if (shown.get(id) === text) return false;
+    const isFirst = !shown.has(id);
+    shown.set(id, text);
+    const made = items.map(make);
+    const list = one(id);
+    const same = isFirst && list.textContent.replace(/\s+/g, " ").trim() === made.map((item) => item.textContent).join("").replace(/\s+/g, " ").trim();
+    if (same) return false;
+    list.replaceChildren(...made);
+    return true;
+  };
+
+  const show = (state) => {
+    if (state.is_payable && !one("pay")) {
+      location.reload();
+      return false;
+    }
+    now = state.now;
+    nowTaken = performance.now();
+    expiresAt = state.expires_at;
+    pollSeconds = state.poll_seconds;
+    if (!state.is_payable) removePay();
+    setText(one("headline"), state.headline);
+    document.title = `${state.headline} – Payment`;
+    one("state").className = `card tone-${state.tone}`;
+    let isChanged = fill("paragraphs", state.paragraphs, paragraph);
+    isChanged = fill("notice-list", state.notices, paragraph) || isChanged;
+    one("notices").hidden = state.notices.length === 0;
+    isChanged = fill("steps", state.steps, stepItem) || isChanged;
+    isChanged = fill("payments", state.payments, paymentItem) || isChanged;
+    one("payments-part").hidden = state.payments.length === 0;
+    setText(one("amount"), state.amount_missing);
+    setText(one("expected"), state.amount_expected);
+    setText(one("received"), state.amount_received);
+    setText(one("pending"), state.amount_pending);
+    setText(one("missing"), state.amount_missing);
+    one("missing-row").hidden = !state.is_payable;
+    tick();
+    return isChanged;
+  };
+
+  // Asks every few seconds, less often while nothing changes, much less often while the server does not answer, and not
+  // at all while nobody looks.
+  const DELAY_FAILED_SECONDS_MAX = 60;
+  let delaySeconds = pollSeconds;
+  let failures = 0;
+  let timer = 0;
+  let isAsking = false;
+  const trouble = (text) => {
+    setText(one("trouble"), text);
+    one("trouble").hidden = text === "";
+  };
+  const plan = () => {
+    clearTimeout(timer);
+    if (pollSeconds === null || document.hidden) return;
+    // A little chance keeps many pages from asking in step.
+    timer = setTimeout(poll, delaySeconds * 1000 * (0.9 + 0.2 * Math.random()));
+  };
+  const poll = async () => {
+    if (isAsking) return;
+    isAsking = true;
+    clearTimeout(timer);
+    try {
+      const answer = await fetch(`${location.pathname}/state`, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(10000) });
+      if (answer.status === 404) {
+        pollSeconds = null;
+        removePay();
+        trouble("This payment link no longer works. Do not send any money.");
+        return;
+      }
+      if (!answer.ok) throw new Error(String(answer.status));
+      const isChanged = show(await answer.json());
+      failures = 0;
+      trouble("");
+      delaySeconds = isChanged || delaySeconds === null ? pollSeconds : Math.min(delaySeconds * 1.25, pollSeconds * 4);
+    } catch {
+      failures += 1;
+      delaySeconds = Math.min((pollSeconds ?? 4) * 2 ** failures, DELAY_FAILED_SECONDS_MAX);
+      if (failures > 1) trouble("The connection is interrupted, so what you see may be out of date. The page keeps trying.");
+    } finally {
+      isAsking = false;
+      plan();
+    }
+  };
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) {
+      clearTimeout(timer);
+    } else if (pollSeconds !== null) {
+      delaySeconds = pollSeconds;
+      poll();
+    }
+  });
+
+  // Copying. Where the browser keeps the clipboard to itself, the text is selected for the reader to copy.
+  const copy = async (button) => {
+    const source = one(button.dataset.copy);
+    const label = button.dataset.label ??= button.textContent;
+    let said = "Copied";
+    try {
+      await navigator.clipboard.writeText(source.textContent);
+    } catch {
+      getSelection().selectAllChildren(source);
+      said = document.execCommand("copy") ? "Copied" : "Selected: copy it with your device";
+    }
+    button.textContent = said;
+    say("");
+    say(`${said}: ${source.textContent}`);
+    clearTimeout(Number(button.dataset.timer));
+    button.dataset.timer = setTimeout(() => { button.textContent = label; }, 2500);
+  };
+  for (const button of document.querySelectorAll("button.copy")) {
+    button.hidden = false;
+    button.addEventListener("click", () => copy(button));
+  }
+
+  showTimes(document);
+  tick();
+  setInterval(tick, 500);
+  plan();
+})();

@@ -1,0 +1,132 @@
+//! Writes the compact directory from a CSV of branches, with the column names that Razorpay's releases use.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use super::{BLOCK_BRANCHES, MAGIC, Rails, is_ifsc};
+
+/// Branches that one directory may hold; today there are fewer than 200,000.
+pub const BRANCHES_MAX: usize = 1_000_000;
+/// Characters of a name that are kept.
+const NAME_LENGTH_MAX: usize = 200;
+/// Bytes of the texts that say of when and where the data is.
+const NOTE_LENGTH_MAX: usize = 200;
+
+struct Record {
+    code: String,
+    bank: String,
+    branch: String,
+    rails: Rails,
+}
+
+/// Reads a CSV with a header that names IFSC, BANK and BRANCH, and where known NEFT, RTGS, IMPS and UPI, and answers the
+/// compact form. `as_of` is the data's date as `YYYY-MM-DD`, `source` a line that says where it came from.
+pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String> {
+    as_of.parse::<jiff::civil::Date>().map_err(|_| format!("{as_of:?} is no date: write it like 2026-06-30"))?;
+    if source.is_empty() || source.len() > NOTE_LENGTH_MAX || source.chars().any(char::is_control) {
+        return Err(format!("the source must be a line of 1 to {NOTE_LENGTH_MAX} bytes"));
+    }
+    let records = read(csv)?;
+    let mut banks: BTreeMap<&str, u64> = records.values().map(|record| (record.bank.as_str(), 0)).collect();
+    for (number, place) in (0..).zip(banks.values_mut()) {
+        *place = number;
+    }
+    let mut body = Vec::new();
+    put_text(&mut body, as_of);
+    put_text(&mut body, source);
+    put_number(&mut body, records.len() as u64);
+    put_number(&mut body, banks.len() as u64);
+    for bank in banks.keys() {
+        put_text(&mut body, bank);
+    }
+    let sorted: Vec<&Record> = records.values().collect();
+    let blocks: Vec<(&str, Vec<u8>)> = sorted
+        .chunks(BLOCK_BRANCHES)
+        .filter_map(|block| Some((block.first()?.code.as_str(), miniz_oxide::deflate::compress_to_vec(&columns(block, &banks), 10))))
+        .collect();
+    for (first, bytes) in &blocks {
+        body.extend_from_slice(first.as_bytes());
+        put_number(&mut body, bytes.len() as u64);
+    }
+    for (_, bytes) in &blocks {
+        body.extend_from_slice(bytes);
+    }
+    let mut file = MAGIC.to_vec();
+    file.extend_from_slice(&crc32fast::hash(&body).to_le_bytes());
+    file.extend_from_slice(&body);
+    Ok(file)
+}
+
+/// A block column by column, which packs better than row by row.
+fn columns(block: &[&Record], banks: &BTreeMap<&str, u64>) -> Vec<u8> {
+    let (mut codes, mut rails, mut bank_numbers, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut before = "";
+    for record in block {
+        let shared = before.bytes().zip(record.code.bytes()).take_while(|(one, other)| one == other).count();
+        codes.push(shared as u8);
+        codes.extend(record.code.bytes().skip(shared));
+        before = &record.code;
+        rails.push(record.rails.0);
+        put_number(&mut bank_numbers, banks.get(record.bank.as_str()).copied().unwrap_or(0));
+        names.extend_from_slice(record.branch.as_bytes());
+        names.push(b'\n');
+    }
+    [codes, rails, bank_numbers, names].concat()
+}
+
+fn put_number(bytes: &mut Vec<u8>, mut number: u64) {
+    while number > 127 {
+        bytes.push((number & 127) as u8 | 128);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+fn put_text(bytes: &mut Vec<u8>, text: &str) {
+    put_number(bytes, text.len() as u64);
+    bytes.extend_from_slice(text.as_bytes());
+}
+
+/// Sorted by code, each once.
+fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
+    let mut reader = csv::Reader::from_reader(csv);
+    let header = reader.headers().map_err(|error| format!("the CSV has no header: {error}"))?.clone();
+    let column = |name: &str| header.iter().position(|found| found.trim().eq_ignore_ascii_case(name));
+    let needed = |name: &str| column(name).ok_or_else(|| format!("the CSV's header names no column {name}"));
+    let (code_at, bank_at, branch_at) = (needed("IFSC")?, needed("BANK")?, needed("BRANCH")?);
+    let rail_columns =
+        [("NEFT", Rails::NEFT), ("RTGS", Rails::RTGS), ("IMPS", Rails::IMPS), ("UPI", Rails::UPI)].map(|(name, rail)| (column(name), rail));
+    let mut records = BTreeMap::new();
+    for (line, row) in (2..).zip(reader.records()) {
+        let row = row.map_err(|error| format!("row {line} does not read: {error}"))?;
+        let cell = |at: usize| row.get(at).unwrap_or("");
+        let code = cell(code_at).trim().to_ascii_uppercase();
+        if !is_ifsc(&code) {
+            return Err(format!("row {line}: {code:?} is no IFSC"));
+        }
+        let mut rails = Rails(0);
+        for (at, rail) in rail_columns {
+            if at.is_some_and(|at| matches!(cell(at).trim(), "true" | "TRUE" | "True" | "1" | "t" | "Y" | "yes")) {
+                rails = Rails(rails.0 | rail.0);
+            }
+        }
+        // A directory without rail columns says nothing about rails, and that is not the same as none.
+        if rail_columns.iter().all(|(at, _)| at.is_none()) {
+            rails = Rails::NOT_TOLD;
+        }
+        let record = Record { code: code.clone(), bank: plain(cell(bank_at)), branch: plain(cell(branch_at)), rails };
+        if records.insert(code, record).is_some() {
+            return Err(format!("row {line}: this IFSC stands in the CSV twice"));
+        }
+        if records.len() > BRANCHES_MAX {
+            return Err(format!("the CSV has more than {BRANCHES_MAX} branches"));
+        }
+    }
+    if records.is_empty() { Err("the CSV has no branches".into()) } else { Ok(records) }
+}
+
+/// A name on one line, without control characters and doubled spaces.
+fn plain(text: &str) -> String {
+    let spaced: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(NAME_LENGTH_MAX).collect();
+    spaced.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,92 @@
+//! Live mode put together: its parts from the configuration, or what is missing of them.
+
+use std::sync::Arc;
+
+use secrecy::SecretString;
+
+use crate::chains::settings::ChainSettings;
+use crate::checks::http::HttpChecks;
+use crate::checks::listed::ListedChecks;
+use crate::checks::manual::ManualChecks;
+use crate::checks::{Checks, ChecksTable};
+use crate::config::Config;
+use crate::outbound::Client;
+use crate::rails::iso20022::settings::BankSettings;
+use crate::rates::http::HttpRates;
+use crate::screening::lists::Lists;
+
+/// The secret that goes with `checks.header_name`.
+pub const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
+
+/// A part of live mode, and whether it is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The table of the configuration.
+    pub table: &'static str,
+    /// What the part is for, and what to write where it is missing.
+    pub purpose: &'static str,
+    pub is_configured: bool,
+    /// Why what is configured does not do.
+    pub fault: Option<String>,
+}
+
+/// Every part that live mode needs.
+pub struct LiveParts {
+    pub chain: ChainSettings,
+    pub bank: BankSettings,
+    pub rates: Arc<HttpRates>,
+    pub checks: Box<dyn Checks>,
+}
+
+/// What is there of live mode, in the order in which an operator sets it up.
+pub fn parts(config: &Config) -> Vec<Part> {
+    let part = |table, purpose, is_configured, fault| Part { table, purpose, is_configured, fault };
+    let bank_fault = config.bank.as_ref().filter(|bank| !bank.supports_nre).map(|_| {
+        "supports_nre is false: set it once the sponsor bank has marked the debit account for foreign inward remittance".to_owned()
+    });
+    vec![
+        part("live_chain", "nodes and account key of the chain that deposits come over", config.live_chain.is_some(), None),
+        part("bank", "the sponsor bank's folders and debit account", config.bank.is_some(), bank_fault),
+        part("rates", "where market rates come from", config.rates.is_some(), None),
+        part("checks", "who looks accounts up: adapter = \"http\" or \"manual\"", config.checks.is_some(), None),
+        part("screening", "sanctions lists of OFAC, the UN and your own", config.screening.is_some(), None),
+    ]
+}
+
+/// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a part out, which is told in
+/// the log; `Err` where something is configured that cannot be.
+pub fn assemble(
+    config: &Config,
+    environment: &dyn Fn(&str) -> Option<String>,
+    client: &Client,
+    lists: Option<&Arc<Lists>>,
+    now_seconds: i64,
+) -> Result<Option<LiveParts>, String> {
+    let parts = parts(config);
+    let missing: Vec<&str> = parts.iter().filter(|part| !part.is_configured).map(|part| part.table).collect();
+    if missing.len() < parts.len() && !missing.is_empty() {
+        tracing::warn!(
+            missing = missing.join(", "),
+            "live mode is off: these tables of the configuration are missing; `hundi doctor` says more"
+        );
+    }
+    let (Some(chain), Some(bank), Some(rates), Some(checks), Some(lists)) =
+        (&config.live_chain, &config.bank, &config.rates, &config.checks, lists)
+    else {
+        return Ok(None);
+    };
+    if let Some(reason) = lists.why_not_live(now_seconds) {
+        return Err(format!("live mode cannot start: {reason}"));
+    }
+    let secret = environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
+    let accounts: Box<dyn Checks> = match checks {
+        ChecksTable::Http(settings) => Box::new(HttpChecks::new(settings, secret, client.clone())?),
+        ChecksTable::Manual {} => Box::new(ManualChecks),
+    };
+    Ok(Some(LiveParts {
+        chain: chain.clone(),
+        bank: bank.clone(),
+        rates: Arc::new(HttpRates::new(rates, environment, client.clone())?),
+        checks: Box::new(ListedChecks { accounts, lists: lists.clone() }),
+    }))
+}

@@ -1,0 +1,102 @@
+//! GST on the conversion of currency, by Rule 32(2)(b) of the CGST Rules 2017: 18 % of a value that a table gives for
+//! the gross amount of rupees. Off unless the operator says that it is the Indian converter (`gst = true`).
+//!
+//! It is charged in rupees and deducted from what is bought: the rule is stated on the rupee side, and taking it before
+//! the exchange would change the amount that it is computed from. So `buy_amount` = gross - GST, where gross is
+//! (amount - fee) x rate rounded down to the paisa, and `fee.amount` stays what is kept in the sell currency.
+
+use crate::kernel::{Currency, Money, StoreError};
+
+/// The rate of the tax in percent.
+pub const GST_PERCENT: i64 = 18;
+/// What the smallest value costs: 18 % of 250 rupees, in paise. A gross amount must be above it.
+pub const GST_UNITS_MIN: i64 = 4_500;
+
+/// Tax on one exchange, in rupees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gst {
+    /// The value of the service by the rule's table, rounded half up to the paisa for showing.
+    pub taxable: Money,
+    pub amount: Money,
+}
+
+impl Gst {
+    /// The tax on a gross amount of rupees. It is computed from the exact value and rounded half up, once.
+    pub fn on(gross: Money) -> Result<Gst, StoreError> {
+        if gross.currency != Currency::Inr || gross.units < 0 {
+            return Err(StoreError::Broken("GST is computed on an amount of rupees".into()));
+        }
+        let thousandths = taxable_thousandths(i128::from(gross.units));
+        let inr = |units: i128| {
+            let units = i64::try_from(units).map_err(|_| StoreError::Broken("money arithmetic: overflow".into()))?;
+            Ok::<_, StoreError>(Money::new(units, Currency::Inr))
+        };
+        Ok(Gst { taxable: inr(half_up(thousandths, 1_000))?, amount: inr(half_up(thousandths * i128::from(GST_PERCENT), 100_000))? })
+    }
+}
+
+/// The value of the service in thousandths of a paisa, for a gross amount in paise.
+fn taxable_thousandths(gross: i128) -> i128 {
+    const LAKH: i128 = 10_000_000;
+    const RUPEE: i128 = 100_000;
+    if gross <= LAKH {
+        // 1 %, at least 250 rupees.
+        (gross * 10).max(250 * RUPEE)
+    } else if gross <= 10 * LAKH {
+        // 1,000 rupees and 0.5 % of what is above one lakh.
+        1_000 * RUPEE + (gross - LAKH) * 5
+    } else {
+        // 5,500 rupees and 0.1 % of what is above ten lakh, at most 60,000 rupees.
+        (5_500 * RUPEE + (gross - 10 * LAKH)).min(60_000 * RUPEE)
+    }
+}
+
+fn half_up(number: i128, divisor: i128) -> i128 {
+    (number * 2 + divisor) / (divisor * 2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn inr(text: &str) -> Money {
+        Money::parse(text, Currency::Inr).unwrap()
+    }
+
+    #[test]
+    fn the_slabs_meet_where_the_rule_says() {
+        for (gross, taxable, amount) in [
+            ("0.01", "250.00", "45.00"),
+            ("10000", "250.00", "45.00"),
+            ("25000", "250.00", "45.00"),
+            ("25000.50", "250.01", "45.00"),
+            ("50000", "500.00", "90.00"),
+            ("100000", "1000.00", "180.00"),
+            ("100000.01", "1000.00", "180.00"),
+            ("250000", "1750.00", "315.00"),
+            ("500000", "3000.00", "540.00"),
+            ("843210.55", "4716.05", "848.89"),
+            ("1000000", "5500.00", "990.00"),
+            ("1000000.01", "5500.00", "990.00"),
+            ("2000000", "6500.00", "1170.00"),
+            ("55499999.99", "60000.00", "10800.00"),
+            ("55500000", "60000.00", "10800.00"),
+            ("900000000", "60000.00", "10800.00"),
+        ] {
+            let gst = Gst::on(inr(gross)).unwrap();
+            assert_eq!((gst.taxable, gst.amount), (inr(taxable), inr(amount)), "{gross}");
+        }
+        assert!(Gst::on(Money::new(1, Currency::Usd)).is_err() && Gst::on(Money::new(-1, Currency::Inr)).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn more_rupees_never_cost_less_tax_nor_more_than_they_are(gross in 0..6_000_000_000_i64, more in 0..100_000_000_i64) {
+            let gst = |units| Gst::on(Money::new(units, Currency::Inr)).unwrap().amount.units;
+            prop_assert!(gst(gross) <= gst(gross + more));
+            prop_assert!((GST_UNITS_MIN..=1_080_000).contains(&gst(gross)));
+            prop_assert!(gst(gross + more) - gst(gross) <= more);
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Drop folders: `outbox` holds files for the bank, `inbox` files from it; an SFTP or host-to-host agent serves both.
+//!
+//! A file appears in `outbox` whole or not at all: it is written and made durable in `staging`, which no agent serves,
+//! and then renamed. Incoming files end in `archive`, or in `refused` beside a note that says why.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::xml::FILE_BYTES_MAX;
+
+/// Endings of files that an agent is still writing.
+const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
+/// Files of the inbox that one look takes.
+pub const INCOMING_FILES_MAX: usize = 1_000;
+/// How long a file without its end may rest before it counts as cut off rather than growing.
+pub const GROWING_SECONDS_MAX: u64 = 600;
+
+#[derive(Clone, Debug)]
+pub struct Folders {
+    pub outbox: PathBuf,
+    pub inbox: PathBuf,
+    pub archive: PathBuf,
+    pub refused: PathBuf,
+    pub staging: PathBuf,
+}
+
+/// A file of the inbox as one look saw it. Two looks that see the same mean that it does not grow.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub name: String,
+    pub bytes_count: u64,
+    pub modified: SystemTime,
+}
+
+impl Seen {
+    /// Whether nothing was added to the file for so long that nothing more will come.
+    pub fn is_at_rest(&self, now: SystemTime) -> bool {
+        now.duration_since(self.modified).is_ok_and(|age| age > Duration::from_secs(GROWING_SECONDS_MAX))
+    }
+}
+
+/// What the agent serves is its group's too; the rest, which holds account numbers, is the service's alone.
+fn make(path: &Path, is_served: bool) -> Result<(), String> {
+    let mode = if is_served { 0o770 } else { 0o700 };
+    let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
+    made.map_err(|error| format!("the bank's folder {} cannot be made: {error}", path.display()))
+}
+
+fn sync_folder(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// The name under which a file is kept, short enough for a file system whatever it was called.
+fn kept_name(name: &str, mark: &str) -> String {
+    const NAME_BYTES_MAX: usize = 200;
+    let end = (0..=name.len().min(NAME_BYTES_MAX)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    format!("{mark}-{}", name.get(..end).unwrap_or_default())
+}
+
+impl Folders {
+    /// Opens the folders below `root` and makes those that are missing. They have to lie on one file system, because a
+    /// rename is whole only there.
+    pub fn open(root: &Path) -> Result<Folders, String> {
+        let folders = Folders {
+            outbox: root.join("outbox"),
+            inbox: root.join("inbox"),
+            archive: root.join("archive"),
+            refused: root.join("refused"),
+            staging: root.join("staging"),
+        };
+        let mut device = None;
+        make(root, true)?;
+        let served = [&folders.outbox, &folders.inbox];
+        for path in [&folders.staging, &folders.archive, &folders.refused].into_iter().chain(served) {
+            make(path, served.contains(&path))?;
+            let found = fs::metadata(path).map_err(|error| format!("the bank's folder {} cannot be read: {error}", path.display()))?.dev();
+            if *device.get_or_insert(found) != found {
+                return Err(format!("the bank's folder {} is on another file system than staging: put all five on one", path.display()));
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Writes a file into `staging` and makes it durable. What a stopped attempt left there is replaced.
+    pub fn stage(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(self.staging.join(name))?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        sync_folder(&self.staging)
+    }
+    pub fn is_staged(&self, name: &str) -> io::Result<bool> {
+        self.staging.join(name).try_exists()
+    }
+    /// Removes a staged file that will not be sent; one that is not there is fine.
+    pub fn unstage(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.staging.join(name)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => sync_folder(&self.staging),
+        }
+    }
+    /// Moves a staged file into `outbox`, where the agent sees it, and makes the move durable.
+    pub fn publish(&self, name: &str) -> io::Result<()> {
+        let target = self.outbox.join(name);
+        if target.try_exists()? {
+            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file of this name is in the outbox already"));
+        }
+        fs::rename(self.staging.join(name), target)?;
+        sync_folder(&self.outbox)?;
+        sync_folder(&self.staging)
+    }
+    /// Names of the files in `staging`.
+    pub fn staged(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.staging)?.take(INCOMING_FILES_MAX) {
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    /// What lies in the inbox, oldest first. Hidden files, folders, links and files with an ending that says "not
+    /// finished" are left alone.
+    pub fn incoming(&self) -> io::Result<Vec<Seen>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.inbox)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let lower = name.to_lowercase();
+            if name.starts_with('.') || PARTIAL_ENDINGS.iter().any(|ending| lower.ends_with(ending)) {
+                continue;
+            }
+            // A file may go while it is looked at.
+            let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
+            if metadata.is_file() {
+                found.push(Seen { name, bytes_count: metadata.len(), modified: metadata.modified()? });
+            }
+        }
+        found.sort_by(|a, b| (a.modified, &a.name).cmp(&(b.modified, &b.name)));
+        found.truncate(INCOMING_FILES_MAX);
+        Ok(found)
+    }
+    /// Reads a file of the inbox, one byte more than is allowed at most, so that a larger one shows.
+    pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.inbox.join(name))?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+    /// Puts a file that was applied away. `mark` makes the name one of its own.
+    pub fn archive(&self, name: &str, mark: &str) -> io::Result<()> {
+        fs::rename(self.inbox.join(name), self.archive.join(kept_name(name, mark)))?;
+        sync_folder(&self.archive)?;
+        sync_folder(&self.inbox)
+    }
+    /// Puts a file that was not taken beside a note that says why.
+    pub fn refuse(&self, name: &str, mark: &str, reason: &str) -> io::Result<()> {
+        let name_kept = kept_name(name, mark);
+        let mut note = File::create(self.refused.join(format!("{name_kept}.reason.txt")))?;
+        writeln!(note, "{reason}")?;
+        note.sync_all()?;
+        fs::rename(self.inbox.join(name), self.refused.join(name_kept))?;
+        sync_folder(&self.refused)?;
+        sync_folder(&self.inbox)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn temporary() -> PathBuf {
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).unwrap();
+        std::env::temp_dir().join(format!("hundi-folders-{:016x}", u64::from_be_bytes(random)))
+    }
+
+    #[test]
+    fn a_file_appears_whole_and_unfinished_ones_are_left_alone() {
+        let root = temporary();
+        let folders = Folders::open(&root).unwrap();
+        folders.stage("a.xml", b"whole").unwrap();
+        assert!(folders.is_staged("a.xml").unwrap() && fs::read_dir(&folders.outbox).unwrap().next().is_none());
+        folders.publish("a.xml").unwrap();
+        assert_eq!(fs::read(folders.outbox.join("a.xml")).unwrap(), b"whole");
+        assert!(!folders.is_staged("a.xml").unwrap());
+        folders.stage("a.xml", b"other").unwrap();
+        assert!(folders.publish("a.xml").is_err(), "a file that waits in the outbox is never replaced");
+        folders.unstage("a.xml").unwrap();
+        folders.unstage("a.xml").unwrap();
+
+        for name in [".hidden", "b.xml.part", "c.TMP", "d.filepart", "e.xml"] {
+            fs::write(folders.inbox.join(name), b"x").unwrap();
+        }
+        fs::create_dir(folders.inbox.join("folder.xml")).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", folders.inbox.join("link.xml")).unwrap();
+        let seen = folders.incoming().unwrap();
+        assert_eq!(seen.iter().map(|seen| seen.name.as_str()).collect::<Vec<_>>(), ["e.xml"]);
+        assert!(!seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX)));
+        assert!(seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX + 1)));
+        let long = format!("{}.xml", "é".repeat(125));
+        fs::write(folders.inbox.join(&long), b"x").unwrap();
+        folders.refuse(&long, "0123456789abcdef", "too long a name for a longer one").unwrap();
+        folders.refuse("e.xml", "mark", "the reason").unwrap();
+        assert_eq!(fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(), "the reason\n");
+        fs::remove_dir_all(&root).unwrap();
+    }
+}

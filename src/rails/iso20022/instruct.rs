@@ -1,0 +1,149 @@
+//! Writes pain.001.001.09: instructions to pay, as the sponsor bank is given them.
+
+use super::settings::BankSettings;
+use super::words::{Day, EndToEndId, MessageId, date_time};
+use super::xml::Document;
+use crate::kernel::{Currency, Money, StoreError};
+use crate::rails::Method;
+
+/// The namespace of the message that is written.
+pub const NAMESPACE: &str = "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09";
+
+/// One payment, with all that the bank needs to know. It holds the whole account number, so it has no `Debug`.
+#[derive(Clone)]
+pub struct PaymentOrder {
+    pub end_to_end_id: EndToEndId,
+    pub amount: Money,
+    pub method: Method,
+    pub purpose_code: String,
+    pub sender_name: String,
+    /// ISO 3166-1 alpha-2.
+    pub sender_country: String,
+    pub sender_street: Option<String>,
+    pub sender_town: Option<String>,
+    pub beneficiary_name: String,
+    pub account_number: String,
+    pub ifsc: String,
+}
+
+/// A text shortened to the room that the standard has for it.
+fn short(text: &str, characters_max: usize) -> String {
+    text.chars().take(characters_max).collect()
+}
+
+fn agent(document: &mut Document, name: &str, ifsc: &str) {
+    document.element(name, |agent| {
+        agent.element("FinInstnId", |institution| {
+            institution.element("ClrSysMmbId", |member| {
+                member.path(&["ClrSysId", "Cd"], "INFSC");
+                member.text("MmbId", ifsc);
+            });
+        });
+    });
+}
+
+/// An account that is marked as NRE: the debit side for foreign inward remittance, the credit side by its kind.
+fn account(document: &mut Document, name: &str, number: &str) {
+    document.element(name, |account| {
+        account.path(&["Id", "Othr", "Id"], number);
+        account.path(&["Tp", "Prtry"], "NRE");
+        account.text("Ccy", "INR");
+    });
+}
+
+fn total(orders: &[&PaymentOrder]) -> Result<Money, StoreError> {
+    orders.iter().try_fold(Money::zero(Currency::Inr), |sum, order| sum.plus(order.amount))
+}
+
+/// The whole file. The same arguments give the same bytes. `created` is in Unix seconds; the payments are to be made on
+/// its day in India.
+pub fn write(settings: &BankSettings, message_id: MessageId, created: i64, orders: &[PaymentOrder]) -> Result<Vec<u8>, StoreError> {
+    let all: Vec<&PaymentOrder> = orders.iter().collect();
+    let sum = total(&all)?;
+    let day = Day::at(created).ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?;
+    let mut batches = Vec::new();
+    for method in Method::ALL {
+        let batch: Vec<&PaymentOrder> = orders.iter().filter(|order| order.method == *method).collect();
+        if !batch.is_empty() {
+            batches.push((*method, total(&batch)?, batch));
+        }
+    }
+    Ok(Document::write(NAMESPACE, |document| {
+        document.element("CstmrCdtTrfInitn", |initiation| {
+            initiation.element("GrpHdr", |header| {
+                header.text("MsgId", &message_id.to_string());
+                header.text("CreDtTm", &date_time(created));
+                header.text("NbOfTxs", &orders.len().to_string());
+                header.text("CtrlSum", &sum.to_string());
+                header.path(&["InitgPty", "Nm"], &settings.initiating_party);
+            });
+            for (method, sum, batch) in &batches {
+                initiation.element("PmtInf", |information| write_batch(information, settings, message_id, day, *method, *sum, batch));
+            }
+        });
+    }))
+}
+
+fn write_batch(
+    information: &mut Document,
+    settings: &BankSettings,
+    message_id: MessageId,
+    day: Day,
+    method: Method,
+    sum: Money,
+    batch: &[&PaymentOrder],
+) {
+    // Urgent is what goes over RTGS; the local instrument names the system.
+    let (instrument, level) = match method {
+        Method::Neft => ("NEFT", "URNS"),
+        Method::Rtgs => ("RTGS", "URGP"),
+    };
+    information.text("PmtInfId", &format!("{message_id}-{instrument}"));
+    information.text("PmtMtd", "TRF");
+    information.text("BtchBookg", "false");
+    information.text("NbOfTxs", &batch.len().to_string());
+    information.text("CtrlSum", &sum.to_string());
+    information.element("PmtTpInf", |kind| {
+        kind.path(&["SvcLvl", "Cd"], level);
+        kind.path(&["LclInstrm", "Prtry"], instrument);
+    });
+    information.path(&["ReqdExctnDt", "Dt"], &day.to_string());
+    information.path(&["Dbtr", "Nm"], &settings.debit_account_name);
+    account(information, "DbtrAcct", settings.debit_account_number());
+    agent(information, "DbtrAgt", &settings.debit_account_ifsc);
+    information.text("ChrgBr", "DEBT");
+    for order in batch {
+        information.element("CdtTrfTxInf", |transaction| write_order(transaction, order));
+    }
+}
+
+fn write_order(transaction: &mut Document, order: &PaymentOrder) {
+    let end_to_end_id = order.end_to_end_id.to_string();
+    transaction.element("PmtId", |id| {
+        id.text("InstrId", &end_to_end_id);
+        id.text("EndToEndId", &end_to_end_id);
+    });
+    transaction.element("Amt", |amount| amount.amount("InstdAmt", order.amount));
+    transaction.element("UltmtDbtr", |sender| {
+        sender.text("Nm", &short(&order.sender_name, 140));
+        sender.element("PstlAdr", |address| {
+            if let Some(street) = &order.sender_street {
+                address.text("StrtNm", &short(street, 70));
+            }
+            if let Some(town) = &order.sender_town {
+                address.text("TwnNm", &short(town, 35));
+            }
+            address.text("Ctry", &order.sender_country);
+        });
+    });
+    agent(transaction, "CdtrAgt", &order.ifsc);
+    transaction.path(&["Cdtr", "Nm"], &short(&order.beneficiary_name, 140));
+    account(transaction, "CdtrAcct", &order.account_number);
+    transaction.path(&["Purp", "Prtry"], &order.purpose_code);
+    transaction.element("RgltryRptg", |report| {
+        report.text("DbtCdtRptgInd", "CRED");
+        report.path(&["Dtls", "Cd"], &order.purpose_code);
+    });
+    // Says to the beneficiary's bank that the money came from abroad, which is what an NRE account may take.
+    transaction.path(&["RmtInf", "Ustrd"], "FOREIGN INWARD REMITTANCE");
+}

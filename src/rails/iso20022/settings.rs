@@ -1,0 +1,186 @@
+//! The operator's settings of a bank that is spoken to by ISO 20022 files, checked when the configuration is read.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::kernel::{Currency, Money};
+
+/// Instructions of one file where the operator says nothing, and the most that can be set.
+const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
+const BATCH_INSTRUCTIONS_MAX: u32 = 1_000;
+/// Total of one file where the operator says nothing: INR 10 crore.
+const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
+const POLL_SECONDS_DEFAULT: u64 = 30;
+const UNANSWERED_HOURS_DEFAULT: i64 = 24;
+
+/// An account number as it is configured; `Debug` does not show it.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct AccountNumber(String);
+
+impl std::fmt::Debug for AccountNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
+/// The table `[bank]` of the configuration file, as it is written there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BankTable {
+    pub folder: PathBuf,
+    pub debit_account_name: String,
+    pub debit_account_number: AccountNumber,
+    pub debit_account_ifsc: String,
+    pub initiating_party: Option<String>,
+    pub supports_nre: Option<bool>,
+    pub batch_instructions_maximum: Option<u32>,
+    pub batch_amount_maximum: Option<String>,
+    pub poll_seconds: Option<u64>,
+    pub unanswered_hours: Option<i64>,
+}
+
+/// Settings whose every value lies in its range. The account number is not shown by `Debug`.
+#[derive(Clone, Debug)]
+pub struct BankSettings {
+    /// Holds `outbox`, `inbox`, `archive`, `refused` and `staging`, on one file system.
+    pub folder: PathBuf,
+    /// The debit account as the sponsor bank holds it: its owner's name, 1 to 140 characters.
+    pub debit_account_name: String,
+    /// 5 to 20 letters and digits.
+    debit_account_number: AccountNumber,
+    pub debit_account_ifsc: String,
+    /// Who sends the files, 1 to 140 characters; the account's owner unless told otherwise.
+    pub initiating_party: String,
+    /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without it the
+    /// beneficiary's bank sends NRE credits back, so transfers are refused.
+    pub supports_nre: bool,
+    /// Instructions in one file: 1 to 1 000.
+    pub batch_instructions_max: usize,
+    /// Total of one file in INR. A single larger payment goes alone.
+    pub batch_amount_max: Money,
+    /// How often the folders are looked at: 1 to 3 600.
+    pub poll: Duration,
+    /// Hours after which a payment that the bank has said nothing of is given to the operator: 1 to 720.
+    pub unanswered_hours_max: i64,
+}
+
+fn name(what: &str, text: &str) -> Result<String, String> {
+    let text = text.trim();
+    let is_plain = (1..=140).contains(&text.chars().count()) && !text.chars().any(char::is_control);
+    if is_plain { Ok(text.to_owned()) } else { Err(format!("[bank] {what} must be a text of 1 to 140 characters")) }
+}
+
+fn within<T: PartialOrd + std::fmt::Display>(what: &str, value: T, min: T, max: T) -> Result<T, String> {
+    if value >= min && value <= max { Ok(value) } else { Err(format!("[bank] {what} is {value} and must be between {min} and {max}")) }
+}
+
+/// Whether a text has the form of an IFSC: four letters, a zero, six letters or digits.
+fn is_ifsc(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() == 11
+        && bytes[4] == b'0'
+        && bytes[..4].iter().all(u8::is_ascii_uppercase)
+        && bytes.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
+}
+
+impl TryFrom<BankTable> for BankSettings {
+    type Error = String;
+
+    fn try_from(table: BankTable) -> Result<BankSettings, String> {
+        let debit_account_name = name("debit_account_name", &table.debit_account_name)?;
+        let number = table.debit_account_number.0.as_str();
+        if !(5..=20).contains(&number.len()) || !number.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+            return Err("[bank] debit_account_number must have 5 to 20 letters or digits".into());
+        }
+        let debit_account_ifsc = table.debit_account_ifsc.trim().to_uppercase();
+        if !is_ifsc(&debit_account_ifsc) {
+            return Err("[bank] debit_account_ifsc must be 4 letters, a zero, then 6 letters or digits".into());
+        }
+        let batch_amount_max = match &table.batch_amount_maximum {
+            None => BATCH_AMOUNT_DEFAULT,
+            Some(text) => Money::parse(text, Currency::Inr)
+                .filter(|amount| amount.units > 0)
+                .ok_or("[bank] batch_amount_maximum must be an amount in INR such as 10000000.00")?,
+        };
+        let batch = table.batch_instructions_maximum.unwrap_or(BATCH_INSTRUCTIONS_DEFAULT);
+        if table.folder.as_os_str().is_empty() {
+            return Err("[bank] folder must name a folder for the files to and from the bank".into());
+        }
+        Ok(BankSettings {
+            folder: table.folder,
+            initiating_party: table
+                .initiating_party
+                .as_deref()
+                .map_or(Ok(debit_account_name.clone()), |text| name("initiating_party", text))?,
+            debit_account_name,
+            debit_account_number: table.debit_account_number,
+            debit_account_ifsc,
+            supports_nre: table.supports_nre.unwrap_or(false),
+            batch_instructions_max: within("batch_instructions_maximum", batch, 1, BATCH_INSTRUCTIONS_MAX)? as usize,
+            batch_amount_max,
+            poll: Duration::from_secs(within("poll_seconds", table.poll_seconds.unwrap_or(POLL_SECONDS_DEFAULT), 1, 3_600)?),
+            unanswered_hours_max: within("unanswered_hours", table.unanswered_hours.unwrap_or(UNANSWERED_HOURS_DEFAULT), 1, 720)?,
+        })
+    }
+}
+
+impl BankSettings {
+    /// Only for what goes to the bank and for comparing what comes from it.
+    pub fn debit_account_number(&self) -> &str {
+        self.debit_account_number.0.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAIN: &str = "folder = 'bank'\ndebit_account_name = 'Hundi Payments'\ndebit_account_number = '00112233445566'\ndebit_account_ifsc = 'hdfc0000240'\n";
+
+    fn read(text: &str) -> Result<BankSettings, String> {
+        toml::from_str::<BankTable>(text).map_err(|error| error.to_string())?.try_into()
+    }
+
+    #[test]
+    fn what_is_left_out_has_its_default_and_nre_is_not_supported() {
+        let settings = read(PLAIN).unwrap();
+        assert!(!settings.supports_nre);
+        assert_eq!((settings.initiating_party.as_str(), settings.debit_account_ifsc.as_str()), ("Hundi Payments", "HDFC0000240"));
+        assert_eq!((settings.batch_instructions_max, settings.poll.as_secs(), settings.unanswered_hours_max), (100, 30, 24));
+        assert_eq!(settings.batch_amount_max.to_string(), "100000000.00");
+        assert!(!format!("{settings:?}").contains("00112233445566"), "the account number is not shown");
+    }
+
+    #[test]
+    fn every_range_is_held_and_unknown_keys_are_refused() {
+        for line in [
+            "batch_instructions_maximum = 0",
+            "batch_instructions_maximum = 1001",
+            "batch_amount_maximum = '0'",
+            "batch_amount_maximum = '1.001'",
+            "poll_seconds = 0",
+            "poll_seconds = 3601",
+            "unanswered_hours = 0",
+            "unanswered_hours = 721",
+            "initiating_party = ''",
+            "surprise = 1",
+        ] {
+            let refused = read(&format!("{PLAIN}{line}\n")).expect_err(line);
+            assert!(refused.contains(line.split(' ').next().unwrap()), "{line}: {refused}");
+        }
+        for (from, to, field) in [
+            ("00112233445566", "0011-2233", "debit_account_number"),
+            ("00112233445566", "1234", "debit_account_number"),
+            ("hdfc0000240", "HDFC1000240", "debit_account_ifsc"),
+            ("hdfc0000240", "HDFÉ000240", "debit_account_ifsc"),
+            ("Hundi Payments", " ", "debit_account_name"),
+            ("folder = 'bank'", "folder = ''", "folder"),
+        ] {
+            let refused = read(&PLAIN.replace(from, to)).expect_err(to);
+            assert!(refused.contains(field), "{to}: {refused}");
+        }
+    }
+}

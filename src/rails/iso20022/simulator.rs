@@ -1,0 +1,416 @@
+//! A bank to try the files with: reads pain.001, pays by the last digits of the account number, and answers with status
+//! reports, notifications and statements. It pays twice what it is told twice, so that nothing here hides a mistake.
+//!
+//! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date, `1003` is never
+//! heard of again, `1004` is booked without a reference; anything else is paid.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use super::instruct;
+use super::reports::{ReportKind, Sign};
+use super::words::{Day, date_time, inr};
+use super::xml::{self, Document, Refused};
+use crate::kernel::{Currency, Money};
+use crate::rails::Method;
+
+/// Days after which a payment comes back, by value date.
+const RETURN_DAYS: i64 = 3;
+/// What the account holds at first: INR 100 crore.
+const OPENING_UNITS: i64 = 100_000_000_000;
+/// Turns that a delayed file waits at most.
+const DELAY_TURNS_MAX: u64 = 5;
+/// How often the process looks at its folders.
+const LOOK_MILLISECONDS: u64 = 100;
+
+crate::words!(
+    /// What makes a bank difficult: files that come late, twice, or in another order, and lines without a reference.
+    Trait { Delays "delays", Duplicates "duplicates", Reordering "reordering", StrayLines "stray_lines" }
+);
+
+/// Reads a list such as `delays,duplicates`; the empty text is none.
+pub fn parse_behaviour(text: &str) -> Result<Vec<Trait>, String> {
+    let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+    words
+        .map(|word| Trait::parse(word).ok_or_else(|| format!("{word:?} is no behaviour: write some of {}", Trait::WORDS.join(", "))))
+        .collect()
+}
+
+/// A file on its way to the inbox.
+#[derive(Clone, Debug)]
+pub struct Outgoing {
+    pub name: String,
+    pub bytes: Vec<u8>,
+}
+
+/// A payment as it was read.
+#[derive(Clone, Debug)]
+struct Payment {
+    end_to_end_id: String,
+    batch_id: String,
+    amount: Money,
+    account_number: String,
+    method: Method,
+}
+
+/// A booked movement.
+#[derive(Clone, Debug)]
+struct Booked {
+    amount: Money,
+    sign: Sign,
+    end_to_end_id: Option<String>,
+    utr: Option<String>,
+    servicer_reference: String,
+    is_return: bool,
+    value_day: Day,
+}
+
+pub struct SimulatedBank {
+    random: StdRng,
+    behaviour: Vec<Trait>,
+    /// Sets this run's identities apart from an earlier one's.
+    run: i64,
+    account_number: String,
+    numbers: i64,
+    balance_units: i64,
+    /// The last day that a statement closed; later ones close no earlier one.
+    closed: Option<Day>,
+    /// Booked and not on a statement yet.
+    booked: Vec<Booked>,
+    outgoing: Vec<(u64, Outgoing)>,
+    turn: u64,
+    /// Payments made, as often as they were made.
+    pub paid: Vec<String>,
+}
+
+fn number(account: &mut Document, account_number: &str) {
+    account.element("Acct", |account| {
+        account.path(&["Id", "Othr", "Id"], account_number);
+        account.text("Ccy", "INR");
+    });
+}
+
+impl SimulatedBank {
+    /// `run` is anything that differs from run to run, such as the start in Unix seconds.
+    pub fn new(seed: u64, run: i64, behaviour: Vec<Trait>) -> SimulatedBank {
+        SimulatedBank {
+            random: StdRng::seed_from_u64(seed),
+            behaviour,
+            run,
+            account_number: String::new(),
+            numbers: 0,
+            balance_units: OPENING_UNITS,
+            closed: None,
+            booked: Vec::new(),
+            outgoing: Vec::new(),
+            turn: 0,
+            paid: Vec::new(),
+        }
+    }
+    fn is(&self, behaviour: Trait) -> bool {
+        self.behaviour.contains(&behaviour)
+    }
+    fn next_number(&mut self) -> i64 {
+        self.numbers += 1;
+        self.numbers
+    }
+    fn message_id(&mut self, what: &str) -> String {
+        let number = self.next_number();
+        format!("SIM{}-{what}-{number:06}", self.run)
+    }
+
+    /// Takes a file of instructions and answers it, now or in later turns. `at` is in Unix seconds.
+    pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), Refused> {
+        let (message_id, payments) = self.read(bytes)?;
+        let today = Day::at(at).ok_or_else(|| Refused::new("a moment that no calendar has"))?;
+        let accepted: Vec<(&Payment, &str, Option<&str>)> = payments.iter().map(|payment| (payment, "ACTC", None)).collect();
+        self.report_status(&message_id, &accepted, at);
+        let mut statuses = Vec::new();
+        for payment in &payments {
+            let last4 = payment.account_number.get(payment.account_number.len().saturating_sub(4)..).unwrap_or("");
+            match last4 {
+                "1001" => statuses.push((payment, "RJCT", Some("AC04"))),
+                "1003" => {}
+                _ => {
+                    statuses.push((payment, "ACSC", None));
+                    self.pay(payment, last4, today, at);
+                }
+            }
+        }
+        self.report_status(&message_id, &statuses, at);
+        Ok(())
+    }
+
+    fn pay(&mut self, payment: &Payment, last4: &str, today: Day, at: i64) {
+        self.paid.push(payment.end_to_end_id.clone());
+        let sequence = self.next_number();
+        let utr = match payment.method {
+            Method::Neft => format!("TESTN{:02}{:03}{sequence:06}", today.year().rem_euclid(100), today.day_of_year()),
+            Method::Rtgs => format!("TESTR1{}{sequence:08}", today.to_string().replace('-', "")),
+        };
+        let has_reference = last4 != "1004";
+        let debit = Booked {
+            amount: payment.amount,
+            sign: Sign::Debit,
+            end_to_end_id: has_reference.then(|| payment.end_to_end_id.clone()),
+            utr: Some(utr.clone()),
+            servicer_reference: format!("S{sequence}"),
+            is_return: false,
+            value_day: today,
+        };
+        self.book(debit, today, at);
+        if last4 == "1002" {
+            let sequence = self.next_number();
+            let value_day = today.plus_days(RETURN_DAYS);
+            let credit = Booked {
+                amount: payment.amount,
+                sign: Sign::Credit,
+                end_to_end_id: Some(payment.end_to_end_id.clone()),
+                utr: None,
+                servicer_reference: format!("S{sequence}"),
+                is_return: true,
+                value_day,
+            };
+            self.book(credit, value_day, at);
+        }
+    }
+
+    fn book(&mut self, booked: Booked, today: Day, at: i64) {
+        self.notify(&booked, today, at);
+        self.booked.push(booked);
+    }
+
+    /// Closes the day: a statement of what was booked since the last one, if anything was.
+    pub fn close_day(&mut self, at: i64) {
+        let Some(today) = Day::at(at).filter(|_| !self.booked.is_empty()) else { return };
+        if self.is(Trait::StrayLines) {
+            let sequence = self.next_number();
+            self.booked.push(Booked {
+                amount: Money::new(590, Currency::Inr),
+                sign: Sign::Debit,
+                end_to_end_id: None,
+                utr: None,
+                servicer_reference: format!("CHARGES{sequence}"),
+                is_return: false,
+                value_day: today,
+            });
+        }
+        let booked = std::mem::take(&mut self.booked);
+        let day = booked.iter().map(|booked| booked.value_day).chain(self.closed).max().unwrap_or(today);
+        self.closed = Some(day);
+        let opening = self.balance_units;
+        for booked in &booked {
+            match booked.sign {
+                Sign::Credit => self.balance_units += booked.amount.units,
+                Sign::Debit => self.balance_units -= booked.amount.units,
+            }
+        }
+        let closing = self.balance_units;
+        let (id, sequence) = (self.message_id("STMT"), self.numbers);
+        let account_number = self.account_number.clone();
+        let bytes = Document::write(&ReportKind::Statement.namespace(), |document| {
+            document.element("BkToCstmrStmt", |root| {
+                root.element("GrpHdr", |header| {
+                    header.text("MsgId", &id);
+                    header.text("CreDtTm", &date_time(at));
+                });
+                root.element("Stmt", |statement| {
+                    statement.text("Id", &id);
+                    statement.text("ElctrncSeqNb", &sequence.to_string());
+                    statement.text("CreDtTm", &date_time(at));
+                    number(statement, &account_number);
+                    for (kind, units) in [("OPBD", opening), ("CLBD", closing)] {
+                        statement.element("Bal", |balance| {
+                            balance.path(&["Tp", "CdOrPrtry", "Cd"], kind);
+                            balance.amount("Amt", Money::new(units.abs(), Currency::Inr));
+                            balance.text("CdtDbtInd", if units < 0 { "DBIT" } else { "CRDT" });
+                            balance.path(&["Dt", "Dt"], &day.to_string());
+                        });
+                    }
+                    for booked in &booked {
+                        write_entry(statement, booked, booked.value_day);
+                    }
+                });
+            });
+        });
+        self.send("camt.053", id, bytes);
+    }
+
+    fn notify(&mut self, booked: &Booked, today: Day, at: i64) {
+        let id = self.message_id("NTFN");
+        let account_number = self.account_number.clone();
+        let bytes = Document::write(&ReportKind::Notification.namespace(), |document| {
+            document.element("BkToCstmrDbtCdtNtfctn", |root| {
+                root.element("GrpHdr", |header| {
+                    header.text("MsgId", &id);
+                    header.text("CreDtTm", &date_time(at));
+                });
+                root.element("Ntfctn", |notification| {
+                    notification.text("Id", &id);
+                    notification.text("CreDtTm", &date_time(at));
+                    number(notification, &account_number);
+                    write_entry(notification, booked, today);
+                });
+            });
+        });
+        self.send("camt.054", id, bytes);
+    }
+
+    fn report_status(&mut self, original: &str, statuses: &[(&Payment, &str, Option<&str>)], at: i64) {
+        if statuses.is_empty() {
+            return;
+        }
+        let id = self.message_id("STS");
+        let mut batches: Vec<&str> = statuses.iter().map(|(payment, ..)| payment.batch_id.as_str()).collect();
+        batches.dedup();
+        let bytes = Document::write(&ReportKind::Status.namespace(), |document| {
+            document.element("CstmrPmtStsRpt", |root| {
+                root.element("GrpHdr", |header| {
+                    header.text("MsgId", &id);
+                    header.text("CreDtTm", &date_time(at));
+                });
+                root.element("OrgnlGrpInfAndSts", |group| {
+                    group.text("OrgnlMsgId", original);
+                    group.text("OrgnlMsgNmId", "pain.001.001.09");
+                });
+                for batch in &batches {
+                    root.element("OrgnlPmtInfAndSts", |information| {
+                        information.text("OrgnlPmtInfId", batch);
+                        for (payment, status, reason) in statuses.iter().filter(|(payment, ..)| payment.batch_id == *batch) {
+                            information.element("TxInfAndSts", |transaction| {
+                                transaction.text("OrgnlInstrId", &payment.end_to_end_id);
+                                transaction.text("OrgnlEndToEndId", &payment.end_to_end_id);
+                                transaction.text("TxSts", status);
+                                if let Some(reason) = reason {
+                                    transaction.path(&["StsRsnInf", "Rsn", "Cd"], reason);
+                                }
+                                transaction.element("OrgnlTxRef", |reference| {
+                                    reference.element("Amt", |amount| amount.amount("InstdAmt", payment.amount));
+                                });
+                            });
+                        }
+                    });
+                }
+            });
+        });
+        self.send("pain.002", id, bytes);
+    }
+
+    fn send(&mut self, kind: &str, id: String, bytes: Vec<u8>) {
+        let name = format!("{kind}-{id}.xml");
+        let copies = if self.is(Trait::Duplicates) { 2 } else { 1 };
+        for copy in 0..copies {
+            let delay = if self.is(Trait::Delays) { self.random.next_u64() % DELAY_TURNS_MAX } else { 0 };
+            let name = if copy == 0 { name.clone() } else { format!("copy-{name}") };
+            self.outgoing.push((self.turn + delay, Outgoing { name, bytes: bytes.clone() }));
+        }
+    }
+
+    /// The files whose turn has come.
+    pub fn next_files(&mut self) -> Vec<Outgoing> {
+        self.turn += 1;
+        let turn = self.turn;
+        let (mut due, waiting): (Vec<_>, Vec<_>) = self.outgoing.drain(..).partition(|(at, _)| *at < turn);
+        self.outgoing = waiting;
+        if self.is(Trait::Reordering) {
+            for index in (1..due.len()).rev() {
+                due.swap(index, (self.random.next_u64() % (index as u64 + 1)) as usize);
+            }
+        }
+        due.into_iter().map(|(_, file)| file).collect()
+    }
+    /// Whether everything that was to be said was said.
+    pub fn is_quiet(&self) -> bool {
+        self.outgoing.is_empty()
+    }
+
+    fn read(&mut self, bytes: &[u8]) -> Result<(String, Vec<Payment>), Refused> {
+        let (_, document) = xml::parse(bytes, &|namespace| namespace == instruct::NAMESPACE)?;
+        let root = document.required("CstmrCdtTrfInitn")?;
+        let text = |element: &xml::Element, path: &str| -> Result<String, Refused> {
+            element.text_at(path)?.map(str::to_owned).ok_or_else(|| Refused::new(format!("{} lacks {path}", element.shown())))
+        };
+        let message_id = text(root, "GrpHdr/MsgId")?;
+        let mut payments = Vec::new();
+        for information in root.all("PmtInf") {
+            self.account_number = text(information, "DbtrAcct/Id/Othr/Id")?;
+            let method = Method::parse(&text(information, "PmtTpInf/LclInstrm/Prtry")?.to_lowercase());
+            let method = method.ok_or_else(|| Refused::new("LclInstrm is neither NEFT nor RTGS"))?;
+            let batch_id = text(information, "PmtInfId")?;
+            for transaction in information.all("CdtTrfTxInf") {
+                let amount = inr(&text(transaction, "Amt/InstdAmt")?).ok_or_else(|| Refused::new("InstdAmt is no amount"))?;
+                payments.push(Payment {
+                    end_to_end_id: text(transaction, "PmtId/EndToEndId")?,
+                    batch_id: batch_id.clone(),
+                    amount,
+                    account_number: text(transaction, "CdtrAcct/Id/Othr/Id")?,
+                    method,
+                });
+            }
+        }
+        Ok((message_id, payments))
+    }
+}
+
+fn write_entry(parent: &mut Document, booked: &Booked, day: Day) {
+    let sign = match booked.sign {
+        Sign::Credit => "CRDT",
+        Sign::Debit => "DBIT",
+    };
+    parent.element("Ntry", |entry| {
+        entry.amount("Amt", booked.amount);
+        entry.text("CdtDbtInd", sign);
+        entry.path(&["Sts", "Cd"], "BOOK");
+        entry.path(&["BookgDt", "Dt"], &day.to_string());
+        entry.path(&["ValDt", "Dt"], &booked.value_day.to_string());
+        entry.text("AcctSvcrRef", &booked.servicer_reference);
+        entry.path(&["BkTxCd", "Prtry", "Cd"], "SIM");
+        let Some(end_to_end_id) = &booked.end_to_end_id else { return };
+        entry.element("NtryDtls", |details| {
+            details.element("TxDtls", |details| {
+                details.element("Refs", |references| {
+                    references.text("AcctSvcrRef", &booked.servicer_reference);
+                    references.text("EndToEndId", end_to_end_id);
+                    if let Some(utr) = &booked.utr {
+                        references.text("ClrSysRef", utr);
+                    }
+                });
+                details.amount("Amt", booked.amount);
+                details.text("CdtDbtInd", sign);
+                if booked.is_return {
+                    details.path(&["RtrInf", "Rsn", "Cd"], "AC04");
+                }
+            });
+        });
+    });
+}
+
+/// Serves two folders until the process ends: takes what lies in the outbox and puts answers into the inbox.
+pub fn run(outbox: &Path, inbox: &Path, mut bank: SimulatedBank, clock: &dyn Fn() -> i64) -> Result<(), String> {
+    let told = |error: std::io::Error| format!("the bank's folders: {error}");
+    loop {
+        let mut names: Vec<_> = std::fs::read_dir(outbox).map_err(told)?.flatten().map(|entry| entry.path()).collect();
+        names.retain(|path| path.extension().is_some_and(|extension| extension == "xml"));
+        names.sort();
+        let is_idle = names.is_empty();
+        for path in names {
+            let bytes = std::fs::read(&path).map_err(told)?;
+            std::fs::remove_file(&path).map_err(told)?;
+            if let Err(refused) = bank.take(&bytes, clock()) {
+                tracing::warn!(%refused, "the simulated bank does not read a file");
+            }
+        }
+        if is_idle && bank.is_quiet() {
+            bank.close_day(clock());
+        }
+        for file in bank.next_files() {
+            let partial = inbox.join(format!(".{}.part", file.name));
+            std::fs::write(&partial, &file.bytes).map_err(told)?;
+            std::fs::rename(&partial, inbox.join(&file.name)).map_err(told)?;
+        }
+        std::thread::sleep(Duration::from_millis(LOOK_MILLISECONDS));
+    }
+}

@@ -1,0 +1,247 @@
+//! The values that cross the border to a bank, parsed into types that cannot be wrong: references, dates, amounts.
+
+use std::fmt;
+
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, Currency, Id, Money};
+use crate::rails::Method;
+
+/// Minutes that Indian time is ahead of UTC.
+const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
+
+/// How a payout is named to the bank, from the instruction to the statement: its ULID, 26 letters and digits. The
+/// standard has room for 35 characters, but clearing systems pass letters and digits on most safely.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct EndToEndId(u128);
+
+impl EndToEndId {
+    pub const fn of(payout_id: Id<kind::Payout>) -> EndToEndId {
+        EndToEndId(payout_id.as_u128())
+    }
+    pub const fn payout_id(self) -> Id<kind::Payout> {
+        Id::from_u128(self.0)
+    }
+    /// Reads the form that was written. Anything else is a reference of somebody else's.
+    pub fn parse(text: &str) -> Option<EndToEndId> {
+        AnyId::parse(&format!("payout_{text}")).map(|id| EndToEndId(id.value))
+    }
+}
+
+impl fmt::Display for EndToEndId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ulid::Ulid(self.0).fmt(f)
+    }
+}
+
+/// The identity of a file that was written: a ULID, and the name of its file with `.xml` behind it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct MessageId(pub Id<kind::Request>);
+
+impl MessageId {
+    pub fn parse(text: &str) -> Option<MessageId> {
+        AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
+    }
+    pub fn file_name(self) -> String {
+        format!("pain.001-{self}.xml")
+    }
+}
+
+impl fmt::Display for MessageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        ulid::Ulid(self.0.as_u128()).fmt(f)
+    }
+}
+
+/// A unique transaction reference: the clearing system's name of a payment.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Utr(String);
+
+impl Utr {
+    /// RTGS references have 22 upper-case letters and digits, NEFT ones 16, from some banks 22.
+    pub fn parse(text: &str, method: Method) -> Option<Utr> {
+        let has_length = match method {
+            Method::Rtgs => text.len() == 22,
+            Method::Neft => matches!(text.len(), 16 | 22),
+        };
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        (has_length && is_plain && text.bytes().any(|byte| byte.is_ascii_digit())).then(|| Utr(text.to_owned()))
+    }
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+    /// Whether the reference has one of the known inner forms: bank, `R` or `N`, channel, date and number; or for NEFT
+    /// bank, letter, year and day of the year, or the form that begins with `N` and the day. A bank may have its own.
+    pub fn is_classified(&self) -> bool {
+        let text = self.0.as_bytes();
+        let number = |from: usize, to: usize| self.0.get(from..to).and_then(|part| part.parse::<u32>().ok());
+        let letters = |count: usize| text.iter().take(count).all(u8::is_ascii_uppercase);
+        let digits_from = |from: usize| text.iter().skip(from).all(u8::is_ascii_digit);
+        let is_day = |day: Option<u32>| day.is_some_and(|day| (1..=366).contains(&day));
+        match text.len() {
+            22 => {
+                letters(4)
+                    && matches!(text[4], b'R' | b'N')
+                    && digits_from(6)
+                    && number(6, 10).is_some_and(|year| (2000..2100).contains(&year))
+                    && number(10, 12).is_some_and(|month| (1..=12).contains(&month))
+                    && number(12, 14).is_some_and(|day| (1..=31).contains(&day))
+            }
+            16 => {
+                (letters(5) && number(5, 7).is_some() && is_day(number(7, 10)))
+                    || (text[0] == b'N' && digits_from(1) && is_day(number(1, 4)))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A calendar day. Banks book by the day, in Indian time.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub struct Day(jiff::civil::Date);
+
+impl Day {
+    /// Reads `YYYY-MM-DD`, alone or before the time of an ISO date-time.
+    pub fn parse(text: &str) -> Option<Day> {
+        let date = text.get(..10)?;
+        let rest = &text[10..];
+        let is_date = rest.is_empty() || rest.starts_with('T') || rest.starts_with('Z') || rest.starts_with('+') || rest.starts_with('-');
+        let digits = date.bytes().enumerate().all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
+        if is_date && digits { date.parse().ok().map(Day) } else { None }
+    }
+    /// The day in India at a moment.
+    pub fn at(unix_seconds: i64) -> Option<Day> {
+        let shifted = jiff::Timestamp::from_second(unix_seconds.checked_add(IST_SECONDS)?).ok()?;
+        Some(Day(jiff::tz::Offset::UTC.to_datetime(shifted).date()))
+    }
+    /// The first moment of the day in India, in Unix seconds.
+    pub fn begins_at(self) -> i64 {
+        let midnight = self.0.at(0, 0, 0, 0);
+        jiff::tz::Offset::UTC.to_timestamp(midnight).map_or(0, |at| at.as_second()) - IST_SECONDS
+    }
+    pub fn plus_days(self, days: i64) -> Day {
+        Day(self.0.saturating_add(jiff::Span::new().days(days.clamp(-40_000, 40_000))))
+    }
+    pub fn year(self) -> i16 {
+        self.0.year()
+    }
+    pub fn day_of_year(self) -> i16 {
+        self.0.day_of_year()
+    }
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A moment as ISO 20022 writes it, in Indian time.
+pub fn date_time(unix_seconds: i64) -> String {
+    let shifted = jiff::Timestamp::from_second(unix_seconds.saturating_add(IST_SECONDS)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    format!("{}+05:30", jiff::tz::Offset::UTC.to_datetime(shifted))
+}
+
+/// An amount in INR as the standard writes it: digits with at most two decimals that count. Banks pad with zeros on
+/// either side.
+pub fn inr(text: &str) -> Option<Money> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+    if !is_plain || (whole.is_empty() && fraction.is_empty()) || text.ends_with('.') || text.len() > 24 {
+        return None;
+    }
+    let whole = whole.trim_start_matches('0');
+    let fraction = fraction.trim_end_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    let text = if fraction.is_empty() { whole.to_owned() } else { format!("{whole}.{fraction}") };
+    Money::parse(&text, Currency::Inr)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn references_take_the_forms_of_their_method() {
+        for (text, method, is_read, is_classified) in [
+            ("YESBR12025031200013998", Method::Rtgs, true, true),
+            ("YESBR12025031200013998", Method::Neft, true, true),
+            ("CITIN52025082917691328", Method::Neft, true, true),
+            ("RATNN24200329588", Method::Neft, true, true),
+            ("RATNN24200329588", Method::Rtgs, false, false),
+            ("N351200478962883", Method::Neft, true, true),
+            ("N999200478962883", Method::Neft, true, false),
+            ("023113001276", Method::Neft, false, false),
+            ("yesbr12025031200013998", Method::Rtgs, false, false),
+            ("YESBR1202503120001399 ", Method::Rtgs, false, false),
+            ("YESBR12025131200013998", Method::Rtgs, true, false),
+            ("NOTPROVIDEDATALL", Method::Neft, false, false),
+            ("", Method::Neft, false, false),
+        ] {
+            let found = Utr::parse(text, method);
+            assert_eq!(found.is_some(), is_read, "{text}");
+            assert_eq!(found.is_some_and(|utr| utr.is_classified()), is_classified, "{text}");
+        }
+    }
+
+    #[test]
+    fn days_are_indian() {
+        // 2026-11-21T18:30:00Z is midnight of the 22nd in India.
+        let midnight = 1_795_285_800;
+        assert_eq!(Day::at(midnight - 1).unwrap().to_string(), "2026-11-21");
+        assert_eq!(Day::at(midnight).unwrap().to_string(), "2026-11-22");
+        assert_eq!(Day::at(midnight).unwrap().begins_at(), midnight);
+        assert_eq!(date_time(midnight), "2026-11-22T00:00:00+05:30");
+        assert_eq!(Day::parse("2026-12-30").unwrap().plus_days(3).to_string(), "2027-01-02");
+        for (text, is_day) in [
+            ("2026-02-29", false),
+            ("2024-02-29", true),
+            ("2026-11-21T10:00:00", true),
+            ("2026-11-21+05:30", true),
+            ("2026-11-21x", false),
+            ("26-11-21", false),
+            ("", false),
+            ("२०२६-11-21", false),
+        ] {
+            assert_eq!(Day::parse(text).is_some(), is_day, "{text}");
+        }
+    }
+
+    #[test]
+    fn amounts_have_two_decimals_that_count() {
+        for (text, paise) in [
+            ("0.05", Some(5)),
+            ("88412.50", Some(8_841_250)),
+            ("88412.5000", Some(8_841_250)),
+            ("00100", Some(10_000)),
+            (".5", Some(50)),
+            ("1.001", None),
+            ("-1", None),
+            ("+1", None),
+            ("1e3", None),
+            ("1,000", None),
+            ("", None),
+            (".", None),
+            ("1.", None),
+            ("999999999999999999", None),
+            ("9999999999999999999999999", None),
+        ] {
+            assert_eq!(inr(text).map(|money| money.units), paise, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_payout_survives_its_name_at_the_bank(value: u128) {
+            let id = EndToEndId::of(Id::from_u128(value));
+            prop_assert_eq!(id.to_string().len(), 26);
+            prop_assert_eq!(EndToEndId::parse(&id.to_string()), Some(id));
+            prop_assert_eq!(EndToEndId::parse(&id.to_string().to_lowercase()).is_some(), id.to_string().bytes().all(|byte| byte.is_ascii_digit()));
+        }
+
+        #[test]
+        fn no_text_breaks_the_parsers(text in ".{0,40}") {
+            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text, Method::Neft), Day::parse(&text), inr(&text));
+        }
+    }
+}

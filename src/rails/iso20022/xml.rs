@@ -1,0 +1,441 @@
+//! XML from outside, read into a small tree within limits, and XML of ours, written: nothing else touches markup.
+//!
+//! What ISO 20022 never needs is refused: document types, entities, processing instructions, other encodings.
+
+use std::fmt;
+
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+use quick_xml::name::ResolveResult;
+use quick_xml::{NsReader, Writer};
+
+/// Bytes of a file.
+pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Elements within elements; the deepest message we read has 12.
+pub const DEPTH_MAX: usize = 32;
+/// Elements of a file: some 10 000 statement entries.
+pub const ELEMENTS_MAX: usize = 400_000;
+/// Bytes of one element's text; the longest text type of the messages we read has 2 048 characters.
+pub const TEXT_BYTES_MAX: usize = 8_192;
+/// Attributes of one element, namespaces included.
+pub const ATTRIBUTES_MAX: usize = 16;
+
+/// Why a file was not taken. The reason names elements of the standard and positions, never contents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    pub reason: String,
+    /// The file ends before its document does, so it may still be growing.
+    pub is_truncated: bool,
+}
+
+impl Refused {
+    pub fn new(reason: impl Into<String>) -> Refused {
+        Refused { reason: reason.into(), is_truncated: false }
+    }
+    fn truncated() -> Refused {
+        Refused { reason: "the file ends before its document does: have it sent again, whole".into(), is_truncated: true }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// One element of the document's namespace.
+#[derive(Clone, Debug, Default)]
+pub struct Element {
+    name: String,
+    text: String,
+    currency: Option<String>,
+    children: Vec<Element>,
+}
+
+impl Element {
+    /// Every child of a name, in order.
+    pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
+        self.children.iter().filter(move |child| child.name == name)
+    }
+    /// The child of a name that may be there once. A second one makes the file ambiguous, which refuses it.
+    pub fn optional(&self, name: &str) -> Result<Option<&Element>, Refused> {
+        let mut found = self.children.iter().filter(|child| child.name == name);
+        let first = found.next();
+        match found.next() {
+            None => Ok(first),
+            Some(_) => Err(Refused::new(format!("{} holds {name} more than once", self.shown()))),
+        }
+    }
+    /// The child of a name that must be there once.
+    pub fn required(&self, name: &str) -> Result<&Element, Refused> {
+        self.optional(name)?.ok_or_else(|| Refused::new(format!("{} lacks {name}", self.shown())))
+    }
+    /// The element behind a path such as `TxSts` or `Rsn/Cd`, each step at most once.
+    pub fn at(&self, path: &str) -> Result<Option<&Element>, Refused> {
+        let mut here = self;
+        for name in path.split('/') {
+            match here.optional(name)? {
+                Some(child) => here = child,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(here))
+    }
+    /// The text behind a path, without white space around it; an empty one counts as absent.
+    pub fn text_at(&self, path: &str) -> Result<Option<&str>, Refused> {
+        Ok(self.at(path)?.map(Element::text).filter(|text| !text.is_empty()))
+    }
+    pub fn text(&self) -> &str {
+        self.text.trim_matches([' ', '\t', '\r', '\n'])
+    }
+    /// The attribute `Ccy`.
+    pub fn currency(&self) -> Option<&str> {
+        self.currency.as_deref()
+    }
+    /// The name, if it could be one of the standard's.
+    pub fn shown(&self) -> &str {
+        let is_plain = self.name.len() <= 32 && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_plain { &self.name } else { "an element" }
+    }
+}
+
+fn is_text_allowed(character: char) -> bool {
+    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+}
+
+/// Reads a whole file whose root is `Document` in one of the namespaces that `knows` knows. Answers the namespace and
+/// the root.
+pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), Refused> {
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(Refused::new(format!("the file is larger than {FILE_BYTES_MAX} bytes: have it split")));
+    }
+    if bytes.starts_with(&[0xFE, 0xFF]) || bytes.starts_with(&[0xFF, 0xFE]) || bytes.iter().take(4).any(|byte| *byte == 0) {
+        return Err(Refused::new("the encoding is not UTF-8"));
+    }
+    let bytes = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes);
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // A character that is cut off at the end is a file that is cut off.
+        Err(fault) if fault.error_len().is_none() => return Err(Refused::truncated()),
+        Err(fault) => return Err(Refused::new(format!("the encoding is not UTF-8, at byte {}", fault.valid_up_to()))),
+    };
+    if text.trim_ascii().is_empty() {
+        return Err(Refused::truncated());
+    }
+    Tree::default().read(text, knows)
+}
+
+/// The elements that are open, and what was counted so far.
+#[derive(Default)]
+struct Tree {
+    open: Vec<Element>,
+    root: Option<Element>,
+    namespace: String,
+    elements_count: usize,
+    /// Depth at which an element of another namespace began; all within it is passed over.
+    foreign_from: Option<usize>,
+    foreign_depth: usize,
+}
+
+impl Tree {
+    fn read(mut self, text: &str, knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), Refused> {
+        let mut reader = NsReader::from_str(text);
+        // Comments hold no data, and `--` within one is not well-formed.
+        reader.config_mut().check_comments = true;
+        let mut is_first = true;
+        loop {
+            let position = reader.buffer_position();
+            let (namespace, event) = match reader.read_resolved_event() {
+                Ok(found) => found,
+                Err(_) => return Err(ill_formed(text, position)),
+            };
+            let namespace = match namespace {
+                ResolveResult::Bound(namespace) => Some(namespace.0.to_owned()),
+                ResolveResult::Unbound => None,
+                ResolveResult::Unknown(_) => return Err(Refused::new(format!("a namespace prefix is not declared, at byte {position}"))),
+            };
+            match event {
+                Event::Eof => break,
+                Event::Decl(declaration) if is_first => check_declaration(&declaration)?,
+                Event::Decl(_) | Event::PI(_) => return Err(Refused::new(format!("a processing instruction, at byte {position}"))),
+                Event::DocType(_) => return Err(Refused::new("the file holds a document type, which no bank's message has")),
+                Event::Comment(_) => {}
+                Event::Start(start) => self.begin(&start, namespace, knows)?,
+                Event::Empty(start) => {
+                    self.begin(&start, namespace, knows)?;
+                    self.end()?;
+                }
+                Event::End(_) => self.end()?,
+                Event::Text(text) => self.append(&text.xml10_content(), position)?,
+                Event::CData(text) => self.append(&text.xml10_content(), position)?,
+                Event::GeneralRef(reference) => {
+                    let character = match reference.resolve_char_ref() {
+                        Ok(Some(character)) => Some(character),
+                        Ok(None) => match &*reference {
+                            "amp" => Some('&'),
+                            "lt" => Some('<'),
+                            "gt" => Some('>'),
+                            "quot" => Some('"'),
+                            "apos" => Some('\''),
+                            _ => None,
+                        },
+                        Err(_) => None,
+                    };
+                    let character =
+                        character.ok_or_else(|| Refused::new(format!("an entity that XML does not have, at byte {position}")))?;
+                    self.append(character.encode_utf8(&mut [0; 4]), position)?;
+                }
+            }
+            is_first = false;
+        }
+        match (self.root, self.open.is_empty() && self.foreign_from.is_none()) {
+            (Some(root), true) => Ok((self.namespace, root)),
+            (None, true) | (_, false) => Err(Refused::truncated()),
+        }
+    }
+
+    fn begin(&mut self, start: &BytesStart<'_>, namespace: Option<String>, knows: &dyn Fn(&str) -> bool) -> Result<(), Refused> {
+        self.elements_count += 1;
+        if self.elements_count > ELEMENTS_MAX {
+            return Err(Refused::new(format!("the file has more than {ELEMENTS_MAX} elements: have it split")));
+        }
+        if self.open.len() + self.foreign_depth >= DEPTH_MAX {
+            return Err(Refused::new(format!("elements are nested deeper than {DEPTH_MAX}")));
+        }
+        let mut currency = None;
+        for (index, attribute) in start.attributes().enumerate() {
+            let attribute = attribute.map_err(|_| Refused::new("an attribute is malformed or given twice"))?;
+            if index >= ATTRIBUTES_MAX {
+                return Err(Refused::new(format!("an element has more than {ATTRIBUTES_MAX} attributes")));
+            }
+            if attribute.value.contains('<') {
+                return Err(Refused::new("an attribute is malformed"));
+            }
+            if attribute.key.as_ref() == "Ccy" {
+                currency = Some(attribute.value.chars().take(8).collect());
+            }
+        }
+        if self.foreign_from.is_some() {
+            self.foreign_depth += 1;
+            return Ok(());
+        }
+        let name = start.local_name().as_ref().to_owned();
+        if self.open.is_empty() {
+            return self.begin_root(name, namespace, knows);
+        }
+        if namespace.as_deref() != Some(&self.namespace) {
+            // The schema lets other namespaces in at one place only: the envelope of supplementary data.
+            if self.open.last().is_some_and(|parent| parent.name == "Envlp") {
+                self.foreign_from = Some(self.open.len());
+                self.foreign_depth = 1;
+                return Ok(());
+            }
+            return Err(Refused::new("an element is of another namespace than the document"));
+        }
+        self.open.push(Element { name, currency, ..Element::default() });
+        Ok(())
+    }
+
+    fn begin_root(&mut self, name: String, namespace: Option<String>, knows: &dyn Fn(&str) -> bool) -> Result<(), Refused> {
+        if self.root.is_some() {
+            return Err(Refused::new("the file holds more than one document"));
+        }
+        match namespace {
+            Some(found) if name == "Document" && knows(&found) => self.namespace = found,
+            _ => return Err(Refused::new("the file is no message that is read here: pain.002.001.10, camt.053.001.08 or camt.054.001.08")),
+        }
+        self.open.push(Element { name, ..Element::default() });
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), Refused> {
+        if self.foreign_from.is_some() {
+            self.foreign_depth -= 1;
+            if self.foreign_depth == 0 {
+                self.foreign_from = None;
+            }
+            return Ok(());
+        }
+        let element = self.open.pop().ok_or_else(|| Refused::new("an element ends that did not begin"))?;
+        match self.open.last_mut() {
+            Some(parent) => parent.children.push(element),
+            None => self.root = Some(element),
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, text: &str, position: u64) -> Result<(), Refused> {
+        if let Some(wrong) = text.chars().find(|character| !is_text_allowed(*character)) {
+            return Err(Refused::new(format!("the character U+{:04X} is not allowed in XML, near byte {position}", wrong as u32)));
+        }
+        match self.open.last_mut() {
+            _ if self.foreign_from.is_some() => Ok(()),
+            None if text.trim_ascii().is_empty() => Ok(()),
+            None => Err(Refused::new("text stands outside the document")),
+            Some(element) => {
+                // White space between children is layout.
+                if !element.children.is_empty() && text.trim_ascii().is_empty() {
+                    return Ok(());
+                }
+                if element.text.len() + text.len() > TEXT_BYTES_MAX {
+                    return Err(Refused::new(format!("the text of {} is longer than {TEXT_BYTES_MAX} bytes", element.shown())));
+                }
+                element.text.push_str(text);
+                Ok(())
+            }
+        }
+    }
+}
+
+fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Refused> {
+    let is_utf8 = match declaration.encoding() {
+        None => true,
+        Some(Ok(encoding)) => encoding.eq_ignore_ascii_case("utf-8"),
+        Some(Err(_)) => false,
+    };
+    if !is_utf8 {
+        return Err(Refused::new("the encoding is not UTF-8"));
+    }
+    if declaration.version().is_ok_and(|version| version == "1.0") { Ok(()) } else { Err(Refused::new("the file is not XML 1.0")) }
+}
+
+/// The library's errors can hold names from the file, so only the place is told. Markup that begins and never ends was
+/// cut off with the file.
+fn ill_formed(text: &str, position: u64) -> Refused {
+    let rest = usize::try_from(position).ok().and_then(|position| text.as_bytes().get(position..)).unwrap_or_default();
+    if !rest.contains(&b'>') {
+        return Refused::truncated();
+    }
+    Refused::new(format!("the XML is not well-formed, at byte {position}"))
+}
+
+/// Builds a document of ours: elements are opened and closed in pairs by closures, so they always match.
+pub struct Document {
+    writer: Writer<Vec<u8>>,
+}
+
+impl Document {
+    /// Writes `Document` in a namespace, with what `content` puts in.
+    pub fn write(namespace: &str, content: impl FnOnce(&mut Document)) -> Vec<u8> {
+        let mut document = Document { writer: Writer::new_with_indent(Vec::new(), b' ', 1) };
+        document.event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)));
+        let mut root = BytesStart::new("Document");
+        root.push_attribute(("xmlns", namespace));
+        document.event(Event::Start(root));
+        content(&mut document);
+        document.event(Event::End(BytesEnd::new("Document")));
+        let mut bytes = document.writer.into_inner();
+        bytes.push(b'\n');
+        bytes
+    }
+    /// Writing to memory does not fail.
+    fn event(&mut self, event: Event<'_>) {
+        let _ = self.writer.write_event(event);
+    }
+    pub fn element(&mut self, name: &str, content: impl FnOnce(&mut Document)) {
+        self.event(Event::Start(BytesStart::new(name)));
+        content(self);
+        self.event(Event::End(BytesEnd::new(name)));
+    }
+    /// Text that XML cannot hold is left out.
+    pub fn text(&mut self, name: &str, text: &str) {
+        let allowed: String = text.chars().filter(|character| is_text_allowed(*character)).collect();
+        self.event(Event::Start(BytesStart::new(name)));
+        self.event(Event::Text(BytesText::new(&allowed)));
+        self.event(Event::End(BytesEnd::new(name)));
+    }
+    /// Elements within elements, the innermost with a text: `path(&["SvcLvl", "Cd"], "URNS")`.
+    pub fn path(&mut self, names: &[&str], text: &str) {
+        match names {
+            [] => {}
+            [name] => self.text(name, text),
+            [name, rest @ ..] => self.element(name, |document| document.path(rest, text)),
+        }
+    }
+    /// An amount with its currency.
+    pub fn amount(&mut self, name: &str, amount: crate::kernel::Money) {
+        let mut start = BytesStart::new(name);
+        start.push_attribute(("Ccy", amount.currency.as_str()));
+        self.event(Event::Start(start));
+        self.event(Event::Text(BytesText::new(&amount.to_string())));
+        self.event(Event::End(BytesEnd::new(name)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NAMESPACE: &str = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.10";
+
+    fn read(text: &str) -> Result<Element, Refused> {
+        parse(text.as_bytes(), &|namespace| namespace == NAMESPACE).map(|(_, root)| root)
+    }
+    fn wrap(inner: &str) -> String {
+        format!("<Document xmlns='{NAMESPACE}'>{inner}</Document>")
+    }
+
+    #[test]
+    fn what_no_message_needs_is_refused_with_a_reason() {
+        let deep = format!("{}{}", "<A>".repeat(DEPTH_MAX), "</A>".repeat(DEPTH_MAX));
+        let long = format!("<A>{}</A>", "x".repeat(TEXT_BYTES_MAX + 1));
+        let bomb = format!("<!DOCTYPE a [<!ENTITY b 'c'>]>{}", wrap("<A>&b;</A>"));
+        for (text, reason) in [
+            (bomb.as_str(), "document type"),
+            (&wrap("<A>&b;</A>"), "entity"),
+            (&wrap("<A>&#0;</A>"), "entity"),
+            (&wrap("<A>&#1;</A>"), "not allowed"),
+            (&wrap("<?php x?>"), "processing instruction"),
+            (&format!("<?xml version='1.0' encoding='ISO-8859-1'?>{}", wrap("")), "encoding"),
+            (&format!("<?xml version='1.1'?>{}", wrap("")), "XML 1.0"),
+            ("<Document xmlns='urn:other'/>", "no message"),
+            ("<Document/>", "no message"),
+            ("<html/>", "no message"),
+            (&format!("<Message xmlns='{NAMESPACE}'/>"), "no message"),
+            (&wrap("<A xmlns='urn:other'/>"), "another namespace"),
+            (&wrap("<p:A/>"), "not declared"),
+            (&wrap("<A></B>"), "well-formed"),
+            (&wrap(&deep), "nested"),
+            (&wrap(&long), "longer"),
+            (&format!("{}{}", wrap(""), wrap("")), "more than one"),
+            (&format!("{} tail", wrap("")), "outside"),
+            (&wrap("<A b='1' b='2'/>"), "attribute"),
+            ("nonsense", "outside"),
+        ] {
+            let refused = read(text).expect_err(text);
+            assert!(refused.reason.contains(reason), "{text:.80}: {refused}");
+            assert!(!refused.is_truncated, "{text:.80}");
+        }
+        let utf16: Vec<u8> = wrap("").encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(parse(&utf16, &|_| true).unwrap_err().reason.contains("encoding"));
+        assert!(parse(b"<Document xmlns='\xFF'/>", &|_| true).unwrap_err().reason.contains("encoding"));
+        assert!(parse(&vec![b' '; FILE_BYTES_MAX + 1], &|_| true).unwrap_err().reason.contains("larger"));
+        let many = wrap(&"<A/>".repeat(ELEMENTS_MAX));
+        assert!(read(&many).unwrap_err().reason.contains("elements"));
+    }
+
+    #[test]
+    fn every_truncation_is_told_as_one() {
+        let whole = wrap("<A Ccy=\"INR\">é &amp; <![CDATA[x<y]]></A><!-- c -->");
+        assert_eq!(read(&whole).unwrap().text_at("A").unwrap(), Some("é & x<y"));
+        for end in 0..whole.len() {
+            let refused = parse(&whole.as_bytes()[..end], &|namespace| namespace == NAMESPACE).expect_err("cut off");
+            assert!(refused.is_truncated, "cut at {end}: {refused}");
+        }
+    }
+
+    #[test]
+    fn only_the_envelope_may_hold_other_namespaces() {
+        let text = wrap("<SplmtryData><Envlp><x:B xmlns:x='urn:other'><x:C>1</x:C></x:B></Envlp></SplmtryData><A>2</A>");
+        let root = read(&text).unwrap();
+        assert_eq!(root.text_at("A").unwrap(), Some("2"));
+        assert!(root.required("B").is_err() && root.at("SplmtryData/Envlp/B").unwrap().is_none());
+        assert!(read(&wrap("<A>1</A><A>2</A>")).unwrap().text_at("A").is_err(), "what is ambiguous is refused");
+    }
+
+    #[test]
+    fn written_text_reads_back_whatever_it_holds() {
+        let bytes = Document::write(NAMESPACE, |document| document.path(&["A", "Nm"], "a<b & \"c\" \u{1} आशा ]]>"));
+        let (_, root) = parse(&bytes, &|_| true).unwrap();
+        assert_eq!(root.text_at("A/Nm").unwrap(), Some("a<b & \"c\"  आशा ]]>"));
+    }
+}

@@ -1,0 +1,219 @@
+//! What makes a figure trustworthy: sources that agree, no jump between polls, and nearness to the day's anchor.
+//!
+//! Several sources make one figure by their median. The first that answers would be quicker, but one wrong source would
+//! then set the price; the median of three stands against one that lies, and with two a disagreement refuses both.
+
+use super::{MarketRate, RateBounds, RateRefusal};
+use crate::kernel::Rate;
+
+/// A figure and how old it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observation {
+    pub rate: Rate,
+    /// Unix seconds by the store's clock: when the source says it was true, else when it answered.
+    pub observed_at: i64,
+}
+
+/// The limits that a rate is held against.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guards {
+    pub bounds: RateBounds,
+    /// INR for one USD outside this range is a mistake: another pair, or another unit.
+    pub inr_per_usd_min: Rate,
+    pub inr_per_usd_max: Rate,
+    /// How far sources may lie from their median.
+    pub disagreement_basis_points_max: i64,
+    /// How far a rate may lie from the last good one, and how often in a row it must show to be believed nevertheless.
+    pub jump_basis_points_max: i64,
+    pub jump_polls: u32,
+    /// How far a rate may lie from the anchor.
+    pub anchor_basis_points_max: i64,
+    /// The operator's anchor; without one it is the first good rate of the Indian day.
+    pub anchor: Option<Rate>,
+}
+
+/// Whether two rates lie at most so many hundredths of a percent of the second apart.
+fn is_near(rate: Rate, other: Rate, basis_points: i64) -> bool {
+    i128::from(rate.0.abs_diff(other.0)) * 10_000 <= i128::from(basis_points) * i128::from(other.0)
+}
+
+/// One figure from the good answers of its sources: the median of those near it, if they are more than half. Of an even
+/// number it is the lower one in the middle, so that no figure is used that nobody gave. It is as old as the oldest of them.
+pub fn agreed(observations: &[Observation], basis_points: i64) -> Result<Observation, RateRefusal> {
+    let mut sorted: Vec<Rate> = observations.iter().map(|observation| observation.rate).collect();
+    sorted.sort_unstable();
+    let median = *sorted.get(sorted.len().saturating_sub(1) / 2).ok_or(RateRefusal::NoGoodSource)?;
+    let near: Vec<&Observation> = observations.iter().filter(|observation| is_near(observation.rate, median, basis_points)).collect();
+    if near.len() * 2 <= observations.len() {
+        return Err(RateRefusal::SourcesDisagree);
+    }
+    let observed_at = near.iter().map(|observation| observation.observed_at).min().ok_or(RateRefusal::NoGoodSource)?;
+    Ok(Observation { rate: median, observed_at })
+}
+
+/// What the day's rates are held against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    pub rate: Rate,
+    /// Days since 1970 in India.
+    pub day: i64,
+}
+
+/// The day in India, which keeps one offset of 5 h 30 min all year, in days since 1970.
+pub fn indian_day(instant: i64) -> i64 {
+    (instant + 19_800).div_euclid(86_400)
+}
+
+/// What is remembered from poll to poll. All of it but an unconfirmed jump is kept in the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Desk {
+    pub last: Option<MarketRate>,
+    pub anchor: Option<Anchor>,
+    jump: Option<(Rate, u32)>,
+}
+
+impl Desk {
+    pub fn new(last: Option<MarketRate>, anchor: Option<Anchor>) -> Desk {
+        Desk { last, anchor, jump: None }
+    }
+
+    /// Judges what a poll saw. A rate that is taken becomes the last good one, and the day's anchor where there is none.
+    pub fn judge(&mut self, seen: MarketRate, instant: i64, guards: &Guards) -> Result<MarketRate, RateRefusal> {
+        if !(guards.inr_per_usd_min..=guards.inr_per_usd_max).contains(&seen.mid) {
+            return Err(RateRefusal::Implausible);
+        }
+        if !(guards.bounds.usdt_usd_min..=guards.bounds.usdt_usd_max).contains(&seen.usdt_usd) {
+            return Err(RateRefusal::UsdtDepegged);
+        }
+        if instant - seen.observed_at > guards.bounds.age_seconds_max {
+            return Err(RateRefusal::Stale);
+        }
+        let day = indian_day(instant);
+        let anchor = guards.anchor.map(|rate| Anchor { rate, day }).or(self.anchor.filter(|anchor| anchor.day == day));
+        if anchor.is_some_and(|anchor| !is_near(seen.mid, anchor.rate, guards.anchor_basis_points_max)) {
+            return Err(RateRefusal::AnchorDeviation);
+        }
+        if let Some(last) = self.last.filter(|last| !is_near(seen.mid, last.mid, guards.jump_basis_points_max)) {
+            let times = match self.jump {
+                Some((rate, times)) if is_near(seen.mid, rate, guards.jump_basis_points_max) => times + 1,
+                _ => 1,
+            };
+            self.jump = Some((seen.mid, times));
+            if times < guards.jump_polls {
+                return Err(RateRefusal::Jump);
+            }
+            tracing::warn!(from = %last.mid, to = %seen.mid, polls = times, "a jump of the exchange rate showed long enough to be believed");
+        }
+        self.jump = None;
+        self.last = Some(seen);
+        self.anchor = Some(anchor.unwrap_or(Anchor { rate: seen.mid, day }));
+        Ok(seen)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn guards() -> Guards {
+        Guards {
+            bounds: RateBounds::default(),
+            inr_per_usd_min: Rate(50_000_000),
+            inr_per_usd_max: Rate(200_000_000),
+            disagreement_basis_points_max: 50,
+            jump_basis_points_max: 100,
+            jump_polls: 3,
+            anchor_basis_points_max: 200,
+            anchor: None,
+        }
+    }
+
+    fn seen(mid: i64, usdt_usd: i64, observed_at: i64) -> MarketRate {
+        MarketRate { mid: Rate(mid), usdt_usd: Rate(usdt_usd), observed_at }
+    }
+
+    #[test]
+    fn the_median_is_taken_if_most_are_near_it() {
+        use RateRefusal::{NoGoodSource, SourcesDisagree};
+        let cases: [(&[(i64, i64)], Result<(i64, i64), RateRefusal>); 9] = [
+            (&[], Err(NoGoodSource)),
+            (&[(88_000_000, 5)], Ok((88_000_000, 5))),
+            (&[(88_000_000, 5), (88_100_000, 3)], Ok((88_000_000, 3))),
+            (&[(88_000_000, 5), (88_440_000, 3)], Ok((88_000_000, 3))),
+            (&[(88_000_000, 5), (88_440_001, 3)], Err(SourcesDisagree)),
+            (&[(88_000_000, 5), (1, 1), (88_100_000, 4)], Ok((88_000_000, 4))),
+            (&[(880_000_000, 5), (88_000_000, 1), (88_100_000, 4)], Ok((88_100_000, 1))),
+            (&[(80_000_000, 5), (88_000_000, 1), (96_000_000, 4)], Err(SourcesDisagree)),
+            (&[(88_000_000, 1), (88_000_000, 1), (96_000_000, 1), (96_000_000, 1)], Err(SourcesDisagree)),
+        ];
+        for (observations, wanted) in cases {
+            let observations: Vec<Observation> =
+                observations.iter().map(|(rate, at)| Observation { rate: Rate(*rate), observed_at: *at }).collect();
+            let wanted = wanted.map(|(rate, observed_at)| Observation { rate: Rate(rate), observed_at });
+            assert_eq!(agreed(&observations, 50), wanted, "{observations:?}");
+        }
+    }
+
+    #[test]
+    fn each_guard_has_its_edge() {
+        use RateRefusal::{AnchorDeviation, Implausible, Jump, Stale, UsdtDepegged};
+        let now = 1_790_000_000;
+        let day = indian_day(now);
+        let anchor = |rate| Some(Anchor { rate: Rate(rate), day });
+        let last = |rate| Some(seen(rate, 1_000_000, now - 15));
+        for (last, anchor, seen, refusal) in [
+            (None, None, seen(88_000_000, 1_000_000, now), None),
+            (None, None, seen(50_000_000, 1_000_000, now), None),
+            (None, None, seen(49_999_999, 1_000_000, now), Some(Implausible)),
+            (None, None, seen(200_000_001, 1_000_000, now), Some(Implausible)),
+            (None, None, seen(88_000_000, 994_999, now), Some(UsdtDepegged)),
+            (None, None, seen(88_000_000, 995_000, now), None),
+            (None, None, seen(88_000_000, 1_005_001, now), Some(UsdtDepegged)),
+            (None, None, seen(88_000_000, 1_000_000, now - 60), None),
+            (None, None, seen(88_000_000, 1_000_000, now - 61), Some(Stale)),
+            (last(88_000_000), None, seen(88_880_000, 1_000_000, now), None),
+            (last(88_000_000), None, seen(88_880_001, 1_000_000, now), Some(Jump)),
+            (last(88_000_000), None, seen(87_120_000, 1_000_000, now), None),
+            (last(88_000_000), None, seen(87_119_999, 1_000_000, now), Some(Jump)),
+            (last(88_000_000), anchor(87_000_000), seen(88_740_000, 1_000_000, now), None),
+            (last(88_000_000), anchor(87_000_000), seen(88_740_001, 1_000_000, now), Some(AnchorDeviation)),
+        ] {
+            let mut desk = Desk::new(last, anchor);
+            assert_eq!(desk.judge(seen, now, &guards()).err(), refusal, "{last:?} {anchor:?} {seen:?}");
+            // A refused rate is never remembered as good.
+            assert_eq!(desk.last, if refusal.is_none() { Some(seen) } else { last });
+        }
+    }
+
+    #[test]
+    fn a_jump_is_believed_when_it_stays() {
+        let mut desk = Desk::default();
+        let mut judge = |mid, at| desk.judge(seen(mid, 1_000_000, at), at, &guards()).err();
+        assert_eq!(judge(88_000_000, 1_000), None);
+        assert_eq!(judge(89_500_000, 1_015), Some(RateRefusal::Jump));
+        assert_eq!(judge(88_000_000, 1_030), None, "it was a glitch");
+        assert_eq!(judge(89_500_000, 1_045), Some(RateRefusal::Jump));
+        assert_eq!(judge(86_500_000, 1_060), Some(RateRefusal::Jump), "the other way counts anew");
+        assert_eq!(judge(86_500_000, 1_075), Some(RateRefusal::Jump));
+        assert_eq!(judge(86_600_000, 1_090), None, "three times in a row");
+        assert_eq!(judge(86_700_000, 1_105), None);
+        // The anchor of the day holds whatever was believed.
+        for at in [1_120, 1_135, 1_150, 1_165] {
+            assert_eq!(judge(90_000_000, at), Some(RateRefusal::AnchorDeviation));
+        }
+    }
+
+    #[test]
+    fn the_anchor_is_the_days_first_rate_or_the_operators() {
+        let midnight = 20_000 * 86_400 - 19_800;
+        assert_eq!((indian_day(midnight - 1), indian_day(midnight)), (19_999, 20_000));
+        let mut desk = Desk::default();
+        desk.judge(seen(88_000_000, 1_000_000, midnight - 20), midnight - 20, &guards()).unwrap();
+        desk.judge(seen(88_500_000, 1_000_000, midnight - 5), midnight - 5, &guards()).unwrap();
+        assert_eq!(desk.anchor, Some(Anchor { rate: Rate(88_000_000), day: 19_999 }));
+        desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &guards()).unwrap();
+        assert_eq!(desk.anchor, Some(Anchor { rate: Rate(88_600_000), day: 20_000 }));
+        let operators = Guards { anchor: Some(Rate(80_000_000)), ..guards() };
+        assert_eq!(desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators), Err(RateRefusal::AnchorDeviation));
+    }
+}

@@ -1,0 +1,187 @@
+//! `hundi reconcile`: compares the book with the bank's statements and with the chain, and names every difference.
+//! It changes nothing: what differs is the operator's to clear up.
+
+pub mod rows;
+
+use std::fmt;
+
+use crate::kernel::{Currency, Mode, Money, StoreError};
+use crate::rails::iso20022::reports::Sign;
+use crate::rails::iso20022::rows as journal;
+use crate::store::Tx;
+
+/// Differences of one kind that are listed.
+const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
+/// Statements that are compared with each other.
+const STATEMENTS_MAX: i64 = 20_000;
+
+crate::words!(
+    /// The kinds of difference.
+    DifferenceKind {
+        SettledWithoutLine "settled_without_line",
+        LineWithoutSettlement "line_without_settlement",
+        AmountDiffers "amount_differs",
+        PaidTwice "paid_twice",
+        ReturnedAtBank "returned_at_bank",
+        ReturnedWithoutLine "returned_without_line",
+        OutcomeUnknown "outcome_unknown",
+        LineUnmatched "line_unmatched",
+        StatementSum "statement_sum",
+        StatementGap "statement_gap",
+        DepositsBook "deposits_book",
+        ChainCustody "chain_custody",
+    }
+);
+
+impl DifferenceKind {
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            DifferenceKind::SettledWithoutLine => "settled here, and on no statement",
+            DifferenceKind::LineWithoutSettlement => "paid at the bank, and not settled here",
+            DifferenceKind::AmountDiffers => "a line's amount is not the payout's",
+            DifferenceKind::PaidTwice => "paid at the bank more than once",
+            DifferenceKind::ReturnedAtBank => "sent back by the bank, and settled here",
+            DifferenceKind::ReturnedWithoutLine => "returned here, and not back on the account",
+            DifferenceKind::OutcomeUnknown => "nobody knows whether the bank paid it: ask the bank, then `hundi decide`",
+            DifferenceKind::LineUnmatched => "a line that belongs to no payout: explain it, then `hundi reconcile --accept`",
+            DifferenceKind::StatementSum => "opening and movements do not make the closing balance",
+            DifferenceKind::StatementGap => "the opening balance is not the closing one of the statement before",
+            DifferenceKind::DepositsBook => "final deposits are not what the book has credited",
+            DifferenceKind::ChainCustody => "what the chain holds is not what the book says is in custody",
+        }
+    }
+}
+
+/// One difference: what is concerned, and the amount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    pub kind: DifferenceKind,
+    /// A payout, a line, a statement or an account.
+    pub what: String,
+    /// The amount that is concerned, or by how much two amounts differ.
+    pub amount: Money,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let currency = self.amount.currency.as_str();
+        write!(f, "{:<24} {:<36} {:>18} {currency}  {}", self.kind.as_str(), self.what, self.amount.to_string(), self.kind.meaning())
+    }
+}
+
+/// What a comparison found.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// One line about each thing that was compared.
+    pub counts: Vec<String>,
+    pub differences: Vec<Difference>,
+}
+
+/// What the chain holds for us. A fault is told as text, and is never taken for zero.
+pub trait Holdings {
+    /// USDT on all deposit addresses and in the treasury of a mode, as the chain's final view shows it.
+    fn usdt(&self, mode: Mode) -> Result<Money, String>;
+}
+
+fn inr(units: i64) -> Money {
+    Money::new(units, Currency::Inr)
+}
+
+/// Compares the book, the statements and, where `holdings` is given, the chain.
+pub fn run(tx: &mut dyn Tx, holdings: Option<&dyn Holdings>) -> Result<Report, StoreError> {
+    let mut report = Report::default();
+    bank(tx, &mut report)?;
+    statements(tx, &mut report)?;
+    custody(tx, holdings, &mut report)?;
+    Ok(report)
+}
+
+fn bank(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
+    let closed = rows::closed_until(tx)?;
+    // A payment of a day that no statement closes yet cannot be on one.
+    let until = closed.map_or(0, |day| day.plus_days(1).begins_at());
+    let max = DIFFERENCES_SHOWN_MAX;
+    let found = [
+        (DifferenceKind::SettledWithoutLine, rows::settled_without_line(tx, until, max)?),
+        (DifferenceKind::LineWithoutSettlement, rows::line_without_settlement(tx, max)?),
+        (DifferenceKind::PaidTwice, rows::paid_twice(tx, max)?),
+        (DifferenceKind::ReturnedAtBank, rows::returned_at_bank(tx, max)?),
+        (DifferenceKind::ReturnedWithoutLine, rows::returned_without_line(tx, until, max)?),
+        (DifferenceKind::OutcomeUnknown, rows::outcome_unknown(tx, max)?),
+    ];
+    for (kind, differing) in found {
+        let differences =
+            differing.into_iter().map(|found| Difference { kind, what: found.payout_id.to_string(), amount: inr(found.units) });
+        report.differences.extend(differences);
+    }
+    for line in journal::unmatched(tx, max)? {
+        let kind = match line.matching {
+            journal::Matching::AmountDiffers => DifferenceKind::AmountDiffers,
+            _ => DifferenceKind::LineUnmatched,
+        };
+        let units = if line.sign == Sign::Credit { line.units } else { -line.units };
+        report.differences.push(Difference { kind, what: line.id.to_string(), amount: inr(units) });
+    }
+    let (count, paid, returned) = rows::line_sums(tx)?;
+    let closed = closed.map_or_else(|| "no statement".to_owned(), |day| format!("statements up to {day}"));
+    report.counts.push(format!("{closed}, {count} lines; payouts: {} INR paid, {} INR sent back", inr(paid), inr(returned)));
+    Ok(())
+}
+
+fn statements(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
+    let statements = rows::statements(tx, STATEMENTS_MAX)?;
+    let mut closing_before: Option<i64> = None;
+    for statement in &statements {
+        if let (Some(opening), Some(closing)) = (statement.opening_units, statement.closing_units) {
+            let off = inr(opening).plus(inr(statement.moved_units))?.minus(inr(closing))?;
+            if !off.is_zero() {
+                report.differences.push(Difference {
+                    kind: DifferenceKind::StatementSum,
+                    what: statement.statement_id.clone(),
+                    amount: off,
+                });
+            }
+        }
+        if let (Some(before), Some(opening)) = (closing_before, statement.opening_units)
+            && before != opening
+        {
+            let amount = inr(opening).minus(inr(before))?;
+            report.differences.push(Difference { kind: DifferenceKind::StatementGap, what: statement.statement_id.clone(), amount });
+        }
+        closing_before = statement.closing_units.or(closing_before);
+    }
+    report.counts.push(format!("{} statements", statements.len()));
+    Ok(())
+}
+
+fn custody(tx: &mut dyn Tx, holdings: Option<&dyn Holdings>, report: &mut Report) -> Result<(), StoreError> {
+    let usdt = |units| Money::new(units, Currency::Usdt);
+    let sums = rows::custody(tx)?;
+    for sum in &sums {
+        let off = usdt(sum.deposited_units).minus(usdt(sum.credited_units))?;
+        if !off.is_zero() {
+            let what = format!("account {} {}", sum.scope.account_number(), if sum.scope.livemode() { "live" } else { "test" });
+            report.differences.push(Difference { kind: DifferenceKind::DepositsBook, what, amount: off });
+        }
+    }
+    report.counts.push(format!("{} accounts with deposits", sums.len()));
+    let Some(holdings) = holdings else { return Ok(()) };
+    for mode in [Mode::Test, Mode::Live] {
+        let mut held = usdt(0);
+        for sum in sums.iter().filter(|sum| sum.mode() == mode) {
+            held = held.plus(usdt(sum.held_units))?;
+        }
+        let word = if mode.is_live() { "live" } else { "test" };
+        match holdings.usdt(mode) {
+            Ok(found) => {
+                report.counts.push(format!("chain, {word}: {found} USDT; book: {held} USDT"));
+                let off = found.minus(held)?;
+                if !off.is_zero() {
+                    report.differences.push(Difference { kind: DifferenceKind::ChainCustody, what: word.to_owned(), amount: off });
+                }
+            }
+            Err(reason) => report.counts.push(format!("chain, {word}: not compared: {reason}")),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! What screening found of a subject, kept for the operator, and what the operator decided about it.
+//!
+//! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds while its basis stays the
+//! same: the entry's content and what is known of the subject. A refusal holds until the operator clears it.
+
+use super::rows;
+use crate::checks::{Screening, ScreeningFinding, ScreeningHit};
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, Id, Now, ObjectKind, Scope, StoreError};
+use crate::store::Tx;
+
+crate::words!(
+    /// What is screened: a person, or the address that paid for a transfer.
+    SubjectWord { Sender "sender", Beneficiary "beneficiary", Transfer "transfer" }
+);
+crate::words!(
+    /// What was decided about a hit. `Withdrawn`: the lists no longer say it.
+    Decision { Cleared "cleared", Refused "refused", Withdrawn "withdrawn" }
+);
+
+/// The operator, where no list is behind a refusal.
+const OPERATOR: &str = "operator";
+/// Who withdraws a hit.
+const LISTS: &str = "lists";
+
+/// A hit as it is stored.
+#[derive(Clone)]
+pub struct HitRow {
+    pub scope: Scope,
+    pub id: Id<kind::Request>,
+    pub subject: SubjectWord,
+    pub subject_id: AnyId,
+    pub list: String,
+    pub entry_id: String,
+    /// A keyed fingerprint of the entry's content and of what is known of the subject.
+    pub basis: Vec<u8>,
+    pub screening: Screening,
+    pub score_basis_points: i64,
+    pub evidence: String,
+    pub decision: Option<Decision>,
+    pub decided_by: Option<String>,
+    pub decided_at: Option<i64>,
+    pub created: i64,
+}
+
+impl HitRow {
+    fn is_of(&self, hit: &ScreeningHit) -> bool {
+        self.list == hit.list && self.entry_id == hit.entry_id
+    }
+}
+
+const fn subject_word(kind: ObjectKind) -> Option<SubjectWord> {
+    match kind {
+        ObjectKind::Sender => Some(SubjectWord::Sender),
+        ObjectKind::Beneficiary => Some(SubjectWord::Beneficiary),
+        ObjectKind::Transfer => Some(SubjectWord::Transfer),
+        _ => None,
+    }
+}
+
+const fn severity(screening: Screening) -> u8 {
+    match screening {
+        Screening::Clear => 0,
+        Screening::PossibleMatch => 1,
+        Screening::ConfirmedMatch => 2,
+    }
+}
+
+fn worse(left: Screening, right: Screening) -> Screening {
+    if severity(left) >= severity(right) { left } else { right }
+}
+
+/// Keeps what was found of a subject and answers what counts: what the operator cleared no longer does, and what was refused
+/// counts as confirmed. `basis` makes the fingerprint of a hit from its entry's hash.
+pub fn keep(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    subject_id: AnyId,
+    finding: &ScreeningFinding,
+    basis: &dyn Fn(&ScreeningHit) -> [u8; 32],
+) -> Result<Screening, StoreError> {
+    let Some(subject) = subject_word(subject_id.kind) else {
+        return Err(StoreError::Broken("an object of this kind is not screened".into()));
+    };
+    let known = rows::of_subject(tx, scope, subject_id)?;
+    // Without hits a finding stands for itself: clear, or nobody looked.
+    let mut effective = if finding.hits.is_empty() { finding.screening } else { Screening::Clear };
+    for hit in &finding.hits {
+        let basis = basis(hit).to_vec();
+        let row = known.iter().find(|row| row.is_of(hit));
+        match row {
+            Some(row) if row.decision == Some(Decision::Refused) => {}
+            Some(row) if row.decision == Some(Decision::Cleared) && row.basis == basis => {}
+            Some(row) => {
+                effective = worse(effective, hit.screening);
+                let mut row = row.clone();
+                let is_same =
+                    row.decision.is_none() && row.basis == basis && row.screening == hit.screening && row.evidence == hit.evidence;
+                if !is_same {
+                    (row.basis, row.screening, row.evidence) = (basis, hit.screening, hit.evidence.clone());
+                    row.score_basis_points = hit.score_basis_points;
+                    (row.decision, row.decided_by, row.decided_at) = (None, None, None);
+                    rows::update(tx, &row)?;
+                }
+            }
+            None => {
+                effective = worse(effective, hit.screening);
+                let row = HitRow {
+                    scope,
+                    id: now.mint(),
+                    subject,
+                    subject_id,
+                    list: hit.list.to_owned(),
+                    entry_id: hit.entry_id.clone(),
+                    basis,
+                    screening: hit.screening,
+                    score_basis_points: hit.score_basis_points,
+                    evidence: hit.evidence.clone(),
+                    decision: None,
+                    decided_by: None,
+                    decided_at: None,
+                    created: now.business(),
+                };
+                rows::insert(tx, &row)?;
+            }
+        }
+    }
+    for mut row in known {
+        if row.decision == Some(Decision::Refused) {
+            effective = Screening::ConfirmedMatch;
+        } else if row.decision.is_none() && !finding.hits.iter().any(|hit| row.is_of(hit)) && finding.screening == Screening::Clear {
+            (row.decision, row.decided_by, row.decided_at) = (Some(Decision::Withdrawn), Some(LISTS.to_owned()), Some(now.business()));
+            rows::update(tx, &row)?;
+        }
+    }
+    Ok(effective)
+}
+
+/// The operator's decision about everything that was found of a subject; answers how many hits it changed. A refusal
+/// without any hit is kept as one of the operator's own, so that screening again does not undo it.
+pub fn decide(tx: &mut dyn Tx, now: &mut Now, scope: Scope, subject_id: AnyId, decision: Decision) -> Result<usize, StoreError> {
+    let Some(subject) = subject_word(subject_id.kind) else { return Ok(0) };
+    let known = rows::of_subject(tx, scope, subject_id)?;
+    let mut count = 0;
+    for mut row in known.into_iter().filter(|row| row.decision != Some(decision) && row.decision != Some(Decision::Withdrawn)) {
+        (row.decision, row.decided_by, row.decided_at) = (Some(decision), Some(OPERATOR.to_owned()), Some(now.business()));
+        rows::update(tx, &row)?;
+        count += 1;
+    }
+    let is_bare = rows::of_subject(tx, scope, subject_id)?.iter().all(|row| row.decision != Some(decision));
+    if decision == Decision::Refused && is_bare {
+        let row = HitRow {
+            scope,
+            id: now.mint(),
+            subject,
+            subject_id,
+            list: OPERATOR.to_owned(),
+            entry_id: "decision".to_owned(),
+            basis: Vec::new(),
+            screening: Screening::ConfirmedMatch,
+            score_basis_points: 0,
+            evidence: "refused by the operator".to_owned(),
+            decision: Some(decision),
+            decided_by: Some(OPERATOR.to_owned()),
+            decided_at: Some(now.business()),
+            created: now.business(),
+        };
+        rows::insert(tx, &row)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// Whether a subject has hits that nobody decided about.
+pub fn has_open(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<bool, StoreError> {
+    Ok(rows::of_subject(tx, scope, subject_id)?.iter().any(|row| row.decision.is_none()))
+}
+
+/// Open hits as the operator reads them, oldest first.
+pub fn open_lines(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<String>, StoreError> {
+    let lines = rows::open(tx, rows_max)?.into_iter().map(|row| {
+        let mode = if row.scope.livemode() { "live" } else { "test" };
+        let (id, list, entry, screening) = (row.subject_id, &row.list, &row.entry_id, row.screening.as_str());
+        format!("{id}  account {} {mode}  {list} {entry}  {screening}  {}", row.scope.account_number(), row.evidence)
+    });
+    Ok(lines.collect())
+}

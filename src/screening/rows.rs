@@ -1,0 +1,118 @@
+//! The rows of screening hits.
+
+use super::hits::{Decision, HitRow, SubjectWord};
+use crate::checks::Screening;
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};
+use crate::store::{Row, Tx, insert_sql};
+use crate::values;
+
+const COLUMNS: &str = "scope, id, subject, subject_id, list, entry_id, basis, screening, score_basis_points, evidence, decision, decided_by, \
+    decided_at, created";
+
+/// Hits of one subject that are looked at.
+const SUBJECT_HITS_MAX: i64 = 200;
+
+fn read(mut row: Row) -> Result<HitRow, StoreError> {
+    let row = &mut row;
+    let (scope, id) = (row.scope()?, row.id()?);
+    let subject = row.word(SubjectWord::parse)?;
+    let value = row.id::<kind::Request>()?.as_u128();
+    let kind = match subject {
+        SubjectWord::Sender => ObjectKind::Sender,
+        SubjectWord::Beneficiary => ObjectKind::Beneficiary,
+        SubjectWord::Transfer => ObjectKind::Transfer,
+    };
+    Ok(HitRow {
+        scope,
+        id,
+        subject,
+        subject_id: AnyId { kind, value },
+        list: row.text()?,
+        entry_id: row.text()?,
+        basis: row.bytes()?,
+        screening: row.word(Screening::parse)?,
+        score_basis_points: row.int()?,
+        evidence: row.text()?,
+        decision: row.word_or_null(Decision::parse)?,
+        decided_by: row.text_or_null()?,
+        decided_at: row.int_or_null()?,
+        created: row.int()?,
+    })
+}
+
+pub fn insert(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
+    let sql = insert_sql("screening_hits", COLUMNS);
+    tx.execute_one(
+        &sql,
+        values![
+            hit.scope,
+            hit.id,
+            hit.subject.as_str(),
+            hit.subject_id,
+            &hit.list,
+            &hit.entry_id,
+            &hit.basis,
+            hit.screening.as_str(),
+            hit.score_basis_points,
+            &hit.evidence,
+            hit.decision.map(Decision::as_str),
+            &hit.decided_by,
+            hit.decided_at,
+            hit.created,
+        ],
+    )
+}
+
+/// Writes what a hit shows now, and its decision.
+pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE screening_hits SET basis = ?3, screening = ?4, score_basis_points = ?5, evidence = ?6, decision = ?7, decided_by = ?8, \
+         decided_at = ?9 WHERE scope = ?1 AND id = ?2",
+        values![
+            hit.scope,
+            hit.id,
+            &hit.basis,
+            hit.screening.as_str(),
+            hit.score_basis_points,
+            &hit.evidence,
+            hit.decision.map(Decision::as_str),
+            &hit.decided_by,
+            hit.decided_at,
+        ],
+    )
+}
+
+/// All hits of one subject, decided or not.
+pub fn of_subject(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<Vec<HitRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM screening_hits WHERE scope = ?1 AND subject_id = ?2 ORDER BY id LIMIT ?3");
+    tx.rows(&sql, values![scope, subject_id, SUBJECT_HITS_MAX])?.into_iter().map(read).collect()
+}
+
+/// Hits of every account that nobody decided about, oldest first.
+pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT ?1");
+    tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// One place in the walk over everybody who is screened again.
+pub fn ids_after(
+    tx: &mut dyn Tx,
+    table: Table,
+    scope: Scope,
+    after: [u8; 16],
+    rows_max: i64,
+) -> Result<Vec<Id<kind::Request>>, StoreError> {
+    let sql = match table {
+        Table::Senders => "SELECT id FROM senders WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        Table::Beneficiaries => "SELECT id FROM beneficiaries WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+    };
+    tx.rows(sql, values![scope, &after, rows_max])?.into_iter().map(|mut row| row.id()).collect()
+}
+
+/// The tables whose rows are screened again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Table {
+    Senders,
+    Beneficiaries,
+}

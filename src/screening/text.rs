@@ -1,0 +1,128 @@
+//! Names as they are compared: lower case, no marks, no punctuation, split into tokens, titles and stop words left out.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use super::EntryKind;
+
+/// Bytes of a token that count; what is longer is compared by its beginning.
+pub const TOKEN_BYTES_MAX: usize = 128;
+
+/// Forms of address that say nothing about who a person is; left out only in front of a name.
+const TITLES: &[&str] = &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
+/// Words that say nothing about which business it is.
+const STOP_WORDS: &[&str] = &[
+    "a",
+    "an",
+    "and",
+    "of",
+    "the",
+    "for",
+    "co",
+    "company",
+    "corp",
+    "corporation",
+    "gmbh",
+    "inc",
+    "incorporated",
+    "limited",
+    "llc",
+    "llp",
+    "ltd",
+    "plc",
+    "private",
+    "pvt",
+    "pty",
+    "sa",
+];
+
+/// Letters that Unicode does not decompose and that lists and banks write in ASCII.
+const fn folded(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'ø' => "o",
+        'ł' => "l",
+        'đ' | 'ð' => "d",
+        'ß' => "ss",
+        'æ' => "ae",
+        'œ' => "oe",
+        'ı' => "i",
+        'þ' => "th",
+        'ħ' => "h",
+        _ => return None,
+    })
+}
+
+/// Whether a character is there for layout only; such a character must not split or hide a name.
+const fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
+/// Lower case without marks; punctuation, symbols and white space become single spaces.
+pub fn normalise(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for letter in name.nfkd().flat_map(char::to_lowercase) {
+        if is_combining_mark(letter) || is_invisible(letter) {
+            continue;
+        }
+        match folded(letter) {
+            Some(text) => out.push_str(text),
+            None if letter.is_alphanumeric() => out.push(letter),
+            None if out.is_empty() || out.ends_with(' ') => {}
+            None => out.push(' '),
+        }
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// At most `TOKEN_BYTES_MAX` bytes of a token, cut between characters.
+fn cut(token: &str) -> &str {
+    let end = (0..=token.len().min(TOKEN_BYTES_MAX)).rev().find(|end| token.is_char_boundary(*end)).unwrap_or(0);
+    &token[..end]
+}
+
+/// The tokens that are compared. Leaving words out never leaves a name without tokens.
+pub fn tokens(name: &str, kind: EntryKind) -> Vec<String> {
+    let plain = normalise(name);
+    let all: Vec<&str> = plain.split(' ').filter(|token| !token.is_empty()).map(cut).collect();
+    let kept: Vec<&str> = match kind {
+        EntryKind::Individual | EntryKind::Any => {
+            let titles = all.iter().take_while(|token| TITLES.contains(token)).count();
+            all.iter().skip(titles).copied().collect()
+        }
+        EntryKind::Business => all.iter().filter(|token| !STOP_WORDS.contains(token)).copied().collect(),
+        EntryKind::Vessel => all.clone(),
+    };
+    (if kept.is_empty() { all } else { kept }).into_iter().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_plain() {
+        for (name, plain) in [
+            ("AL-ZAYDI, Shibl Muhsin 'Ubayd", "al zaydi shibl muhsin ubayd"),
+            ("11,420.2-1 CORP.", "11 420 2 1 corp"),
+            ("  Nicolás\tMADURO\u{a0}Moros ", "nicolas maduro moros"),
+            ("Ｊｏｈｎ Do\u{200b}e", "john doe"),
+            ("Łukasz Bjørn Weiß", "lukasz bjorn weiss"),
+            ("A.I.C. SOGO KENKYUSHO", "a i c sogo kenkyusho"),
+            ("", ""),
+            ("---", ""),
+        ] {
+            assert_eq!(normalise(name), plain, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn titles_and_stop_words_are_left_out_but_never_everything() {
+        assert_eq!(tokens("Shri Dr. Rajesh Kumar", EntryKind::Individual), ["rajesh", "kumar"]);
+        assert_eq!(tokens("Rajesh Dr", EntryKind::Individual), ["rajesh", "dr"]);
+        assert_eq!(tokens("Mr.", EntryKind::Individual), ["mr"]);
+        assert_eq!(tokens("The Bank of Trade Ltd", EntryKind::Business), ["bank", "trade"]);
+        assert_eq!(tokens("The Company Ltd.", EntryKind::Business), ["the", "company", "ltd"]);
+        assert_eq!(tokens(&"ü".repeat(500), EntryKind::Any)[0].len(), TOKEN_BYTES_MAX);
+    }
+}

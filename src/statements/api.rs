@@ -1,0 +1,54 @@
+//! Statements over HTTP.
+
+use super::{PERIOD_SECONDS_DEFAULT, PERIOD_SECONDS_MAX, Statement, compose};
+use crate::http::query::{Filter, FilterKind};
+use crate::http::route::{self, Context, Route};
+use crate::kernel::page::FilterValue;
+use crate::kernel::{Code, Failure, Fault, Refusal};
+use crate::store::once;
+
+crate::words!(
+    /// How a statement is written.
+    Format { Json "json", Csv "csv" }
+);
+
+/// The parameters of a statement; the conditions stand for nothing here.
+const PARAMETERS: &[Filter] = &[
+    Filter::new("from", FilterKind::Time, ""),
+    Filter::new("to", FilterKind::Time, ""),
+    Filter::new("format", FilterKind::Word(|| Format::WORDS.to_vec()), ""),
+];
+
+pub fn routes() -> Vec<Route> {
+    vec![route::report::<Statement>(
+        "/v1/statements",
+        "Get what transfers moved in a period, as JSON or CSV: opening, movements and closing in every currency",
+        PARAMETERS,
+        show,
+    )]
+}
+
+fn show(context: &mut Context<'_>, values: &[(&'static str, FilterValue)]) -> Result<(&'static str, Vec<u8>), Failure> {
+    let time = |name: &str| {
+        values.iter().find(|(found, _)| *found == name).and_then(|(_, value)| match value {
+            FilterValue::Int(seconds) => Some(*seconds),
+            _ => None,
+        })
+    };
+    let to = time("to").unwrap_or_else(|| context.now.business() + 1);
+    let from = time("from").unwrap_or_else(|| (to - PERIOD_SECONDS_DEFAULT).max(0));
+    let refused = |name: &str, message: String| Refusal::one(Fault::field(Code::RequestQueryParameterInvalid, name, message));
+    if from >= to {
+        return Err(refused("from", "from must be before to.".into()).into());
+    }
+    if to - from > PERIOD_SECONDS_MAX {
+        return Err(refused("from", format!("A statement covers at most {PERIOD_SECONDS_MAX} seconds: choose a later from.")).into());
+    }
+    let scope = context.scope();
+    let statement = compose(context.tx, scope, from, to)?;
+    let is_csv = values.iter().any(|(name, value)| *name == "format" && *value == FilterValue::Text(Format::Csv.as_str().into()));
+    if is_csv {
+        return Ok((once::CSV, statement.to_csv().into_bytes()));
+    }
+    Ok((once::JSON, route::json(&statement)?))
+}

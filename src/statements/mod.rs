@@ -1,0 +1,191 @@
+//! Statements: what one account's transfers moved in a period, from the deposit's hash to the bank's reference, with
+//! opening + movements = closing in every currency. Everything is a sum of the book's postings.
+
+pub mod api;
+pub mod rows;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{Code, Currency, Failure, Id, Money, Rate, Refusal, Scope, StoreError};
+use crate::payouts;
+use crate::rails::Method;
+use crate::store::Tx;
+use crate::transfers;
+use crate::transfers::state::TransferStatus;
+
+/// Transfers of one statement.
+pub const TRANSFERS_MAX: usize = 5_000;
+/// Seconds of one statement: a leap year.
+pub const PERIOD_SECONDS_MAX: i64 = 366 * 86_400;
+/// The period where the caller names no beginning.
+pub const PERIOD_SECONDS_DEFAULT: i64 = 30 * 86_400;
+
+crate::words!(StatementWord { Statement "statement" });
+
+/// What one transfer moved in the period, and what it is about.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "StatementRow")]
+pub struct StatementRow {
+    pub transfer_id: Id<kind::Transfer>,
+    pub status: TransferStatus,
+    pub created: i64,
+    /// Hashes of the final deposits, in chain order.
+    pub deposit_transaction_hashes: Vec<String>,
+    /// USDT that came in and left in the period, fee and refunds included.
+    pub usdt_in: Money,
+    pub usdt_out: Money,
+    /// INR for one USD.
+    pub rate: Rate,
+    /// In USD.
+    pub fee: Money,
+    pub payout_id: Option<Id<kind::Payout>>,
+    pub payout_amount: Money,
+    pub method: Option<Method>,
+    pub unique_transaction_reference: Option<String>,
+    pub settled_at: Option<i64>,
+    /// INR that was bought and left in the period.
+    pub inr_in: Money,
+    pub inr_out: Money,
+    /// USDT of refunds that are confirmed on chain.
+    pub refunded: Money,
+    pub refund_transaction_hashes: Vec<String>,
+}
+
+/// One currency over the period.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "StatementTotal")]
+pub struct StatementTotal {
+    pub currency: Currency,
+    pub opening: Money,
+    pub movements: Money,
+    pub closing: Money,
+}
+
+/// A period's transfers and totals. `from` is included and `to` is not, in Unix seconds.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Statement")]
+pub struct Statement {
+    pub object: StatementWord,
+    pub from: i64,
+    pub to: i64,
+    pub data: Vec<StatementRow>,
+    pub totals: Vec<StatementTotal>,
+    pub livemode: bool,
+}
+
+fn too_many() -> Refusal {
+    let message = format!("The period moves more than {TRANSFERS_MAX} transfers: choose a shorter one.");
+    Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
+}
+
+/// Makes the statement of one account. The period must be judged by the caller.
+pub fn compose(tx: &mut dyn Tx, scope: Scope, from: i64, to: i64) -> Result<Statement, Failure> {
+    // Two currencies a transfer at most, and one row more to see that there are more.
+    let moved = rows::moved(tx, scope, from, to, TRANSFERS_MAX as i64 * 2 + 1)?;
+    let mut data: Vec<StatementRow> = Vec::new();
+    for moved in moved {
+        if data.last().is_none_or(|row| row.transfer_id != moved.transfer_id) {
+            if data.len() == TRANSFERS_MAX {
+                return Err(too_many().into());
+            }
+            data.push(row(tx, scope, moved.transfer_id)?);
+        }
+        let Some(row) = data.last_mut() else { continue };
+        let (came, left) = (Money::new(moved.in_units, moved.currency), Money::new(moved.out_units, moved.currency));
+        match moved.currency {
+            Currency::Inr => (row.inr_in, row.inr_out) = (came, left),
+            Currency::Usdt => (row.usdt_in, row.usdt_out) = (came, left),
+            Currency::Usd => return Err(StoreError::Broken("the book holds USD".into()).into()),
+        }
+    }
+    let opening = rows::standing(tx, scope, from)?;
+    let closing = rows::standing(tx, scope, to)?;
+    let at = |standing: &[rows::Standing], currency| {
+        Money::new(standing.iter().find(|found| found.currency == currency).map_or(0, |found| found.units), currency)
+    };
+    let mut totals = Vec::new();
+    for currency in [Currency::Inr, Currency::Usdt] {
+        let mut movements = Money::zero(currency);
+        for row in &data {
+            let (came, left) = if currency == Currency::Inr { (row.inr_in, row.inr_out) } else { (row.usdt_in, row.usdt_out) };
+            movements = movements.plus(came)?.minus(left)?;
+        }
+        let total = StatementTotal { currency, opening: at(&opening, currency), movements, closing: at(&closing, currency) };
+        if total.opening.plus(total.movements)? != total.closing {
+            return Err(StoreError::Broken("a statement does not add up".into()).into());
+        }
+        totals.push(total);
+    }
+    Ok(Statement { object: StatementWord::Statement, from, to, data, totals, livemode: scope.livemode() })
+}
+
+fn row(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<StatementRow, StoreError> {
+    let lost = || StoreError::Broken(format!("the book names {id}, which is not there"));
+    let transfer = transfers::rows::find(tx, scope, id)?.ok_or_else(lost)?;
+    let payout = transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
+    let (refunded, refund_transaction_hashes) = rows::refunded(tx, scope, id)?;
+    let (inr, usdt) = (Money::zero(Currency::Inr), Money::zero(Currency::Usdt));
+    Ok(StatementRow {
+        transfer_id: id,
+        status: transfer.status,
+        created: transfer.created,
+        deposit_transaction_hashes: rows::deposit_hashes(tx, scope, id)?,
+        usdt_in: usdt,
+        usdt_out: usdt,
+        rate: transfer.rate,
+        fee: transfer.fee,
+        payout_id: transfer.payout_id,
+        payout_amount: transfer.payout_amount,
+        method: payout.as_ref().map(|payout| payout.method),
+        unique_transaction_reference: payout.as_ref().and_then(|payout| payout.unique_transaction_reference.clone()),
+        settled_at: payout.as_ref().and_then(|payout| payout.settled_at),
+        inr_in: inr,
+        inr_out: inr,
+        refunded: Money::new(refunded, Currency::Usdt),
+        refund_transaction_hashes,
+    })
+}
+
+const CSV_HEAD: &str = "row,transfer_id,status,created,deposit_transaction_hashes,usdt_in,usdt_out,rate,fee_usd,payout_id,payout_amount_inr,\
+method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refund_transaction_hashes,currency,opening,movements,closing\r\n";
+
+impl Statement {
+    /// The statement as RFC 4180 text: a line for each transfer, then one for each currency. Every value is a word, a
+    /// number or an identifier of ours, so none needs quoting.
+    pub fn to_csv(&self) -> String {
+        let mut text = String::from(CSV_HEAD);
+        for row in &self.data {
+            let or_empty = |value: Option<String>| value.unwrap_or_default();
+            let cells = [
+                "transfer".to_owned(),
+                row.transfer_id.to_string(),
+                row.status.as_str().to_owned(),
+                row.created.to_string(),
+                row.deposit_transaction_hashes.join(" "),
+                row.usdt_in.to_string(),
+                row.usdt_out.to_string(),
+                row.rate.to_string(),
+                row.fee.to_string(),
+                or_empty(row.payout_id.map(|id| id.to_string())),
+                row.payout_amount.to_string(),
+                or_empty(row.method.map(|method| method.as_str().to_owned())),
+                or_empty(row.unique_transaction_reference.clone()),
+                or_empty(row.settled_at.map(|at| at.to_string())),
+                row.inr_in.to_string(),
+                row.inr_out.to_string(),
+                row.refunded.to_string(),
+                row.refund_transaction_hashes.join(" "),
+            ];
+            text.push_str(&cells.join(","));
+            text.push_str(",,,,\r\n");
+        }
+        for total in &self.totals {
+            let (currency, commas) = (total.currency.as_str(), ",".repeat(17));
+            text.push_str(&format!("total{commas},{currency},{},{},{}\r\n", total.opening, total.movements, total.closing));
+        }
+        text
+    }
+}

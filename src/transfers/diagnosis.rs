@@ -1,0 +1,633 @@
+//! The deposit doctor: what became of a transaction that a payer says pays a transfer. It judges and changes nothing.
+//!
+//! What the book knows comes before what a node tells: a node is only asked where the book does not know the transaction as
+//! completed. It is asked before the handler's transaction opens, see `http::consult`.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use super::state::TransferStatus;
+use super::{Transfer, funding, rows};
+use crate::chains::address::{Address, AddressForm};
+use crate::chains::evm::Hash;
+use crate::chains::inspect::{self, SeenBlock, SeenMovement, SeenToken, SeenTransaction};
+use crate::chains::{self, Depth, simulated};
+use crate::deposits::state::{Classification, DepositStatus, ReasonCode};
+use crate::deposits::{self, Deposit};
+use crate::http::consult::{Asking, CONSULT_SECONDS_MAX, Consulted, Evidence};
+use crate::http::query;
+use crate::http::route::Context;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{Currency, Failure, Id, Money, Refusal, StoreError};
+use crate::store::lane::Cost;
+
+crate::words!(DiagnosisWord { FundingDiagnosis "funding_diagnosis" });
+crate::words!(
+    /// What became of a transaction, in the order of precedence: of several things that can be said of one transaction, such as
+    /// of its several token movements, the one that stands first here is told.
+    DiagnosisCode {
+        // It is final, and counts.
+        Credited "credited",
+        // It is on its way and in no final block yet.
+        Confirming "confirming",
+        // It counts, and more is missing.
+        ShortBy "short_by",
+        // Its block is later than `expires_at`.
+        LateBy "late_by",
+        // It came in time, but the transfer had been cancelled.
+        AfterCancel "after_cancel",
+        // The transfer was through with its funding before it came.
+        Unmatched "unmatched",
+        // Final and right, and yet not in the book: only the operator can say why.
+        NotCredited "not_credited",
+        // The token was moved to the right address, but none of it.
+        ZeroValue "zero_value",
+        // A contract that calls itself like the token, and is another one.
+        LookAlikeToken "look_alike_token",
+        // Another token came to the right address.
+        WrongToken "wrong_token",
+        // The token went to another address.
+        WrongAddress "wrong_address",
+        // Tokens moved, but neither the right one nor to the right address.
+        Unrelated "unrelated",
+        // No token moved: the chain's own coin was sent, or something else was done.
+        NoToken "no_token",
+        // The transaction failed, so nothing moved.
+        Reverted "reverted",
+        // The chain does not know it.
+        NotFound "not_found",
+    }
+);
+
+crate::form! {
+    /// Asks what became of a transaction.
+    DiagnoseFunding {
+        transaction_hash: Hash,
+    }
+}
+
+/// What became of a transaction that was sent to fund a transfer.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "FundingDiagnosis")]
+pub struct DiagnosisView {
+    pub object: DiagnosisWord,
+    pub transfer_id: Id<kind::Transfer>,
+    pub transaction_hash: String,
+    pub code: DiagnosisCode,
+    /// A sentence or two that a payer can be shown.
+    pub message: String,
+    pub deposit_id: Option<Id<kind::Deposit>>,
+    pub amount: Option<Money>,
+    pub currency: Option<String>,
+    /// What is missing once this is final.
+    pub short_by: Option<Money>,
+    /// Seconds between `funding.expires_at` and the block's time.
+    pub late_by_seconds: Option<i64>,
+    pub block_number: Option<i64>,
+    pub block_time: Option<i64>,
+    pub confirmations: Option<i64>,
+    pub to_address: Option<String>,
+    pub token_contract: Option<String>,
+    pub livemode: bool,
+}
+
+/// One thing that can be said of a transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    pub code: DiagnosisCode,
+    pub deposit_id: Option<Id<kind::Deposit>>,
+    pub amount: Option<Money>,
+    pub currency: Option<String>,
+    pub short_by: Option<Money>,
+    pub late_by_seconds: Option<i64>,
+    pub block_number: Option<i64>,
+    pub block_time: Option<i64>,
+    pub confirmations: Option<i64>,
+    pub to_address: Option<[u8; 20]>,
+    pub contract: Option<[u8; 20]>,
+}
+
+impl Finding {
+    fn bare(code: DiagnosisCode, block: Option<SeenBlock>) -> Finding {
+        Finding {
+            code,
+            deposit_id: None,
+            amount: None,
+            currency: None,
+            short_by: None,
+            late_by_seconds: None,
+            block_number: block.map(|block| block.number),
+            block_time: block.map(|block| block.time),
+            confirmations: block.map(|block| block.confirmations),
+            to_address: None,
+            contract: None,
+        }
+    }
+}
+
+fn late_by(transfer: &Transfer, block_time: Option<i64>) -> Option<i64> {
+    block_time.map(|time| time - transfer.expires_at).filter(|seconds| *seconds > 0)
+}
+
+/// What will be missing once an amount that is not final counts.
+fn short_after(transfer: &Transfer, amount: Money) -> Result<Option<Money>, StoreError> {
+    if !funding::takes_money(transfer.status) {
+        return Ok(None);
+    }
+    let rest = funding::missing(transfer)?.minus(amount)?;
+    Ok((rest.units > 0).then_some(rest))
+}
+
+/// What the book says of a deposit; `contract` is that of its movement, where it is known.
+fn of_deposit(transfer: &Transfer, deposit: &Deposit, contract: Option<[u8; 20]>) -> Result<Finding, StoreError> {
+    use Classification::{Exact, Late, Over, Partial, Unmatched, Unsupported};
+    let missing = Some(funding::missing(transfer)?).filter(|missing| !missing.is_zero());
+    // Whether what it received was used to pay, whatever became of the payout.
+    let was_funded = transfer.status_history.last_at(TransferStatus::Funded).is_some();
+    let late_by_seconds = late_by(transfer, deposit.block_time);
+    let code = match (deposit.status, deposit.classification) {
+        (DepositStatus::Failed, _) if deposit.reason_code == Some(ReasonCode::Dropped) => DiagnosisCode::NotFound,
+        (DepositStatus::Failed, _) | (_, Some(Unsupported)) => DiagnosisCode::WrongToken,
+        (DepositStatus::Initialized | DepositStatus::Processing, _) if deposit.asset != transfer.asset => DiagnosisCode::WrongToken,
+        (DepositStatus::Initialized | DepositStatus::Processing, _) => DiagnosisCode::Confirming,
+        (DepositStatus::Completed, Some(Unmatched)) => DiagnosisCode::Unmatched,
+        (DepositStatus::Completed, _) if was_funded => DiagnosisCode::Credited,
+        (DepositStatus::Completed, Some(Late)) if late_by_seconds.is_some() => DiagnosisCode::LateBy,
+        (DepositStatus::Completed, Some(Late)) => DiagnosisCode::AfterCancel,
+        (DepositStatus::Completed, Some(Partial)) if missing.is_some() => DiagnosisCode::ShortBy,
+        (DepositStatus::Completed, Some(Exact | Over | Partial) | None) => DiagnosisCode::Credited,
+    };
+    let short_by = match code {
+        DiagnosisCode::Confirming => short_after(transfer, deposit.amount)?,
+        DiagnosisCode::ShortBy | DiagnosisCode::LateBy => missing,
+        _ => None,
+    };
+    Ok(Finding {
+        code,
+        deposit_id: Some(deposit.id),
+        amount: Some(deposit.amount),
+        currency: Some(deposit.asset.clone()),
+        short_by,
+        late_by_seconds: late_by_seconds.filter(|_| !matches!(code, DiagnosisCode::NotFound | DiagnosisCode::WrongToken)),
+        block_number: deposit.block_number,
+        block_time: deposit.block_time,
+        confirmations: deposit.block_number.map(|_| deposit.confirmations),
+        to_address: Some(deposit.to_address),
+        contract,
+    })
+}
+
+/// What a node says of a movement that is no deposit. `followed_height` is how far the service has read the chain.
+fn of_movement(
+    transfer: &Transfer,
+    movement: &SeenMovement,
+    block: Option<SeenBlock>,
+    followed_height: i64,
+) -> Result<Option<Finding>, StoreError> {
+    let is_to_us = movement.to_address == *transfer.deposit_address.bytes();
+    let amount = movement.units.map(|units| Money::new(units, Currency::Usdt));
+    let code = match (&movement.token, is_to_us) {
+        (SeenToken::Ours, true) if movement.units == Some(0) => DiagnosisCode::ZeroValue,
+        (SeenToken::Ours, true) => match block {
+            Some(block) if block.is_final && block.number <= followed_height => DiagnosisCode::NotCredited,
+            _ => DiagnosisCode::Confirming,
+        },
+        // Anybody can write movements of nothing, from and to whomever.
+        (SeenToken::Ours, false) if movement.value == 0 => return Ok(None),
+        (SeenToken::Ours, false) => DiagnosisCode::WrongAddress,
+        (SeenToken::LookAlike, true) => DiagnosisCode::LookAlikeToken,
+        (SeenToken::Other { .. }, true) => DiagnosisCode::WrongToken,
+        (_, false) => return Ok(None),
+    };
+    let currency = match &movement.token {
+        SeenToken::Ours => Some(transfer.asset.clone()),
+        SeenToken::Other { symbol } => symbol.clone(),
+        SeenToken::LookAlike => None,
+    };
+    let short_by = match (code, amount) {
+        (DiagnosisCode::Confirming, Some(amount)) => short_after(transfer, amount)?,
+        _ => None,
+    };
+    Ok(Some(Finding {
+        // A worthless token's amount would be read as money.
+        amount: amount.filter(|_| currency.is_some()),
+        currency,
+        short_by,
+        late_by_seconds: late_by(transfer, block.map(|block| block.time)).filter(|_| code == DiagnosisCode::Confirming),
+        to_address: Some(movement.to_address),
+        contract: movement.contract,
+        ..Finding::bare(code, block)
+    }))
+}
+
+/// The one thing that is told of a transaction. `deposits` are the transfer's own of this transaction; `token_contract` is the
+/// contract of the transfer's token.
+pub fn judge(
+    transfer: &Transfer,
+    token_contract: [u8; 20],
+    deposits: &[Deposit],
+    seen: Option<&SeenTransaction>,
+    followed_height: i64,
+) -> Result<Finding, StoreError> {
+    let movements = seen.filter(|seen| seen.has_succeeded).map_or(&[][..], |seen| &seen.movements);
+    let block = seen.and_then(|seen| seen.block);
+    let mut findings = Vec::new();
+    for deposit in deposits {
+        let place = movements.iter().find(|movement| movement.log_index == deposit.log_index);
+        let contract = if deposit.asset == transfer.asset { Some(token_contract) } else { place.and_then(|place| place.contract) };
+        findings.push(of_deposit(transfer, deposit, contract)?);
+    }
+    let is_in_book = |movement: &SeenMovement| {
+        let is_it = |deposit: &Deposit| deposit.log_index == movement.log_index && deposit.reason_code != Some(ReasonCode::Dropped);
+        movement.to_address == *transfer.deposit_address.bytes() && deposits.iter().any(is_it)
+    };
+    for movement in movements.iter().filter(|movement| !is_in_book(movement)) {
+        findings.extend(of_movement(transfer, movement, block, followed_height)?);
+    }
+    findings.push(match seen {
+        None => Finding::bare(DiagnosisCode::NotFound, None),
+        Some(seen) if !seen.has_succeeded => Finding::bare(DiagnosisCode::Reverted, block),
+        Some(_) if movements.is_empty() => Finding::bare(DiagnosisCode::NoToken, block),
+        Some(_) => Finding::bare(DiagnosisCode::Unrelated, block),
+    });
+    let rank = |finding: &Finding| DiagnosisCode::ALL.iter().position(|code| *code == finding.code);
+    // The first of those that rank alike.
+    Ok(findings.into_iter().min_by_key(rank).unwrap_or_else(|| Finding::bare(DiagnosisCode::NotFound, None)))
+}
+
+/// What a payer is told.
+fn message(transfer: &Transfer, finding: &Finding) -> String {
+    let amount = match (finding.amount, &finding.currency) {
+        (Some(amount), Some(currency)) => format!("{amount} {currency}"),
+        (None, Some(currency)) => currency.clone(),
+        _ => "A token".to_owned(),
+    };
+    let asset = &transfer.asset;
+    let state = transfer.status.as_str();
+    let short = finding.short_by.map_or_else(String::new, |short| format!(" {short} {asset} is still missing after it."));
+    let late = finding.late_by_seconds.map_or_else(String::new, |seconds| format!(" It came {seconds} s after the time to pay had ended."));
+    match finding.code {
+        DiagnosisCode::Credited => format!("{amount} arrived and counts. The transfer is {state}."),
+        DiagnosisCode::Confirming => {
+            let place = finding.block_number.map_or_else(
+                || "and no block holds it now".to_owned(),
+                |number| format!("in block {number} with {} confirmations", finding.confirmations.unwrap_or(0)),
+            );
+            format!("{amount} is on its way, {place}. It counts once its block is final on the chain.{late}{short}")
+        }
+        DiagnosisCode::ShortBy => {
+            let short = finding.short_by.map_or_else(String::new, |short| format!("{short} {asset} is missing"));
+            format!("{amount} arrived, and {short}. What is sent to the same address before the time to pay ends counts too. The transfer is {state}.")
+        }
+        DiagnosisCode::LateBy => format!("{amount} arrived.{late} It waits for a decision or goes back. The transfer is {state}."),
+        DiagnosisCode::AfterCancel => {
+            format!("{amount} arrived after the transfer had been cancelled. It waits for a decision or goes back. The transfer is {state}.")
+        }
+        DiagnosisCode::Unmatched => {
+            format!("{amount} arrived when the transfer was through with its funding. The operator holds it and decides about it.")
+        }
+        DiagnosisCode::NotCredited => {
+            format!("{amount} reached the deposit address and is final, but is not credited. Ask the operator, naming this transaction.")
+        }
+        DiagnosisCode::ZeroValue => format!("The transaction moved no {asset}: its amount is zero, or less than a millionth."),
+        DiagnosisCode::LookAlikeToken => {
+            format!("What arrived is not {asset}, but another token that calls itself so. It is worth nothing here and is not credited.")
+        }
+        DiagnosisCode::WrongToken => format!("{amount} arrived, which is not {asset}. It is not credited. Ask the operator, naming this transaction."),
+        DiagnosisCode::WrongAddress => format!("{amount} went to an address that is not this transfer's. It cannot be credited here."),
+        DiagnosisCode::Unrelated => format!("The transaction moved tokens, but no {asset}, and nothing to this transfer's address."),
+        DiagnosisCode::NoToken => {
+            format!("The transaction moved no token. If it sent the chain's own coin, such as TRX, that is not credited: send {asset}.")
+        }
+        DiagnosisCode::Reverted => {
+            "The transaction failed on the chain, for example because it ran out of energy or of funds, so nothing was moved. Send it again."
+                .to_owned()
+        }
+        DiagnosisCode::NotFound => {
+            "The chain does not know this transaction. Check its hash and the network that it was sent on; one that was just sent shows within a minute."
+                .to_owned()
+        }
+    }
+}
+
+fn deposits_of(tx: &mut dyn crate::store::Tx, transfer: &Transfer, hash: &Hash) -> Result<Vec<Deposit>, StoreError> {
+    let text = hash.text(AddressForm::of_chain(&transfer.chain));
+    let mut found = deposits::rows::of_transaction(tx, transfer.scope, &transfer.chain, &text)?;
+    found.retain(|deposit| deposit.transfer_id == transfer.id);
+    Ok(found)
+}
+
+/// Whether the book knows enough: a completed deposit stays what it is, whatever a node says.
+fn is_known(deposits: &[Deposit]) -> bool {
+    deposits.iter().any(|deposit| deposit.status == DepositStatus::Completed)
+}
+
+/// Asks the nodes of a real chain about the transaction.
+pub fn consult(asking: Asking, form: DiagnoseFunding) -> Consulted {
+    Box::pin(async move {
+        let Asking { app, caller, ids } = asking;
+        let scope = caller.scope;
+        let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned() else { return Ok(None) };
+        let Ok(id) = query::path_id(ids.first().map_or("", String::as_str)) else { return Ok(None) };
+        let hash = form.transaction_hash;
+        let found = app.store.read(Cost::Point, move |tx| {
+            let Some(transfer) = rows::find(tx, scope, id)? else { return Ok(None) };
+            Ok((!is_known(&deposits_of(tx, &transfer, &hash)?)).then_some(transfer))
+        });
+        let Some(transfer) = found.await? else { return Ok(None) };
+        let (settings, address) = (&chain.settings, transfer.deposit_address);
+        let deadline = Duration::from_secs(CONSULT_SECONDS_MAX);
+        let asked = inspect::inspect(&chain.nodes, settings, &hash, address.bytes(), deadline);
+        match app.consult_places.take(asked).await {
+            Some(Ok(seen)) => Ok(Some(Evidence::Transaction(seen))),
+            Some(Err(_)) | None => Err(Refusal::unavailable().into()),
+        }
+    })
+}
+
+/// What the account's simulated chain shows of a transaction.
+fn simulated_evidence(context: &mut Context<'_>, transfer: &Transfer, hash: &Hash) -> Result<Option<SeenTransaction>, StoreError> {
+    let text = hash.text(AddressForm::of_chain(&transfer.chain));
+    let Some(sent) = simulated::find(context.tx, transfer.scope, &text)? else { return Ok(None) };
+    let movement = sent.movement(context.now.business_milliseconds(), context.world.settings.simulation_step_milliseconds)?;
+    let block = match movement.depth {
+        Depth::Seen => None,
+        Depth::Block { number, time, confirmations } => Some(SeenBlock { number, time, confirmations, is_final: false }),
+        Depth::Final { number, time, confirmations } => Some(SeenBlock { number, time, confirmations, is_final: true }),
+    };
+    let is_ours = movement.asset == transfer.asset;
+    Ok(Some(SeenTransaction {
+        block,
+        has_succeeded: true,
+        movements: vec![SeenMovement {
+            log_index: movement.log_index,
+            token: if is_ours { SeenToken::Ours } else { SeenToken::Other { symbol: Some(movement.asset) } },
+            contract: None,
+            to_address: movement.to_address,
+            value: movement.amount.units.unsigned_abs().into(),
+            units: Some(movement.amount.units),
+        }],
+    }))
+}
+
+/// Judges a transaction for its transfer.
+pub fn diagnose(context: &mut Context<'_>, found: Transfer, form: DiagnoseFunding) -> Result<DiagnosisView, Failure> {
+    let scope = found.scope;
+    let hash = form.transaction_hash;
+    let chain = context.world.ports(scope.mode())?.chain.clone();
+    let deposits = deposits_of(context.tx, &found, &hash)?;
+    let (seen, followed_height) = if chain.is_simulated() {
+        (simulated_evidence(context, &found, &hash)?, 0)
+    } else {
+        let seen = match context.evidence {
+            Some(Evidence::Transaction(seen)) => seen.clone(),
+            None if is_known(&deposits) => None,
+            // Nobody was asked, so nothing can be said.
+            None => return Err(Refusal::unavailable().into()),
+        };
+        (seen, chains::rows::cursor(context.tx, scope.mode(), chain.name)?.map_or(0, |cursor| cursor.anchor.height))
+    };
+    let finding = judge(&found, *chain.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
+    let written = |bytes: [u8; 20]| Address::of_chain(&found.chain, bytes).to_string();
+    Ok(DiagnosisView {
+        object: DiagnosisWord::FundingDiagnosis,
+        transfer_id: found.id,
+        transaction_hash: hash.text(AddressForm::of_chain(&found.chain)),
+        code: finding.code,
+        message: message(&found, &finding),
+        deposit_id: finding.deposit_id,
+        amount: finding.amount,
+        currency: finding.currency,
+        short_by: finding.short_by,
+        late_by_seconds: finding.late_by_seconds,
+        block_number: finding.block_number,
+        block_time: finding.block_time,
+        confirmations: finding.confirmations,
+        to_address: finding.to_address.map(written),
+        token_contract: finding.contract.map(written),
+        livemode: scope.livemode(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::id::Minter;
+    use crate::kernel::{History, Metadata, Mode, Rate, Scope};
+    use crate::transfers::{Policy, PurposeCode};
+    use DiagnosisCode::*;
+
+    const OURS: [u8; 20] = [1; 20];
+    const TOKEN: [u8; 20] = [2; 20];
+    const OTHER: [u8; 20] = [3; 20];
+    const ELSEWHERE: [u8; 20] = [4; 20];
+    const EXPIRES_AT: i64 = 1_000;
+    const FOLLOWED: i64 = 50;
+
+    fn usdt(units: i64) -> Money {
+        Money::new(units, Currency::Usdt)
+    }
+
+    /// A transfer of 10 USDT that went through some statuses and received something.
+    fn transfer(statuses: &[TransferStatus], received: i64) -> Transfer {
+        let mut minter = Minter::above(0);
+        let mut history = History::begun(TransferStatus::Funding, 1);
+        statuses.iter().for_each(|status| history.push(*status, 2));
+        Transfer {
+            scope: Scope::new(1, Mode::Test),
+            id: minter.mint(1, 1),
+            version: 1,
+            status: statuses.last().copied().unwrap_or(TransferStatus::Funding),
+            status_reason: None,
+            sender_id: minter.mint(1, 2),
+            beneficiary_id: minter.mint(1, 3),
+            quote_lock_id: minter.mint(1, 4),
+            amount: Money::new(1_000, Currency::Usd),
+            payout_amount: Money::new(1, Currency::Inr),
+            rate: Rate(1),
+            fee: Money::zero(Currency::Usd),
+            gst: None,
+            purpose_code: PurposeCode::P0014,
+            asset: "USDT".into(),
+            chain: "tron".into(),
+            deposit_address: Address::new(AddressForm::Tron, OURS),
+            derivation_index: 0,
+            expected: usdt(10_000_000),
+            received: usdt(received),
+            excess: usdt(0),
+            unsettled_count: 0,
+            expires_at: EXPIRES_AT,
+            hold_until: None,
+            refund_address: None,
+            policy: Policy::default(),
+            payout_id: None,
+            refund_id: None,
+            status_history: history,
+            metadata: Metadata::default(),
+            created: 1,
+        }
+    }
+
+    fn deposit(of: &Transfer, status: DepositStatus, classification: Option<Classification>, time: i64) -> Deposit {
+        Deposit {
+            scope: of.scope,
+            id: Minter::above(7).mint(1, 7),
+            version: 1,
+            transfer_id: of.id,
+            status,
+            amount: usdt(4_000_000),
+            asset: "USDT".into(),
+            chain: "tron".into(),
+            from_address: ELSEWHERE,
+            to_address: OURS,
+            transaction_hash: "ab".repeat(32),
+            log_index: 3,
+            block_number: Some(40),
+            block_time: Some(time),
+            confirmations: 5,
+            unseen_since: None,
+            classification,
+            reason_code: None,
+            completed_at: None,
+            status_history: History::begun(status, 1),
+            created: 1,
+        }
+    }
+
+    fn movement(token: SeenToken, to_address: [u8; 20], value: u128) -> SeenMovement {
+        let contract = Some(if token == SeenToken::Ours { TOKEN } else { OTHER });
+        SeenMovement { log_index: 9, token, contract, to_address, value, units: i64::try_from(value).ok() }
+    }
+
+    fn seen(number: i64, is_final: bool, movements: Vec<SeenMovement>) -> SeenTransaction {
+        let block = Some(SeenBlock { number, time: EXPIRES_AT - 1, confirmations: 2, is_final });
+        SeenTransaction { block, has_succeeded: true, movements }
+    }
+
+    fn told(transfer: &Transfer, deposits: &[Deposit], seen: Option<&SeenTransaction>) -> Finding {
+        judge(transfer, TOKEN, deposits, seen, FOLLOWED).unwrap()
+    }
+
+    #[test]
+    fn what_the_book_knows_is_told_first() {
+        use Classification as C;
+        use DepositStatus::{Completed, Failed, Initialized, Processing};
+        use TransferStatus::{Cancelled, Expired, Funded, FundingHold, PayoutFailed, PayoutProcessing, RefundProcessing};
+        let (in_time, late) = (EXPIRES_AT, EXPIRES_AT + 7);
+        let table: [(&[TransferStatus], i64, DepositStatus, Option<C>, i64, DiagnosisCode, Option<i64>, Option<i64>); 17] = [
+            (&[Funded], 10_000_000, Completed, Some(C::Exact), in_time, Credited, None, None),
+            (&[Funded], 12_000_000, Completed, Some(C::Over), in_time, Credited, None, None),
+            (&[FundingHold], 12_000_000, Completed, Some(C::Over), in_time, Credited, None, None),
+            (&[], 4_000_000, Completed, Some(C::Partial), in_time, ShortBy, Some(6_000_000), None),
+            (&[FundingHold], 4_000_000, Completed, Some(C::Partial), in_time, ShortBy, Some(6_000_000), None),
+            (&[FundingHold, RefundProcessing], 4_000_000, Completed, Some(C::Partial), in_time, ShortBy, Some(6_000_000), None),
+            // The rest came, or the caller quoted anew for what had come.
+            (&[Funded], 10_000_000, Completed, Some(C::Partial), in_time, Credited, None, None),
+            (&[FundingHold, Funded], 4_000_000, Completed, Some(C::Partial), in_time, Credited, None, None),
+            (&[Funded, PayoutProcessing, PayoutFailed], 10_000_000, Completed, Some(C::Exact), in_time, Credited, None, None),
+            (&[Expired, FundingHold], 10_000_000, Completed, Some(C::Late), late, LateBy, None, Some(7)),
+            (&[FundingHold], 4_000_000, Completed, Some(C::Late), late, LateBy, Some(6_000_000), Some(7)),
+            (&[Cancelled, FundingHold], 10_000_000, Completed, Some(C::Late), in_time, AfterCancel, None, None),
+            (&[Funded], 10_000_000, Completed, Some(C::Unmatched), in_time, Unmatched, None, None),
+            (&[], 0, Initialized, None, in_time, Confirming, Some(6_000_000), None),
+            (&[], 6_000_000, Processing, None, late, Confirming, None, Some(7)),
+            (&[Funded], 10_000_000, Processing, None, in_time, Confirming, None, None),
+            (&[], 0, Failed, Some(C::Unsupported), in_time, WrongToken, None, None),
+        ];
+        for (row, (statuses, received, status, classification, time, code, short, late)) in table.into_iter().enumerate() {
+            let transfer = transfer(statuses, received);
+            let deposit = deposit(&transfer, status, classification, time);
+            let finding = told(&transfer, std::slice::from_ref(&deposit), None);
+            let facts = (finding.code, finding.short_by.map(|short| short.units), finding.late_by_seconds, finding.deposit_id);
+            assert_eq!(facts, (code, short, late, Some(deposit.id)), "row {row}");
+            assert_eq!((finding.block_number, finding.confirmations), (Some(40), Some(5)), "row {row}");
+        }
+        let transfer = transfer(&[], 0);
+        let dropped = Deposit { reason_code: Some(ReasonCode::Dropped), ..deposit(&transfer, Failed, None, in_time) };
+        assert_eq!(told(&transfer, std::slice::from_ref(&dropped), None).code, NotFound);
+        let back = seen(60, false, vec![SeenMovement { log_index: 3, ..movement(SeenToken::Ours, OURS, 4_000_000) }]);
+        assert_eq!(told(&transfer, std::slice::from_ref(&dropped), Some(&back)).code, Confirming, "it came back");
+    }
+
+    #[test]
+    fn what_a_node_tells_is_judged_by_token_address_and_depth() {
+        let transfer = transfer(&[], 3_000_000);
+        let other = |symbol: &str| SeenToken::Other { symbol: Some(symbol.into()) };
+        let fails = SeenTransaction { has_succeeded: false, ..seen(40, true, vec![]) };
+        let unplaced = SeenTransaction { block: None, ..seen(0, false, vec![movement(SeenToken::Ours, OURS, 5)]) };
+        let table: [(&str, Option<SeenTransaction>, DiagnosisCode); 14] = [
+            ("unknown", None, NotFound),
+            ("failed", Some(fails), Reverted),
+            ("no movement", Some(seen(40, true, vec![])), NoToken),
+            ("in no block now", Some(unplaced), Confirming),
+            ("in a block that may go", Some(seen(40, false, vec![movement(SeenToken::Ours, OURS, 5)])), Confirming),
+            ("final, not read yet", Some(seen(51, true, vec![movement(SeenToken::Ours, OURS, 5)])), Confirming),
+            ("final and read", Some(seen(50, true, vec![movement(SeenToken::Ours, OURS, 5)])), NotCredited),
+            ("nothing of it", Some(seen(40, true, vec![movement(SeenToken::Ours, OURS, 0)])), ZeroValue),
+            ("elsewhere", Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)])), WrongAddress),
+            ("nothing elsewhere", Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 0)])), Unrelated),
+            ("another token", Some(seen(40, true, vec![movement(other("USDC"), OURS, 5)])), WrongToken),
+            ("an unnamed token", Some(seen(40, true, vec![movement(SeenToken::Other { symbol: None }, OURS, 5)])), WrongToken),
+            ("a look-alike", Some(seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])), LookAlikeToken),
+            ("another token elsewhere", Some(seen(40, true, vec![movement(other("USDC"), ELSEWHERE, 5)])), Unrelated),
+        ];
+        for (what, seen, code) in table {
+            let finding = told(&transfer, &[], seen.as_ref());
+            assert_eq!((finding.code, finding.deposit_id), (code, None), "{what}");
+            let names_address = finding.to_address.is_some();
+            assert_eq!(names_address, !matches!(code, NotFound | Reverted | NoToken | Unrelated), "{what}");
+            assert!(!message(&transfer, &finding).is_empty(), "{what}");
+        }
+        let look_alike = told(&transfer, &[], Some(&seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])));
+        assert_eq!((look_alike.amount, look_alike.currency, look_alike.contract), (None, None, Some(OTHER)), "its amount is no money");
+        let named = told(&transfer, &[], Some(&seen(40, true, vec![movement(other("USDC"), OURS, 5)])));
+        assert_eq!((named.amount, named.currency.as_deref()), (Some(usdt(5)), Some("USDC")));
+    }
+
+    #[test]
+    fn of_several_things_the_first_in_precedence_is_told() {
+        let order = [
+            "credited",
+            "confirming",
+            "short_by",
+            "late_by",
+            "after_cancel",
+            "unmatched",
+            "not_credited",
+            "zero_value",
+            "look_alike_token",
+            "wrong_token",
+            "wrong_address",
+            "unrelated",
+            "no_token",
+            "reverted",
+            "not_found",
+        ];
+        assert_eq!(DiagnosisCode::WORDS, order);
+        let transfer = transfer(&[], 0);
+        // Each of these movements, before and behind every later one.
+        let other = SeenToken::Other { symbol: None };
+        let table = [
+            (movement(SeenToken::Ours, OURS, 5), NotCredited),
+            (movement(SeenToken::Ours, OURS, 0), ZeroValue),
+            (movement(SeenToken::LookAlike, OURS, 5), LookAlikeToken),
+            (movement(other.clone(), OURS, 5), WrongToken),
+            (movement(SeenToken::Ours, ELSEWHERE, 5), WrongAddress),
+            (movement(other, ELSEWHERE, 5), Unrelated),
+        ];
+        for (index, (first, code)) in table.iter().enumerate() {
+            for (later, _) in &table[index..] {
+                for movements in [vec![first.clone(), later.clone()], vec![later.clone(), first.clone()]] {
+                    assert_eq!(told(&transfer, &[], Some(&seen(40, true, movements))).code, *code);
+                }
+            }
+        }
+        // What the book knows of one movement stands before what a node tells of the next.
+        let partial = deposit(&transfer, DepositStatus::Completed, Some(Classification::Exact), EXPIRES_AT);
+        let beside = seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)]);
+        assert_eq!(told(&transfer, &[partial], Some(&beside)).code, Credited);
+    }
+}

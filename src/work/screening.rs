@@ -1,0 +1,455 @@
+//! Watches the sanctions lists: reads changed files again, and screens everybody again when the entries changed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::app::App;
+use crate::kernel::{Failure, Id, Mode, Now, Scope, StoreError};
+use crate::keys;
+use crate::screening::lists::{Lists, Reload};
+use crate::screening::rows::{self, Table};
+use crate::store::{Tx, migrate};
+use crate::world::World;
+use crate::{beneficiaries, senders};
+
+/// How often the files are looked at.
+const LOOK_SECONDS: u64 = 60;
+/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write lane.
+pub const STEP_ROWS_MAX: i64 = 16;
+/// The lists that everybody was screened against last.
+const SCREENED_META: &str = "screened_lists";
+
+/// A place in the walk over all senders and beneficiaries of one mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    mode: Mode,
+    account_number: i64,
+    table: Table,
+    after: [u8; 16],
+}
+
+impl Walk {
+    pub const fn begin(mode: Mode) -> Walk {
+        Walk { mode, account_number: 1, table: Table::Senders, after: [0; 16] }
+    }
+}
+
+/// Screens the next few again and answers where to go on; `None` at the end. May be run twice.
+pub fn step(tx: &mut dyn Tx, now: &mut Now, world: &World, mut walk: Walk, rows_max: i64) -> Result<Option<Walk>, StoreError> {
+    if walk.account_number > keys::rows::accounts_count(tx)? {
+        return Ok(None);
+    }
+    let scope = Scope::new(walk.account_number, walk.mode);
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
+    for id in &ids {
+        match walk.table {
+            Table::Senders => senders::rescreen(tx, now, world, scope, Id::from_u128(id.as_u128()))?,
+            Table::Beneficiaries => beneficiaries::rescreen(tx, now, world, scope, Id::from_u128(id.as_u128()))?,
+        }
+    }
+    now.leave_account();
+    walk = match (ids.last(), walk.table) {
+        (Some(last), _) => Walk { after: last.to_bytes(), ..walk },
+        (None, Table::Senders) => Walk { table: Table::Beneficiaries, after: [0; 16], ..walk },
+        (None, Table::Beneficiaries) => Walk { account_number: walk.account_number + 1, table: Table::Senders, after: [0; 16], ..walk },
+    };
+    Ok(Some(walk))
+}
+
+/// Whether everybody has to be screened again: the entries are not those of the last whole walk.
+pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
+    Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
+}
+
+/// Looks at the files every minute, and walks over everybody where the entries changed, or a walk was cut short.
+pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let Some(lists) = app.world.screening.clone() else { return };
+    while !*stop.borrow() {
+        reload(&lists).await;
+        if let Some(reason) = lists.why_not_live(app.store.clock.milliseconds() / 1000) {
+            tracing::warn!(%reason, "the sanctions lists are not fit for live mode");
+        }
+        if let Err(failure) = walk(&app, &lists, &stop).await {
+            tracing::error!(?failure, "screening everybody again stopped; it begins anew");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+async fn reload(lists: &Arc<Lists>) {
+    let reader = lists.clone();
+    match tokio::task::spawn_blocking(move || reader.reload_if_changed()).await {
+        Ok(Ok(Reload::Unchanged | Reload::Redated)) => {}
+        Ok(Ok(Reload::Changed)) => {
+            for state in lists.states() {
+                tracing::info!(
+                    list = state.list.as_str(),
+                    entries = state.entries_count,
+                    dated_at = state.dated_at,
+                    "sanctions list loaded"
+                );
+            }
+        }
+        Ok(Err(fault)) => tracing::error!(%fault, "a sanctions list was not taken; the one before stays"),
+        Err(_) => tracing::error!("reading the sanctions lists panicked; those before stay"),
+    }
+}
+
+async fn walk(app: &App, lists: &Arc<Lists>, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
+    let hash = lists.content_hash();
+    let known = lists.clone();
+    if !app.store.write(move |tx, _| Ok(is_due(tx, &known)?)).await? {
+        return Ok(());
+    }
+    let mut place = Some(Walk::begin(Mode::Live));
+    while let Some(walk) = place {
+        if *stop.borrow() {
+            return Ok(());
+        }
+        let world = app.world.clone();
+        place = app.store.write(move |tx, now| Ok(step(tx, now, &world, walk, STEP_ROWS_MAX)?)).await?;
+    }
+    app.store.write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+    use crate::beneficiaries::{Beneficiary, Kyc, NewBeneficiary};
+    use crate::chains::address::Address;
+    use crate::chains::derivation::AccountKey;
+    use crate::chains::pool::AddressPool;
+    use crate::chains::tron_address::TronAddress;
+    use crate::chains::{ChainName, ChainProfile, Depth, Following, Movement};
+    use crate::checks::Screening;
+    use crate::checks::listed::ListedChecks;
+    use crate::checks::simulated::SimulatedChecks;
+    use crate::ifsc::Directory;
+    use crate::kernel::id::kind;
+    use crate::kernel::seal::Sealer;
+    use crate::kernel::{AnyId, Clock, Currency, Metadata, Money};
+    use crate::operator::{Ruling, rule};
+    use crate::rails::simulated::SimulatedBank;
+    use crate::rates::fixed::FixedRate;
+    use crate::screening::hits;
+    use crate::screening::lists::ScreeningSource;
+    use crate::senders::{NewSender, Sender, SenderType};
+    use crate::store::Store;
+    use crate::transfers::state::{StatusReason, TransferStatus};
+    use crate::transfers::{self, NewTransfer, funding};
+    use crate::world::{Ports, Settings};
+    use crate::{events, quote_locks};
+
+    const HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n";
+    const DRAINER: &str = "TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj";
+
+    struct Stage {
+        folder: std::path::PathBuf,
+        store: Store,
+        world: Arc<World>,
+        lists: Arc<Lists>,
+    }
+
+    impl Stage {
+        /// A store and a test world whose screening reads this list.
+        async fn new(list: &str) -> Stage {
+            let mut random = [0; 8];
+            getrandom::fill(&mut random).unwrap();
+            let folder = std::env::temp_dir().join(format!("hundi-screening-{:016x}", u64::from_be_bytes(random)));
+            std::fs::create_dir_all(&folder).unwrap();
+            let file = folder.join("operator.csv");
+            std::fs::write(&file, format!("{HEADER}{list}")).unwrap();
+            let source = ScreeningSource { operator_file: Some(file), ..ScreeningSource::default() };
+            let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
+            let store = Store::open(&folder.join("test.db"), Clock::System, events::sequence).unwrap();
+            let settings = Settings::default();
+            let test = Ports {
+                rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
+                rail: Box::new(SimulatedBank { step_milliseconds: 1 }),
+                checks: Box::new(ListedChecks { accounts: Box::new(SimulatedChecks), lists: lists.clone() }),
+                addresses: AddressPool::new(AccountKey::generate_for_test(&[7; 64]), "index".into()),
+                chain: ChainProfile {
+                    name: ChainName::Tron,
+                    asset: Currency::Usdt,
+                    token_contract: Address::parse(DRAINER).unwrap(),
+                    following: Following::Simulated,
+                },
+            };
+            let world = Arc::new(World {
+                settings,
+                sealer: Sealer::new(&[1; 32]),
+                ifsc: Directory::embedded().unwrap(),
+                test,
+                live: None,
+                screening: Some(lists.clone()),
+            });
+            let stage = Stage { folder, store, world, lists };
+            stage.write(|tx, now, _| keys::rows::account_number(tx, now, "default").map(|_| ())).await;
+            stage
+        }
+
+        async fn write<T: Send + 'static>(
+            &self,
+            work: impl Fn(&mut dyn Tx, &mut Now, &World) -> Result<T, StoreError> + Send + 'static,
+        ) -> T {
+            let world = self.world.clone();
+            self.store.write(move |tx, now| Ok(work(tx, now, &world)?)).await.unwrap()
+        }
+
+        /// Puts another list in the place of the one there is, and reads it.
+        fn replace(&self, list: &str) -> Reload {
+            std::fs::write(self.folder.join("operator.csv"), format!("{HEADER}{list}")).unwrap();
+            self.lists.reload_if_changed().unwrap()
+        }
+
+        async fn walk(&self) {
+            let mut place = Some(Walk::begin(Mode::Test));
+            while let Some(walk) = place {
+                place = self.write(move |tx, now, world| step(tx, now, world, walk, 2)).await;
+            }
+        }
+
+        async fn sender(&self, name: &str) -> Id<kind::Sender> {
+            let name = name.to_owned();
+            let created = self.write(move |tx, now, world| {
+                let ask = NewSender {
+                    name: name.clone(),
+                    sender_type: SenderType::Individual,
+                    country: "IN".into(),
+                    email: None,
+                    address: None,
+                    date_of_birth: Some("1980-05-06".into()),
+                    nationality: None,
+                    identification: None,
+                    metadata: Metadata::default(),
+                };
+                senders::create(tx, now, world, SCOPE, ask).map_err(failed)
+            });
+            created.await.id
+        }
+
+        async fn found_sender(&self, id: Id<kind::Sender>) -> Sender {
+            self.write(move |tx, _, _| Ok(senders::rows::find(tx, SCOPE, id)?.unwrap())).await
+        }
+
+        async fn beneficiary(&self, name: &str, date_of_birth: Option<&str>) -> Id<kind::Beneficiary> {
+            let (name, date_of_birth) = (name.to_owned(), date_of_birth.map(str::to_owned));
+            let created = self.write(move |tx, now, world| {
+                let ask = NewBeneficiary {
+                    name: name.clone(),
+                    account_number: "50100012345678".into(),
+                    ifsc: "HDFC0000001".into(),
+                    email: None,
+                    phone: None,
+                    kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() },
+                    metadata: Metadata::default(),
+                    submit: true,
+                };
+                beneficiaries::create(tx, now, world, SCOPE, ask).map_err(failed)
+            });
+            let id = created.await.id;
+            self.check(id).await;
+            id
+        }
+
+        /// What the beneficiary's check does, without waiting for its time.
+        async fn check(&self, id: Id<kind::Beneficiary>) {
+            self.write(move |tx, now, world| {
+                let mut found = beneficiaries::rows::find(tx, SCOPE, id)?.unwrap();
+                beneficiaries::check(tx, now, world, &mut found)
+            })
+            .await;
+        }
+
+        async fn found(&self, id: Id<kind::Beneficiary>) -> Beneficiary {
+            self.write(move |tx, _, _| Ok(beneficiaries::rows::find(tx, SCOPE, id)?.unwrap())).await
+        }
+
+        async fn rule(&self, id: AnyId, ruling: Ruling) -> Result<String, String> {
+            self.write(move |tx, now, world| Ok(rule(tx, now, world, id, &ruling))).await
+        }
+
+        async fn open(&self) -> Vec<String> {
+            self.write(|tx, _, _| hits::open_lines(tx, 100)).await
+        }
+    }
+
+    const SCOPE: Scope = Scope::new(1, Mode::Test);
+
+    fn failed(failure: Failure) -> StoreError {
+        StoreError::Broken(format!("{failure:?}"))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_senders_clearance_holds_until_the_entry_changes() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,1980,IN,,\nown-9,Nobody Else,,,,,\n").await;
+        let (clear, listed) = (stage.sender("Asha Kulkarni").await, stage.sender("Zubin Tarkhad").await);
+        assert_eq!(stage.found_sender(clear).await.screening, Screening::Clear);
+        // The year and the country agree.
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
+        assert!(senders::not_eligible(&stage.found_sender(listed).await).is_some());
+        let open = stage.open().await;
+        assert!(open.len() == 1 && open[0].contains("operator own-1") && open[0].contains("year of birth and country agree"), "{open:?}");
+        stage.rule(listed.any(), Ruling::Approve).await.unwrap();
+        assert!(senders::not_eligible(&stage.found_sender(listed).await).is_none() && stage.open().await.is_empty());
+        // The same entry, read again, does not undo the clearance; another entry's change does not either.
+        stage.walk().await;
+        assert_eq!(stage.replace("own-1,Zubin Tarkhad,,1980,IN,,other note\nown-9,Nobody Other,,,,,\n"), Reload::Changed);
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::Clear);
+        // Its content changed: it is open again.
+        stage.replace("own-1,Zubin Tarkhad,Zubeen Tarkhad,1980,IN,,\n");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
+        assert_eq!(stage.open().await.len(), 1);
+        // A refusal stays, also when the list drops the entry; without it the sender would be clear again.
+        stage.rule(listed.any(), Ruling::Refuse).await.unwrap();
+        stage.replace("own-1,Somebody New,,,,,\n");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
+        stage.rule(clear.any(), Ruling::Refuse).await.unwrap();
+        stage.walk().await;
+        assert_eq!(stage.found_sender(clear).await.screening, Screening::ConfirmedMatch, "refused without any hit");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_hit_that_the_list_withdraws_frees_the_sender() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        let listed = stage.sender("Zubin Tarkhad").await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::PossibleMatch);
+        stage.replace("own-2,Somebody New,,,,,\n");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::Clear);
+        assert!(stage.open().await.is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_possible_beneficiary_waits_and_a_confirmed_one_is_rejected() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,1980-05-06,IN,,\n").await;
+        let free = stage.beneficiary("Asha Kulkarni", None).await;
+        assert_eq!(stage.found(free).await.status, BeneficiaryStatus::Active);
+        let possible = stage.beneficiary("Zubin Tarkhad", None).await;
+        let held = stage.found(possible).await;
+        assert_eq!((held.status, held.payouts_disabled_reason), (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold)));
+        let confirmed = stage.beneficiary("Zubin Tarkhad", Some("1980-05-06")).await;
+        let rejected = stage.found(confirmed).await;
+        assert_eq!(
+            (rejected.status, rejected.payouts_disabled_reason),
+            (BeneficiaryStatus::Rejected, Some(DisabledReason::ComplianceHold))
+        );
+        // Cleared, the bank is still asked.
+        stage.rule(possible.any(), Ruling::Approve).await.unwrap();
+        assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Verifying);
+        stage.check(possible).await;
+        assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Active);
+        let refused = stage.beneficiary("Zubin  Tarkhad", None).await;
+        stage.rule(refused.any(), Ruling::Refuse).await.unwrap();
+        assert_eq!(stage.found(refused).await.status, BeneficiaryStatus::Rejected);
+        // An active one that a new list names is not paid until the operator decides.
+        stage.replace("own-1,Zubin Tarkhad,,1980-05-06,IN,,\nown-2,Asha Kulkarni,,,,,\n");
+        stage.walk().await;
+        let stopped = stage.found(free).await;
+        assert_eq!((stopped.is_payable(), stopped.payouts_disabled_reason), (false, Some(DisabledReason::ComplianceHold)));
+        assert!(stage.found(possible).await.is_payable(), "its clearance holds");
+        stage.rule(free.any(), Ruling::Approve).await.unwrap();
+        stage.walk().await;
+        assert!(stage.found(free).await.is_payable());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn money_from_a_listed_address_waits_for_the_operator() {
+        let stage = Stage::new(&format!("own-2,,,,,{DRAINER},drainer\n")).await;
+        let indices = stage.write(|tx, _, world| world.test.addresses.reserve(tx)).await;
+        stage.world.test.addresses.restock(indices);
+        stage.world.test.addresses.derive(8, 0);
+        let (sender, beneficiary) = (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
+        for (payer, is_listed) in [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)] {
+            let transfer = stage.write(move |tx, now, world| {
+                let sell = Money::new(10_000, Currency::Usd);
+                let lock = quote_locks::create(tx, now, world, SCOPE, sell, Metadata::default()).map_err(failed)?;
+                let ask = NewTransfer {
+                    sender_id: Some(sender),
+                    beneficiary_id: Some(beneficiary),
+                    quote_lock_id: Some(lock.id),
+                    amount: sell,
+                    payout_currency: Currency::Inr,
+                    purpose_code: None,
+                    chain: ChainName::Tron,
+                    refund_address: None,
+                    policy: Default::default(),
+                    metadata: Metadata::default(),
+                };
+                transfers::create(tx, now, world, SCOPE, ask).map_err(failed)
+            });
+            let transfer = transfer.await;
+            let id = transfer.id;
+            let observed = stage.write(move |tx, now, world| {
+                let movement = Movement {
+                    transaction_hash: format!("{:064x}", now.instant_milliseconds()),
+                    log_index: i64::from(is_listed),
+                    from_address: payer,
+                    to_address: *transfer.deposit_address.bytes(),
+                    asset: "USDT".into(),
+                    amount: transfer.expected,
+                    depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
+                };
+                funding::observe(tx, now, world, SCOPE, "tron", &movement)?;
+                Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())
+            });
+            let observed = observed.await;
+            if !is_listed {
+                assert_eq!(observed.status, TransferStatus::Funded, "a payer that no list names");
+                continue;
+            }
+            assert_eq!((observed.status, observed.status_reason), (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)));
+            assert!(stage.open().await[0].contains(DRAINER));
+            stage.rule(id.any(), Ruling::Approve).await.unwrap();
+            let approved = stage.write(move |tx, _, _| Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())).await;
+            assert_eq!(approved.status, TransferStatus::Funded);
+            assert!(stage.open().await.is_empty());
+        }
+        let path = stage.folder.join("test.db");
+        stage.store.close().await;
+        assert_eq!(crate::ledger::check::run(&path).unwrap().faults, Vec::<String>::new());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn lists_are_reloaded_whole_or_not_at_all_and_their_age_is_told() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        assert_eq!(stage.lists.reload_if_changed(), Ok(Reload::Unchanged));
+        let before = stage.lists.content_hash();
+        std::fs::write(stage.folder.join("operator.csv"), "id,name").unwrap();
+        assert!(stage.lists.reload_if_changed().unwrap_err().contains("operator's list"));
+        assert_eq!((stage.lists.content_hash(), stage.lists.screener().entries_count()), (before, 1), "the one before stays");
+        assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));
+        // All three lists from the fixtures; they are as old as their files, and the UN's as old as it says.
+        let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screening");
+        let source = ScreeningSource {
+            ofac_directory: Some(fixtures.clone()),
+            un_file: Some(fixtures.join("consolidated.xml")),
+            operator_file: Some(fixtures.join("operator.csv")),
+            ..ScreeningSource::default()
+        };
+        let lists = Lists::load(source.try_into().unwrap()).unwrap();
+        let oldest = lists.states().iter().map(|state| state.dated_at).min().unwrap();
+        assert_eq!(lists.screener().entries_count(), 11);
+        assert_eq!(lists.why_not_live(oldest + 7 * 86_400), None);
+        assert!(lists.why_not_live(oldest + 7 * 86_400 + 86_401).unwrap().contains("days old"));
+        assert!(Lists::load(ScreeningSource { un_file: Some("/nowhere".into()), ..Default::default() }.try_into().unwrap()).is_err());
+        for source in [
+            ScreeningSource::default(),
+            ScreeningSource { un_file: Some("x".into()), age_days_max: Some(0), ..Default::default() },
+            ScreeningSource { un_file: Some("x".into()), score_possible: Some(0.5), ..Default::default() },
+            ScreeningSource { un_file: Some("x".into()), score_confirmed: Some(0.8), ..Default::default() },
+        ] {
+            assert!(crate::screening::lists::ScreeningSettings::try_from(source).is_err());
+        }
+    }
+}

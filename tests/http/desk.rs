@@ -1,0 +1,135 @@
+//! A store and a world without a server, whose ports a test chooses and whose clock it moves.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use hundi::app::{KeyRequest, create_key};
+use hundi::beneficiaries::{self, Beneficiary, Kyc, NewBeneficiary};
+use hundi::chains::address::Address;
+use hundi::chains::derivation::AccountKey;
+use hundi::chains::pool::AddressPool;
+use hundi::chains::{ChainName, ChainProfile, Following};
+use hundi::checks::Checks;
+use hundi::checks::simulated::SimulatedChecks;
+use hundi::events;
+use hundi::ifsc::Directory;
+use hundi::kernel::id::kind;
+use hundi::kernel::seal::Sealer;
+use hundi::kernel::{Clock, Currency, Failure, Id, Metadata, Mode, Now, Rate, Scope};
+use hundi::keys::Permissions;
+use hundi::outbound::Client;
+use hundi::rails::simulated::SimulatedBank;
+use hundi::rates::RateSource;
+use hundi::rates::fixed::FixedRate;
+use hundi::store::{Store, Tx};
+use hundi::work;
+use hundi::world::{Ports, Settings, World};
+
+pub const TEST: Scope = Scope::new(1, Mode::Test);
+pub const LIVE: Scope = Scope::new(1, Mode::Live);
+
+pub struct Desk {
+    pub store: Store,
+    pub world: Arc<World>,
+    clock: Arc<AtomicI64>,
+    folder: PathBuf,
+}
+
+pub fn client() -> Client {
+    Client::new(rustls::RootCertStore::empty()).unwrap()
+}
+
+impl Desk {
+    pub async fn with_checks(checks: Box<dyn Checks>) -> Desk {
+        let fixed = FixedRate { mid: Rate(88_000_000), usdt_usd: Rate(1_000_000) };
+        Desk::new(Box::new(fixed), checks).await
+    }
+    pub async fn with_rates(rates: Box<dyn RateSource>) -> Desk {
+        Desk::new(rates, Box::new(SimulatedChecks)).await
+    }
+
+    async fn new(rates: Box<dyn RateSource>, checks: Box<dyn Checks>) -> Desk {
+        let mut random = [0_u8; 8];
+        getrandom::fill(&mut random).unwrap();
+        let folder = std::env::temp_dir().join(format!("hundi-desk-{:016x}", u64::from_be_bytes(random)));
+        std::fs::create_dir(&folder).unwrap();
+        let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
+        let store = Store::open(&folder.join("test.db"), Clock::Manual(clock.clone()), events::sequence).unwrap();
+        let test = Ports {
+            rates,
+            rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
+            checks,
+            addresses: AddressPool::new(AccountKey::generate_for_test(&[7; 64]), "test_address_index_next".into()),
+            chain: ChainProfile {
+                name: ChainName::Tron,
+                asset: Currency::Usdt,
+                token_contract: Address::of_chain("tron", [1; 20]),
+                following: Following::Simulated,
+            },
+        };
+        let settings = Settings { simulation_step_milliseconds: 5, ..Settings::default() };
+        let world = Arc::new(World {
+            settings,
+            sealer: Sealer::new(&[9; 32]),
+            ifsc: Directory::embedded().unwrap(),
+            test,
+            live: None,
+            screening: None,
+        });
+        let desk = Desk { store, world, clock, folder };
+        let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+        desk.write(move |tx, now, _| Ok(create_key(tx, now, &request)?)).await.unwrap();
+        desk
+    }
+
+    pub async fn write<T: Send + 'static>(
+        &self,
+        mut work: impl FnMut(&mut dyn Tx, &mut Now, &World) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let world = self.world.clone();
+        self.store.write(move |tx, now| work(tx, now, &world)).await
+    }
+
+    pub fn instant(&self) -> i64 {
+        self.clock.load(Ordering::SeqCst) / 1000
+    }
+    pub fn advance_seconds(&self, seconds: i64) {
+        self.clock.fetch_add(seconds * 1000, Ordering::SeqCst);
+    }
+
+    /// Creates a submitted beneficiary.
+    pub async fn beneficiary(&self, scope: Scope, account_number: &str, ifsc: &str) -> Id<kind::Beneficiary> {
+        let (account_number, ifsc) = (account_number.to_owned(), ifsc.to_owned());
+        let created = self.write(move |tx, now, world| {
+            let ask = NewBeneficiary {
+                name: "Asha Rao".into(),
+                account_number: account_number.clone(),
+                ifsc: ifsc.clone(),
+                email: None,
+                phone: None,
+                kyc: Kyc::default(),
+                metadata: Metadata::default(),
+                submit: true,
+            };
+            Ok(beneficiaries::create(tx, now, world, scope, ask)?.id)
+        });
+        created.await.unwrap()
+    }
+
+    /// Runs the tasks that are due within a second.
+    pub async fn run_tasks(&self) {
+        self.advance_seconds(1);
+        self.write(|tx, now, world| work::run_due(tx, now, world)).await.unwrap();
+    }
+
+    pub async fn find(&self, scope: Scope, id: Id<kind::Beneficiary>) -> Beneficiary {
+        self.write(move |tx, _, _| Ok(beneficiaries::rows::find(tx, scope, id)?)).await.unwrap().unwrap()
+    }
+}
+
+impl Drop for Desk {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

@@ -1,0 +1,264 @@
+//! Look-ups of accounts over HTTP: asked by a worker, applied once, never lost; and what only a person decides.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hundi::beneficiaries::look_ups;
+use hundi::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+use hundi::beneficiaries::{self, Beneficiary, BeneficiaryChange, Decision, KycChange};
+use hundi::checks::http::{HttpChecks, HttpChecksSettings};
+use hundi::checks::manual::ManualChecks;
+use hundi::checks::{AccountAnswer, LookedUp, NameMatch};
+use hundi::http::metrics::Reasons;
+use hundi::kernel::id::kind;
+use hundi::kernel::{Id, MetadataPatch, Patch};
+use hundi::operator::{Ruling, rule};
+use hundi::work;
+use secrecy::ExposeSecret;
+use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::desk::{Desk, LIVE, TEST, client};
+use crate::feed::{Feed, Reply};
+use crate::support::WAIT;
+
+const IFSC: &str = "HDFC0000001";
+
+struct Office {
+    feed: Feed,
+    desk: Arc<Desk>,
+    metrics: Reasons,
+}
+
+impl Office {
+    async fn start() -> Office {
+        let feed = Feed::start().await;
+        let settings = HttpChecksSettings {
+            url: feed.url("/look_up"),
+            header_name: None,
+            deadline_milliseconds: Some(2_000),
+            name_score_match: None,
+            name_score_partial: None,
+        };
+        let desk = Arc::new(Desk::with_checks(Box::new(HttpChecks::new(&settings, None, client()).unwrap())).await);
+        Office { feed, desk, metrics: Reasons::default() }
+    }
+
+    fn work(&self) -> (JoinHandle<()>, watch::Sender<bool>) {
+        let (stop, stopping) = watch::channel(false);
+        (tokio::spawn(work::checks::run(self.desk.store.clone(), self.desk.world.clone(), self.metrics.clone(), stopping)), stop)
+    }
+
+    /// A beneficiary whose account is to be looked up.
+    async fn waiting(&self) -> Id<kind::Beneficiary> {
+        let id = self.desk.beneficiary(TEST, "50100012345678", IFSC).await;
+        self.desk.run_tasks().await;
+        id
+    }
+
+    async fn until(&self, id: Id<kind::Beneficiary>, wanted: impl Fn(&Beneficiary) -> bool) -> Beneficiary {
+        let started = Instant::now();
+        loop {
+            let found = self.desk.find(TEST, id).await;
+            if wanted(&found) {
+                return found;
+            }
+            assert!(started.elapsed() < WAIT, "still {:?}", found.status);
+            tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_answer_moves_the_beneficiary_and_the_service_is_asked_as_documented() {
+    let office = Office::start().await;
+    let (worker, stop) = office.work();
+    let mut asked = 0;
+    for (answer, status, reason, name_match) in [
+        (json!({"status": "found", "account_holder_name": "ASHA  RAO"}), BeneficiaryStatus::Active, None, Some(NameMatch::Match)),
+        (
+            json!({"status": "found", "account_holder_name": "Ravi Rao"}),
+            BeneficiaryStatus::InputRequired,
+            Some(DisabledReason::NameMismatch),
+            Some(NameMatch::Mismatch),
+        ),
+        (json!({"status": "not_found"}), BeneficiaryStatus::Rejected, Some(DisabledReason::AccountInvalid), None),
+        (json!({"status": "closed"}), BeneficiaryStatus::Rejected, Some(DisabledReason::AccountInvalid), None),
+        (json!({"status": "not_nre"}), BeneficiaryStatus::Rejected, Some(DisabledReason::AccountNotNre), None),
+        (json!({"status": "found"}), BeneficiaryStatus::Verifying, Some(DisabledReason::VerificationPending), Some(NameMatch::Unavailable)),
+        (json!({"status": "unknown"}), BeneficiaryStatus::Verifying, Some(DisabledReason::VerificationPending), None),
+    ] {
+        office.feed.say("/look_up", &answer);
+        let id = office.waiting().await;
+        let found = office.until(id, |found| found.checked_at.is_some()).await;
+        asked += 1;
+        office.feed.until_asked("/look_up", asked).await;
+        assert_eq!((found.status, found.payouts_disabled_reason, found.name_match), (status, reason, name_match), "{answer}");
+    }
+    let body: serde_json::Value = serde_json::from_str(&office.feed.asked("/look_up")[0]).unwrap();
+    assert_eq!(body, json!({"account_number": "50100012345678", "ifsc": IFSC, "name": "Asha Rao"}));
+    // What the service cannot say is asked again an hour later.
+    office.feed.say("/look_up", json!({"status": "found", "account_holder_name": "Asha Rao"}));
+    office.desk.advance_seconds(3_599);
+    office.desk.run_tasks().await;
+    office.feed.until_asked("/look_up", asked + 1).await;
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_without_an_answer_is_asked_again_until_it_has_one() {
+    let office = Office::start().await;
+    let (worker, stop) = office.work();
+    office.feed.answer("/look_up", Reply::Json(500, "{}".into()));
+    let id = office.waiting().await;
+    office.feed.until_asked("/look_up", 1).await;
+    for (reply, pause_seconds, times) in
+        [(Reply::Closed, 2, 2), (Reply::Json(200, "soon".into()), 4, 3), (Reply::Json(200, "{\"status\":\"ok\"}".into()), 8, 4)]
+    {
+        office.feed.answer("/look_up", reply);
+        // The pause was written down before the clock moves past it.
+        let written = office.metrics.clone();
+        let started = Instant::now();
+        while written.counted("http_status") + written.counted("connection") + written.counted("answer_not_understood") < times - 1 {
+            assert!(started.elapsed() < WAIT);
+            tokio::time::sleep(std::time::Duration::from_millis(3)).await;
+        }
+        office.desk.write(|_, _, _| Ok(())).await.unwrap();
+        office.desk.advance_seconds(pause_seconds + 1);
+        office.feed.until_asked("/look_up", times as usize).await;
+        assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
+    }
+    office.feed.say("/look_up", json!({"status": "found", "account_holder_name": "Asha Rao"}));
+    while office.desk.find(TEST, id).await.status != BeneficiaryStatus::Active {
+        office.desk.advance_seconds(20);
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    assert_eq!((office.metrics.counted("answered"), office.metrics.counted("answer_not_understood")), (1, 2));
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stop_in_the_middle_of_a_question_loses_nothing() {
+    let office = Office::start().await;
+    office.feed.answer("/look_up", Reply::Silence);
+    let id = office.waiting().await;
+    let (worker, _stop) = office.work();
+    office.feed.until_asked("/look_up", 1).await;
+    worker.abort();
+    assert!(worker.await.unwrap_err().is_cancelled());
+    // The control: without another run nothing happens, however much time passes.
+    office.desk.advance_seconds(60);
+    assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
+    office.feed.say("/look_up", json!({"status": "found", "account_holder_name": "Asha Rao"}));
+    let (worker, stop) = office.work();
+    office.until(id, |found| found.status == BeneficiaryStatus::Active).await;
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_is_applied_once_and_only_to_its_own_question() {
+    let office = Office::start().await;
+    let id = office.waiting().await;
+    let claim = || office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?));
+    let finish =
+        |look_up, answer| office.desk.write(move |tx, now, _| Ok(look_ups::finish(tx, now, &look_up, LookedUp::Answered(answer))?));
+    let first = claim().await.unwrap();
+    assert_eq!(first.len(), 1);
+    assert_eq!(first[0].question.account_number.expose_secret(), "50100012345678");
+    assert!(!format!("{first:?}").contains("50100012345678"));
+    assert!(claim().await.unwrap().is_empty(), "a lease keeps others off");
+    // Meanwhile the operator asks for input, and the caller changes the account: a new question.
+    office
+        .desk
+        .write(move |tx, now, world| {
+            let mut found = beneficiaries::rows::find(tx, TEST, id)?.unwrap();
+            assert!(beneficiaries::decide(tx, now, &mut found, Decision::RequireInput)?);
+            let kyc = KycChange {
+                pan: Patch::Keep,
+                passport_number: Patch::Keep,
+                date_of_birth: Patch::Keep,
+                nationality: Patch::Keep,
+                relationship: Patch::Keep,
+            };
+            let change = BeneficiaryChange {
+                name: None,
+                account_number: Some("60100012345678".into()),
+                ifsc: None,
+                email: Patch::Keep,
+                phone: Patch::Keep,
+                kyc,
+                metadata: MetadataPatch::default(),
+                submit: None,
+            };
+            beneficiaries::update(tx, now, world, found, change)
+        })
+        .await
+        .unwrap();
+    office.desk.run_tasks().await;
+    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "the old account's answer is dropped");
+    assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
+    let second = claim().await.unwrap();
+    assert_eq!(second[0].question.account_number.expose_secret(), "60100012345678");
+    assert!(finish(second[0].look_up, AccountAnswer::Passed).await.unwrap());
+    assert!(!finish(second[0].look_up, AccountAnswer::AccountInvalid).await.unwrap(), "twice changes nothing");
+    assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Active);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
+    let desk = Desk::with_checks(Box::new(ManualChecks)).await;
+    for (answer, status) in [
+        (AccountAnswer::Passed, BeneficiaryStatus::Active),
+        (AccountAnswer::Name(NameMatch::Partial), BeneficiaryStatus::InputRequired),
+        (AccountAnswer::Name(NameMatch::Mismatch), BeneficiaryStatus::InputRequired),
+        (AccountAnswer::AccountNotNre, BeneficiaryStatus::Rejected),
+        (AccountAnswer::AccountInvalid, BeneficiaryStatus::Rejected),
+    ] {
+        let id = desk.beneficiary(TEST, "50100012345678", IFSC).await;
+        desk.run_tasks().await;
+        desk.advance_seconds(86_400);
+        desk.run_tasks().await;
+        assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
+        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer)))).await.unwrap().unwrap();
+        assert_eq!(desk.find(TEST, id).await.status, status, "{answer:?}");
+        let again = desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer)))).await.unwrap();
+        assert!(again.unwrap_err().contains("does not take"), "a finding is given once");
+    }
+    // A right account does not end what screening holds.
+    let id = desk.beneficiary(TEST, "50100012345678", IFSC).await;
+    desk.write(move |tx, now, _| {
+        let mut found = beneficiaries::rows::find(tx, TEST, id)?.unwrap();
+        Ok(beneficiaries::apply_check(tx, now, &mut found, AccountAnswer::PossiblySanctioned)?)
+    })
+    .await
+    .unwrap();
+    let refused =
+        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed)))).await.unwrap();
+    assert!(refused.unwrap_err().contains("screening"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn live_mode_asks_for_another_code_and_test_mode_carries_on() {
+    let desk = Desk::with_checks(Box::new(ManualChecks)).await;
+    for code in ["HDFC0ZZZZZZ", "CORP0000001"] {
+        let id = desk.beneficiary(LIVE, "50100012345678", code).await;
+        desk.run_tasks().await;
+        let found = desk.find(LIVE, id).await;
+        assert_eq!(
+            (found.status, found.payouts_disabled_reason),
+            (BeneficiaryStatus::InputRequired, Some(DisabledReason::IfscUnknown)),
+            "{code}"
+        );
+        assert_eq!((found.requirements[0].field_name.as_str(), found.requirements[0].code.as_str()), ("ifsc", "ifsc_unknown"));
+        let id = desk.beneficiary(TEST, "50100012345678", code).await;
+        desk.run_tasks().await;
+        assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying, "test mode goes on to its own check");
+    }
+    assert_eq!(desk.find(TEST, desk.beneficiary(TEST, "50100012345678", "HDFC0ZZZZZZ").await).await.bank_name, None);
+    let known = desk.find(LIVE, desk.beneficiary(LIVE, "50100012345678", IFSC).await).await;
+    assert_eq!(known.bank_name.as_deref(), Some("HDFC Bank"));
+}

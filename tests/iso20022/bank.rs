@@ -1,0 +1,147 @@
+//! A server whose bank is the test's: payouts that wait, an agent that carries files, and a simulated bank behind it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use hundi::kernel::id::kind;
+use hundi::kernel::{Failure, Id, StoreError};
+use hundi::payouts::{self, Payout};
+use hundi::rails::iso20022::rows;
+use hundi::rails::iso20022::settings::{BankSettings, BankTable};
+use hundi::rails::iso20022::simulator::{SimulatedBank, Trait};
+use hundi::reconcile::{self, DifferenceKind};
+use hundi::work::bank::{Bank, Turn};
+use serde_json::{Value, json};
+
+use crate::support::{Client, Server, id};
+
+pub const DEBIT_ACCOUNT: &str = "00112233445566";
+/// An account that is paid, and ones that the simulated bank treats otherwise.
+pub const PAID: &str = "50100012345678";
+pub const REFUSED: &str = "50100012341001";
+pub const RETURNED: &str = "50100012341002";
+pub const SILENT: &str = "50100012341003";
+pub const UNREFERENCED: &str = "50100012341004";
+
+pub fn temporary() -> PathBuf {
+    let mut random = [0_u8; 8];
+    getrandom::fill(&mut random).unwrap();
+    std::env::temp_dir().join(format!("hundi-bank-{:016x}", u64::from_be_bytes(random)))
+}
+
+pub fn settings(folder: PathBuf, more: &str) -> BankSettings {
+    let text = format!(
+        "folder = '{}'\ndebit_account_name = 'Hundi & Co'\ndebit_account_number = '{DEBIT_ACCOUNT}'\ndebit_account_ifsc = 'HDFC0000240'\n\
+         supports_nre = true\npoll_seconds = 1\n{more}",
+        folder.display()
+    );
+    toml::from_str::<BankTable>(&text).unwrap().try_into().unwrap()
+}
+
+pub fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() as i64
+}
+
+/// A server, its worker by hand, the agent and the bank.
+pub struct Scene {
+    pub server: Server,
+    pub client: Client,
+    pub settings: Arc<BankSettings>,
+    pub bank: Bank,
+    pub simulated: SimulatedBank,
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.settings.folder);
+    }
+}
+
+impl Scene {
+    pub async fn new(behaviour: Vec<Trait>) -> Scene {
+        let settings = settings(temporary(), "");
+        let server = Server::start_bank(settings.clone(), false).await;
+        let client = server.client().await;
+        let settings = Arc::new(settings);
+        let bank = Bank::open_in_boot(settings.clone(), Some("boot-1".into())).unwrap();
+        Scene { server, client, settings, bank, simulated: SimulatedBank::new(7, now(), behaviour) }
+    }
+
+    /// A transfer whose payout waits for the bank.
+    pub async fn payout(&self, account_number: &str, amount: &str) -> (Value, Id<kind::Payout>) {
+        let body = self.client.transfer_body(account_number, amount).await;
+        let transfer = self.client.post("/v1/transfers", body).await.ok();
+        self.client.deposit(&transfer, json!({})).await;
+        let path = format!("/v1/transfers/{}", id(&transfer));
+        let transfer = self.client.wait_status(&path, "payout_processing").await;
+        let payout_id = Id::parse(transfer["payout"]["id"].as_str().unwrap()).unwrap();
+        (transfer, payout_id)
+    }
+
+    pub async fn find(&self, payout_id: Id<kind::Payout>) -> Payout {
+        let found = self.server.app.store.write(move |tx, _| {
+            let journalled = rows::find(tx, payout_id)?.ok_or_else(|| Failure::from(StoreError::Broken("not journalled".into())))?;
+            Ok(payouts::rows::find(tx, journalled.scope, payout_id)?)
+        });
+        found.await.unwrap().unwrap()
+    }
+
+    pub async fn turn(&mut self) -> Turn {
+        self.bank.turn(&self.server.app).await.unwrap()
+    }
+
+    /// What the agent finds in the outbox and takes away.
+    pub fn taken(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.bank.folders().outbox).unwrap() {
+            let path = entry.unwrap().path();
+            found.push(fs::read_to_string(&path).unwrap());
+            fs::remove_file(path).unwrap();
+        }
+        found
+    }
+
+    pub fn put(&self, name: &str, bytes: &[u8]) {
+        fs::write(self.bank.folders().inbox.join(name), bytes).unwrap();
+    }
+
+    /// Carries files both ways until the bank has said everything, and lets the worker read all of it.
+    pub async fn exchange(&mut self) -> Turn {
+        let mut sum = Turn::default();
+        loop {
+            let turn = self.turn().await;
+            sum.published_count += turn.published_count;
+            sum.files_count += turn.files_count;
+            sum.refused_count += turn.refused_count;
+            sum.counts.applied += turn.counts.applied;
+            sum.counts.ignored += turn.counts.ignored;
+            sum.counts.unknown += turn.counts.unknown;
+            for file in self.taken() {
+                self.simulated.take(file.as_bytes(), now()).unwrap();
+            }
+            let files = self.simulated.next_files();
+            let is_quiet = files.is_empty() && self.simulated.is_quiet();
+            for file in files {
+                self.put(&file.name, &file.bytes);
+            }
+            if is_quiet && fs::read_dir(&self.bank.folders().inbox).unwrap().next().is_none() {
+                return sum;
+            }
+        }
+    }
+
+    /// The kinds of difference that reconciliation finds, sorted.
+    pub async fn differences(&self) -> Vec<DifferenceKind> {
+        let report = self.server.app.store.write(|tx, _| Ok(reconcile::run(tx, None)?)).await.unwrap();
+        let mut kinds: Vec<DifferenceKind> = report.differences.iter().map(|difference| difference.kind).collect();
+        kinds.sort_by_key(|kind| kind.as_str());
+        kinds
+    }
+
+    pub fn assert_book(&self) {
+        let report = hundi::ledger::check::run(&self.server.folder.join("test.db")).unwrap();
+        assert_eq!(report.faults, Vec::<String>::new());
+    }
+}

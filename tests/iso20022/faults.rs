@@ -1,0 +1,179 @@
+//! A crash at every point of writing a file: no payout is sent twice, and none is lost without the operator being told.
+
+use std::fs;
+
+use hundi::kernel::Id;
+use hundi::kernel::id::kind;
+use hundi::payouts::state::PayoutStatus;
+use hundi::rails::FailureCode;
+use hundi::rails::iso20022::words::EndToEndId;
+use hundi::work::bank::Bank;
+use hundi::work::bank::publish::{FaultPoint, ORDER, Step, Stopped};
+
+use crate::bank::{PAID, Scene};
+
+/// What the world does around a crash.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    fault: FaultPoint,
+    /// The agent takes the file before the restart, or after it.
+    is_taken_at_once: bool,
+    /// The machine went down too.
+    is_reboot: bool,
+    /// The power cut undid the last rename.
+    is_rename_undone: bool,
+}
+
+fn cases(order: &[Step]) -> Vec<Case> {
+    let mut faults: Vec<FaultPoint> = order.iter().map(|step| FaultPoint::After(*step)).collect();
+    faults.push(FaultPoint::WithinStage);
+    let mut cases = Vec::new();
+    for fault in faults {
+        for is_taken_at_once in [true, false] {
+            for (is_reboot, is_rename_undone) in [(false, false), (true, false), (true, true)] {
+                cases.push(Case { fault, is_taken_at_once, is_reboot, is_rename_undone });
+            }
+        }
+    }
+    cases
+}
+
+async fn is_unknown(scene: &Scene, payout_id: Id<kind::Payout>) -> bool {
+    let payout = scene.find(payout_id).await;
+    assert_eq!(payout.status, PayoutStatus::Processing);
+    payout.failure.is_some_and(|failure| failure.code == FailureCode::OutcomeUnknown)
+}
+
+/// Runs an order of steps through a case and answers what went wrong, if anything did.
+async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize) -> Option<String> {
+    let (_, payout_id) = scene.payout(PAID, "100.00").await;
+    let name = EndToEndId::of(payout_id).to_string();
+    let stopped = scene.bank.publish_in(&scene.server.app, order, Some(case.fault)).await;
+    assert!(matches!(stopped, Err(Stopped::Fault)), "{case:?}: the fault point is reached: {stopped:?}");
+    let mut taken = Vec::new();
+    let in_outbox: Vec<_> = fs::read_dir(&scene.bank.folders().outbox).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let undone: Vec<(String, Vec<u8>)> = in_outbox
+        .iter()
+        .filter(|_| case.is_rename_undone)
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap()))
+        .collect();
+    if case.is_taken_at_once {
+        taken.extend(scene.taken());
+    }
+    for (name, bytes) in undone {
+        let _ = fs::remove_file(scene.bank.folders().outbox.join(&name));
+        scene.bank.folders().stage(&name, &bytes).unwrap();
+    }
+    let boot = if case.is_reboot { format!("boot-{number}-after") } else { "boot-1".into() };
+    let mut restarted = Bank::open_in_boot(scene.settings.clone(), Some(boot)).unwrap();
+    for _ in 0..3 {
+        restarted.turn(&scene.server.app).await.unwrap();
+        taken.extend(scene.taken());
+    }
+    let sent_count = taken.iter().filter(|file| file.contains(&format!("<EndToEndId>{name}</EndToEndId>"))).count();
+    let is_whole = taken.iter().all(|file| file.trim_end().ends_with("</Document>"));
+    let is_unknown = is_unknown(scene, payout_id).await;
+    let left = fs::read_dir(&scene.bank.folders().staging).unwrap().count();
+    match (sent_count, is_unknown) {
+        _ if !is_whole => Some(format!("{case:?}: a file was sent in part")),
+        _ if left > 0 => Some(format!("{case:?}: a file stays in staging")),
+        (1, false) => None,
+        // Without a power cut everything is certain.
+        (0 | 1, true) if case.is_reboot => None,
+        (count, unknown) => Some(format!("{case:?}: sent {count} times, unknown: {unknown}")),
+    }
+}
+
+async fn violations(scene: &mut Scene, order: &[Step]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (number, case) in cases(order).into_iter().enumerate() {
+        found.extend(violation(scene, order, case, number).await);
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_crash_sends_twice_or_loses() {
+    let mut scene = Scene::new(Vec::new()).await;
+    assert_eq!(violations(&mut scene, &ORDER).await, Vec::<String>::new());
+    scene.assert_book();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orders_that_double_or_lose_are_noticed() {
+    let mut scene = Scene::new(Vec::new()).await;
+    // Renamed before that is prepared for: a restart takes the claim for unsent.
+    let doubling = [Step::Claim, Step::Stage, Step::Rename, Step::RecordStaged, Step::RecordPublished];
+    let found = violations(&mut scene, &doubling).await;
+    assert!(found.iter().any(|violation| violation.contains("sent 2 times")), "{found:?}");
+    // Recorded before it is done: a restart takes it for sent.
+    let mut scene = Scene::new(Vec::new()).await;
+    let losing = [Step::Claim, Step::RecordStaged, Step::RecordPublished, Step::Stage, Step::Rename];
+    let found = violations(&mut scene, &losing).await;
+    assert!(found.iter().any(|violation| violation.contains("sent 0 times, unknown: false")), "{found:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
+    let mut scene = Scene::new(Vec::new()).await;
+    for step in [Step::Rename, Step::RecordPublished] {
+        let (_, payout_id) = scene.payout(PAID, "100.00").await;
+        let stopped = scene.bank.publish_in(&scene.server.app, &ORDER, Some(FaultPoint::After(step))).await;
+        assert!(matches!(stopped, Err(Stopped::Fault)));
+        let path = fs::read_dir(&scene.bank.folders().outbox).unwrap().next().unwrap().unwrap().path();
+        let (name, bytes) = (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap());
+        assert_eq!(scene.taken().len(), 1);
+        scene.bank.folders().stage(&name, &bytes).unwrap();
+        scene.bank = Bank::open_in_boot(scene.settings.clone(), Some(format!("boot-{step:?}"))).unwrap();
+        scene.turn().await;
+        assert!(scene.taken().is_empty(), "{step:?}: it is not sent again");
+        assert!(is_unknown(&scene, payout_id).await, "{step:?}");
+        scene.turn().await;
+        assert!(scene.taken().is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_not_ended() {
+    use hundi::operator::{Ruling, rule};
+    let mut scene = Scene::new(Vec::new()).await;
+    let decide = async |scene: &Scene, payout_id: Id<kind::Payout>| {
+        let world = scene.server.app.world.clone();
+        let ruled = scene.server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, payout_id.any(), &Ruling::Fail)));
+        ruled.await.unwrap()
+    };
+    let (_, queued) = scene.payout(PAID, "100.00").await;
+    decide(&scene, queued).await.unwrap();
+    assert_eq!(scene.turn().await.published_count, 0);
+    assert_eq!(scene.find(queued).await.status, PayoutStatus::Failed);
+
+    let (_, writing) = scene.payout(PAID, "100.00").await;
+    let fault = Some(FaultPoint::After(Step::RecordStaged));
+    assert!(scene.bank.publish_in(&scene.server.app, &ORDER, fault).await.is_err());
+    assert!(decide(&scene, writing).await.unwrap_err().contains("being written"));
+    scene.turn().await;
+    assert_eq!(scene.taken().len(), 1);
+    assert_eq!(scene.find(writing).await.status, PayoutStatus::Processing);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_keep_to_their_limits() {
+    let mut scene = Scene::new(Vec::new()).await;
+    for _ in 0..5 {
+        scene.payout(PAID, "100.00").await;
+    }
+    let mut small = (*scene.settings).clone();
+    small.batch_instructions_max = 2;
+    scene.bank = Bank::open_in_boot(small.into(), Some("boot-1".into())).unwrap();
+    assert_eq!(scene.turn().await.published_count, 5);
+    assert_eq!(scene.taken().len(), 3);
+    for _ in 0..3 {
+        scene.payout(PAID, "100.00").await;
+    }
+    let mut small = (*scene.settings).clone();
+    // Each payment is larger than a file may be, so each goes alone.
+    small.batch_amount_max.units = 100;
+    scene.bank = Bank::open_in_boot(small.into(), Some("boot-1".into())).unwrap();
+    assert_eq!(scene.turn().await.published_count, 3);
+    assert_eq!(scene.taken().len(), 3);
+}

@@ -1,0 +1,13 @@
+//! The bank that is spoken to by files: its messages against the public schemas, its journal at every point of failure,
+//! whole payouts through the folders, and files that were tampered with.
+
+#[path = "../http/support.rs"]
+#[allow(dead_code)]
+mod support;
+
+mod bank;
+mod faults;
+mod messages;
+mod payouts;
+mod process;
+mod tampered;

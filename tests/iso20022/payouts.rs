@@ -1,0 +1,371 @@
+//! Whole payouts through the folders: paid, refused, returned, never answered; what reconciliation says of them.
+
+use std::fs;
+use std::sync::Arc;
+
+use hundi::kernel::{Currency, Id, Money};
+use hundi::operator::{Ruling, rule};
+use hundi::rails::iso20022::reports::Line;
+use hundi::rails::iso20022::rows::{self, Matching, Place};
+use hundi::rails::iso20022::simulator::Trait;
+use hundi::reconcile::{self, DifferenceKind, Holdings};
+use hundi::work::bank::Bank;
+use serde_json::{Value, json};
+
+use crate::bank::{PAID, REFUSED, RETURNED, SILENT, Scene, UNREFERENCED, now, settings, temporary};
+use crate::support::{Server, id};
+
+async fn shown(scene: &Scene, transfer: &Value) -> (Value, Value) {
+    let transfer = scene.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok();
+    let payout = scene.client.get(&format!("/v1/payouts/{}", id(&transfer["payout"]))).await.ok();
+    (transfer, payout)
+}
+
+/// Every behaviour of the bank ends the same: what arrives late, twice or turned round changes nothing.
+async fn run_through(behaviour: Vec<Trait>) {
+    let what = format!("{behaviour:?}");
+    let mut scene = Scene::new(behaviour.clone()).await;
+    let (paid, _) = scene.payout(PAID, "100.00").await;
+    let (large, _) = scene.payout(PAID, "3000.00").await;
+    let (refused, _) = scene.payout(REFUSED, "100.00").await;
+    let (returned, _) = scene.payout(RETURNED, "100.00").await;
+    let (silent, silent_id) = scene.payout(SILENT, "100.00").await;
+    let (unreferenced, _) = scene.payout(UNREFERENCED, "100.00").await;
+    let sum = scene.exchange().await;
+    assert_eq!((sum.published_count, sum.refused_count), (6, 0), "{what}");
+    scene.simulated.close_day(now());
+    scene.exchange().await;
+    assert_eq!(scene.simulated.paid.len(), 4, "{what}: nothing is paid twice");
+
+    let (transfer, payout) = shown(&scene, &paid).await;
+    assert_eq!((&transfer["status"], &payout["method"]), (&json!("payout_settled"), &json!("neft")), "{what}");
+    assert!(payout["unique_transaction_reference"].as_str().is_some_and(|utr| utr.len() == 16 && utr.starts_with("TESTN")), "{payout}");
+    let (transfer, payout) = shown(&scene, &large).await;
+    assert_eq!((&transfer["status"], &payout["method"]), (&json!("payout_settled"), &json!("rtgs")), "{what}");
+    assert!(payout["unique_transaction_reference"].as_str().is_some_and(|utr| utr.len() == 22 && utr.starts_with("TESTR1")), "{payout}");
+    let (transfer, payout) = shown(&scene, &refused).await;
+    assert_eq!((&transfer["status"], &payout["failure"]["code"]), (&json!("refund_processing"), &json!("account_closed")), "{what}");
+    assert_eq!(payout["status"], "failed");
+    let (transfer, payout) = shown(&scene, &returned).await;
+    assert_eq!((&transfer["status"], &payout["failure"]["code"]), (&json!("refund_processing"), &json!("account_closed")), "{what}");
+    // A return that overtakes the settlement is a failure; in order it is a return.
+    if behaviour.is_empty() {
+        assert_eq!(payout["status"], "returned");
+        let history: Vec<&str> = transfer["status_history"].as_array().unwrap().iter().map(|at| at["status"].as_str().unwrap()).collect();
+        assert!(history.ends_with(&["payout_settled", "payout_returned", "refund_processing"]), "{history:?}");
+    }
+    for open in [&silent, &unreferenced] {
+        let (transfer, payout) = shown(&scene, open).await;
+        assert_eq!((&transfer["status"], &payout["failure"]), (&json!("payout_processing"), &Value::Null), "{what}");
+    }
+    scene.assert_book();
+
+    // Only the line that names nobody differs; the operator says whose it is, and the bank's silence ends in his hands.
+    let mut expected = vec![DifferenceKind::LineUnmatched];
+    expected.extend(behaviour.contains(&Trait::StrayLines).then_some(DifferenceKind::LineUnmatched));
+    assert_eq!(scene.differences().await, expected, "{what}");
+    let mut impatient = (*scene.settings).clone();
+    impatient.unanswered_hours_max = -1;
+    scene.bank = Bank::open_in_boot(Arc::new(impatient), Some("boot-1".into())).unwrap();
+    scene.turn().await;
+    expected.extend([DifferenceKind::OutcomeUnknown, DifferenceKind::OutcomeUnknown]);
+    assert_eq!(scene.differences().await, expected, "{what}");
+    let (_, payout) = shown(&scene, &silent).await;
+    assert_eq!((&payout["status"], &payout["failure"]["code"]), (&json!("processing"), &json!("outcome_unknown")));
+    assert_eq!(scene.turn().await.published_count, 0, "an unknown outcome is never sent again");
+    assert!(scene.taken().is_empty());
+
+    let world = scene.server.app.world.clone();
+    let unreferenced_id = Id::parse(unreferenced["payout"]["id"].as_str().unwrap()).unwrap();
+    let decide = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
+        let lines = rows::unmatched(tx, 10)?;
+        let payout = rows::find(tx, unreferenced_id)?.unwrap();
+        let other = rows::find(tx, silent_id)?.unwrap();
+        let line = lines.iter().find(|line| line.units == payout.units).unwrap();
+        let mut wrong = other.clone();
+        wrong.units += 1;
+        assert!(!rows::assign(tx, line.id, &wrong)?, "another amount");
+        assert!(rows::assign(tx, line.id, &payout)?);
+        assert!(!rows::accept(tx, now, line.id)?, "it is matched already");
+        for line in lines.iter().filter(|line| line.units != payout.units) {
+            assert!(rows::accept(tx, now, line.id)?);
+        }
+        rule(tx, now, &world, unreferenced_id.any(), &Ruling::Settle("TESTN26001000001".into())).unwrap();
+        rule(tx, now, &world, silent_id.any(), &Ruling::Fail).unwrap();
+        Ok(())
+    };
+    scene.server.app.store.write(decide).await.unwrap();
+    assert_eq!(scene.differences().await, Vec::new(), "{what}");
+    scene.assert_book();
+    let inbox_left = fs::read_dir(&scene.bank.folders().inbox).unwrap().count();
+    let refused_left = fs::read_dir(&scene.bank.folders().refused).unwrap().count();
+    assert_eq!((inbox_left, refused_left), (0, 0), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_settle_fail_return_and_stay_unknown() {
+    run_through(Vec::new()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_difficult_bank_changes_nothing_of_it() {
+    for word in Trait::ALL {
+        run_through(vec![*word]).await;
+    }
+    run_through(Trait::ALL.to_vec()).await;
+}
+
+/// Keeps a line of a statement, as if the bank had sent it.
+async fn keep_line(scene: &Scene, line: Line, number: i64, payout_id: Option<Id<hundi::kernel::id::kind::Payout>>) {
+    let write = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
+        let payout = payout_id.map(|id| rows::find(tx, id)).transpose()?.flatten();
+        let place = Place { sha256: [9; 32], statement_number: 0, number };
+        assert!(rows::line(tx, now, &place, &line, Matching::Payout, payout.as_ref())?);
+        Ok(())
+    };
+    scene.server.app.store.write(write).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_difference_is_named_and_none_is_mended() {
+    use DifferenceKind::*;
+    let mut scene = Scene::new(Vec::new()).await;
+    assert_eq!(scene.differences().await, Vec::new());
+
+    // The agent delivers a file twice, and this bank pays it twice.
+    let (_, twice) = scene.payout(PAID, "100.00").await;
+    scene.turn().await;
+    let file = scene.taken().pop().unwrap();
+    scene.simulated.take(file.as_bytes(), now()).unwrap();
+    scene.simulated.take(file.as_bytes(), now()).unwrap();
+    scene.simulated.close_day(now());
+    scene.exchange().await;
+    assert_eq!(scene.differences().await, [PaidTwice]);
+
+    // A statement whose amount was changed on the way: the line no longer fits, the sum no longer adds up, and what was
+    // settled by its notification is on no statement.
+    let (_, changed) = scene.payout(PAID, "110.00").await;
+    let amount = scene.find(changed).await.amount;
+    scene.exchange().await;
+    scene.simulated.close_day(now());
+    for file in scene.simulated.next_files() {
+        let text = String::from_utf8(file.bytes).unwrap();
+        let wrong = amount.plus(Money::new(1, Currency::Inr)).unwrap();
+        let text = text.replace(&format!("\"INR\">{amount}<"), &format!("\"INR\">{wrong}<"));
+        scene.put(&file.name, text.as_bytes());
+    }
+    scene.exchange().await;
+    assert_eq!(scene.differences().await, [AmountDiffers, PaidTwice, SettledWithoutLine, StatementSum]);
+
+    // A statement that never arrives leaves a gap.
+    let (_, lost) = scene.payout(PAID, "120.00").await;
+    scene.exchange().await;
+    scene.simulated.close_day(now());
+    assert_eq!(scene.simulated.next_files().len(), 1);
+    scene.payout(PAID, "130.00").await;
+    scene.exchange().await;
+    scene.simulated.close_day(now());
+    scene.exchange().await;
+    let expected = [AmountDiffers, PaidTwice, SettledWithoutLine, SettledWithoutLine, StatementGap, StatementSum];
+    assert_eq!(scene.differences().await, expected);
+    assert_ne!(twice, lost);
+
+    // The operator fails what the bank then shows as paid.
+    let (_, failed) = scene.payout(PAID, "140.00").await;
+    scene.turn().await;
+    let world = scene.server.app.world.clone();
+    let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
+        rule(tx, now, &world, failed.any(), &Ruling::Fail).unwrap();
+        Ok(())
+    };
+    scene.server.app.store.write(fail).await.unwrap();
+    scene.exchange().await;
+    scene.simulated.close_day(now());
+    scene.exchange().await;
+    assert!(scene.differences().await.contains(&LineWithoutSettlement));
+    scene.assert_book();
+
+    // A credit that was kept while its payout is settled here, and a return that never came back.
+    let report = scene.server.app.store.write(|tx, _| Ok(reconcile::run(tx, None)?)).await.unwrap();
+    assert!(report.differences.iter().all(|difference| !difference.to_string().contains("50100012345678")));
+    let template = {
+        let bytes = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/iso20022/corpus/camt.054-return.xml")).unwrap();
+        let found = hundi::rails::iso20022::reports::read(&bytes).unwrap();
+        let hundi::rails::iso20022::reports::Content::Accounts(accounts) = found.content else { panic!() };
+        accounts[0].lines[0].clone()
+    };
+    keep_line(&scene, template, 1, Some(lost)).await;
+    assert!(scene.differences().await.contains(&ReturnedAtBank));
+    let (returned, _) = scene.payout(PAID, "150.00").await;
+    scene.exchange().await;
+    scene.simulated.close_day(now());
+    scene.exchange().await;
+    let path = format!("/v1/test_helpers/payouts/{}/return", id(&returned["payout"]));
+    scene.client.post(&path, json!({})).await.ok();
+    assert!(scene.differences().await.contains(&ReturnedWithoutLine));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_whose_reading_was_stopped_is_read_to_its_end_once() {
+    use hundi::rails::iso20022::reports::ReportKind;
+    use sha2::{Digest, Sha256};
+    let mut scene = Scene::new(Vec::new()).await;
+    let (paid, payout_id) = scene.payout(PAID, "100.00").await;
+    scene.turn().await;
+    scene.simulated.take(scene.taken()[0].as_bytes(), now()).unwrap();
+    let files = scene.simulated.next_files();
+    let notification = files.iter().find(|file| file.name.starts_with("camt.054")).unwrap();
+    let message_id = hundi::rails::iso20022::reports::read(&notification.bytes).unwrap().message_id;
+    let sha256: [u8; 32] = Sha256::digest(&notification.bytes).into();
+    let begin = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
+        Ok(rows::file_begin(tx, now, &sha256, ReportKind::Notification, &message_id)?)
+    };
+    scene.server.app.store.write(begin).await.unwrap();
+    for copy in ["first.xml", "second.xml"] {
+        scene.put(copy, &notification.bytes);
+    }
+    scene.turn().await;
+    let turn = scene.turn().await;
+    assert_eq!((turn.files_count, turn.counts.applied, turn.refused_count), (1, 1, 0));
+    assert_eq!(shown(&scene, &paid).await.0["status"], "payout_settled");
+    let history = scene.find(payout_id).await.status_history.to_text();
+    scene.exchange().await;
+    assert_eq!(scene.find(payout_id).await.status_history.to_text(), history);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_return_is_found_by_the_reference_that_it_was_sent_under() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (first, _) = scene.payout(PAID, "100.00").await;
+    let (second, _) = scene.payout(PAID, "100.00").await;
+    scene.exchange().await;
+    let reference = |payout: &Value| payout["unique_transaction_reference"].as_str().unwrap().to_owned();
+    let (_, payout) = shown(&scene, &first).await;
+    let (_, other) = shown(&scene, &second).await;
+    let returned = |message: &str, amount: &str, narration: &str| {
+        format!(
+            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\"><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>{message}</MsgId>\
+             <CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr><Ntfctn><Id>1</Id><Acct><Id><Othr><Id>00112233445566</Id></Othr></Id></Acct><Ntry>\
+             <Amt Ccy=\"INR\">{amount}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-24</Dt></BookgDt><BkTxCd/>\
+             <AddtlNtryInf>{narration}</AddtlNtryInf></Ntry></Ntfctn></BkToCstmrDbtCdtNtfctn></Document>"
+        )
+    };
+    let amount = payout["amount"].as_str().unwrap();
+    let (one, two) = (reference(&payout), reference(&other));
+    // Another amount, two payments at once, and a reference that nobody has: none of them is anybody's.
+    scene.put("1.xml", returned("R1", "1.00", &format!("NEFT-RETURN-{one}")).as_bytes());
+    scene.put("2.xml", returned("R2", amount, &format!("RETURN {one} {two}")).as_bytes());
+    scene.put("3.xml", returned("R3", amount, "RETURN TESTN26001999999").as_bytes());
+    scene.turn().await;
+    assert_eq!(scene.turn().await.counts.unknown, 3);
+    assert_eq!(shown(&scene, &first).await.0["status"], "payout_settled");
+    scene.put("4.xml", returned("R4", amount, &format!("NEFT-RETURN-{one}-CREDIT TO NRI ACCOUNT/R12")).as_bytes());
+    scene.turn().await;
+    assert_eq!(scene.turn().await.counts.applied, 1);
+    let (_, payout) = shown(&scene, &first).await;
+    assert_eq!((&payout["status"], &payout["failure"]["code"]), (&json!("returned"), &json!("returned_by_beneficiary_bank")));
+    assert_eq!(shown(&scene, &second).await.0["status"], "payout_settled");
+    scene.assert_book();
+}
+
+/// A chain that holds a given amount.
+struct Held(Result<i64, String>);
+
+impl Holdings for Held {
+    fn usdt(&self, mode: hundi::kernel::Mode) -> Result<Money, String> {
+        let units = if mode.is_live() { Ok(0) } else { self.0.clone() };
+        units.map(|units| Money::new(units, Currency::Usdt))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_chain_is_compared_where_it_answers() {
+    let scene = Scene::new(Vec::new()).await;
+    scene.payout(PAID, "100.00").await;
+    let run = async |held: Held| {
+        let report = scene.server.app.store.write(move |tx, _| Ok(reconcile::run(tx, Some(&held))?)).await.unwrap();
+        report.differences.iter().map(|difference| (difference.kind, difference.amount.units)).collect::<Vec<_>>()
+    };
+    assert_eq!(run(Held(Ok(100_000_000))).await, []);
+    assert_eq!(run(Held(Ok(99_999_999))).await, [(DifferenceKind::ChainCustody, -1)]);
+    assert_eq!(run(Held(Err("no node".into()))).await, [], "an answer that is missing is not zero");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transfers_are_refused_where_the_bank_takes_no_nre_credits() {
+    let mut settings = settings(temporary(), "");
+    settings.supports_nre = false;
+    let server = Server::start_bank(settings, false).await;
+    let client = server.client().await;
+    let body = client.transfer_body(PAID, "100.00").await;
+    let answer = client.post("/v1/transfers", body.clone()).await;
+    assert_eq!(answer.error(403), "action_unauthorized");
+    assert!(String::from_utf8_lossy(&answer.body).contains("foreign inward remittance"));
+    let lock = client.get(&format!("/v1/quote_locks/{}", body["quote_lock_id"].as_str().unwrap())).await.ok();
+    assert_eq!(lock["status"], "active", "nothing was taken");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let (paid, _) = scene.payout(PAID, "100.00").await;
+    let (refused, _) = scene.payout(REFUSED, "200.00").await;
+    scene.exchange().await;
+    let partial = scene.client.post("/v1/transfers", scene.client.transfer_body(PAID, "50.00").await).await.ok();
+    scene.client.deposit(&partial, json!({ "amount": "7.00" })).await;
+    scene.client.wait_until(&format!("/v1/transfers/{}", id(&partial)), |found| found["funding"]["amount_received"] == "7.00").await;
+
+    let (_, payout) = shown(&scene, &paid).await;
+    let statement = scene.client.get("/v1/statements").await.ok();
+    assert_eq!((&statement["object"], &statement["livemode"]), (&json!("statement"), &json!(false)));
+    let rows = statement["data"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    let row = rows.iter().find(|row| row["transfer_id"] == paid["id"]).unwrap();
+    assert_eq!(row["unique_transaction_reference"], payout["unique_transaction_reference"]);
+    assert_eq!(
+        (&row["usdt_in"], &row["usdt_out"], &row["inr_in"], &row["inr_out"]),
+        (&json!("100.00"), &json!("100.00"), &json!("8841.25"), &json!("8841.25"))
+    );
+    assert_eq!(row["deposit_transaction_hashes"].as_array().unwrap().len(), 1);
+    let row = rows.iter().find(|row| row["transfer_id"] == refused["id"]).unwrap();
+    assert_eq!((&row["usdt_in"], &row["usdt_out"], &row["refunded"]), (&json!("400.00"), &json!("200.00"), &json!("0.00")));
+    assert_eq!(
+        statement["totals"],
+        json!([
+            { "currency": "INR", "opening": "0.00", "movements": "0.00", "closing": "0.00" },
+            { "currency": "USDT", "opening": "0.00", "movements": "207.00", "closing": "207.00" },
+        ])
+    );
+    // The next period begins where this one ended.
+    let (to, later) = (statement["to"].as_i64().unwrap(), statement["to"].as_i64().unwrap() + 86_400);
+    let next = scene.client.get(&format!("/v1/statements?from={to}&to={later}")).await.ok();
+    assert_eq!(next["data"], json!([]));
+    assert_eq!(next["totals"][1], json!({ "currency": "USDT", "opening": "207.00", "movements": "0.00", "closing": "207.00" }));
+
+    let csv = scene.client.get("/v1/statements?format=csv").await;
+    assert_eq!((csv.status, csv.header("content-type")), (200, Some("text/csv; charset=utf-8")));
+    let text = String::from_utf8(csv.body.to_vec()).unwrap();
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert_eq!(lines.len(), 1 + 3 + 2);
+    let columns = lines[0].split(',').count();
+    assert!(lines.iter().all(|line| line.split(',').count() == columns), "{text}");
+    assert!(lines[5].ends_with(",USDT,0.00,207.00,207.00"), "{text}");
+
+    for (query, field) in [
+        ("from=5&to=5", "from"),
+        ("from=0&to=253402300799", "from"),
+        ("from=x", "from"),
+        ("format=pdf", "format"),
+        ("limit=5", "limit"),
+        ("to=1&to=2", "to"),
+    ] {
+        let errors = scene.client.get(&format!("/v1/statements?{query}")).await.errors(400);
+        assert_eq!(errors, [("request_query_parameter_invalid".to_owned(), Some(field.to_owned()))], "{query}");
+    }
+    let restricted = scene.server.client_of("default", hundi::kernel::Mode::Test, "transfers:read").await;
+    assert_eq!(restricted.get("/v1/statements").await.error(403), "action_unauthorized");
+    let permitted = scene.server.client_of("default", hundi::kernel::Mode::Test, "statements:read").await;
+    permitted.get("/v1/statements").await.ok();
+    let other = scene.server.client_of("other", hundi::kernel::Mode::Test, "").await;
+    assert_eq!(other.get("/v1/statements").await.ok()["data"], json!([]));
+}

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Brings the public ISO 20022 schemas and xmllint, which the tests of written files need. The schemas are ISO's, so they
+# are not kept here: they come with a package that ships them for its own tests, at a pinned version, and are checked.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+if ! command -v xmllint >/dev/null; then
+  sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  $sudo apt-get update -q && $sudo apt-get install -y -q libxml2-utils
+fi
+
+target=${CARGO_TARGET_DIR:-target}/iso20022-xsd
+check() { (cd "$target" && sha256sum --check --quiet --strict) < tests/iso20022/xsd.sha256; }
+if [ -d "$target" ] && check 2>/dev/null; then exit 0; fi
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+mkdir -p "$folder/src" "$target"
+touch "$folder/src/lib.rs"
+printf '[package]\nname = "schemas"\nversion = "0.0.0"\nedition = "2024"\n[dependencies]\nsepa = "=0.9.0"\n[workspace]\n' > "$folder/Cargo.toml"
+(cd "$folder" && cargo vendor --quiet vendor > /dev/null)
+for message in pain.001.001.09 pain.002.001.10 camt.053.001.08 camt.054.001.08; do
+  cp "$folder/vendor/sepa/tests/xsd/$message.xsd" "$target/"
+done
+check

@@ -1,0 +1,341 @@
+// Opens the payer's page in Chromium and checks what only a browser can tell. Arguments: the server's address, the folder
+// of the tools, the folder for screenshots. HUNDI_KEY is a test key.
+//
+// Every check also has a control: a copy of the page that is broken on its way to the browser must fail it.
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { join, resolve } from "node:path";
+
+const [address, tools, pictures] = process.argv.slice(2);
+const key = process.env.HUNDI_KEY;
+const require = createRequire(resolve(tools, "package.json"));
+const { chromium } = require("playwright-core");
+const { PNG } = require("pngjs");
+const jsQR = require("jsqr");
+const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+mkdirSync(pictures, { recursive: true });
+
+const WAIT_MILLISECONDS = 30_000;
+const sizes = { phone: { width: 360, height: 740 }, desktop: { width: 1280, height: 900 } };
+
+// The API.
+
+const call = async (method, path, body) => {
+  const headers = { authorization: `Bearer ${key}`, "idempotency-key": randomUUID(), "content-type": "application/json" };
+  const answer = await fetch(address + path, { method, headers, body: body && JSON.stringify(body) });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(found)}`);
+  return found;
+};
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+const until = async (what, wanted, milliseconds = WAIT_MILLISECONDS) => {
+  const end = Date.now() + milliseconds;
+  for (;;) {
+    const found = await wanted();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+    await sleep(50);
+  }
+};
+const beneficiaries = new Map();
+const beneficiary = async (number) => {
+  if (!beneficiaries.has(number)) {
+    const made = await call("POST", "/v1/beneficiaries", { name: "Asha Rao", account_number: number, ifsc: "HDFC0000001", account_type: "nre" });
+    await until("the beneficiary is active", async () => (await call("GET", `/v1/beneficiaries/${made.id}`)).status === "active");
+    beneficiaries.set(number, made.id);
+  }
+  return beneficiaries.get(number);
+};
+const transfer = async (number = "50100012345678", funding = {}) => {
+  const sender = await call("POST", "/v1/senders", { name: "Ravi Rao", type: "individual", country: "AE" });
+  const lock = await call("POST", "/v1/quote_locks", { sell_currency: "USD", buy_currency: "INR", amount: "1234.50" });
+  const made = await call("POST", "/v1/transfers", {
+    sender_id: sender.id, beneficiary_id: await beneficiary(number), quote_lock_id: lock.id, amount: "1234.50", currency: "USD",
+    payout_currency: "INR", funding: { rail: "stablecoin", asset: "USDT", chain: "tron", ...funding },
+  });
+  return { ...made, page: address + new URL(made.funding.instructions_url).pathname };
+};
+const deposit = (made, body = {}) => call("POST", `/v1/test_helpers/transfers/${made.id}/deposit`, body);
+const status = (made, wanted) =>
+  until(`${made.id} is ${wanted}`, async () => (await call("GET", `/v1/transfers/${made.id}`)).status === wanted);
+const advance = (seconds) => call("POST", "/v1/test_helpers/clock", { advance_seconds: seconds });
+
+// The browser.
+
+const browser = await chromium.launch({
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+// Opens a page and watches it: what it asks for, and what it complains of. `broken` changes the answer on its way.
+const open = async (url, { size = "phone", scheme = "light", scripts = true, broken } = {}) => {
+  const context = await browser.newContext({
+    viewport: sizes[size], colorScheme: scheme, javaScriptEnabled: scripts, deviceScaleFactor: 2, timezoneId: "Asia/Dubai", locale: "en-GB",
+  });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: address });
+  const page = await context.newPage();
+  const seen = { requests: [], complaints: [], loads: 0 };
+  page.on("request", (request) => seen.requests.push(request.url()));
+  page.on("framenavigated", () => { seen.loads += 1; });
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) seen.complaints.push(message.text()); });
+  page.on("pageerror", (error) => seen.complaints.push(String(error)));
+  // A broken copy may ask elsewhere; it must not get there.
+  await context.route((target) => target.origin !== address, (route) => route.abort());
+  if (broken) {
+    await context.route(url, async (route) => {
+      const answer = await route.fetch();
+      const headers = { ...answer.headers() };
+      const body = broken.change(await answer.text());
+      if (broken.withoutPolicy) delete headers["content-security-policy"];
+      await route.fulfill({ status: answer.status(), headers, body });
+    });
+  }
+  await page.goto(url);
+  return { page, seen, context, url };
+};
+const fail = (text) => { throw new Error(text); };
+const same = (found, wanted, what) => found === wanted || fail(`${what}: found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
+
+// The checks. Each takes an opened page and the transfer that it shows.
+
+const checks = {
+  "nothing overflows": async ({ page }) => {
+    const wide = await page.evaluate(() => {
+      const limit = document.documentElement.clientWidth;
+      const out = [...document.querySelectorAll("body *")].filter((one) => one.checkVisibility() && !one.closest("svg, .spoken"))
+        .filter((one) => one.getBoundingClientRect().right > limit + 0.5 || one.getBoundingClientRect().left < -0.5 || one.scrollWidth > one.clientWidth + 1 && getComputedStyle(one).display !== "inline");
+      return { scroll: document.documentElement.scrollWidth - limit, out: out.map((one) => one.outerHTML.slice(0, 80)) };
+    });
+    if (wide.scroll > 0 || wide.out.length) fail(JSON.stringify(wide));
+  },
+  "accessible by the rules of axe": async ({ page }) => {
+    await page.evaluate(axeSource);
+    const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+    const found = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values } }), tags);
+    const faults = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 80)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+    if (faults.length) fail(faults.join("\n"));
+    if (!found.passes.some((one) => one.id === "color-contrast")) fail("no contrast was judged");
+  },
+  "the QR code is the address": async ({ page }, made) => {
+    const box = await page.locator("#qr").boundingBox();
+    const clip = { x: Math.max(0, box.x - 8), y: box.y - 8, width: box.width + 16, height: box.height + 16 };
+    const picture = PNG.sync.read(await page.screenshot({ fullPage: true, clip }));
+    const read = jsQR(new Uint8ClampedArray(picture.data), picture.width, picture.height);
+    same(read?.data, made.funding.deposit_address, "the QR code");
+  },
+  "the buttons copy": async ({ page }, made) => {
+    const clipboard = () => page.evaluate(() => navigator.clipboard.readText());
+    await page.getByRole("button", { name: "Copy amount" }).click();
+    await until("the amount is copied", async () => (await clipboard()) !== "").catch(() => {});
+    same(await clipboard(), made.funding.amount_expected, "the amount copied");
+    // With the keyboard.
+    await page.getByRole("button", { name: "Copy address" }).focus();
+    await page.keyboard.press("Enter");
+    await page.locator("#copied", { hasText: "Copied: T" }).waitFor({ state: "attached", timeout: 3000 }).catch(() => {});
+    same(await clipboard(), made.funding.deposit_address, "the address copied");
+    same(await page.locator("#address").textContent(), made.funding.deposit_address, "the address shown");
+  },
+  "the countdown counts": async ({ page }, made) => {
+    const left = async () => {
+      const parts = /^(\d\d):(\d\d)$/.exec(await page.locator("#left").textContent());
+      return parts ? Number(parts[1]) * 60 + Number(parts[2]) : fail("no countdown");
+    };
+    const first = await left();
+    const begun = Date.now();
+    await until("two seconds fewer are left", async () => (await left()) <= first - 2);
+    if (Date.now() - begun < 500) fail("the countdown runs");
+    const state = await (await fetch(`${made.page}/state`)).json();
+    if (Math.abs(state.expires_at - state.now - (await left())) > 2) fail("the countdown is not the server's");
+  },
+  "nothing is asked of others, and nobody complains": async ({ page, seen }) => {
+    await sleep(300);
+    const others = seen.requests.filter((url) => !url.startsWith(`${address}/pay/`) && url !== "data:,");
+    if (others.length) fail(`asked: ${others}`);
+    if (seen.complaints.length) fail(`complaints: ${seen.complaints}`);
+    same(await page.evaluate(() => document.cookie + localStorage.length + sessionStorage.length), "00", "kept in the browser");
+  },
+};
+const withoutScript = {
+  "without scripts the page says it all and reloads itself": async ({ page, seen }, made) => {
+    same(await page.locator("#address").textContent(), made.funding.deposit_address, "the address");
+    same(await page.locator("#amount").textContent(), made.funding.amount_expected, "the amount");
+    same(await page.locator("button:visible").count(), 0, "buttons that need scripts");
+    if (!/^about \d+ minutes$/.test(await page.locator("#left").textContent())) fail("the time left");
+    await until("the page reloads itself", () => seen.loads > 1, 20_000);
+  },
+};
+
+// Copies that are broken on their way, and the check that must notice.
+const foreign = async () => (await (await fetch((await transfer()).page)).text()).match(/<path d="[^"]*"/)[0];
+const controls = async () => {
+  const otherQr = await foreign();
+  // An unbroken copy passes, so what fails on the others is what was broken.
+  const unbroken = Object.keys({ ...checks, ...withoutScript }).map((check, number) =>
+    ({ name: "nothing", check, withoutPolicy: number % 2 === 0, scripts: !(check in withoutScript), change: (html) => html, passes: true }));
+  return [
+    ...unbroken,
+    { name: "another address in the QR code", reason: /the QR code: found "T/, check: "the QR code is the address", change: (html) => html.replace(/<path d="[^"]*"/, otherQr) },
+    { name: "a copy button with another source", reason: /the address copied: found "T/, check: "the buttons copy", change: (html) => html.replace('data-copy="address"', 'data-copy="contract"') },
+    { name: "a changed script", reason: /no countdown/, check: "the countdown counts", change: (html) => html.replace('"use strict";', '"use strict"; ') },
+    { name: "a changed script", reason: /Content Security Policy/, check: "nothing is asked of others, and nobody complains", change: (html) => html.replace('"use strict";', '"use strict"; ') },
+    { name: "a picture from elsewhere", reason: /asked: https:..example.com/, check: "nothing is asked of others, and nobody complains", withoutPolicy: true, change: (html) => html.replace("<h1>", '<img alt="" src="https://example.com/x.png"><h1>') },
+    { name: "a line that does not break", reason: /<pre>/, check: "nothing overflows", change: (html) => html.replace("<h1>", `<pre>${"x".repeat(200)}</pre><h1>`) },
+    { name: "too little contrast", reason: /^color-contrast/, check: "accessible by the rules of axe", withoutPolicy: true, change: (html) => html.replace("--muted: #535b66", "--muted: #a0a0a0") },
+    { name: "a button without a name", reason: /button-name/, check: "accessible by the rules of axe", change: (html) => html.replace(">Copy amount<", "><") },
+    { name: "no reload", reason: /reloads itself/, check: "without scripts the page says it all and reloads itself", scripts: false, change: (html) => html.replace(/<meta http-equiv="refresh"[^>]*>/, "") },
+  ];
+};
+
+let failures = 0;
+const attempt = async (name, work) => {
+  const begun = Date.now();
+  const error = await work().then(() => null, (thrown) => thrown);
+  failures += error ? 1 : 0;
+  const seconds = ((Date.now() - begun) / 1000).toFixed(1).padStart(5);
+  console.log(`${error ? "FAILED" : "ok    "} ${seconds} s  ${name}${error ? `\n        ${error.message}` : ""}`);
+};
+const picture = ({ page }, name) => page.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+
+try {
+  const awaiting = await transfer();
+  const looks = Object.keys(sizes).flatMap((size) => ["light", "dark"].map((scheme) => ({ size, scheme })));
+  for (const look of looks) {
+    const opened = await open(awaiting.page, look);
+    await picture(opened, `awaiting_payment-${look.size}-${look.scheme}`);
+    for (const [name, check] of Object.entries(checks)) {
+      await attempt(`${look.size}, ${look.scheme}: ${name}`, () => check(opened, awaiting));
+    }
+    await opened.context.close();
+  }
+
+  const control = (one) => attempt(`control: broken is ${one.name}; "${one.check}" ${one.passes ? "passes" : "fails"}`, async () => {
+    const opened = await open(awaiting.page, { broken: one, scripts: one.scripts });
+    const check = { ...checks, ...withoutScript }[one.check];
+    const error = await check(opened, awaiting).then(() => null, (thrown) => thrown);
+    await opened.context.close();
+    if (one.passes && error) throw error;
+    if (!one.passes && !error) fail("it passed on the broken copy");
+    if (!one.passes && !one.reason.test(error.message)) fail(`it failed for another reason: ${error.message}`);
+  });
+  const all = await controls();
+  // What mostly waits runs beside the others.
+  const waiting = [
+    ...Object.entries(withoutScript).map(([name, check]) => attempt(name, async () => {
+      const opened = await open(awaiting.page, { scripts: false });
+      await picture(opened, "awaiting_payment-phone-without_script");
+      await check(opened, awaiting);
+      await opened.context.close();
+    })),
+    ...all.filter((one) => one.scripts === false).map(control),
+  ];
+
+  waiting.push(attempt("the state moves by itself until the payment is received", async () => {
+    const made = await transfer();
+    const opened = await open(made.page);
+    await opened.page.evaluate(() => { window.isSameDocument = true; });
+    const headlines = [];
+    const watch = (async () => {
+      await until("the page says that it was received", async () => {
+        const headline = await opened.page.locator("#headline").textContent();
+        if (headlines.at(-1) !== headline) headlines.push(headline);
+        return ["Your payment was received", "Paid out"].includes(headline);
+      });
+    })();
+    await deposit(made);
+    await watch;
+    same(headlines[0], "Waiting for your payment", "the first headline");
+    const between = headlines.filter((headline) => ["Your payment was seen", "Your payment is being confirmed"].includes(headline));
+    if (!between.length) fail(`nothing between: ${headlines}`);
+    same(await opened.page.evaluate(() => window.isSameDocument), true, "the document");
+    same(await opened.page.locator("#pay").count(), 0, "sections that ask for money");
+    same(await opened.page.locator("#received").textContent(), "1234.50", "received");
+    await until("paid out", async () => (await opened.page.locator("#headline").textContent()) === "Paid out");
+    const asked = opened.seen.requests.length;
+    await sleep(5000);
+    same(opened.seen.requests.length, asked, "requests after the end");
+    await checks["nothing is asked of others, and nobody complains"](opened);
+    await picture(opened, "paid_out-live");
+    await opened.context.close();
+  }));
+  waiting.push(attempt("a connection that is gone is told, and asked for again", async () => {
+    const opened = await open((await transfer()).page);
+    await opened.context.route("**/state", (route) => route.abort());
+    await opened.page.locator("#trouble:visible").waitFor({ timeout: WAIT_MILLISECONDS });
+    await opened.context.unroute("**/state");
+    await opened.page.locator("#trouble").waitFor({ state: "hidden", timeout: WAIT_MILLISECONDS });
+    await opened.context.close();
+  }));
+  for (const one of all.filter((one) => one.scripts !== false)) await control(one);
+  await Promise.all(waiting);
+
+  // One page for each state that a payer can meet, then the same checks of form on all of them.
+  const states = { partly_paid: await transfer(), too_little: await transfer(), too_late: await transfer(), expired: await transfer(), cancelled: await transfer() };
+  states.too_much = await transfer(undefined, { policy: { overpaid: "hold" } });
+  states.paid_out = await transfer();
+  states.refund_needs_address = await transfer("50100012341001");
+  states.refunded = await transfer("50100012341001", { refund_address: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf" });
+  states.paying_out = await transfer("50100012341003");
+  states.hurried = await transfer();
+  await deposit(states.partly_paid, { amount: "1000.123456" });
+  await deposit(states.partly_paid, { amount: "5.00", asset: "TRX" });
+  await deposit(states.too_little, { amount: "200.00" });
+  await deposit(states.too_much, { amount: "2000.00" });
+  await deposit(states.paid_out, { amount: "1300.00" });
+  for (const one of ["refund_needs_address", "refunded", "paying_out"]) await deposit(states[one]);
+  await call("POST", `/v1/transfers/${states.cancelled.id}/cancel`, {});
+  await status(states.too_much, "funding_hold");
+  await status(states.paid_out, "payout_settled");
+  await status(states.refund_needs_address, "refund_processing");
+  await status(states.refunded, "refunded");
+  await status(states.paying_out, "payout_processing");
+  states.confirming = await transfer();
+  await deposit(states.confirming);
+  await until("it is confirming", async () => (await (await fetch(`${states.confirming.page}/state`)).json()).phase === "confirming");
+  const look = async (name, made, options) => {
+    const opened = await open(made.page, options);
+    await attempt(`${name}: ${options.size}, ${options.scheme}`, async () => {
+      const wanted = name === "hurried" ? "awaiting_payment" : name;
+      same((await (await fetch(`${made.page}/state`)).json()).phase, wanted, "the state");
+      await picture(opened, `${name}-${options.size}-${options.scheme}`);
+      await checks["nothing overflows"](opened);
+      await checks["accessible by the rules of axe"](opened);
+      await checks["nothing is asked of others, and nobody complains"](opened);
+    });
+    await opened.context.close();
+  };
+  for (const name of ["confirming", "partly_paid", "too_much", "paid_out", "refund_needs_address", "refunded", "paying_out", "cancelled"]) {
+    await look(name, states[name], looks[(name.length + 1) % 4]);
+  }
+  // Time goes on to two minutes before the end.
+  const now = (await (await fetch(`${states.hurried.page}/state`)).json()).now;
+  await advance(states.hurried.funding.expires_at - now - 120);
+  await look("hurried", states.hurried, { size: "phone", scheme: "light" });
+  await advance(110);
+  await attempt("the countdown ends, and nothing may be sent any more", async () => {
+    const opened = await open(states.hurried.page);
+    same(await opened.page.locator("#pay").count(), 1, "sections that ask for money");
+    await opened.page.locator("#headline", { hasText: "The time is up" }).waitFor({ timeout: WAIT_MILLISECONDS });
+    same(await opened.page.locator("#pay").count(), 0, "sections that ask for money after the end");
+    await opened.context.close();
+  });
+  await status(states.expired, "expired");
+  await status(states.too_little, "funding_hold");
+  await deposit(states.too_late, { amount: "1234.50" });
+  await status(states.too_late, "funding_hold");
+  for (const name of ["expired", "too_little", "too_late"]) await look(name, states[name], looks[(name.length + 1) % 4]);
+  await attempt("a wrong link is told in plain words", async () => {
+    const opened = await open(`${address}/pay/nothing`, { size: "phone", scheme: "light" });
+    await picture(opened, "not_found-phone-light");
+    same(await opened.page.locator("h2").textContent(), "This payment link does not work", "the headline");
+    await checks["nothing overflows"](opened);
+    await checks["accessible by the rules of axe"](opened);
+    await opened.context.close();
+  });
+} finally {
+  await browser.close();
+}
+if (failures) {
+  console.log(`${failures} failed`);
+  process.exit(1);
+}
