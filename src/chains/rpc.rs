@@ -5,7 +5,7 @@
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -85,9 +85,13 @@ pub struct Node {
     endpoint: Endpoint,
     next_id: AtomicU64,
     rest: Mutex<Rest>,
+    /// Questions that the node takes in one request, as far as it let us know.
+    batch_questions_max: AtomicUsize,
+    /// Whether it was found to be of the configured chain.
+    fits: AtomicBool,
     /// Whether the node has the tag `finalized`; asked once.
-    lacks_finalized: std::sync::atomic::AtomicBool,
-    lacks_block_receipts: std::sync::atomic::AtomicBool,
+    lacks_finalized: AtomicBool,
+    lacks_block_receipts: AtomicBool,
 }
 
 #[derive(Deserialize)]
@@ -113,9 +117,12 @@ impl RpcError {
         let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         match self.code {
             -32601 => NodeFault::MethodMissing(told),
+            // Before the codes: some gateways say -32005 for too many requests too.
+            _ if says(&["rate limit", "request count", "too many requests", "lack of computing resources", "frequency limit"]) => {
+                NodeFault::Limited(told)
+            }
             -32005 | -32003 => NodeFault::TooMuch(told),
             _ if says(&["block range", "more than", "too large", "too many results", "response size"]) => NodeFault::TooMuch(told),
-            _ if says(&["rate limit", "too many requests", "lack of computing resources", "frequency limit"]) => NodeFault::Limited(told),
             _ if says(&["not supported", "does not exist/is not available", "method not found", "unsupported", "tag"]) => {
                 NodeFault::MethodMissing(told)
             }
@@ -147,6 +154,8 @@ impl Node {
             endpoint,
             next_id: AtomicU64::new(1),
             rest: Mutex::default(),
+            batch_questions_max: BATCH_REQUESTS_MAX.into(),
+            fits: false.into(),
             lacks_finalized: false.into(),
             lacks_block_receipts: false.into(),
         }
@@ -161,6 +170,20 @@ impl Node {
     pub fn is_resting(&self) -> bool {
         let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         rest.until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether it was found to be of the configured chain; only such nodes are listened to.
+    pub fn fits(&self) -> bool {
+        self.fits.load(Ordering::Relaxed)
+    }
+
+    /// Keeps what a check found; a node that does not fit rests before it is checked again.
+    pub fn note_fit(&self, fits: bool) {
+        self.fits.store(fits, Ordering::Relaxed);
+        if !fits {
+            let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+            rest.until = Some(Instant::now() + Duration::from_secs(REST_SECONDS_MAX));
+        }
     }
 
     fn note<T>(&self, outcome: Result<T, NodeFault>, retry_after_seconds: Option<u64>) -> Result<T, NodeFault> {
@@ -274,6 +297,32 @@ impl Node {
         }
     }
 
+    /// Asks many questions that are answered alike, in as few requests as the node takes.
+    async fn many<T: DeserializeOwned>(&self, questions: &[Question]) -> Result<Vec<T>, NodeFault> {
+        let mut values = Vec::with_capacity(questions.len());
+        let mut rest = questions;
+        while !rest.is_empty() {
+            let count = self.batch_questions_max.load(Ordering::Relaxed).clamp(1, rest.len());
+            let (part, after) = rest.split_at(count);
+            let answered = self.batch(part, Duration::from_secs(ANSWER_SECONDS_MAX)).await;
+            let read = answered.and_then(|answers| answers.into_iter().map(|answer| self.read(answer)).collect::<Result<Vec<T>, _>>());
+            match read {
+                Ok(read) => {
+                    values.extend(read);
+                    rest = after;
+                    if count > 1 {
+                        self.batch_questions_max.fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
+                        self.batch_questions_max.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+                // The batch has too many questions, or their answers together are too long.
+                Err(NodeFault::TooMuch(_)) if count > 1 => self.batch_questions_max.store(count / 2, Ordering::Relaxed),
+                Err(fault) => return Err(fault),
+            }
+        }
+        Ok(values)
+    }
+
     async fn one<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> Result<T, NodeFault> {
         self.one_within(method, params, Duration::from_secs(ANSWER_SECONDS_MAX)).await
     }
@@ -358,14 +407,8 @@ impl Node {
 
     /// The heads of several blocks.
     pub async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeFault> {
-        let mut headers = Vec::with_capacity(numbers.len());
-        for part in numbers.chunks(BATCH_REQUESTS_MAX) {
-            let questions: Vec<_> = part.iter().map(|number| Question::new("eth_getBlockByNumber", json!([hex(*number), false]))).collect();
-            for answer in self.batch(&questions, Duration::from_secs(ANSWER_SECONDS_MAX)).await? {
-                headers.push(self.read(answer)?);
-            }
-        }
-        Ok(headers)
+        let questions: Vec<_> = numbers.iter().map(|number| Question::new("eth_getBlockByNumber", json!([hex(*number), false]))).collect();
+        self.many(&questions).await
     }
 
     /// Logs of the contracts in a range of blocks, with the heads of its first and last block, in one request. `None` where
@@ -380,7 +423,18 @@ impl Node {
             Question::new("eth_getLogs", filter),
             Question::new("eth_getBlockByNumber", json!([hex(to), false])),
         ];
-        let answers = self.batch(&questions, Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
+        let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
+        let answers = match self.batch(&questions, deadline).await {
+            // Three questions are too many for it, or their answers together: one after the other.
+            Err(NodeFault::TooMuch(_)) => {
+                let mut answers = Vec::with_capacity(questions.len());
+                for question in &questions {
+                    answers.extend(self.batch(std::slice::from_ref(question), deadline).await?);
+                }
+                answers
+            }
+            answered => answered?,
+        };
         let Ok([first, logs, last]) = <[_; 3]>::try_from(answers) else {
             return Err(NodeFault::Garbage("an answer of the batch is missing".into()));
         };
@@ -402,14 +456,8 @@ impl Node {
 
     /// What became of several transactions.
     pub async fn receipts_of(&self, transactions: &[Hash]) -> Result<Vec<Option<Receipt>>, NodeFault> {
-        let mut receipts = Vec::with_capacity(transactions.len());
-        for part in transactions.chunks(BATCH_REQUESTS_MAX) {
-            let questions: Vec<_> = part.iter().map(|hash| Question::new("eth_getTransactionReceipt", json!([hash]))).collect();
-            for answer in self.batch(&questions, Duration::from_secs(ANSWER_SECONDS_MAX)).await? {
-                receipts.push(self.read(answer)?);
-            }
-        }
-        Ok(receipts)
+        let questions: Vec<_> = transactions.iter().map(|hash| Question::new("eth_getTransactionReceipt", json!([hash]))).collect();
+        self.many(&questions).await
     }
 
     /// Everything that happened in a block, without a filter. Nodes without `eth_getBlockReceipts` are asked for each
@@ -418,6 +466,8 @@ impl Node {
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
             match self.one::<Option<Vec<Receipt>>>("eth_getBlockReceipts", json!([hex(block.number.0)])).await {
                 Err(NodeFault::MethodMissing(_)) => self.lacks_block_receipts.store(true, Ordering::Relaxed),
+                // Longer than the node answers at once: one by one.
+                Err(NodeFault::TooMuch(_)) => {}
                 other => return other,
             }
         }
@@ -439,7 +489,7 @@ mod tests {
     fn errors_are_sorted() {
         let fault = |code: i64, message: &str| RpcError { code, message: message.into() }.fault();
         type Is = fn(&NodeFault) -> bool;
-        let table: [(i64, &str, Is); 7] = [
+        let table: [(i64, &str, Is); 8] = [
             (-32602, "exceed max block range: 5000", |fault| matches!(fault, NodeFault::TooMuch(_))),
             (-32005, "query returned more than 10000 results", |fault| matches!(fault, NodeFault::TooMuch(_))),
             (-32003, "response too large", |fault| matches!(fault, NodeFault::TooMuch(_))),
@@ -447,6 +497,7 @@ mod tests {
             (-32602, "TAG [finalized] not supported", |fault| matches!(fault, NodeFault::MethodMissing(_))),
             (-32000, "illegal state. 0", |fault| matches!(fault, NodeFault::Refused(_))),
             (-32000, "Too Many Requests", |fault| matches!(fault, NodeFault::Limited(_))),
+            (-32005, "daily request count exceeded, request rate limited", |fault| matches!(fault, NodeFault::Limited(_))),
         ];
         for (code, message, is) in table {
             assert!(is(&fault(code, message)), "{code} {message}: {:?}", fault(code, message));

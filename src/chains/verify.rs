@@ -32,7 +32,7 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
-/// Checks a range against itself and the block before it. Answers the blocks for which the filter showed nothing: they are
+/// Checks a range against itself and the block before it; the first of the contracts is the token. Answers the blocks for which the filter showed nothing: they are
 /// not empty for that, but have to be looked at in another way.
 pub fn range(before: Anchor, to: i64, contracts: &[[u8; 20]], range: &BlockRange) -> Result<Vec<i64>, Doubt> {
     let from = before.height + 1;
@@ -52,7 +52,8 @@ pub fn range(before: Anchor, to: i64, contracts: &[[u8; 20]], range: &BlockRange
         let is_of_block = (from..=to).contains(&number) && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.address.0);
         let is_once = places.insert((number, log.log_index.0));
-        let reads = !log.is_transfer() || log.transfer().is_some();
+        // What does not read of another token is not worth a stop: nothing of it is ever credited.
+        let reads = !log.is_transfer() || log.transfer().is_some() || contracts.first() != Some(&log.address.0);
         if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
             return Err(Doubt::BadLog(number));
         }
@@ -66,17 +67,19 @@ fn essence(log: &Log) -> (i64, i64, Hash, Hash, [u8; 20], &[Hash], &[u8]) {
     (log.block_number.0, log.log_index.0, log.block_hash, log.transaction_hash, log.address.0, &log.topics, &log.data.0)
 }
 
-/// Whether a second node tells the same of a range.
-pub fn agreement(one: &BlockRange, other: &BlockRange) -> Result<(), Doubt> {
-    let sorted = |range: &BlockRange| -> Vec<Log> {
-        let mut logs = range.logs.clone();
-        logs.sort_by_key(|log| (log.block_number, log.log_index));
-        logs
-    };
-    let (ours, theirs) = (sorted(one), sorted(other));
-    let is_same =
-        one.first.hash == other.first.hash && one.last.hash == other.last.hash && ours.iter().map(essence).eq(theirs.iter().map(essence));
-    if is_same { Ok(()) } else { Err(Doubt::Disagreement(one.first.number.0, one.last.number.0)) }
+/// Compares what two nodes tell of a range. Answers the blocks of which they tell different things, one of them with a hole;
+/// blocks that are not the same blocks are a doubt.
+pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, Doubt> {
+    if one.first.hash != other.first.hash || one.last.hash != other.last.hash {
+        return Err(Doubt::Disagreement(one.first.number.0, one.last.number.0));
+    }
+    let told = |range: &BlockRange| -> BTreeSet<_> { range.logs.iter().map(|log| (log.block_number.0, owned_essence(log))).collect() };
+    Ok(told(one).symmetric_difference(&told(other)).map(|(number, _)| *number).collect())
+}
+
+fn owned_essence(log: &Log) -> (i64, Hash, Hash, [u8; 20], Vec<Hash>, Vec<u8>) {
+    let (_, place, block, transaction, contract, topics, data) = essence(log);
+    (place, block, transaction, contract, topics.to_vec(), data.to_vec())
 }
 
 /// Whether everything that happened in a block, asked for without a filter, holds exactly the logs that the filter showed.
@@ -87,10 +90,15 @@ pub fn whole_block(block: &Header, receipts: &[Receipt], contracts: &[[u8; 20]],
     if !is_whole || receipts.iter().any(|receipt| receipt.block_hash != block.hash) {
         return Err(Doubt::ReceiptsMissing(number));
     }
-    let shown: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
-    let is_shown = |log: &Log| !log.is_transfer() || !contracts.contains(&log.address.0) || shown.contains(&log.log_index.0);
-    let logs = receipts.iter().filter(|receipt| receipt.has_succeeded()).flat_map(|receipt| &receipt.logs);
-    if logs.into_iter().all(is_shown) { Ok(()) } else { Err(Doubt::Hole(number)) }
+    let places: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
+    let is_shown = |log: &Log| !log.is_transfer() || !contracts.contains(&log.address.0) || places.contains(&log.log_index.0);
+    if !receipts.iter().filter(|receipt| receipt.has_succeeded()).flat_map(|receipt| &receipt.logs).all(is_shown) {
+        return Err(Doubt::Hole(number));
+    }
+    // A failed transaction's log may be shown; whether it counts is judged where it concerns us.
+    let happened: BTreeMap<i64, &Log> = receipts.iter().flat_map(|receipt| &receipt.logs).map(|log| (log.log_index.0, log)).collect();
+    let has_happened = |log: &&Log| happened.get(&log.log_index.0).is_some_and(|told| essence(told) == essence(log));
+    if shown.iter().all(has_happened) { Ok(()) } else { Err(Doubt::BadLog(number)) }
 }
 
 /// Whether a matched log really happened: `false` where its transaction failed, although the filter showed the log.
@@ -198,16 +206,25 @@ mod tests {
     }
 
     #[test]
+    fn another_token_stops_nothing() {
+        let junk = Log { address: AddressBytes([7; 20]), data: Data(vec![1]), ..log(12, 5) };
+        assert!(range(before(), 14, &[TOKEN, [7; 20]], &of(vec![junk.clone()])).is_ok());
+        assert_eq!(range(before(), 14, &[[7; 20], TOKEN], &of(vec![junk])), Err(Doubt::BadLog(12)));
+    }
+
+    #[test]
     fn two_nodes_agree_on_everything_that_counts() {
         let one = of(vec![log(12, 0), log(12, 1)]);
-        assert_eq!(agreement(&one, &of(vec![log(12, 1), log(12, 0)])), Ok(()), "order does not count");
+        assert_eq!(differences(&one, &of(vec![log(12, 1), log(12, 0)])), Ok(BTreeSet::new()), "order does not count");
         let mut other_amount = one.clone();
         other_amount.logs[0].data.0[31] = 8;
         let mut other_block = one.clone();
         other_block.last.hash = hash(99);
-        for other in [of(vec![log(12, 0)]), of(vec![]), other_amount, other_block] {
-            assert_eq!(agreement(&one, &other), Err(Doubt::Disagreement(11, 14)));
+        for other in [of(vec![log(12, 0)]), of(vec![]), other_amount] {
+            assert_eq!(differences(&one, &other), Ok(BTreeSet::from([12])));
         }
+        assert_eq!(differences(&one, &of(vec![log(12, 0), log(12, 1), log(13, 2)])), Ok(BTreeSet::from([13])));
+        assert_eq!(differences(&one, &other_block), Err(Doubt::Disagreement(11, 14)));
     }
 
     #[test]
@@ -218,9 +235,16 @@ mod tests {
         assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]), Err(Doubt::Hole(12)));
         let foreign = Log { address: AddressBytes([1; 20]), ..shown.clone() };
         assert_eq!(whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]), Ok(()), "another token is no hole");
-        let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown]) };
+        let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(whole_block(&block, &[failed], &contracts, &[]), Ok(()), "a failed transaction moves nothing");
         assert_eq!(whole_block(&block, &[], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
+        let invented = log(12, 4);
+        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown, &invented]), Err(Doubt::BadLog(12)));
+        let mut altered = shown.clone();
+        altered.data.0[31] = 8;
+        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]), Err(Doubt::BadLog(12)));
+        let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
+        assert_eq!(whole_block(&block, &[failed], &contracts, &[&shown]), Ok(()), "a failed transaction's log may be shown");
         let forked = Receipt { block_hash: hash(99), ..receipt(12, vec![]) };
         assert_eq!(whole_block(&block, &[forked], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
     }

@@ -33,7 +33,7 @@ pub struct Deposit {
     pub block_number: Option<i64>,
     pub block_time: Option<i64>,
     pub confirmations: i64,
-    /// Since when the chain does not show it any more; it may come back.
+    /// Since when, in business time, the chain does not show it any more; it may come back.
     pub unseen_since: Option<i64>,
     pub classification: Option<Classification>,
     pub reason_code: Option<ReasonCode>,
@@ -107,7 +107,7 @@ pub fn lose_sight(tx: &mut dyn Tx, now: &mut Now, deposit: &mut Deposit) -> Resu
     deposit.block_number = None;
     deposit.block_time = None;
     deposit.confirmations = 0;
-    deposit.unseen_since = Some(now.instant());
+    deposit.unseen_since = Some(now.business());
     rows::update(tx, deposit, from)?;
     let due = now.business_milliseconds() + UNSEEN_SECONDS_MAX * 1000;
     tasks::schedule(tx, now, deposit.scope, TaskKind::DepositDrop, deposit.id, due)

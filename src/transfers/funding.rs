@@ -52,6 +52,8 @@ pub fn observe_transaction(
 ) -> Result<Vec<Id<kind::Deposit>>, StoreError> {
     let Some(first) = movements.first() else { return Ok(Vec::new()) };
     let mut known = deposits::rows::of_transaction(tx, scope, chain, &first.transaction_hash)?;
+    // What was given up for dropped and comes back after all is money, and a deposit of its own.
+    known.retain(|deposit| deposit.reason_code != Some(ReasonCode::Dropped));
     let is_same = |deposit: &Deposit, movement: &Movement| {
         (deposit.to_address, deposit.from_address, deposit.amount, deposit.asset.as_str())
             == (movement.to_address, movement.from_address, movement.amount, movement.asset.as_str())
@@ -276,7 +278,7 @@ fn refund_hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Tra
 /// A deposit whose block was replaced did not come back in time.
 pub fn drop_unseen(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Deposit>) -> Result<(), StoreError> {
     let Some(mut deposit) = deposits::rows::find(tx, scope, id)? else { return Ok(()) };
-    let is_due = deposit.unseen_since.is_some_and(|since| now.instant() >= since + deposits::UNSEEN_SECONDS_MAX);
+    let is_due = deposit.unseen_since.is_some_and(|since| now.business() >= since + deposits::UNSEEN_SECONDS_MAX);
     if deposit.is_settled() || !is_due {
         return Ok(());
     }

@@ -10,6 +10,10 @@
 //! proxy.change(|faults| faults.behind_blocks = 3);
 //! // ... point the follower at proxy.endpoint(), and compare with token.transfers(0, u64::MAX)
 //! ```
+//!
+//! `service.rs` puts the service before such a chain, in this process or as the real binary, and `oracle.rs` judges it. The
+//! scenarios run within a few minutes; `HUNDI_CHAIN_KILLS=500` and `HUNDI_CHAIN_ROUNDS=5000` make the one with kill -9 and the random one
+//! as long as you like.
 
 mod anvil;
 mod proxy;
@@ -21,8 +25,17 @@ mod binary;
 #[allow(dead_code, reason = "what the other test binaries share; a part is used here")]
 #[path = "../http/support.rs"]
 mod callers;
+mod oracle;
+mod service;
 
 mod anvil_operations;
 mod proxy_faults;
 
+mod deposits;
 mod doctor;
+mod faults;
+mod kills;
+mod load;
+mod refunds;
+mod reorganisations;
+mod storm;
