@@ -251,7 +251,8 @@ mod tests {
     fn the_commented_tables_of_the_example_read_too() {
         let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml")).unwrap();
         let is_setting = |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
-        let uncommented: Vec<&str> = text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line)).collect();
+        let uncommented: Vec<&str> =
+            text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line)).collect();
         // The tables come after the keys of the top.
         let (top, tables) = uncommented.split_at(uncommented.iter().position(|line| line.starts_with('[')).unwrap());
         let key = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";

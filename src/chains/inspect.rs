@@ -72,7 +72,7 @@ pub async fn inspect(
 ) -> Result<Option<SeenTransaction>, NodeFault> {
     let share = deadline / u32::try_from(nodes.len().max(1)).unwrap_or(1);
     let mut answer = Err(NodeFault::Unreachable("there is no node".into()));
-    for node in nodes {
+    for node in nodes.iter().filter(|node| node.fits()) {
         let asked = tokio::time::timeout(share, ask(node, settings, hash, address)).await;
         match asked.unwrap_or_else(|_| Err(NodeFault::Unreachable("no answer in time".into()))) {
             Ok(None) => answer = Ok(None),

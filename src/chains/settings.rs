@@ -206,7 +206,8 @@ mod tests {
         }
         // What is commented out reads when it is not.
         let table = example.split("# [live_chain]\n").nth(1).unwrap();
-        let table: String = table.lines().map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
+        let table: String =
+            table.lines().take_while(|line| !line.is_empty()).map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
         let sources: ChainSources = toml::from_str(&table.replace("xpub…", KEY)).unwrap();
         assert!(sources.read("live_chain", None).unwrap().is_some());
     }

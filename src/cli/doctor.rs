@@ -48,7 +48,12 @@ pub async fn run(place: &Place) -> Result<(), String> {
 
 async fn reached(chain: &FollowedChain) -> Result<String, String> {
     match chain.check().await? {
-        true => Ok(format!("{} nodes of {} are of chain {} and know the token", chain.nodes.len(), chain.settings.name.as_str(), chain.settings.chain_id)),
+        true => Ok(format!(
+            "{} nodes of {} are of chain {} and know the token",
+            chain.nodes.len(),
+            chain.settings.name.as_str(),
+            chain.settings.chain_id
+        )),
         false => Err("no node answers; the log above says why".into()),
     }
 }
@@ -65,7 +70,8 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
         "rates" => {
             let settings = config.rates.as_ref().ok_or("is missing")?;
             let rates = HttpRates::new(settings, &environment, client.clone())?;
-            let (rate, _) = rates.poll(now_seconds, &|_| {}).await.map_err(|refusal| format!("no rate that can be quoted: {}", refusal.as_str()))?;
+            let (rate, _) =
+                rates.poll(now_seconds, &|_| {}).await.map_err(|refusal| format!("no rate that can be quoted: {}", refusal.as_str()))?;
             Ok(format!("{} INR for 1 USD, {} USD for 1 USDT", rate.mid, rate.usdt_usd))
         }
         "checks" => match config.checks.as_ref().ok_or("is missing")? {
@@ -94,6 +100,8 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
 fn writable(folder: &Path) -> Result<String, String> {
     let existing = folder.ancestors().find(|path| path.exists()).ok_or_else(|| format!("{} has no parent", folder.display()))?;
     let probe = existing.join(format!(".hundi-doctor-{}", std::process::id()));
-    std::fs::write(&probe, b"").and_then(|()| std::fs::remove_file(&probe)).map_err(|error| format!("{} cannot be written: {error}", existing.display()))?;
+    std::fs::write(&probe, b"")
+        .and_then(|()| std::fs::remove_file(&probe))
+        .map_err(|error| format!("{} cannot be written: {error}", existing.display()))?;
     Ok(format!("files can be written to {}", folder.display()))
 }

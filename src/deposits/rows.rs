@@ -1,5 +1,6 @@
 //! The rows of deposits, and of the addresses they are sent to.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::Deposit;
@@ -7,9 +8,9 @@ use super::state::{Classification, DepositStatus, ReasonCode};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
-use crate::kernel::{Currency, History, Id, Money, Scope, StoreError};
+use crate::kernel::{Currency, History, Id, Mode, Money, Scope, StoreError};
 use crate::store::list::{self, Listing};
-use crate::store::{Row, Tx, insert_sql};
+use crate::store::{Row, Tx, Value, insert_sql};
 use crate::values;
 
 const COLUMNS: &str = "scope, id, version, transfer_id, status, units, asset, chain, from_address, to_address, transaction_hash, log_index, \
@@ -190,6 +191,31 @@ pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
 /// Hands an address to a transfer; an address is handed out once.
 pub fn assign_address(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, address: &[u8; 20]) -> Result<(), StoreError> {
     tx.execute_one("INSERT INTO deposit_addresses (address, scope, transfer_id) VALUES (?1, ?2, ?3)", values![address, scope, transfer_id])
+}
+
+/// Addresses that one statement asks about.
+const ADDRESSES_AT_ONCE: usize = 64;
+
+static HANDED_OUT: LazyLock<String> = LazyLock::new(|| {
+    let places: Vec<String> = (1..=ADDRESSES_AT_ONCE).map(|place| format!("?{place}")).collect();
+    format!("SELECT address, scope FROM deposit_addresses WHERE address IN ({})", places.join(", "))
+});
+
+/// Which of these addresses were handed out in a mode. Addresses in rising order cost least.
+pub fn handed_out(tx: &mut dyn Tx, mode: Mode, addresses: &[[u8; 20]]) -> Result<HashSet<[u8; 20]>, StoreError> {
+    let mut found = HashSet::new();
+    for part in addresses.chunks(ADDRESSES_AT_ONCE) {
+        // A part that is not full repeats its last address, so that there is one statement to prepare.
+        let last = part.last().into_iter().cycle();
+        let values: Vec<Value<'_>> = part.iter().chain(last).take(ADDRESSES_AT_ONCE).map(|bytes| Value::Bytes(bytes)).collect();
+        for mut row in tx.rows(&HANDED_OUT, &values)? {
+            let bytes = address(row.bytes()?)?;
+            if row.scope()?.mode() == mode {
+                found.insert(bytes);
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Whose an address is.

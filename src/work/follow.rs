@@ -581,7 +581,8 @@ impl Follower {
     /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and that was committed before.
     async fn hits(&self, logs: &[Log]) -> Result<Vec<Hit>, Trouble> {
         let mut moved: Vec<(Log, Transfer)> = Vec::new();
-        let mut addresses: HashSet<[u8; 20]> = HashSet::new();
+        // In rising order, so that neighbours in the table are looked up together.
+        let mut addresses: BTreeSet<[u8; 20]> = BTreeSet::new();
         for log in logs {
             // Anybody can write movements of nothing.
             if let Some(transfer) = log.transfer().filter(|transfer| transfer.value > 0) {
@@ -594,13 +595,8 @@ impl Follower {
         }
         let mode = self.chain.mode;
         let ours = self.app.store.read(Cost::Scan, move |tx| {
-            let mut ours = HashSet::new();
-            for address in addresses {
-                if deposits::rows::address_owner(tx, &address)?.is_some_and(|(scope, _)| scope.mode() == mode) {
-                    ours.insert(address);
-                }
-            }
-            Ok(ours)
+            let addresses: Vec<[u8; 20]> = addresses.into_iter().collect();
+            Ok(deposits::rows::handed_out(tx, mode, &addresses)?)
         });
         let ours = ours.await.map_err(store)?;
         let mut hits: Vec<Hit> = moved

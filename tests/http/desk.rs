@@ -11,6 +11,7 @@ use hundi::chains::derivation::AccountKey;
 use hundi::chains::pool::AddressPool;
 use hundi::chains::{ChainName, ChainProfile, Following};
 use hundi::checks::Checks;
+use hundi::checks::listed::ListedChecks;
 use hundi::checks::simulated::SimulatedChecks;
 use hundi::events;
 use hundi::ifsc::Directory;
@@ -22,6 +23,7 @@ use hundi::outbound::Client;
 use hundi::rails::simulated::SimulatedBank;
 use hundi::rates::RateSource;
 use hundi::rates::fixed::FixedRate;
+use hundi::screening::lists::{Lists, ScreeningSource};
 use hundi::store::{Store, Tx};
 use hundi::work;
 use hundi::world::{Ports, Settings, World};
@@ -56,6 +58,12 @@ impl Desk {
         std::fs::create_dir(&folder).unwrap();
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
         let store = Store::open(&folder.join("test.db"), Clock::Manual(clock.clone()), events::sequence).unwrap();
+        // A list with one entry that is nobody here: without a list everybody would wait for the operator.
+        let list = folder.join("own.csv");
+        std::fs::write(&list, "id,name,aliases,date_of_birth,country,address,note\n1,Zebulon Quackenbush,,,,,\n").unwrap();
+        let source = ScreeningSource { operator_file: Some(list), ..ScreeningSource::default() };
+        let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
+        let checks = Box::new(ListedChecks { accounts: checks, lists: lists.clone() });
         let test = Ports {
             rates,
             rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
@@ -75,7 +83,7 @@ impl Desk {
             ifsc: Directory::embedded().unwrap(),
             test,
             live: None,
-            screening: None,
+            screening: Some(lists),
         });
         let desk = Desk { store, world, clock, folder };
         let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
