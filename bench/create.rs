@@ -27,6 +27,8 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         (api, parties)
     });
     let batch = runtime.block_on(round(&server, &api, &parties, warm_up_count(scale))).batch;
+    // The first batch of addresses is used up, and a large one is made once for the load to come.
+    runtime.block_on(server.calm());
     let mut bare = Bare::open(&folder.database("bare"), server::newest_answer_bytes(&database));
     // As many callers of the bare loop as make groups as large as those of HTTP.
     let callers_count = bare.callers_for(runtime, batch);

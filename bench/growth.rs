@@ -180,6 +180,8 @@ impl Level {
         let list_pages = paths(scale.growth_creations / 4, &|id| format!("/v1/transfers?limit=10&starting_after={id}"));
         let creations = api.creations(&common.parties, scale.growth_creations).await;
         let mut rates = [0.0; 4];
+        // Addresses are derived ahead, in batches that last a minute: that is nothing of what is timed next.
+        server.calm().await;
         let (bytes_before, cpu) = (machine::file_bytes(server.process_id()), CpuSpan::start(server.process_id()));
         let created = load::closed(server.address, CONNECTIONS_COUNT, creations, Until::AllSent, load::ignore()).await;
         let (bytes_after, cpu) = (machine::file_bytes(server.process_id()), cpu.end());
@@ -192,6 +194,7 @@ impl Level {
         };
         rates[0] = created.rate();
         for (rate, requests) in rates[1..].iter_mut().zip([gets, list_pages]) {
+            server.calm().await;
             *rate = load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, load::ignore()).await.rate();
         }
         rates[3] = deliver(store, &common.receiver, scale.growth_creations / 2).await;

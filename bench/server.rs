@@ -106,6 +106,19 @@ impl Server {
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
+    /// Waits until the service does nothing by itself.
+    pub async fn calm(&self) {
+        const LOOK: Duration = Duration::from_millis(100);
+        const BUSY_SHARE_MAX: f64 = 0.05;
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            let before = machine::cpu_seconds(self.process_id());
+            tokio::time::sleep(LOOK).await;
+            if machine::cpu_seconds(self.process_id()) - before <= LOOK.as_secs_f64() * BUSY_SHARE_MAX {
+                return;
+            }
+        }
+    }
     pub fn resident_mebibytes(&self) -> f64 {
         machine::resident_mebibytes(self.process_id())
     }

@@ -160,6 +160,7 @@ impl Store {
         tx.run("BEGIN")?;
         let key_parts = KeyParts::load(&mut tx, keys_max)?;
         tx.run("COMMIT")?;
+        sqlite::state_statistics(&connection)?;
         sqlite::protect_book(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
         let signals = Arc::new(Signals::default());
