@@ -119,9 +119,9 @@ pub fn state_statistics(connection: &Connection) -> Result<(), StoreError> {
     const ROWS: &str = "1000000";
     const ROWS_OF_ONE_VALUE: &str = "10";
     let mut wanted: Vec<(String, String, String)> = Vec::new();
-    let mut tables = connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'").map_err(store_error)?;
-    let tables: Vec<String> =
-        tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(store_error)?;
+    let mut tables =
+        connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'").map_err(store_error)?;
+    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(store_error)?;
     for table in tables {
         let mut indexes = connection.prepare("SELECT name, origin FROM pragma_index_list(?1)").map_err(store_error)?;
         let indexes: Vec<(String, String)> =
@@ -150,7 +150,8 @@ pub fn state_statistics(connection: &Connection) -> Result<(), StoreError> {
             wanted.push((table.clone(), index.clone(), figures.join(" ")));
         }
     }
-    let has_statistics = connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").and_then(|mut found| found.exists([]));
+    let has_statistics =
+        connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").and_then(|mut found| found.exists([]));
     if !has_statistics.map_err(store_error)? {
         // Makes the table of statistics.
         connection.execute_batch("ANALYZE meta").map_err(store_error)?;
@@ -158,7 +159,8 @@ pub fn state_statistics(connection: &Connection) -> Result<(), StoreError> {
     let mut stated = connection.prepare("SELECT tbl, idx, stat FROM sqlite_stat1").map_err(store_error)?;
     let stated: Vec<(String, Option<String>, String)> =
         stated.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).and_then(Iterator::collect).map_err(store_error)?;
-    let is_stated = |(table, index, figures): &(String, String, String)| stated.contains(&(table.clone(), Some(index.clone()), figures.clone()));
+    let is_stated =
+        |(table, index, figures): &(String, String, String)| stated.contains(&(table.clone(), Some(index.clone()), figures.clone()));
     if wanted.iter().all(is_stated) {
         return Ok(());
     }
