@@ -63,8 +63,15 @@ async fn nothing_is_lost_or_counted_twice_however_often_it_is_killed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_that_moves_its_cursor_first_is_found_out() {
-    let (_, faults) = killed(8, Some("cursor_before_deposits")).await;
-    assert!(faults.iter().any(|fault| fault.starts_with("a deposit is missing")), "the kills found nothing: {faults:?}");
+    // A kill has to fall between two commits, which a few may miss.
+    const TRIES_MAX: usize = 8;
+    for _ in 0..TRIES_MAX {
+        let (_, faults) = killed(8, Some("cursor_before_deposits")).await;
+        if faults.iter().any(|fault| fault.starts_with("a deposit is missing")) {
+            return;
+        }
+    }
+    panic!("{TRIES_MAX} times 8 kills found nothing");
 }
 
 /// A node whose index has a hole, and that is overloaded later. Answers what the oracle finds after both have healed.
