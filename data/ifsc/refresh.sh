@@ -15,7 +15,7 @@ cargo run --quiet --manifest-path ../../Cargo.toml -- ifsc-pack "$csv" directory
 (
   echo "as of:     $as_of"
   echo "source:    $source"
-  echo "through:   crates.io ifsc $(sed -n 's/^ifsc = "=\(.*\)"$/\1/p' export/Cargo.toml)"
+  echo "through:   the Rust registry, crate ifsc $(sed -n 's/^ifsc = "=\(.*\)"$/\1/p' export/Cargo.toml)"
   echo "branches:  $(($(wc -l < "$csv") - 1))"
   echo "bytes:     $(stat -c %s directory.bin)"
   echo "sha256:    $(sha256sum directory.bin | cut -d' ' -f1)"
