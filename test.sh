@@ -57,7 +57,6 @@ if ! $quick; then
   say "the payer's page in a browser"
   need chromium chromium
   need node nodejs
-  need npm npm
   tests/pay_page/run.sh
 
   if cargo deny --version >/dev/null 2>&1; then

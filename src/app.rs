@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use sha2::Digest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -21,8 +22,7 @@ use crate::http::metrics::Metrics;
 use crate::http::router::{Router, routes};
 use crate::http::{openapi, server};
 use crate::kernel::seal::Sealer;
-use crate::kernel::{Clock, Currency, Failure, Now, StoreError};
-use crate::kernel::{Mode, Scope};
+use crate::kernel::{Clock, Currency, Failure, Mode, Now, Scope, StoreError, hex};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::outbound::Client;
 use crate::payouts::advice;
@@ -37,7 +37,6 @@ use crate::store::{Store, Tx, migrate};
 use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
 use crate::{events, ifsc, keys, live, secrets, work};
-use sha2::Digest;
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
@@ -228,8 +227,7 @@ fn profile_of(chain: &ChainSettings) -> ChainProfile {
 /// two modes with one key never hand out the same address.
 fn addresses_of(chain: &ChainSettings) -> AddressPool {
     let digest = sha2::Sha256::digest(chain.account_key.to_string().as_bytes());
-    let mark: String = digest[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    AddressPool::new(chain.account_key.clone(), format!("address_index_next_{mark}"))
+    AddressPool::new(chain.account_key.clone(), format!("address_index_next_{}", hex::encode(&digest[..8])))
 }
 
 /// The store's own secrets: checks that the key fits, and makes what a first start needs.

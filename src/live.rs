@@ -16,7 +16,7 @@ use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 
 /// The secret that goes with `checks.header_name`.
-pub const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
+const CHECKS_SECRET_VARIABLE: &str = "HUNDI_CHECKS_SECRET";
 
 /// A part of live mode, and whether it is there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +53,19 @@ pub fn parts(config: &Config) -> Vec<Part> {
     ]
 }
 
+/// Who looks accounts up, as the table says; the secret comes from the environment.
+pub fn account_checks(
+    table: &ChecksTable,
+    environment: &dyn Fn(&str) -> Option<String>,
+    client: &Client,
+) -> Result<Box<dyn Checks>, String> {
+    let secret = environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
+    Ok(match table {
+        ChecksTable::Http(settings) => Box::new(HttpChecks::new(settings, secret, client.clone())?),
+        ChecksTable::Manual {} => Box::new(ManualChecks),
+    })
+}
+
 /// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a part out, which is told in
 /// the log; `Err` where something is configured that cannot be.
 pub fn assemble(
@@ -78,11 +91,7 @@ pub fn assemble(
     if let Some(reason) = lists.why_not_live(now_seconds) {
         return Err(format!("live mode cannot start: {reason}"));
     }
-    let secret = environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
-    let accounts: Box<dyn Checks> = match checks {
-        ChecksTable::Http(settings) => Box::new(HttpChecks::new(settings, secret, client.clone())?),
-        ChecksTable::Manual {} => Box::new(ManualChecks),
-    };
+    let accounts = account_checks(checks, environment, client)?;
     Ok(Some(LiveParts {
         chain: chain.clone(),
         bank: bank.clone(),

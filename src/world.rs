@@ -5,7 +5,7 @@ use crate::chains::tron_address::TronAddress;
 use crate::checks::{Checks, ScreeningFinding, ScreeningHit, ScreeningQuestion};
 use crate::ifsc::Directory;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{Currency, Mode, Money, Now, Rate, StoreError};
+use crate::kernel::{Currency, Id, Kind, Mode, Money, Now, Rate, StoreError, hex};
 use crate::rails::Rail;
 use crate::rates::{RateBounds, RateSource};
 use crate::screening::lists::Lists;
@@ -131,6 +131,17 @@ impl World {
     /// Whether live keys may create.
     pub fn is_live_configured(&self) -> bool {
         self.live.is_some()
+    }
+    /// The end of a link that opens without a key: an identifier and a mark that only this server can make for this purpose.
+    pub fn marked<K: Kind>(&self, purpose: &[u8], id: Id<K>) -> String {
+        let mark = self.sealer.fingerprint(&[purpose, &id.to_bytes()]);
+        format!("{id}.{}", hex::encode(&mark[..16]))
+    }
+    /// The identifier in the end of such a link, if its mark is right; compared in constant time.
+    pub fn unmarked<K: Kind>(&self, purpose: &[u8], token: &str) -> Option<Id<K>> {
+        let id = token.split_once('.').and_then(|(id, _)| Id::parse(id))?;
+        let expected = self.marked(purpose, id);
+        bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes())).then_some(id)
     }
     /// Seals a value for one column of one row.
     pub fn seal(&self, now: &mut Now, column: &str, id: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {

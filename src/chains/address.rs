@@ -5,6 +5,7 @@ use std::fmt;
 use sha3::{Digest, Keccak256};
 
 use super::tron_address::{TronAddress, TronAddressFault};
+use crate::kernel::hex;
 
 /// How a chain writes its addresses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -66,15 +67,7 @@ impl Address {
 }
 
 fn parse_hex(digits: &str) -> Result<Address, AddressFault> {
-    if digits.len() != 40 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(AddressFault::HexShape);
-    }
-    let mut bytes = [0; 20];
-    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks(2)) {
-        let pair = str::from_utf8(pair).map_err(|_| AddressFault::HexShape)?;
-        *byte = u8::from_str_radix(pair, 16).map_err(|_| AddressFault::HexShape)?;
-    }
-    let address = Address::new(AddressForm::Hex, bytes);
+    let address = Address::new(AddressForm::Hex, hex::decode_exact(digits).ok_or(AddressFault::HexShape)?);
     let is_one_case = |is_case: fn(&u8) -> bool| digits.bytes().filter(u8::is_ascii_alphabetic).all(|byte| is_case(&byte));
     // Text in one case carries no checksum.
     let has_checksum = !is_one_case(u8::is_ascii_lowercase) && !is_one_case(u8::is_ascii_uppercase);
@@ -89,7 +82,7 @@ impl fmt::Display for Address {
         match self.form {
             AddressForm::Tron => fmt::Display::fmt(&TronAddress::from_evm(self.bytes), formatter),
             AddressForm::Hex => {
-                let digits: String = self.bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                let digits = hex::encode(self.bytes);
                 let hash = Keccak256::digest(digits.as_bytes());
                 let nibble =
                     |index: usize| hash.get(index / 2).map_or(0, |byte| if index.is_multiple_of(2) { byte >> 4 } else { byte & 15 });

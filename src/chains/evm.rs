@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 use super::address::AddressForm;
+use crate::kernel::hex;
 
 /// `keccak256("Transfer(address,address,uint256)")`.
 pub const TRANSFER_TOPIC: Hash = Hash([
@@ -33,7 +34,7 @@ impl Hash {
     }
     /// Reads 64 hexadecimal digits, with or without `0x`.
     pub fn parse(text: &str) -> Option<Hash> {
-        bytes_of(text.strip_prefix("0x").unwrap_or(text)).and_then(|bytes| bytes.try_into().ok()).map(Hash)
+        hex::decode_exact(text.strip_prefix("0x").unwrap_or(text)).map(Hash)
     }
     /// The address in the last 20 bytes, if the first 12 are zero as they are in a topic.
     pub fn as_address(&self) -> Option<[u8; 20]> {
@@ -44,8 +45,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("0x")?;
-        self.0.iter().try_for_each(|byte| write!(formatter, "{byte:02x}"))
+        write!(formatter, "0x{}", hex::encode(self.0))
     }
 }
 
@@ -53,15 +53,6 @@ impl fmt::Debug for Hash {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{self}")
     }
-}
-
-fn bytes_of(digits: &str) -> Option<Vec<u8>> {
-    let digits = digits.as_bytes();
-    if !digits.len().is_multiple_of(2) {
-        return None;
-    }
-    let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
-    digits.chunks_exact(2).map(|pair| Some(value(pair[0])? << 4 | value(pair[1])?)).collect()
 }
 
 impl<'de> Deserialize<'de> for Hash {
@@ -91,7 +82,7 @@ pub struct Data(pub Vec<u8>);
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Data, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.strip_prefix("0x").and_then(bytes_of).map(Data).ok_or_else(|| de::Error::custom("bytes in hexadecimal were expected"))
+        text.strip_prefix("0x").and_then(hex::decode).map(Data).ok_or_else(|| de::Error::custom("bytes in hexadecimal were expected"))
     }
 }
 
@@ -102,7 +93,7 @@ pub struct AddressBytes(pub [u8; 20]);
 impl<'de> Deserialize<'de> for AddressBytes {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<AddressBytes, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let bytes = bytes_of(text.strip_prefix("0x").unwrap_or(&text)).unwrap_or_default();
+        let bytes = hex::decode(text.strip_prefix("0x").unwrap_or(&text)).unwrap_or_default();
         let bytes = if bytes.len() == 21 && bytes[0] == 0x41 { &bytes[1..] } else { &bytes[..] };
         bytes.try_into().map(AddressBytes).map_err(|_| de::Error::custom("20 bytes in hexadecimal were expected"))
     }

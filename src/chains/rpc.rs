@@ -147,6 +147,11 @@ fn hex(number: i64) -> String {
     format!("{number:#x}")
 }
 
+/// Bytes as the JSON-RPC writes them.
+fn prefixed(bytes: impl AsRef<[u8]>) -> String {
+    format!("0x{}", crate::kernel::hex::encode(bytes))
+}
+
 impl Node {
     pub fn new(client: Client, endpoint: Endpoint) -> Node {
         Node {
@@ -324,11 +329,7 @@ impl Node {
     }
 
     async fn one<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> Result<T, NodeFault> {
-        self.one_within(method, params, Duration::from_secs(ANSWER_SECONDS_MAX)).await
-    }
-
-    async fn one_within<T: DeserializeOwned>(&self, method: &'static str, params: Value, deadline: Duration) -> Result<T, NodeFault> {
-        let mut answers = self.batch(&[Question::new(method, params)], deadline).await?;
+        let mut answers = self.batch(&[Question::new(method, params)], Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
         self.read(answers.pop().unwrap_or(Err(NodeFault::Garbage("no answer".into()))))
     }
 
@@ -339,9 +340,7 @@ impl Node {
 
     /// Calls a function of a contract that takes nothing and answers a number or a truth value.
     pub async fn call_number(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Option<u128>, NodeFault> {
-        let text = |bytes: &[u8]| bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"));
-        let call = json!([{ "to": text(contract), "data": text(&selector) }, "latest"]);
-        let data: Data = self.one("eth_call", call).await?;
+        let data = self.call_data(contract, selector).await?;
         let word: Option<&[u8; 32]> = data.0.as_slice().try_into().ok();
         Ok(word.and_then(|word| {
             let (high, low) = word.split_at(16);
@@ -351,8 +350,7 @@ impl Node {
 
     /// Calls a function of a contract that takes nothing, and answers what it returned.
     pub async fn call_data(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Data, NodeFault> {
-        let text = |bytes: &[u8]| bytes.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"));
-        self.one("eth_call", json!([{ "to": text(contract), "data": text(&selector) }, "latest"])).await
+        self.one("eth_call", json!([{ "to": prefixed(contract), "data": prefixed(selector) }, "latest"])).await
     }
 
     /// The newest block.
@@ -414,8 +412,7 @@ impl Node {
     /// Logs of the contracts in a range of blocks, with the heads of its first and last block, in one request. `None` where
     /// the node lacks one of the two blocks.
     pub async fn range(&self, contracts: &[[u8; 20]], from: i64, to: i64) -> Result<Option<BlockRange>, NodeFault> {
-        let addresses: Vec<String> =
-            contracts.iter().map(|contract| contract.iter().fold("0x".to_owned(), |text, byte| text + &format!("{byte:02x}"))).collect();
+        let addresses: Vec<String> = contracts.iter().map(prefixed).collect();
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
         let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses, "topics": [topics] }]);
         let questions = [
@@ -447,11 +444,6 @@ impl Node {
     /// What became of one transaction; `None` where the node does not know it.
     pub async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeFault> {
         self.one("eth_getTransactionReceipt", json!([transaction])).await
-    }
-
-    /// The same, for somebody who waits.
-    pub async fn receipt_within(&self, transaction: &Hash, deadline: Duration) -> Result<Option<Receipt>, NodeFault> {
-        self.one_within("eth_getTransactionReceipt", json!([transaction]), deadline).await
     }
 
     /// What became of several transactions.

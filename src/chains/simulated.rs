@@ -1,7 +1,7 @@
 //! The chain of test mode: one for each account, with blocks every three seconds and a final view that trails.
 
 use super::{Depth, Movement};
-use crate::kernel::{Currency, Money, Now, Scope, StoreError};
+use crate::kernel::{Currency, Money, Now, Scope, StoreError, hex};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -60,7 +60,7 @@ pub fn send(
     let last =
         tx.row("SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1", values![scope])?;
     let last_number = last.map_or(Ok(0), |mut row| row.int())?;
-    let transaction_hash: String = now.random_bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let transaction_hash = hex::encode(now.random_bytes::<32>());
     let transaction = SimulatedTransaction {
         transaction_hash,
         block_time,

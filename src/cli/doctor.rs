@@ -4,11 +4,10 @@ use std::path::Path;
 
 use super::{Place, config, environment, print};
 use crate::checks::ChecksTable;
-use crate::checks::http::HttpChecks;
 use crate::config::Config;
 use crate::delivery::send::roots_platform;
 use crate::kernel::{Clock, Mode};
-use crate::live::{self, CHECKS_SECRET_VARIABLE};
+use crate::live;
 use crate::outbound::Client;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
@@ -74,14 +73,15 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
                 rates.poll(now_seconds, &|_| {}).await.map_err(|refusal| format!("no rate that can be quoted: {}", refusal.as_str()))?;
             Ok(format!("{} INR for 1 USD, {} USD for 1 USDT", rate.mid, rate.usdt_usd))
         }
-        "checks" => match config.checks.as_ref().ok_or("is missing")? {
-            ChecksTable::Manual {} => Ok("by hand: hundi beneficiaries list, hundi beneficiaries review".into()),
-            ChecksTable::Http(settings) => {
-                let secret = environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(Into::into);
-                HttpChecks::new(settings, secret, client.clone())?;
-                Ok("over HTTP; not asked here, because every question is about somebody's account".into())
+        "checks" => {
+            let table = config.checks.as_ref().ok_or("is missing")?;
+            live::account_checks(table, &environment, client)?;
+            Ok(match table {
+                ChecksTable::Manual {} => "by hand: hundi beneficiaries list, hundi beneficiaries review",
+                ChecksTable::Http(_) => "over HTTP; not asked here, because every question is about somebody's account",
             }
-        },
+            .into())
+        }
         "screening" => {
             let lists = Lists::load(config.screening.clone().ok_or("is missing")?)?;
             match lists.why_not_live(now_seconds) {

@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn hmac_by_definition_gives_rfc_4231_case_2() {
         let digest = hmac_by_definition(b"Jefe", b"what do ya want for nothing?");
-        let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex = crate::kernel::hex::encode(digest);
         assert_eq!(hex, "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
     }
 

@@ -116,6 +116,24 @@ pub struct Route {
 }
 
 impl Route {
+    /// A route with this answer and nothing else: what each kind of route fills in.
+    fn answering<T: JsonSchema>(verb: Verb, path: &'static str, summary: &'static str) -> Route {
+        Route {
+            verb,
+            path,
+            summary,
+            prepare: Box::new(|_| Box::new(|_| Err(StoreError::Broken("a route without work".into()).into()))),
+            cost: Cost::Point,
+            body: None,
+            list: None,
+            parameters: &[],
+            response: |generator| generator.subschema_for::<T>(),
+            answers_pdf: false,
+            answers_csv: false,
+            codes: &[],
+            consult: None,
+        }
+    }
     /// `<first path segment after /v1>:read|write`.
     pub fn permission(&self) -> (&'static str, &'static str) {
         let resource = self.path.trim_start_matches("/v1/").split('/').next().unwrap_or("");
@@ -151,9 +169,6 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Route {
     Route {
-        verb: Verb::Get,
-        path,
-        summary,
         prepare: Box::new(move |_| {
             Box::new(move |context| {
                 let view = read(context)?;
@@ -161,15 +176,7 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
                 json_answer(&view, false)
             })
         }),
-        cost: Cost::Point,
-        body: None,
-        list: None,
-        parameters: &[],
-        response: |generator| generator.subschema_for::<T>(),
-        answers_pdf: false,
-        answers_csv: false,
-        codes: &[],
-        consult: None,
+        ..Route::answering::<T>(Verb::Get, path, summary)
     }
 }
 
@@ -201,9 +208,6 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>, &[(&'static str, FilterValue)]) -> Result<(&'static str, Vec<u8>), Failure>,
 ) -> Route {
     Route {
-        verb: Verb::Get,
-        path,
-        summary,
         prepare: Box::new(move |_| {
             Box::new(move |context| {
                 let values = query::values(context.raw_query, parameters)?;
@@ -212,14 +216,9 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
             })
         }),
         cost: Cost::Scan,
-        body: None,
-        list: None,
         parameters,
-        response: |generator| generator.subschema_for::<T>(),
-        answers_pdf: false,
         answers_csv: true,
-        codes: &[],
-        consult: None,
+        ..Route::answering::<T>(Verb::Get, path, summary)
     }
 }
 
@@ -233,9 +232,6 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>, L, Page) -> Result<List<T>, Failure>,
 ) -> Route {
     Route {
-        verb: Verb::Get,
-        path,
-        summary,
         prepare: Box::new(move |_| {
             Box::new(move |context| {
                 let located = locate(context)?;
@@ -244,14 +240,8 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
             })
         }),
         cost: Cost::Scan,
-        body: None,
         list: Some((cursor, filters)),
-        parameters: &[],
-        response: |generator| generator.subschema_for::<List<T>>(),
-        answers_pdf: false,
-        answers_csv: false,
-        codes: &[],
-        consult: None,
+        ..Route::answering::<List<T>>(Verb::Get, path, summary)
     }
 }
 
@@ -274,9 +264,6 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
     act: fn(&mut Context<'_>, L, F) -> Result<T, Failure>,
 ) -> Route {
     Route {
-        verb: Verb::Post,
-        path,
-        summary,
         prepare: Box::new(move |body| {
             let form = body.and_then(|node| F::read_body(node));
             Box::new(move |context| {
@@ -286,15 +273,8 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
                 json_answer(&act(context, located, form)?, holds_secret)
             })
         }),
-        cost: Cost::Point,
         body: Some(BodyDoc { name: F::NAME, schema: <F as Form>::schema(), is_required: !F::takes_empty_body() }),
-        list: None,
-        parameters: &[],
-        response: |generator| generator.subschema_for::<T>(),
-        answers_pdf: false,
-        answers_csv: false,
-        codes: &[],
-        consult: None,
+        ..Route::answering::<T>(Verb::Post, path, summary)
     }
 }
 

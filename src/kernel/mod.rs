@@ -1,6 +1,7 @@
 //! The words every other room speaks: identifiers, money, time, statuses, refusals. Imports nothing of ours.
 
 pub mod clock;
+pub mod hex;
 pub mod history;
 pub mod id;
 pub mod metadata;

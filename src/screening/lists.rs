@@ -15,6 +15,7 @@ use super::judge::{self, CountryEvidence, Thresholds};
 use super::{Entry, EntryKind, FILE_BYTES_MAX, ListName, ReadList, ofac, own, plain_identifier, text, un};
 use crate::chains::tron_address::TronAddress;
 use crate::checks::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
+use crate::kernel::hex;
 
 /// Aliases of one question that are compared.
 pub const ALIASES_MAX: usize = 8;
@@ -137,12 +138,7 @@ impl AddressKey {
 
 /// The bytes of `0x` and forty hexadecimal digits.
 fn evm(text: &str) -> Option<[u8; 20]> {
-    let digits = text.strip_prefix("0x").filter(|digits| digits.len() == 40 && digits.is_ascii())?;
-    let mut bytes = [0; 20];
-    for (place, byte) in bytes.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(digits.get(place * 2..place * 2 + 2)?, 16).ok()?;
-    }
-    Some(bytes)
+    text.strip_prefix("0x").and_then(hex::decode_exact)
 }
 
 /// The names of one kind of subject.

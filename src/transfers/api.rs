@@ -150,10 +150,16 @@ pub struct TransferView {
 
 /// The link that a payer is given: the transfer's identifier and a mark that only this server can make.
 pub fn instructions_token(world: &World, id: Id<kind::Transfer>) -> String {
-    let mark = world.sealer.fingerprint(&[b"instructions", &id.to_bytes()]);
-    let mark: String = mark[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{id}.{mark}")
+    world.marked(INSTRUCTIONS, id)
 }
+
+/// The transfer whose link this is the end of; `None` for a link that was not made here.
+pub fn instructed(world: &World, token: &str) -> Option<Id<kind::Transfer>> {
+    world.unmarked(INSTRUCTIONS, token)
+}
+
+/// What the mark of a payer's link is made for.
+const INSTRUCTIONS: &[u8] = b"instructions";
 
 pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, Failure> {
     let scope = transfer.scope;

@@ -6,7 +6,7 @@ use crate::chains::address::Address;
 use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Failure, Id, Money, Now, Refusal, Scope, StoreError};
+use crate::kernel::{Code, Failure, Id, Money, Now, Refusal, Scope, StoreError, hex};
 use crate::ledger::{self, Account, Entry, Movement as Posting};
 use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
 use crate::refunds::{self, NewRefund, Refund};
@@ -81,7 +81,7 @@ pub fn confirm(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, transaction_
 
 /// Test mode's confirmation, with a hash of its own.
 pub fn confirm_simulated(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund) -> Result<(), StoreError> {
-    let hash = now.random_bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex::encode(now.random_bytes::<32>());
     confirm(tx, now, refund, hash)
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use crate::app::App;
-use crate::kernel::{Currency, Money, Now, StoreError};
+use crate::kernel::{Currency, Money, Now, StoreError, hex};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::folders::{Folders, Seen};
@@ -122,7 +122,7 @@ impl Bank {
             }
             Err(_) => return Err(Stopped::Trouble("reading a file panicked".into())),
         };
-        let mark: String = sha256.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let mark = hex::encode(&sha256[..8]);
         let message = match judged {
             Judged::Refused(refused) if refused.is_truncated && !seen.is_at_rest(SystemTime::now()) => return Ok(()),
             Judged::Refused(refused) => return self.refuse(seen, &mark, &refused.reason, turn),

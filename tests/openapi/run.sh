@@ -6,28 +6,12 @@ cd "$(dirname "$0")/../.."
 tools=$(realpath "$1")
 
 cargo build --locked --quiet
-folder=$(mktemp -d)
-server=
-cleanup() {
-  [ -z "$server" ] || kill "$server" 2>/dev/null || true
-  rm -rf "$folder"
-}
-trap cleanup EXIT
-
+source tests/serve.sh
 cp tests/openapi/hooks.py "$folder/hooks.py"
 target/debug/hundi openapi > "$folder/openapi.json"
 "$tools/openapi-spec-validator" "$folder/openapi.json"
 
-HUNDI_RATE_LIMIT_READS=0 HUNDI_RATE_LIMIT_WRITES=0 HUNDI_SIMULATION_STEP_MILLISECONDS=5 \
-  target/debug/hundi serve --listen 127.0.0.1:0 --database "sqlite:$folder/hundi.db" > "$folder/out" 2> "$folder/log" &
-server=$!
-for _ in $(seq 200); do
-  grep -q 'sk_test_' "$folder/out" && break
-  sleep 0.05
-done
-address=$(sed -n 's/^listening on //p' "$folder/out")
-HUNDI_KEY=$(grep -o 'sk_test_[0-9A-Za-z]*' "$folder/out" | head -n 1)
-
+serve 5
 python3 tests/openapi/seed.py "$address" "$HUNDI_KEY" > "$folder/schemathesis.toml"
 
 # Every check but positive_data_acceptance: business rules refuse well-formed data.
@@ -40,6 +24,4 @@ kill "$server"
 wait "$server"
 server=
 target/debug/hundi check --database "sqlite:$folder/hundi.db"
-if grep -q panicked "$folder/log"; then
-  echo "the server panicked:" && cat "$folder/log" && exit 1
-fi
+refuse_panics

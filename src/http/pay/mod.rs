@@ -148,11 +148,7 @@ struct Found {
 /// The transfer that a token opens, or `None`. A token that was not made here is turned away before the store is asked,
 /// and its mark is compared in constant time.
 async fn load(app: &Arc<App>, token: &str) -> Result<Option<Found>, Failure> {
-    let Some(id) = token.split_once('.').and_then(|(id, _)| Id::<kind::Transfer>::parse(id)) else { return Ok(None) };
-    let expected = transfers::api::instructions_token(&app.world, id);
-    if !bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes())) {
-        return Ok(None);
-    }
+    let Some(id) = transfers::api::instructed(&app.world, token) else { return Ok(None) };
     let shared = app.clone();
     app.store.read(Cost::Point, move |tx| Ok(read(tx, &shared.world, shared.store.clock.milliseconds(), id)?)).await
 }

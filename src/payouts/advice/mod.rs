@@ -134,17 +134,16 @@ const fn purpose_text(code: PurposeCode) -> &'static str {
 
 /// The token of the public page about a payout: its identifier and a mark that only this server can make.
 pub fn verification_token(world: &World, id: Id<kind::Payout>) -> String {
-    let mark = world.sealer.fingerprint(&[b"payment_advice", &id.to_bytes()]);
-    let mark: String = mark[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{id}.{mark}")
+    world.marked(VERIFICATION, id)
 }
 
 /// The payout that a token proves knowledge of.
 pub fn verified_token(world: &World, token: &str) -> Option<Id<kind::Payout>> {
-    let id = token.split_once('.').and_then(|(id, _)| Id::parse(id))?;
-    let expected = verification_token(world, id);
-    bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes())).then_some(id)
+    world.unmarked(VERIFICATION, token)
 }
+
+/// What the mark of a verification address is made for.
+const VERIFICATION: &[u8] = b"payment_advice";
 
 /// The number of a payout's advice: one payout has one.
 fn advice_number(id: Id<kind::Payout>) -> String {

@@ -1,0 +1,29 @@
+# For scripts that source it: a server of their own on a temporary database, which ends with the script.
+# After `serve`, `folder` is its folder, `address` where it listens and `HUNDI_KEY` its test key.
+
+folder=$(mktemp -d)
+server=
+cleanup() {
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
+  rm -rf "$folder"
+}
+trap cleanup EXIT
+
+# $1: milliseconds of a step of the simulation.
+serve() {
+  HUNDI_RATE_LIMIT_READS=0 HUNDI_RATE_LIMIT_WRITES=0 HUNDI_SIMULATION_STEP_MILLISECONDS=$1 \
+    target/debug/hundi serve --listen 127.0.0.1:0 --database "sqlite:$folder/hundi.db" > "$folder/out" 2> "$folder/log" &
+  server=$!
+  for _ in $(seq 200); do
+    grep -qs 'sk_test_' "$folder/out" && break
+    sleep 0.05
+  done
+  address=$(sed -n 's/^listening on //p' "$folder/out")
+  HUNDI_KEY=$(grep -o 'sk_test_[0-9A-Za-z]*' "$folder/out" | head -n 1)
+}
+
+refuse_panics() {
+  if grep -q panicked "$folder/log"; then
+    echo "the server panicked:" && cat "$folder/log" && exit 1
+  fi
+}
