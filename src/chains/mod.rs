@@ -16,6 +16,7 @@ pub mod settings;
 pub mod simulated;
 pub mod tron_address;
 pub mod verify;
+pub mod watched;
 
 use crate::kernel::{Code, Currency, Fault, Money};
 use address::{Address, AddressForm};

@@ -13,6 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::derivation::{ADDRESS_INDEX_MAX, AccountKey};
 use super::tron_address::TronAddress;
+use super::watched::Watched;
 use crate::kernel::StoreError;
 use crate::store::{Tx, migrate};
 
@@ -95,12 +96,21 @@ pub struct AddressPool {
     size_min: usize,
     size_max: usize,
     shelf: Mutex<Shelf>,
+    /// What was handed out, for whoever follows the chain.
+    pub watched: Watched,
 }
 
 impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
     pub fn new(key: AccountKey, index_name: String) -> AddressPool {
-        AddressPool { key, index_name, size_min: BATCH_ADDRESSES_MIN, size_max: BATCH_ADDRESSES_MAX, shelf: Mutex::default() }
+        AddressPool {
+            key,
+            index_name,
+            size_min: BATCH_ADDRESSES_MIN,
+            size_max: BATCH_ADDRESSES_MAX,
+            shelf: Mutex::default(),
+            watched: Watched::default(),
+        }
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -194,6 +204,12 @@ impl AddressPool {
 
     /// A fresh address and its derivation index. One taken for a transaction that is undone stays unused.
     pub fn take(&self) -> Result<(i64, TronAddress), StoreError> {
+        let taken = self.take_unnoted()?;
+        self.watched.note(taken.1.as_evm());
+        Ok(taken)
+    }
+
+    fn take_unnoted(&self) -> Result<(i64, TronAddress), StoreError> {
         let mut shelf = self.shelf();
         if shelf.present.is_empty() {
             if let Some(next) = shelf.next.take() {

@@ -218,6 +218,13 @@ pub fn handed_out(tx: &mut dyn Tx, mode: Mode, addresses: &[[u8; 20]]) -> Result
     Ok(found)
 }
 
+/// Addresses handed out in either mode, in rising order, after one of them.
+pub fn addresses_after(tx: &mut dyn Tx, after: Option<[u8; 20]>, rows_max: i64) -> Result<Vec<[u8; 20]>, StoreError> {
+    let after = after.as_ref().map_or(&[][..], |bytes| &bytes[..]);
+    let sql = "SELECT address FROM deposit_addresses WHERE address > ?1 ORDER BY address LIMIT ?2";
+    tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| address(row.bytes()?)).collect()
+}
+
 /// Whose an address is.
 pub fn address_owner(tx: &mut dyn Tx, address: &[u8; 20]) -> Result<Option<(Scope, Id<kind::Transfer>)>, StoreError> {
     let row = tx.row("SELECT scope, transfer_id FROM deposit_addresses WHERE address = ?1", values![address])?;

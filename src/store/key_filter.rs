@@ -24,14 +24,21 @@ pub struct KeyFilter {
 impl KeyFilter {
     /// The filter of exactly these keys. They are keyed hashes, so their own bits spread them.
     pub fn of(keys: &[[u8; 16]]) -> KeyFilter {
-        let mut filter = KeyFilter { blocks: vec![Block::default(); keys.len().div_ceil(KEYS_PER_BLOCK).max(1)].into_boxed_slice() };
-        for key in keys {
-            let (index, bits) = filter.place(key);
-            if let Some(block) = filter.blocks.get_mut(index) {
-                bits.for_each(|(word, bit)| block.0[word] |= bit);
-            }
-        }
+        let mut filter = KeyFilter::with_room(keys.len());
+        keys.iter().for_each(|key| filter.insert(key));
         filter
+    }
+
+    /// An empty filter that claims few others until it holds so many keys.
+    pub fn with_room(keys_count: usize) -> KeyFilter {
+        KeyFilter { blocks: vec![Block::default(); keys_count.div_ceil(KEYS_PER_BLOCK).max(1)].into_boxed_slice() }
+    }
+
+    pub fn insert(&mut self, key: &[u8; 16]) {
+        let (index, bits) = self.place(key);
+        if let Some(block) = self.blocks.get_mut(index) {
+            bits.for_each(|(word, bit)| block.0[word] |= bit);
+        }
     }
 
     /// Whether the key may be among those the filter was made of; `false` is certain.

@@ -22,6 +22,9 @@ const STATEMENTS_CACHED_MAX: usize = 256;
 /// together, and each commit that split a page looks through all it keeps.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
+/// What a reading connection sees of the file without copying it, so that a look into a large database costs what one into a small one does. The
+/// most that SQLite maps; pages beyond it are read as usual.
+const READER_MAPPED_BYTES_MAX: i64 = 0x7fff_0000;
 
 impl ToSql for Value<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -179,6 +182,7 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(store_error)?;
     tune(&connection, READER_CACHE_KIBIBYTES)?;
+    connection.pragma_update(None, "mmap_size", READER_MAPPED_BYTES_MAX).map_err(store_error)?;
     Ok(connection)
 }
 

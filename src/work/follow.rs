@@ -19,6 +19,7 @@ use crate::chains::rows::{self, Cursor, Sweep};
 use crate::chains::rpc::{BlockRange, Node, NodeFault};
 use crate::chains::settings::ChainSettings;
 use crate::chains::verify::{self, Anchor, Doubt};
+use crate::chains::watched::Watched;
 use crate::chains::{Depth, Movement};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
@@ -27,8 +28,8 @@ use crate::keys;
 use crate::outbound::Client;
 use crate::refunds::state::{RefundStatus, SentFault};
 use crate::refunds::{self, Refund};
-use crate::store::Tx;
 use crate::store::lane::Cost;
+use crate::store::{Store, Tx};
 use crate::transfers::{funding, refunding};
 use crate::world::World;
 
@@ -239,6 +240,26 @@ struct Follower {
     pending: Pending,
     refunds_looked_at: Option<Instant>,
     fault: Fault,
+    /// The addresses handed out before the start are in memory.
+    knows_addresses: bool,
+}
+
+/// Addresses read from the register at once.
+const PAGE_ADDRESSES: i64 = 16_384;
+
+/// Adds all that the register holds. To be called in the one process that hands addresses out, which may do so meanwhile.
+async fn load(watched: &Watched, store: &Store) -> Result<(), Failure> {
+    let mut after = None;
+    loop {
+        let page = store.read(Cost::Scan, move |tx| Ok(deposits::rows::addresses_after(tx, after, PAGE_ADDRESSES)?)).await?;
+        page.iter().for_each(|address| watched.note(address));
+        match page.last() {
+            Some(last) => after = Some(*last),
+            None => break,
+        }
+    }
+    watched.complete();
+    Ok(())
 }
 
 /// Whether there is more to read at once.
@@ -260,6 +281,7 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
         pending: Pending::default(),
         refunds_looked_at: None,
         fault: Fault::from_environment(),
+        knows_addresses: false,
     };
     // What was told lately: two nodes can take turns with two troubles.
     let mut told: Vec<(Trouble, Instant)> = Vec::new();
@@ -317,6 +339,12 @@ impl Follower {
 
     async fn step(&mut self) -> Result<Progress, Trouble> {
         let chain = self.chain.clone();
+        if !self.knows_addresses
+            && let Ok(ports) = self.app.world.ports(chain.mode)
+        {
+            load(&ports.addresses.watched, &self.app.store).await.map_err(store)?;
+            self.knows_addresses = true;
+        }
         if chain.nodes.iter().any(|node| !node.fits()) {
             match chain.check().await {
                 Ok(_) => {}
@@ -594,6 +622,12 @@ impl Follower {
             return Ok(Vec::new());
         }
         let mode = self.chain.mode;
+        if let Ok(ports) = self.app.world.ports(mode) {
+            addresses.retain(|address| ports.addresses.watched.may_hold(address));
+        }
+        if addresses.is_empty() {
+            return Ok(Vec::new());
+        }
         let ours = self.app.store.read(Cost::Scan, move |tx| {
             let addresses: Vec<[u8; 20]> = addresses.into_iter().collect();
             Ok(deposits::rows::handed_out(tx, mode, &addresses)?)
@@ -906,6 +940,8 @@ fn store(failure: Failure) -> Trouble {
 
 #[cfg(test)]
 mod tests {
+    use sha2::Digest;
+
     use super::*;
     use crate::chains::evm::Quantity;
 
@@ -980,5 +1016,41 @@ mod tests {
                 assert_eq!(part.to, Cursor { deprecated_height, ..cursor(height) });
             }
         }
+    }
+
+    /// Spread as addresses are: each is part of a hash.
+    fn addresses(from: usize, count: usize) -> Vec<[u8; 20]> {
+        let address = |number: usize| {
+            let digest = sha2::Sha256::digest(number.to_be_bytes());
+            std::array::from_fn(|index| digest[index])
+        };
+        (from..from + count).map(address).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_the_register_holds_and_what_is_handed_out_meanwhile_is_known() {
+        let folder = std::env::temp_dir().join(format!("hundi-watched-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("watched.db"), crate::kernel::Clock::System, crate::store::lane::no_epilogue).unwrap();
+        let count = PAGE_ADDRESSES as usize * 2 + 5;
+        let stored = addresses(0, count);
+        let rows = stored.clone();
+        let assign = move |tx: &mut dyn Tx, now: &mut Now| {
+            for address in &rows {
+                deposits::rows::assign_address(tx, Scope::new(1, Mode::Live), now.mint(), address)?;
+            }
+            Ok(())
+        };
+        store.write(assign).await.unwrap();
+        let watched = Watched::default();
+        let new = addresses(count, 10);
+        watched.note(&new[0]);
+        load(&watched, &store).await.unwrap();
+        new[1..].iter().for_each(|address| watched.note(address));
+        assert!(stored.iter().chain(&new).all(|address| watched.may_hold(address)));
+        // The control: a stranger is turned away, so the filter does more than claim everybody.
+        assert!(addresses(count * 2, 100).iter().filter(|address| watched.may_hold(address)).count() < 5);
+        store.close().await;
+        std::fs::remove_dir_all(folder).unwrap();
     }
 }
