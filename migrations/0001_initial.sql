@@ -7,6 +7,24 @@ CREATE TABLE meta (
   value BYTEA NOT NULL
 ) WITHOUT ROWID;
 
+-- Which node does what only one may do at a time, where several serve the same data. Each new holder has a higher token.
+CREATE TABLE leases (
+  name TEXT NOT NULL PRIMARY KEY,
+  holder BYTEA NOT NULL,
+  token BIGINT NOT NULL,
+  ends_milliseconds BIGINT NOT NULL,
+  last_id BYTEA
+) WITHOUT ROWID;
+
+-- What is left of a key's rate, where several nodes share it: they take from it by the handful.
+CREATE TABLE rate_limits (
+  key_id BYTEA NOT NULL,
+  is_write BOOLEAN NOT NULL,
+  tokens_milli BIGINT NOT NULL,
+  filled_milliseconds BIGINT NOT NULL,
+  PRIMARY KEY (key_id, is_write)
+) WITHOUT ROWID;
+
 CREATE TABLE accounts (
   number BIGINT NOT NULL PRIMARY KEY,
   id BYTEA NOT NULL UNIQUE,

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use sha2::Digest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::chains::address::Address;
 use crate::chains::derivation::AccountKey;
@@ -13,7 +16,7 @@ use crate::chains::pool::AddressPool;
 use crate::chains::settings::ChainSettings;
 use crate::chains::{ChainName, ChainProfile, Following};
 use crate::checks::simulated::SimulatedChecks;
-use crate::config::Config;
+use crate::config::{Config, Role};
 use crate::delivery::send::{Sender, SenderOptions, roots_platform};
 use crate::http::consult::Places;
 use crate::http::dispatch::InFlight;
@@ -32,8 +35,9 @@ use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
-use crate::store::lane::{self, Epilogue};
+use crate::store::handle::{self, Epilogue};
 use crate::store::{Store, Tx, migrate};
+use crate::work::alone::{Held, alone};
 use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
 use crate::{events, ifsc, keys, live, secrets, work};
@@ -44,6 +48,9 @@ const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
 pub const ACCOUNT_DEFAULT: &str = "default";
 
 pub struct App {
+    /// Which of the nodes of a database this is, made anew at each start.
+    pub node_id: [u8; 16],
+    pub role: Role,
     pub store: Store,
     pub world: Arc<World>,
     pub keys: KeyRing,
@@ -78,12 +85,13 @@ impl App {
     /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
     /// mints event identifiers.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, lane::no_epilogue, None).await
+        App::open_with(config, clock, handle::no_epilogue, None).await
     }
 
     async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue, bank: Option<BankSettings>) -> Result<Arc<App>, String> {
-        let store = Store::open(&config.database, clock, epilogue).map_err(|error| error.to_string())?;
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
+        let opened = Store::open_database(&config.database, clock, epilogue, config.database_connections).await;
+        let store = opened.map_err(|error| error.to_string())?;
         let sealer = Sealer::new(&key);
         let account_key = prepare(&store, &sealer).await?;
         let mut settings = config.settings.clone();
@@ -148,7 +156,11 @@ impl App {
         let keeper = world.clone();
         let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
         signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
+        let mut node_id = [0; 16];
+        getrandom::fill(&mut node_id).map_err(|error| format!("no randomness: {error}"))?;
         Ok(Arc::new(App {
+            node_id,
+            role: config.role,
             store,
             world,
             keys: KeyRing::default(),
@@ -183,25 +195,18 @@ impl App {
 
     /// Runs the workers and the server until `stop`; answers after running requests and deliveries have ended.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
-        // Before the first request: a transfer needs an address.
-        work::housekeeping::reserve_addresses(&self).await;
-        let mut workers = vec![
-            tokio::spawn(work::run(self.clone(), stop.clone())),
-            tokio::spawn(work::deliveries::run(self.clone(), stop.clone())),
-            tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())),
-            tokio::spawn(work::housekeeping::purge(self.clone(), stop.clone())),
-            tokio::spawn(work::housekeeping::nudge_sequencer(self.clone(), stop.clone())),
-            tokio::spawn(work::checks::run(self.store.clone(), self.world.clone(), self.metrics.look_ups.clone(), stop.clone())),
-            tokio::spawn(work::screening::run(self.clone(), stop.clone())),
-        ];
-        for chain in &self.chains {
-            workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));
+        let mut workers = Vec::new();
+        if self.role != Role::Work {
+            // Before the first request: a transfer needs an address.
+            work::housekeeping::reserve_addresses(&self).await;
+            workers.push(tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())));
         }
+        // Quotes need a rate on every node.
         if let Some(rates) = self.rates.clone() {
             workers.push(tokio::spawn(work::rates::run(self.store.clone(), rates, self.metrics.rate_refusals.clone(), stop.clone())));
         }
-        if let Some(settings) = self.bank.clone() {
-            workers.push(tokio::spawn(work::bank::run(self.clone(), settings, stop.clone())));
+        if self.role != Role::Serve {
+            self.start_workers(&mut workers, &stop);
         }
         server::serve(self.clone(), listener, stop).await;
         for worker in workers {
@@ -210,6 +215,53 @@ impl App {
             }
         }
         self.store.close().await;
+    }
+}
+
+impl App {
+    /// Starts what only one node does at a time; on the others it stands by.
+    fn start_workers(self: &Arc<App>, workers: &mut Vec<JoinHandle<()>>, stop: &watch::Receiver<bool>) {
+        let app = || self.clone();
+        // Together, so that what was sequenced is delivered without another look.
+        let events = {
+            let app = app();
+            move |stop: watch::Receiver<bool>, lease| {
+                let app = app.clone();
+                async move {
+                    let deliver = work::deliveries::run(app.clone(), stop.clone());
+                    tokio::join!(deliver, work::sequencer::run(app, lease, stop));
+                }
+            }
+        };
+        workers.push(tokio::spawn(alone(app(), "events", stop.clone(), events)));
+        let with_app = |run: fn(Arc<App>, watch::Receiver<bool>) -> BoxFuture<'static, ()>| {
+            let app = app();
+            move |stop: watch::Receiver<bool>, _: Held| run(app.clone(), stop)
+        };
+        workers.push(tokio::spawn(alone(app(), "tasks", stop.clone(), with_app(|app, stop| work::run(app, stop).boxed()))));
+        let purge = with_app(|app, stop| work::housekeeping::purge(app, stop).boxed());
+        workers.push(tokio::spawn(alone(app(), "purge", stop.clone(), purge)));
+        let look_ups =
+            with_app(|app, stop| work::checks::run(app.store.clone(), app.world.clone(), app.metrics.look_ups.clone(), stop).boxed());
+        workers.push(tokio::spawn(alone(app(), "look_ups", stop.clone(), look_ups)));
+        if self.world.screening.is_some() {
+            let screening = with_app(|app, stop| work::screening::run(app, stop).boxed());
+            workers.push(tokio::spawn(alone(app(), "screening", stop.clone(), screening)));
+        }
+        if !self.store.is_shared() {
+            workers.push(tokio::spawn(work::housekeeping::nudge_sequencer(app(), stop.clone())));
+        }
+        for chain in &self.chains {
+            let (app_of_chain, chain) = (app(), chain.clone());
+            let name = if chain.mode.is_live() { "live_chain" } else { "test_chain" };
+            let follow = move |stop: watch::Receiver<bool>, _: Held| work::follow::run(app_of_chain.clone(), chain.clone(), stop);
+            workers.push(tokio::spawn(alone(app(), name, stop.clone(), follow)));
+        }
+        if let Some(settings) = self.bank.clone() {
+            let app_of_bank = app();
+            let bank = move |stop: watch::Receiver<bool>, _: Held| work::bank::run(app_of_bank.clone(), settings.clone(), stop);
+            workers.push(tokio::spawn(alone(app(), "bank", stop.clone(), bank)));
+        }
     }
 }
 
@@ -245,15 +297,25 @@ async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
         Err(Failure::Refused(refusal)) => return Err(refusal.to_string()),
     };
     if let Some(sealed) = stored {
-        let text = sealer.open(TEST_ACCOUNT_KEY.as_bytes(), &sealed).map_err(|error| error.to_string())?;
-        let text = String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
-        return AccountKey::parse(&text).map_err(|fault| fault.to_string());
+        return open_account_key(sealer, &sealed);
     }
     let account_key = AccountKey::generate_for_test(&entropy);
     let sealed = sealer.seal(nonce, TEST_ACCOUNT_KEY.as_bytes(), account_key.to_string().as_bytes()).map_err(|error| error.to_string())?;
-    let written = store.write(move |tx, _| Ok(migrate::write_meta(tx, TEST_ACCOUNT_KEY, &sealed)?)).await;
-    written.map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
-    Ok(account_key)
+    let written = store.write(move |tx, _| {
+        // Another node that starts at the same time may have made one.
+        match migrate::read_meta(tx, TEST_ACCOUNT_KEY)? {
+            Some(stored) => Ok(stored),
+            None => migrate::replace_meta(tx, TEST_ACCOUNT_KEY, None, &sealed).map(|()| sealed.clone()).map_err(Failure::from),
+        }
+    });
+    let stored = written.await.map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
+    open_account_key(sealer, &stored)
+}
+
+fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountKey, String> {
+    let text = sealer.open(TEST_ACCOUNT_KEY.as_bytes(), sealed).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
+    AccountKey::parse(&text).map_err(|fault| fault.to_string())
 }
 
 const TEST_ACCOUNT_KEY: &str = "test_account_key";

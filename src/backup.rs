@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use crate::store::sqlite;
+use crate::store::{Database, sqlite};
 
 /// Copies the database as it stands at one moment into a new file that only its owner can read.
-pub fn write(database: &Path, file: &Path) -> Result<(), String> {
-    if !database.exists() {
-        return Err(format!("there is no database {}", database.display()));
-    }
+pub fn write(database: &Database, file: &Path) -> Result<(), String> {
+    database.must_exist()?;
+    let Database::Sqlite(database) = database else {
+        return Err("PostgreSQL is backed up with its own tools: pg_dump for a copy, pg_basebackup with archived WAL for a point in time; see docs/postgresql.md".into());
+    };
     if file.exists() {
         return Err(format!("{} exists already: choose another name, so that no backup is overwritten", file.display()));
     }

@@ -29,7 +29,7 @@ use crate::screening::hits;
 use crate::screening::lists::Lists;
 use crate::store::Store;
 use crate::store::Tx;
-use crate::store::lane;
+use crate::store::{handle, postgres};
 use crate::{backup, demo, secrets};
 
 #[derive(Parser)]
@@ -41,7 +41,7 @@ struct Cli {
 
 #[derive(Args, Clone)]
 struct Place {
-    /// The database, as sqlite:PATH [env: HUNDI_DATABASE] [default: sqlite:hundi.db]
+    /// The database, as sqlite:PATH or postgres://USER@HOST/NAME [env: HUNDI_DATABASE] [default: sqlite:hundi.db]
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// A configuration file
@@ -64,6 +64,9 @@ enum Command {
         /// Show Prometheus metrics at /metrics of the same address
         #[arg(long)]
         metrics: bool,
+        /// What this node does: all, serve (requests alone) or work (everything else) [env: HUNDI_ROLE] [default: all]
+        #[arg(long)]
+        role: Option<String>,
     },
     /// Watch a payout happen, on a temporary database
     Demo,
@@ -300,8 +303,8 @@ fn config(place: &Place) -> Result<Config, String> {
 
 async fn run(command: Command) -> Result<(), String> {
     match command {
-        Command::Serve { place, listen, allow_loopback_webhooks, metrics } => {
-            let flags = Flags { config: place.config, database: place.database, listen, allow_loopback_webhooks, metrics };
+        Command::Serve { place, listen, allow_loopback_webhooks, metrics, role } => {
+            let flags = Flags { config: place.config, database: place.database, role, listen, allow_loopback_webhooks, metrics };
             serve(Config::read(&flags, &environment)?).await
         }
         Command::Demo => demo::run().await,
@@ -402,9 +405,11 @@ fn told(failure: Failure) -> String {
     }
 }
 
-fn open(place: &Place) -> Result<Store, String> {
+async fn open(place: &Place) -> Result<Store, String> {
     let config = config(place)?;
-    Store::open(&config.database, Clock::System, lane::no_epilogue).map_err(|error| error.to_string())
+    // A command needs few connections.
+    let opened = Store::open_database(&config.database, Clock::System, handle::no_epilogue, postgres::CONNECTIONS_MIN).await;
+    opened.map_err(|error| error.to_string())
 }
 
 /// Unix seconds, or `30d` from now.
@@ -431,11 +436,11 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             }
             let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
             let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
-            let key = open(&place)?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
+            let key = open(&place).await?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
             print(&key)
         }
         KeysCommand::List { place } => {
-            let lines = open(&place)?.write(|tx, _| Ok(keys::rows::list(tx)?)).await.map_err(told)?;
+            let lines = open(&place).await?.write(|tx, _| Ok(keys::rows::list(tx)?)).await.map_err(told)?;
             print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
             for line in lines {
                 let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
@@ -455,7 +460,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
         }
         KeysCommand::Revoke { id, place } => {
             let parsed: Id<kind::ApiKey> = Id::parse(&id).ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
-            let revoked = open(&place)?.write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?)).await.map_err(told)?;
+            let revoked = open(&place).await?.write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?)).await.map_err(told)?;
             if revoked { print(&format!("revoked {id}")) } else { Err(format!("there is no key {id} that is not revoked already")) }
         }
     }
@@ -464,7 +469,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
 async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
     let (name, place, is_suspended) = match command {
         AccountsCommand::List { place } => {
-            let accounts = open(&place)?.write(|tx, _| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
+            let accounts = open(&place).await?.write(|tx, _| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
             print("account\tstatus")?;
             return accounts
                 .iter()
@@ -474,7 +479,7 @@ async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
         AccountsCommand::Resume { name, place } => (name, place, false),
     };
     let wanted = name.clone();
-    let is_found = open(&place)?.write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?)).await.map_err(told)?;
+    let is_found = open(&place).await?.write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?)).await.map_err(told)?;
     match (is_found, is_suspended) {
         (true, true) => print(&format!("{name} is suspended; its keys stop working within a second")),
         (true, false) => print(&format!("{name} is active")),
@@ -488,7 +493,7 @@ const HITS_MAX: i64 = 1_000;
 async fn screening(command: ScreeningCommand) -> Result<(), String> {
     match command {
         ScreeningCommand::Hits { place } => {
-            let lines = open(&place)?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
+            let lines = open(&place).await?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
             lines.iter().try_for_each(|line| print(line))
         }
         ScreeningCommand::Lists { place } => {
@@ -538,10 +543,10 @@ async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
 }
 
 async fn run_check(config: &Config) -> Result<(), String> {
-    if !config.database.exists() {
-        return Err(format!("there is no database {}", config.database.display()));
-    }
-    let report = check::run(&config.database).map_err(|error| error.to_string())?;
+    config.database.must_exist()?;
+    let database = config.database.clone();
+    let checked = tokio::task::spawn_blocking(move || check::run(&database)).await.map_err(|error| error.to_string())?;
+    let report = checked.map_err(|error| error.to_string())?;
     for line in &report.counts {
         print(line)?;
     }
@@ -555,11 +560,8 @@ async fn run_check(config: &Config) -> Result<(), String> {
 }
 
 async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &Place) -> Result<(), String> {
-    let database = config(place)?.database;
-    if !database.exists() {
-        return Err(format!("there is no database {}", database.display()));
-    }
-    let store = open(place)?;
+    config(place)?.database.must_exist()?;
+    let store = open(place).await?;
     if let Some(text) = accept {
         let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
         let payout =
@@ -573,7 +575,7 @@ async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &P
         let refused = || format!("no line {id} waits to be accepted, or the payout was not sent or has another amount");
         return if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) };
     }
-    let report = store.read(lane::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
+    let report = store.read(handle::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
     for line in &report.counts {
         print(line)?;
     }

@@ -12,6 +12,8 @@ use crate::kernel::{Currency, Money, Rate};
 use crate::rails::iso20022::settings::{BankSettings, BankTable};
 use crate::rates::http::RateSettings;
 use crate::screening::lists::{ScreeningSettings, ScreeningSource};
+pub use crate::store::Database;
+use crate::store::postgres;
 use crate::world::Settings;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
@@ -19,12 +21,19 @@ pub const DATABASE_DEFAULT: &str = "sqlite:hundi.db";
 /// Requests a second and key where the operator says nothing.
 const RATE_DEFAULT: u32 = 1_000;
 
+crate::words!(
+    /// What a node does.
+    Role { All "all", Serve "serve", Work "work" }
+);
+
 /// The file's keys; each is also `HUNDI_<NAME>` in the environment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Sources {
     listen: Option<String>,
     database: Option<String>,
+    database_connections: Option<i64>,
+    role: Option<String>,
     public_url: Option<String>,
     metrics: Option<bool>,
     rate_limit_reads: Option<u32>,
@@ -59,6 +68,7 @@ pub struct Flags {
     pub config: Option<PathBuf>,
     pub listen: Option<String>,
     pub database: Option<String>,
+    pub role: Option<String>,
     pub allow_loopback_webhooks: Option<bool>,
     pub metrics: bool,
 }
@@ -67,7 +77,10 @@ pub struct Flags {
 #[derive(Debug)]
 pub struct Config {
     pub listen: String,
-    pub database: PathBuf,
+    pub database: Database,
+    /// Connections to a database that is reached over a network.
+    pub database_connections: usize,
+    pub role: Role,
     pub encryption_key: Option<SecretString>,
     pub rate_limits: Rates,
     pub shows_metrics: bool,
@@ -103,14 +116,6 @@ fn is_loopback(listen: &str) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The path behind `sqlite:PATH`.
-pub fn database_path(text: &str) -> Result<PathBuf, String> {
-    match text.split_once(':') {
-        Some(("sqlite", path)) if !path.is_empty() => Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path))),
-        _ => Err(format!("{text:?} names no database: write sqlite:PATH, such as {DATABASE_DEFAULT}")),
-    }
-}
-
 impl Config {
     /// Takes over the port that the operating system chose for port 0, for the links that callers are shown.
     pub fn bound_to(&mut self, address: std::net::SocketAddr) {
@@ -132,6 +137,19 @@ impl Config {
         }
         let listen = flags.listen.clone().or(value!(listen)).unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
         let database = flags.database.clone().or(value!(database)).unwrap_or_else(|| DATABASE_DEFAULT.to_owned());
+        let database = Database::parse(&database)?;
+        let role_text = flags.role.clone().or(value!(role));
+        let role = match role_text.as_deref() {
+            None => Role::All,
+            Some(word) => Role::parse(word).ok_or_else(|| format!("role must be one of: {}", Role::WORDS.join(", ")))?,
+        };
+        if role != Role::All && matches!(database, Database::Sqlite(_)) {
+            return Err("role must be all with sqlite, which one process serves: several nodes need postgres://".into());
+        }
+        let connections = value!(database_connections);
+        let (connections_min, connections_max) = (postgres::CONNECTIONS_MIN as i64, postgres::CONNECTIONS_MAX as i64);
+        let default = postgres::CONNECTIONS_DEFAULT as i64;
+        let database_connections = within("database_connections", connections, default, connections_min, connections_max)? as usize;
         let defaults = Settings::default();
         let loopback_webhooks = flags.allow_loopback_webhooks.or(value!(allow_loopback_webhooks)).unwrap_or_else(|| is_loopback(&listen));
         let settings = Settings {
@@ -171,7 +189,9 @@ impl Config {
             bank: file.bank.map(BankSettings::try_from).transpose()?,
             rates: file.rates,
             checks: file.checks,
-            database: database_path(&database)?,
+            database,
+            database_connections,
+            role,
             encryption_key: environment("HUNDI_ENCRYPTION_KEY").filter(|text| !text.is_empty()).map(SecretString::from),
             rate_limits: Rates {
                 reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
@@ -244,7 +264,7 @@ mod tests {
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
         let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
-        assert_eq!(named, 20);
+        assert_eq!(named, 22);
     }
 
     #[test]
@@ -281,6 +301,10 @@ mod tests {
             ("HUNDI_FUNDING_SECONDS", "86401"),
             ("HUNDI_FEE", "10.00"),
             ("HUNDI_DATABASE", "postgres://x"),
+            ("HUNDI_DATABASE", "mysql://x/y"),
+            ("HUNDI_DATABASE_CONNECTIONS", "3"),
+            ("HUNDI_ROLE", "nobody"),
+            ("HUNDI_ROLE", "work"),
             ("HUNDI_TEST_USDT_USD", "0"),
             ("HUNDI_PURPOSE_CODE", "P9999"),
             ("HUNDI_ISSUER_NAME", " "),

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::kernel::StoreError;
 use crate::kernel::seal::KEY_BYTES;
-use crate::store::{Tx, migrate};
+use crate::store::{Database, Tx, migrate};
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
@@ -20,10 +20,13 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 }
 
 /// The operator's key, or the one in the file beside the database, which a first start makes with mode 0600.
-pub fn encryption_key(database: &Path, configured: Option<&SecretString>) -> Result<[u8; KEY_BYTES], String> {
+pub fn encryption_key(database: &Database, configured: Option<&SecretString>) -> Result<[u8; KEY_BYTES], String> {
     if let Some(text) = configured {
         return decode(text.expose_secret(), "HUNDI_ENCRYPTION_KEY");
     }
+    let Database::Sqlite(database) = database else {
+        return Err("a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the same on each: make it once with `head -c 32 /dev/urandom | base64`".into());
+    };
     let path = beside(database, ".key");
     let shown = path.display();
     match std::fs::File::open(&path) {
@@ -61,7 +64,7 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
 pub fn check_verifier(tx: &mut dyn Tx, verifier: &[u8; 32]) -> Result<(), StoreError> {
     const NAME: &str = "encryption_key_verifier";
     match migrate::read_meta(tx, NAME)? {
-        None => migrate::write_meta(tx, NAME, verifier),
+        None => migrate::replace_meta(tx, NAME, None, verifier),
         Some(stored) if bool::from(subtle::ConstantTimeEq::ct_eq(stored.as_slice(), verifier.as_slice())) => Ok(()),
         Some(_) => Err(StoreError::Broken(
             "the encryption key does not fit this database: give the key it was made with in HUNDI_ENCRYPTION_KEY or in the .key file beside it".into(),
@@ -75,7 +78,9 @@ pub struct ServeLock {
     _file: File,
 }
 
-pub fn lock_database(database: &Path) -> Result<ServeLock, String> {
+/// Locks a database that only one process may serve; `None` for one that many may.
+pub fn lock_database(database: &Database) -> Result<Option<ServeLock>, String> {
+    let Database::Sqlite(database) = database else { return Ok(None) };
     let path = beside(database, "-serve");
     let file = std::fs::OpenOptions::new()
         .create(true)
@@ -85,7 +90,7 @@ pub fn lock_database(database: &Path) -> Result<ServeLock, String> {
         .open(&path)
         .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
     match file.try_lock() {
-        Ok(()) => Ok(ServeLock { _file: file }),
+        Ok(()) => Ok(Some(ServeLock { _file: file })),
         Err(std::fs::TryLockError::WouldBlock) => Err(format!(
             "another hundi server uses {}: stop it first, or give this one a database of its own with --database",
             database.display()

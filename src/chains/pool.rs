@@ -131,8 +131,9 @@ impl AddressPool {
 
     /// Reserves indices in the store, as many as are due. They are taken over with [`AddressPool::restock`] after the commit.
     pub fn reserve(&self, tx: &mut dyn Tx) -> Result<Range<u32>, StoreError> {
-        let from = match migrate::read_meta(tx, &self.index_name)? {
-            Some(bytes) => String::from_utf8(bytes)
+        let stored = migrate::read_meta(tx, &self.index_name)?;
+        let from = match &stored {
+            Some(bytes) => String::from_utf8(bytes.clone())
                 .ok()
                 .and_then(|text| text.parse::<u32>().ok())
                 .ok_or_else(|| StoreError::Broken("the next address index does not read".into()))?,
@@ -142,7 +143,8 @@ impl AddressPool {
         if from > ADDRESS_INDEX_MAX {
             return Err(StoreError::Broken("the account key has no addresses left: configure a new account key".into()));
         }
-        migrate::write_meta(tx, &self.index_name, end.to_string().as_bytes())?;
+        // Two nodes that read the same index must not both have it.
+        migrate::replace_meta(tx, &self.index_name, stored.as_deref(), end.to_string().as_bytes())?;
         Ok(from..end)
     }
 

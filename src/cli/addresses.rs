@@ -8,8 +8,8 @@ use crate::chains::derivation::derivation_path;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Money, Scope, StoreError};
 use crate::keys;
+use crate::store::Cost;
 use crate::store::Store;
-use crate::store::lane::Cost;
 use crate::transfers::rows::{self, AddressLine};
 
 /// Addresses that are in memory at once.
@@ -84,7 +84,7 @@ impl<'a> Line<'a> {
 
 pub async fn run(command: AddressesCommand) -> Result<(), String> {
     let AddressesCommand::Export { mode, format, place } = command;
-    export(&open(&place)?, mode.map(ModeFlag::mode), format, &mut |text| print(text)).await
+    export(&open(&place).await?, mode.map(ModeFlag::mode), format, &mut |text| print(text)).await
 }
 
 /// Tells all addresses, a page at a time.

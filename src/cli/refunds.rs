@@ -12,8 +12,8 @@ use crate::keys;
 use crate::operator;
 use crate::refunds::state::{RefundStatus, SentFault};
 use crate::refunds::{Refund, rows};
+use crate::store::Cost;
 use crate::store::Store;
-use crate::store::lane::Cost;
 
 /// Refunds that are read at once.
 const PAGE_ROWS: i64 = 500;
@@ -48,7 +48,7 @@ pub async fn run(command: RefundsCommand) -> Result<(), String> {
     match command {
         RefundsCommand::List { status, mode, place } => {
             let status = status.map(|word| RefundStatus::parse(&word).ok_or_else(|| unknown_status(&word))).transpose()?;
-            list(&open(&place)?, status, mode.map(ModeFlag::mode)).await
+            list(&open(&place).await?, status, mode.map(ModeFlag::mode)).await
         }
         RefundsCommand::Complete { id, hash, batch, place } => complete(&id, hash, batch, &place).await,
     }

@@ -57,6 +57,7 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
         tx.rows("SELECT id, scope, type, linked_id, linked_object, created FROM outbox ORDER BY id LIMIT ?1", values![SEQUENCED_MAX])?;
     let mut subscribers = crate::webhook_endpoints::fan_out::Subscribers::default();
     let mut last_id = None;
+    let is_shared = tx.is_shared();
     for mut row in outbox {
         let outbox_id = row.bytes()?;
         let scope = row.scope()?;
@@ -65,7 +66,12 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
         let event = rows::EventRow { id: now.mint(), event_type, linked, created: row.int()? };
         rows::insert(tx, scope, &event)?;
         subscribers.fan_out(tx, now, scope, &event)?;
-        last_id = Some(outbox_id);
+        if is_shared {
+            // Rows with lower identifiers may become visible at any moment, so exactly those that were read go.
+            tx.execute_one("DELETE FROM outbox WHERE id = ?1", values![&outbox_id])?;
+        } else {
+            last_id = Some(outbox_id);
+        }
     }
     if let Some(last_id) = last_id {
         tx.execute("DELETE FROM outbox WHERE id <= ?1", values![&last_id])?;

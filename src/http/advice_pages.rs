@@ -12,7 +12,7 @@ use crate::kernel::rupees::grouped;
 use crate::kernel::{Code, Failure, Money, Refusal, StoreError};
 use crate::payouts::advice::{self, signing};
 use crate::payouts::state::PayoutStatus;
-use crate::store::lane::Cost;
+use crate::store::Cost;
 use crate::{beneficiaries, payouts};
 
 /// The page of this path, if it is one of these.

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::chains::inspect::SeenTransaction;
 use crate::kernel::{Failure, Refusal};
 use crate::keys::Caller;
-use crate::store::lane::Cost;
+use crate::store::Cost;
 use crate::store::once::{self, Claim};
 
 /// How long a consult step may take, its wait for its turn included.

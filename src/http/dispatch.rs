@@ -143,6 +143,10 @@ fn refuse(request_id: &str, failure: Failure) -> Reply {
             tracing::error!(request_id, what, "a transaction met a conflict again and again; answered 503");
             Refusal::unavailable()
         }
+        Failure::Store(StoreError::Locked) => {
+            tracing::error!(request_id, "a row stayed locked by another transaction; answered 503");
+            Refusal::unavailable()
+        }
         Failure::Store(StoreError::Broken(reason)) => {
             tracing::error!(request_id, reason, "a fault of ours; answered 500");
             Refusal::internal()
@@ -184,7 +188,7 @@ where
     seen.account_number = caller.scope.account_number();
 
     let is_write = head.method != http::Method::GET;
-    let (rate_limit, judged) = app.limiter.judge(caller.key_id, is_write, app.store.clock.milliseconds());
+    let (rate_limit, judged) = app.limiter.judge(&app.store, caller.key_id, is_write).await?;
     seen.rate_limit = rate_limit;
     judged?;
 
@@ -379,10 +383,7 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
     let Some(held) = app.in_flight.hold(claim.key_hash) else {
-        let mut refusal =
-            Refusal::new(Code::ResourceLocked, "The first request with this idempotency key is still running. Retry with the same key.");
-        refusal.retry_after_seconds = Some(1);
-        return Err(refusal.into());
+        return Err(once::still_running().into());
     };
     // The form is judged before the transaction, so that the write lane does no parsing.
     let permitted = asked.permitted(route);
@@ -400,7 +401,7 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     let held_by_work = held.clone();
     let outcome = app
         .store
-        .write(move |tx, now| {
+        .write_keyed(move |tx, now| {
             let _held = &held_by_work;
             once::run(tx, now, &claim, shared.world.as_ref(), &mut |tx, now| {
                 permitted.clone()?;

@@ -1,10 +1,15 @@
 //! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst.
+//!
+//! Where several nodes serve the same keys the bucket is a row that they take tokens from by the handful, so that a request seldom asks
+//! for it. What lies unused on the nodes is a small part of the burst.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use super::limit_rows as rows;
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Fault, Id, Refusal};
+use crate::kernel::{Code, Failure, Fault, Id, Refusal};
+use crate::store::Store;
 
 /// Requests a second; 0 is no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +24,8 @@ const BUCKETS_MAX: usize = 100_000;
 /// A bucket, in thousandths of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
-    tokens_milli: i64,
-    filled_at_milliseconds: i64,
+    pub tokens_milli: i64,
+    pub filled_at_milliseconds: i64,
 }
 
 /// What a bucket says of one request.
@@ -36,13 +41,29 @@ impl Bucket {
     pub const fn full(rate: u32, now_milliseconds: i64) -> Bucket {
         Bucket { tokens_milli: rate as i64 * 2 * 1000, filled_at_milliseconds: now_milliseconds }
     }
+    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it.
+    fn fill(&mut self, rate: u32, now_milliseconds: i64) {
+        let rate = i64::from(rate);
+        let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
+        self.tokens_milli = (self.tokens_milli + passed * rate).min(rate * 2 * 1000);
+        self.filled_at_milliseconds = self.filled_at_milliseconds.max(now_milliseconds);
+    }
+
+    /// Fills up, and takes as many whole tokens as there are, `count` at most; answers how many, and how long the next one takes where
+    /// there was none.
+    pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
+        self.fill(rate, now_milliseconds);
+        let taken = (self.tokens_milli / 1000).min(count);
+        self.tokens_milli -= taken * 1000;
+        let wait_milliseconds = if taken > 0 { 0 } else { (1000 - self.tokens_milli + i64::from(rate) - 1) / i64::from(rate) };
+        (taken, wait_milliseconds)
+    }
+
     /// Fills up by the time that passed, and takes one token if there is one.
     pub fn take(&mut self, rate: u32, now_milliseconds: i64) -> Allowance {
+        self.fill(rate, now_milliseconds);
         let rate = i64::from(rate);
         let burst_milli = rate * 2 * 1000;
-        let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
-        self.tokens_milli = (self.tokens_milli + passed * rate).min(burst_milli);
-        self.filled_at_milliseconds = now_milliseconds;
         let is_allowed = self.tokens_milli >= 1000;
         if is_allowed {
             self.tokens_milli -= 1000;
@@ -53,10 +74,27 @@ impl Bucket {
     }
 }
 
+/// A node takes this part of the burst from the bucket at once: four nodes leave at most a twelfth of it unused.
+const HANDFUL_PART: i64 = 50;
+
+/// What this node has of a key's bucket that it shares with others.
+#[derive(Default)]
+struct Handful {
+    tokens: i64,
+    /// What the bucket held when it was last seen.
+    rest: i64,
+    /// The bucket is empty until then, by the store's clock.
+    dry_until_milliseconds: i64,
+    used_milliseconds: i64,
+}
+
+type BucketKey = (Id<kind::ApiKey>, bool);
+
 /// All buckets of this node.
 pub struct Limiter {
     rates: Rates,
-    buckets: Mutex<HashMap<(Id<kind::ApiKey>, bool), Bucket>>,
+    buckets: Mutex<HashMap<BucketKey, Bucket>>,
+    handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
 }
 
 /// What the headers of an answer say: `RateLimit-Policy`, `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10).
@@ -67,21 +105,25 @@ pub struct Headers {
 
 impl Limiter {
     pub fn new(rates: Rates) -> Limiter {
-        Limiter { rates, buckets: Mutex::default() }
+        Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
     }
 
-    /// Judges one request; `None` where there is no limit.
-    pub fn judge(&self, key: Id<kind::ApiKey>, is_write: bool, now_milliseconds: i64) -> (Option<Headers>, Result<(), Refusal>) {
+    /// Judges one request; `None` where there is no limit. `Err` at the end means that the store does not answer.
+    pub async fn judge(
+        &self,
+        store: &Store,
+        key: Id<kind::ApiKey>,
+        is_write: bool,
+    ) -> Result<(Option<Headers>, Result<(), Refusal>), Failure> {
         let rate = if is_write { self.rates.writes } else { self.rates.reads };
         if rate == 0 {
-            return (None, Ok(()));
+            return Ok((None, Ok(())));
         }
-        let allowance = {
-            let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-            if buckets.len() >= BUCKETS_MAX {
-                buckets.retain(|_, bucket| now_milliseconds - bucket.filled_at_milliseconds < 2_000);
-            }
-            buckets.entry((key, is_write)).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(rate, now_milliseconds)
+        let now_milliseconds = store.clock.milliseconds();
+        let allowance = if store.is_shared() {
+            self.take_shared(store, (key, is_write), rate, now_milliseconds).await?
+        } else {
+            self.take_own((key, is_write), rate, now_milliseconds)
         };
         let name = if is_write { "writes" } else { "reads" };
         let headers = Headers {
@@ -89,7 +131,7 @@ impl Limiter {
             limit: format!("\"{name}\";r={};t={}", allowance.remaining, allowance.wait_seconds),
         };
         if allowance.is_allowed {
-            return (Some(headers), Ok(()));
+            return Ok((Some(headers), Ok(())));
         }
         let message = format!(
             "More than {rate} {name} a second with this key. Retry after {} s with the same idempotency key.",
@@ -100,7 +142,43 @@ impl Limiter {
             .with("retry_after_seconds", allowance.wait_seconds.to_string());
         let mut refusal = Refusal::one(fault);
         refusal.retry_after_seconds = Some(allowance.wait_seconds.unsigned_abs());
-        (Some(headers), Err(refusal))
+        Ok((Some(headers), Err(refusal)))
+    }
+
+    fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64) -> Allowance {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= BUCKETS_MAX {
+            buckets.retain(|_, bucket| now_milliseconds - bucket.filled_at_milliseconds < 2_000);
+        }
+        buckets.entry(key).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(rate, now_milliseconds)
+    }
+
+    async fn take_shared(&self, store: &Store, key: BucketKey, rate: u32, now_milliseconds: i64) -> Result<Allowance, Failure> {
+        let handful = {
+            let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
+            if handfuls.len() >= BUCKETS_MAX {
+                // What is in use, and what was used lately, stays.
+                handfuls.retain(|_, handful| handful.try_lock().is_ok_and(|handful| now_milliseconds - handful.used_milliseconds < 2_000));
+            }
+            handfuls.entry(key).or_default().clone()
+        };
+        // One request of a key asks for more while the others wait for what it gets.
+        let mut handful = handful.lock().await;
+        handful.used_milliseconds = now_milliseconds;
+        if handful.tokens == 0 && now_milliseconds >= handful.dry_until_milliseconds {
+            let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(1);
+            let (taken, rest, wait) =
+                store.write(move |tx, now| Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)).await?;
+            (handful.tokens, handful.rest, handful.dry_until_milliseconds) = (taken, rest, now_milliseconds + wait);
+        }
+        let burst = i64::from(rate) * 2;
+        if handful.tokens == 0 {
+            let wait_milliseconds = (handful.dry_until_milliseconds - now_milliseconds).max(1);
+            return Ok(Allowance { is_allowed: false, remaining: 0, wait_seconds: (wait_milliseconds + 999) / 1000 });
+        }
+        handful.tokens -= 1;
+        let remaining = (handful.tokens + handful.rest).clamp(0, burst);
+        Ok(Allowance { is_allowed: true, remaining, wait_seconds: (burst - remaining + i64::from(rate) - 1) / i64::from(rate) })
     }
 }
 

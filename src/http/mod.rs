@@ -7,6 +7,7 @@ pub mod dispatch;
 pub mod fields;
 pub mod form;
 pub mod limit;
+pub mod limit_rows;
 pub mod metrics;
 pub mod openapi;
 pub mod pages;

@@ -13,10 +13,11 @@ use super::advice_pages;
 use super::dispatch::{self, Reply};
 use super::pay;
 use crate::app::App;
+use crate::config::Role;
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, Refusal};
-use crate::store::lane::Cost;
+use crate::store::Cost;
 use crate::work::follow::FollowedChain;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
@@ -29,6 +30,11 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
     let request_id: Id<kind::Request> = Minter::above(0).mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
     let request_id = request_id.to_string();
     let is_api = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
+    let path = request.uri().path();
+    if app.role == Role::Work && !matches!(path, "/healthz" | "/readyz" | "/metrics") {
+        let refusal = Refusal::new(Code::ObjectNotFound, "This node answers no requests; ask one that serves.");
+        return dispatch::refusal_reply(&request_id, refusal);
+    }
     let mut reply = if is_api { dispatch::dispatch(app, &request_id, request).await } else { page(&app, &request_id, &request).await };
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         reply.headers_mut().insert(REQUEST_ID, value);

@@ -12,8 +12,8 @@ use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{Code, Failure, Id, Kind, Now, ObjectKind, Refusal, Scope, StoreError};
 use crate::keys::Caller;
 use crate::payouts::advice::Advice;
+use crate::store::Cost;
 use crate::store::Tx;
-use crate::store::lane::Cost;
 use crate::store::once::{self, Answer};
 use crate::world::World;
 

@@ -13,6 +13,8 @@ use super::id::{Id, Kind, Minter};
 pub enum Clock {
     /// The machine's clock.
     System,
+    /// The machine's clock, moved by what another machine's differs from it, so that all nodes of a database share its time.
+    Measured { offset_milliseconds: Arc<AtomicI64> },
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
 }
@@ -21,12 +23,28 @@ impl Clock {
     /// Milliseconds since 1970.
     pub fn milliseconds(&self) -> i64 {
         match self {
-            Clock::System => std::time::SystemTime::now()
-                .duration_since(std::time::UNIX_EPOCH)
-                .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX)),
+            Clock::System => machine_milliseconds(),
+            Clock::Measured { offset_milliseconds } => machine_milliseconds() + offset_milliseconds.load(Ordering::SeqCst),
             Clock::Manual(at) => at.load(Ordering::SeqCst),
         }
     }
+}
+
+fn machine_milliseconds() -> i64 {
+    let milliseconds = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |elapsed| i64::try_from(elapsed.as_millis()).unwrap_or(i64::MAX));
+    milliseconds + skew_milliseconds()
+}
+
+/// What tests let a node's clock go wrong by; builds with optimisation do not contain it.
+fn skew_milliseconds() -> i64 {
+    use std::sync::OnceLock;
+    static SKEW: OnceLock<i64> = OnceLock::new();
+    if !cfg!(debug_assertions) {
+        return 0;
+    }
+    *SKEW.get_or_init(|| std::env::var("HUNDI_TEST_CLOCK_SKEW_SECONDS").ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) * 1000)
 }
 
 /// The instant of one transaction, its source of identifiers, and the business time of the account it acts for.
@@ -96,6 +114,13 @@ impl Now {
     pub fn mint<K: Kind>(&mut self) -> Id<K> {
         let random = u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64());
         self.minter.mint(self.instant_milliseconds, random)
+    }
+
+    /// Mints only above an identifier from now on.
+    pub fn mint_above(&mut self, floor: u128) {
+        if floor > self.minter.last() {
+            self.minter = Minter::above(floor);
+        }
     }
 
     pub const fn minter(&self) -> &Minter {

@@ -11,6 +11,9 @@ pub enum StoreError {
     /// A conditional update found another state than the one it was computed from: the transaction is run again.
     #[error("conflicting change: {0}")]
     Conflict(&'static str),
+    /// Another transaction holds a row that this one needs, for longer than it may wait.
+    #[error("a row is locked by another transaction")]
+    Locked,
     /// A fault of ours (SQL, a row that does not parse, arithmetic): answered 500.
     #[error("store broken: {0}")]
     Broken(String),

@@ -9,8 +9,8 @@ use sha2::{Digest, Sha256};
 
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Failure, Id, Mode, Refusal, Scope};
+use crate::store::Cost;
 use crate::store::Store;
-use crate::store::lane::Cost;
 
 const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const RANDOM_LENGTH: usize = 32;

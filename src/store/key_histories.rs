@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
+use super::handle::{Cost, no_epilogue};
 use super::key_filter::KeyFilter;
 use super::key_parts::KeyParts;
-use super::lane::{Cost, no_epilogue};
 use super::once::{self, Answer, BodySeal, Claim, Outcome};
 use super::{Store, Tx, migrate, sqlite};
 use crate::kernel::id::Minter;

@@ -1,19 +1,20 @@
-//! The store as the service sees it: a write lane with group commit, and separate connections for reading.
+//! The write lane of the embedded store: group commit.
 //!
 //! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part of one
 //! transaction, commits once, and only then lets the answers go: an answer that left the lane is on the disk.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-use super::key_parts::{KEYS_IN_PART_MAX, KeyParts};
+use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, Ran, Signals};
+use super::key_parts::KeyParts;
 use super::sqlite::{self, SqliteTx};
 use super::{Signal, Tx};
 use crate::kernel::id::Minter;
@@ -21,53 +22,6 @@ use crate::kernel::{Clock, Failure, Now, StoreError};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
-/// Jobs that may wait; more are refused with 503 rather than kept waiting past a client's patience.
-pub const QUEUE_JOBS_MAX: usize = 8_192;
-/// Connections that read at the same time.
-pub const READERS_MAX: usize = 8;
-/// How long a read waits for a connection before it is refused with 503.
-const READER_WAIT_SECONDS_MAX: u64 = 5;
-
-/// Runs at the end of a group in which outbox rows were written: the sequencer.
-pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
-
-/// For processes that leave the outbox to the one that sequences.
-pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// What wakes workers after a commit.
-#[derive(Default)]
-pub struct Signals {
-    pub tasks: Notify,
-    pub deliveries: Notify,
-    pub look_ups: Notify,
-}
-
-/// Counters of the lane, for the metrics page.
-#[derive(Default)]
-pub struct LaneStats {
-    pub commits: AtomicU64,
-    pub jobs: AtomicU64,
-    pub commit_failures: AtomicU64,
-    pub commit_microseconds: AtomicU64,
-    /// The last commit that had anything to write failed.
-    pub is_failing: AtomicBool,
-}
-
-/// How a read is likely to cost: a few rows by key run where they are asked for, anything else on a thread that may block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cost {
-    Point,
-    Scan,
-}
-
-trait Job: Send {
-    /// Runs the work and answers whether its effects stay.
-    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<bool, StoreError>;
-    /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
-    fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
-}
 
 enum Message {
     Job(Box<dyn Job>),
@@ -75,44 +29,10 @@ enum Message {
     Close(oneshot::Sender<()>),
 }
 
-struct TypedJob<F, T> {
-    work: F,
-    answer: Option<Result<T, Failure>>,
-    reply: Option<oneshot::Sender<Result<T, Failure>>>,
-}
-
-impl<F, T> Job for TypedJob<F, T>
-where
-    F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send,
-    T: Send,
-{
-    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<bool, StoreError> {
-        let answer = (self.work)(tx, now);
-        let keep = answer.is_ok();
-        if let Err(Failure::Store(StoreError::Unavailable(reason))) = &answer {
-            // The whole group may have been undone by the store; the caller finds out by its own answer.
-            return Err(StoreError::Unavailable(reason.clone()));
-        }
-        self.answer = Some(answer);
-        Ok(keep)
-    }
-
-    fn finish(mut self: Box<Self>, outcome: Result<(), StoreError>) {
-        let answer = match outcome {
-            Ok(()) => self.answer.take().unwrap_or_else(|| Err(StoreError::Broken("a transaction panicked".into()).into())),
-            Err(error) => Err(error.into()),
-        };
-        if let Some(reply) = self.reply.take() {
-            // The caller may have hung up; the work is done all the same.
-            let _ = reply.send(answer);
-        }
-    }
-}
-
-struct Readers {
+/// Connections that read.
+pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
-    permits: Semaphore,
 }
 
 impl Readers {
@@ -124,7 +44,7 @@ impl Readers {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
     }
     /// Runs one consistent read. A connection that failed is dropped rather than kept.
-    fn run<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn run<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>) -> Result<T, Failure> {
         let connection = self.take()?;
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN")?;
@@ -135,24 +55,22 @@ impl Readers {
     }
 }
 
-/// A handle to the store; cheap to clone.
-#[derive(Clone)]
-pub struct Store {
+/// The lane's queue, and connections that read.
+pub(super) struct Embedded {
     queue: SyncSender<Message>,
-    readers: Arc<Readers>,
-    pub signals: Arc<Signals>,
-    pub stats: Arc<LaneStats>,
-    pub clock: Clock,
+    pub(super) readers: Arc<Readers>,
 }
 
-impl Store {
-    /// Opens the embedded store, brings its schema up to date and starts the write lane.
-    pub fn open(path: &Path, clock: Clock, epilogue: Epilogue) -> Result<Store, StoreError> {
-        Store::open_with_parts(path, clock, epilogue, KEYS_IN_PART_MAX)
-    }
-
-    /// [`Store::open`] with parts of another size, for tests.
-    pub(super) fn open_with_parts(path: &Path, clock: Clock, epilogue: Epilogue, keys_max: usize) -> Result<Store, StoreError> {
+impl Embedded {
+    /// Opens the database, brings its schema up to date and starts the lane.
+    pub(super) fn open(
+        path: &Path,
+        clock: &Clock,
+        epilogue: Epilogue,
+        keys_max: usize,
+        signals: Arc<Signals>,
+        stats: Arc<LaneStats>,
+    ) -> Result<Embedded, StoreError> {
         let mut connection = sqlite::open_writer(path)?;
         let mut tx = SqliteTx::new(&connection);
         super::migrate::migrate(&mut tx)?;
@@ -163,8 +81,6 @@ impl Store {
         sqlite::state_statistics(&connection)?;
         sqlite::protect_book(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
-        let signals = Arc::new(Signals::default());
-        let stats = Arc::new(LaneStats::default());
         let mut seed = [0; 32];
         getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
         let lane = Lane {
@@ -173,8 +89,8 @@ impl Store {
             now: Now::new(clock.milliseconds(), Minter::above(floor), seed),
             clock: clock.clone(),
             epilogue,
-            signals: signals.clone(),
-            stats: stats.clone(),
+            signals,
+            stats,
             group_last: 0,
             key_parts,
             data_version: None,
@@ -184,51 +100,24 @@ impl Store {
             .name("write-lane".into())
             .spawn(move || lane.run(&messages))
             .map_err(|error| StoreError::Unavailable(format!("cannot start the write lane: {error}")))?;
-        let readers = Arc::new(Readers { path: path.to_owned(), idle: Mutex::default(), permits: Semaphore::new(READERS_MAX) });
-        Ok(Store { queue, readers, signals, stats, clock })
+        Ok(Embedded { queue, readers: Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() }) })
     }
 
-    /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a conflict.
-    pub async fn write<T, F>(&self, work: F) -> Result<T, Failure>
-    where
-        T: Send + 'static,
-        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
-    {
-        let (reply, answer) = oneshot::channel();
-        let job: Box<dyn Job> = Box::new(TypedJob { work, answer: None, reply: Some(reply) });
+    /// Gives a job to the lane.
+    pub(super) fn submit(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         match self.queue.try_send(Message::Job(job)) {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => return Err(StoreError::Unavailable("the write queue is full".into()).into()),
-            Err(TrySendError::Disconnected(_)) => return Err(StoreError::Unavailable("the write lane has stopped".into()).into()),
+            Ok(()) => Ok(()),
+            Err(TrySendError::Full(_)) => Err(StoreError::Unavailable("the write queue is full".into())),
+            Err(TrySendError::Disconnected(_)) => Err(StoreError::Unavailable("the write lane has stopped".into())),
         }
-        answer.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the write lane has stopped".into()).into()))
     }
 
-    /// Ends the lane after what waits in it, and leaves everything in the database file. Writes after it are refused.
-    pub async fn close(&self) {
+    /// Ends the lane after what waits in it, and leaves everything in the database file.
+    pub(super) async fn close(&self) {
         let (reply, closed) = oneshot::channel();
         if self.queue.try_send(Message::Close(reply)).is_ok() {
             let _ = closed.await;
         }
-    }
-
-    /// Runs `work` on a consistent view that never waits for writers.
-    pub async fn read<T, F>(&self, cost: Cost, work: F) -> Result<T, Failure>
-    where
-        T: Send + 'static,
-        F: FnOnce(&mut dyn Tx) -> Result<T, Failure> + Send + 'static,
-    {
-        let wait = tokio::time::timeout(Duration::from_secs(READER_WAIT_SECONDS_MAX), self.readers.permits.acquire());
-        let Ok(Ok(_permit)) = wait.await else {
-            return Err(StoreError::Unavailable("all reading connections are busy".into()).into());
-        };
-        if cost == Cost::Point {
-            return self.readers.run(work);
-        }
-        let readers = self.readers.clone();
-        tokio::task::spawn_blocking(move || readers.run(work))
-            .await
-            .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
     }
 }
 
@@ -342,14 +231,7 @@ impl Lane {
         for job in group {
             job.finish(outcome.clone());
         }
-        for signal in signals {
-            match signal {
-                Signal::Tasks => self.signals.tasks.notify_one(),
-                Signal::Deliveries => self.signals.deliveries.notify_one(),
-                Signal::LookUps => self.signals.look_ups.notify_one(),
-                Signal::Outbox => {}
-            }
-        }
+        signals.into_iter().for_each(|signal| self.signals.tell(signal));
     }
 
     fn run_group(&mut self, group: &mut Vec<Box<dyn Job>>) -> Result<Vec<Signal>, StoreError> {
@@ -368,7 +250,7 @@ impl Lane {
             // A panic in one job must not end the lane for all: its effects are undone and its caller is answered 500.
             let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
             let keep = match ran {
-                Ok(keep) => keep?,
+                Ok(ran) => ran? == Ran::Keep,
                 Err(_) => {
                     tracing::error!("a transaction panicked; its effects were undone");
                     tx.parts_undo()?;
@@ -431,7 +313,9 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::handle::no_epilogue;
     use crate::store::migrate::{read_meta, write_meta};
+    use crate::store::{Cost, Store};
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_panic_undoes_its_own_transaction_and_no_other() {

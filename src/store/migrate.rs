@@ -10,38 +10,80 @@ const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_initial.sql")]
 /// The schema this binary works with.
 pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
 
+/// The oldest binary that can go on working while this one has migrated, by the schema it knows. A migration that only adds leaves it as it is;
+/// one that takes away what an older binary uses raises it, one version after the code stopped using it.
+const SCHEMA_OLDEST_BESIDE: i64 = 1;
+
 /// The schema a database has; 0 for an empty one.
 pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
-    let known = tx.row("SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'", &[])?;
-    if known.map_or(Ok(0), |mut row| row.int())? == 0 {
+    let tables = if tx.is_shared() {
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = CURRENT_SCHEMA() AND table_name = 'meta'"
+    } else {
+        "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
+    };
+    if tx.row(tables, &[])?.map_or(Ok(0), |mut row| row.int())? == 0 {
         return Ok(0);
     }
-    match read_meta(tx, "schema_version")? {
-        Some(bytes) => String::from_utf8(bytes)
-            .ok()
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| StoreError::Broken("the database's schema version does not read".into())),
-        None => Ok(0),
+    Ok(version(tx, SCHEMA)?.unwrap_or(0))
+}
+
+const SCHEMA: &str = "schema_version";
+/// The oldest binary that can work beside the newest one that has migrated, by the schema it knows.
+const SCHEMA_BESIDE: &str = "schema_version_beside";
+
+fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
+    let Some(bytes) = read_meta(tx, name)? else { return Ok(None) };
+    let number = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| StoreError::Broken("the database's schema version does not read".into()))
+}
+
+/// The migrations that a database still needs, or why this binary cannot work with it.
+fn missing(tx: &mut dyn Tx, found: i64) -> Result<impl Iterator<Item = (usize, &'static str)> + use<>, StoreError> {
+    if found > SCHEMA_VERSION && version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > SCHEMA_VERSION {
+        return Err(StoreError::Broken(format!(
+            "this database has schema {found}, newer than the {SCHEMA_VERSION} this hundi knows: start a newer hundi, or restore a backup made by this one"
+        )));
     }
+    Ok(MIGRATIONS.iter().copied().enumerate().skip(usize::try_from(found).unwrap_or(0)))
+}
+
+fn note(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
+    write_meta(tx, SCHEMA, (index + 1).to_string().as_bytes())?;
+    write_meta(tx, SCHEMA_BESIDE, SCHEMA_OLDEST_BESIDE.to_string().as_bytes())
 }
 
 /// Brings an older schema up to date and refuses a newer one.
 pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let found = schema_version(tx)?;
-    if found > SCHEMA_VERSION {
-        return Err(StoreError::Broken(format!(
-            "this database has schema {found}, newer than the {SCHEMA_VERSION} this hundi knows: start a newer hundi, or restore a backup made by this one"
-        )));
-    }
-    for (index, text) in MIGRATIONS.iter().enumerate().skip(usize::try_from(found).unwrap_or(0)) {
+    for (index, text) in missing(tx, found)? {
         tx.execute("BEGIN IMMEDIATE", &[])?;
         for statement in statements(text) {
             tx.execute(&statement, &[])?;
         }
-        write_meta(tx, "schema_version", (index + 1).to_string().as_bytes())?;
+        note(tx, index)?;
         tx.execute("COMMIT", &[])?;
     }
     Ok(())
+}
+
+/// The same in a transaction of a store that several nodes may open at once: they take turns by a row.
+pub fn migrate_shared(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    tx.execute("CREATE TABLE IF NOT EXISTS migration_turns (turn BIGINT NOT NULL PRIMARY KEY, nodes_count BIGINT NOT NULL)", &[])?;
+    tx.execute("INSERT INTO migration_turns (turn, nodes_count) VALUES (1, 0) ON CONFLICT (turn) DO NOTHING", &[])?;
+    tx.execute("UPDATE migration_turns SET nodes_count = nodes_count + 1 WHERE turn = 1", &[])?;
+    let found = schema_version(tx)?;
+    for (index, text) in missing(tx, found)? {
+        for statement in statements(text) {
+            tx.execute(&for_shared(&statement), &[])?;
+        }
+        note(tx, index)?;
+    }
+    Ok(())
+}
+
+/// A statement of a migration as stores other than SQLite take it: texts compare in the order of their bytes.
+fn for_shared(statement: &str) -> String {
+    statement.replace(" WITHOUT ROWID", "").replace(" TEXT", " TEXT COLLATE \"C\"")
 }
 
 /// The statements of a migration. Comments stand on lines of their own, and no text holds a semicolon.
@@ -60,6 +102,14 @@ pub fn write_meta(tx: &mut dyn Tx, name: &str, value: &[u8]) -> Result<(), Store
         values![name, value],
     )?;
     Ok(())
+}
+
+/// Writes a fact that must still be what was read before; `None` where there was none. Another writer in between is a conflict.
+pub fn replace_meta(tx: &mut dyn Tx, name: &str, old: Option<&[u8]>, new: &[u8]) -> Result<(), StoreError> {
+    match old {
+        Some(old) => tx.execute_one("UPDATE meta SET value = ?3 WHERE name = ?1 AND value = ?2", values![name, old, new]),
+        None => tx.execute_one("INSERT INTO meta (name, value) VALUES (?1, ?2)", values![name, new]),
+    }
 }
 
 /// Tables whose identifiers the minter must stay above, with their column and the column before it in the key.

@@ -1,19 +1,22 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL, stores live below it.
 
+pub mod handle;
 pub mod key_filter;
 #[cfg(test)]
 mod key_histories;
 pub mod key_parts;
 pub mod lane;
+pub mod lease;
 pub mod list;
 pub mod migrate;
 pub mod once;
 pub mod pack;
+pub mod postgres;
 pub mod sqlite;
 
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
+pub use handle::{Cost, Database, Store};
 use key_parts::KeyParts;
-pub use lane::Store;
 
 /// A parameter of a statement.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -246,6 +249,8 @@ pub trait Tx {
     fn part_undo(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
+    /// Whether other transactions run at the same time, so that what was read may change before the commit.
+    fn is_shared(&self) -> bool;
     /// Where idempotency keys are looked for and put. A transaction that was not given it by its store refuses.
     fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError>;
 
@@ -253,7 +258,8 @@ pub trait Tx {
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
-    /// A statement that must change exactly one row; another count means that the row moved on meanwhile.
+    /// A statement that must change exactly one row; another count means that the row moved on meanwhile. A store may send it
+    /// later, together with what follows, so that its fault shows only there: at the latest at the commit.
     fn execute_one(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
         match self.execute(sql, values)? {
             1 => Ok(()),

@@ -85,22 +85,88 @@ pub fn run(
     seal: &dyn BodySeal,
     work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, Failure>,
 ) -> Result<Outcome, Failure> {
-    let expired_in = match find(tx, now, claim, seal)? {
-        Found::Answer(answer) => return Ok(Outcome::Replayed(answer)),
-        Found::Expired { part } => Some(part),
-        Found::Nothing => None,
+    let place = match take_place(tx, now, claim, seal)? {
+        Taken::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+        Taken::Place(place) => place,
     };
     let answer = match work(tx, now) {
-        Ok(answer) => answer,
-        Err(Failure::Refused(refusal)) if refusal.is_kept() => {
-            // Nothing was written before `work`, so the whole of the job's part can go.
-            tx.part_undo()?;
-            Answer::refused(&refusal)
-        }
+        Ok(answer) => return store(tx, now, claim, seal, &answer, place).map(|()| Outcome::Done(answer)).map_err(Failure::from),
+        Err(Failure::Refused(refusal)) if refusal.is_kept() => Answer::refused(&refusal),
         Err(failure) => return Err(failure),
     };
-    store(tx, now, claim, seal, &answer, expired_in)?;
+    // All that was written so far can go. Where that frees the key, another request may take it before it is taken again.
+    tx.part_undo()?;
+    let place = match place {
+        Place::Claimed(_) => match take_place(tx, now, claim, seal)? {
+            Taken::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+            Taken::Place(place) => place,
+        },
+        free => free,
+    };
+    store(tx, now, claim, seal, &answer, place)?;
     Ok(Outcome::Done(answer))
+}
+
+/// Where the answer goes.
+enum Place {
+    /// Nothing is stored for the key, or only what is past its time, in this part.
+    Free { expired_in: Option<i64> },
+    /// The key's row was written with this answer, so that other transactions wait for it.
+    Claimed(Id<kind::Request>),
+}
+
+enum Taken {
+    Answered(Answer),
+    Place(Place),
+}
+
+fn take_place(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal) -> Result<Taken, Failure> {
+    if tx.is_shared() {
+        return claim_first(tx, now, claim, seal);
+    }
+    Ok(match find(tx, now, claim, seal)? {
+        Found::Answer(answer) => Taken::Answered(answer),
+        Found::Expired { part, .. } => Taken::Place(Place::Free { expired_in: Some(part) }),
+        Found::Nothing => Taken::Place(Place::Free { expired_in: None }),
+    })
+}
+
+/// Where requests run side by side the key's row is written first: a second request with it waits there for a moment, and is told to
+/// come back if the first one still runs then.
+fn claim_first(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal) -> Result<Taken, Failure> {
+    let answer_id: Id<kind::Request> = now.mint();
+    let part = tx.key_parts()?.take_place();
+    let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON CONFLICT (part, key_hash) DO NOTHING";
+    let inserted = tx.execute(insert, values![part, &claim.key_hash, answer_id]).map_err(while_locked)?;
+    if inserted == 1 {
+        return Ok(Taken::Place(Place::Claimed(answer_id)));
+    }
+    match find(tx, now, claim, seal)? {
+        Found::Answer(answer) => Ok(Taken::Answered(answer)),
+        Found::Expired { part, answer_id: expired } => {
+            let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?4";
+            match tx.execute(renew, values![part, &claim.key_hash, answer_id, &expired]).map_err(while_locked)? {
+                1 => Ok(Taken::Place(Place::Claimed(answer_id))),
+                _ => Err(StoreError::Conflict("an idempotency key was used again").into()),
+            }
+        }
+        Found::Nothing => Err(StoreError::Conflict("an idempotency key was freed").into()),
+    }
+}
+
+fn while_locked(error: StoreError) -> Failure {
+    match error {
+        StoreError::Locked => still_running().into(),
+        error => error.into(),
+    }
+}
+
+/// The answer to a second request while the first with its key runs.
+pub fn still_running() -> Refusal {
+    let mut refusal =
+        Refusal::new(Code::ResourceLocked, "The first request with this idempotency key is still running. Retry with the same key.");
+    refusal.retry_after_seconds = Some(1);
+    refusal
 }
 
 /// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another one: then nothing runs.
@@ -115,6 +181,7 @@ enum Found {
     /// The key is in this part, and its answer is past its time or gone.
     Expired {
         part: i64,
+        answer_id: Vec<u8>,
     },
     Answer(Answer),
 }
@@ -134,11 +201,11 @@ fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Resul
         "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE answer_id = ?1",
         values![&answer_id],
     )?;
-    let Some(mut row) = row else { return Ok(Found::Expired { part }) };
+    let Some(mut row) = row else { return Ok(Found::Expired { part, answer_id }) };
     let fingerprint = row.bytes()?;
     let completed_at = row.int()?;
     if now.instant() - completed_at >= ANSWER_KEPT_SECONDS {
-        return Ok(Found::Expired { part });
+        return Ok(Found::Expired { part, answer_id });
     }
     if !bool::from(subtle::ConstantTimeEq::ct_eq(fingerprint.as_slice(), claim.fingerprint.as_slice())) {
         return Err(Refusal::new(
@@ -157,29 +224,27 @@ fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Resul
     Ok(Found::Answer(Answer { http_status, content_type: JSON, body, holds_secret: form == BodyForm::Sealed }))
 }
 
-fn store(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    claim: &Claim,
-    seal: &dyn BodySeal,
-    answer: &Answer,
-    expired_in: Option<i64>,
-) -> Result<(), StoreError> {
-    let answer_id: Id<kind::Request> = now.mint();
+fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, answer: &Answer, place: Place) -> Result<(), StoreError> {
+    let answer_id = match place {
+        Place::Claimed(answer_id) => answer_id,
+        Place::Free { .. } => now.mint(),
+    };
     let (form, body) = if answer.holds_secret {
         (BodyForm::Sealed, seal.seal(now, &answer_id.to_bytes(), &answer.body)?)
     } else {
         (BodyForm::Packed, pack::pack(&answer.body))
     };
-    if let Some(part) = expired_in {
-        // The key moves to the newest part, so that an old part ends a day after it was closed.
-        tx.execute_one("DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2", values![part, &claim.key_hash])?;
+    if let Place::Free { expired_in } = place {
+        if let Some(part) = expired_in {
+            // The key moves to the newest part, so that an old part ends a day after it was closed.
+            tx.execute_one("DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2", values![part, &claim.key_hash])?;
+        }
+        let part = tx.key_parts()?.take_place();
+        tx.execute_one(
+            "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
+            values![part, &claim.key_hash, answer_id],
+        )?;
     }
-    let part = tx.key_parts()?.take_place();
-    tx.execute_one(
-        "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
-        values![part, &claim.key_hash, answer_id],
-    )?;
     tx.execute_one(
         "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form.code(), &body],

@@ -314,6 +314,10 @@ impl Tx for SqliteTx<'_> {
         }
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError> {
         self.key_parts.as_deref_mut().ok_or_else(|| StoreError::Broken("this transaction does not know the parts of the keys".into()))
     }

@@ -22,7 +22,7 @@ use crate::http::route::Context;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, Failure, Id, Money, Refusal, StoreError};
-use crate::store::lane::Cost;
+use crate::store::Cost;
 
 crate::words!(DiagnosisWord { FundingDiagnosis "funding_diagnosis" });
 crate::words!(

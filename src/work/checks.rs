@@ -11,8 +11,8 @@ use crate::beneficiaries::look_ups::{self, Claimed, LEASE_MILLISECONDS, LookUp};
 use crate::checks::LookedUp;
 use crate::http::metrics::Reasons;
 use crate::keys;
+use crate::store::Cost;
 use crate::store::Store;
-use crate::store::lane::Cost;
 use crate::world::World;
 
 /// Questions under way at the same time: a service for names is asked gently.

@@ -21,8 +21,8 @@ use crate::delivery::sign::signature_header;
 use crate::delivery::vet::{self, WebhookUrl};
 use crate::events::rows::EventRow;
 use crate::kernel::{Failure, Now, Scope, StoreError};
+use crate::store::Cost;
 use crate::store::Tx;
-use crate::store::lane::Cost;
 use crate::webhook_endpoints::deliveries::{self, DueDelivery, Finished, LEASE_MILLISECONDS};
 use crate::webhook_endpoints::rows::{self, DueQueue, EndpointId};
 use crate::webhook_endpoints::schedule::Health;
@@ -82,12 +82,15 @@ const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 /// Delivers until `stop`, then lets running attempts end. What was taken and not sent is given back; what cannot be
 /// given back is sent again when its lease ends.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
-    // The database's lock says that this is its only server, so claims of an earlier one are nobody's.
-    match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
-        Ok(0) => {}
-        Ok(count) => tracing::info!(count, "took up deliveries that an earlier run had claimed"),
-        Err(failure) => {
-            tracing::error!(?failure, "claimed deliveries of an earlier run could not be taken up; their leases end within a minute")
+    if !app.store.is_shared() {
+        // The database's lock says that this is its only server, so claims of an earlier one are nobody's. Elsewhere an earlier one may
+        // still send what it claimed, and its leases end within a minute.
+        match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
+            Ok(0) => {}
+            Ok(count) => tracing::info!(count, "took up deliveries that an earlier run had claimed"),
+            Err(failure) => {
+                tracing::error!(?failure, "claimed deliveries of an earlier run could not be taken up; their leases end within a minute")
+            }
         }
     }
     let mut worker = Worker::new(app);

@@ -28,7 +28,7 @@ use crate::keys;
 use crate::outbound::Client;
 use crate::refunds::state::{RefundStatus, SentFault};
 use crate::refunds::{self, Refund};
-use crate::store::lane::Cost;
+use crate::store::Cost;
 use crate::store::{Store, Tx};
 use crate::transfers::{funding, refunding};
 use crate::world::World;
@@ -340,6 +340,7 @@ impl Follower {
     async fn step(&mut self) -> Result<Progress, Trouble> {
         let chain = self.chain.clone();
         if !self.knows_addresses
+            && !self.app.store.is_shared()
             && let Ok(ports) = self.app.world.ports(chain.mode)
         {
             load(&ports.addresses.watched, &self.app.store).await.map_err(store)?;
@@ -1031,7 +1032,7 @@ mod tests {
     async fn what_the_register_holds_and_what_is_handed_out_meanwhile_is_known() {
         let folder = std::env::temp_dir().join(format!("hundi-watched-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let store = Store::open(&folder.join("watched.db"), crate::kernel::Clock::System, crate::store::lane::no_epilogue).unwrap();
+        let store = Store::open(&folder.join("watched.db"), crate::kernel::Clock::System, crate::store::handle::no_epilogue).unwrap();
         let count = PAGE_ADDRESSES as usize * 2 + 5;
         let stored = addresses(0, count);
         let rows = stored.clone();

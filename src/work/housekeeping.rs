@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::deliveries;
 use crate::app::App;
 use crate::kernel::{Mode, Now, Scope};
-use crate::store::lane::Cost;
+use crate::store::Cost;
 use crate::store::{Signal, Tx, once};
 use crate::{events, keys};
 

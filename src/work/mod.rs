@@ -1,5 +1,6 @@
 //! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
 
+pub mod alone;
 pub mod api;
 pub mod bank;
 pub mod checks;
@@ -8,6 +9,7 @@ pub mod follow;
 pub mod housekeeping;
 pub mod rates;
 pub mod screening;
+pub mod sequencer;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +23,8 @@ use crate::deposits;
 use crate::kernel::id::kind;
 use crate::kernel::{Failure, Now, StoreError};
 use crate::keys;
+use crate::store::Cost;
 use crate::store::Tx;
-use crate::store::lane::Cost;
 use crate::tasks::{self, Task, TaskKind};
 use crate::transfers::{funding, paying, refunding};
 use crate::world::World;
@@ -31,6 +33,8 @@ use crate::world::World;
 const TASKS_MAX: i64 = 64;
 /// How long a worker sleeps at most before it looks again, whatever signals it missed.
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
+/// The same where other nodes write tasks, whose signals do not come here.
+const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long a task that failed rests.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
 
@@ -127,8 +131,10 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 
 async fn until_next(app: &App) -> i64 {
     let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
+    let wait_max = if app.store.is_shared() { WAIT_SHARED_MILLISECONDS_MAX } else { WAIT_MILLISECONDS_MAX };
     match next {
-        Ok(Some(due)) => (due - app.store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX),
-        _ => WAIT_MILLISECONDS_MAX,
+        Ok(Some(due)) => (due - app.store.clock.milliseconds()).clamp(0, wait_max),
+        Ok(None) => wait_max,
+        Err(_) => WAIT_MILLISECONDS_MAX,
     }
 }

@@ -7,8 +7,8 @@ use tokio::sync::watch;
 use crate::http::metrics::Reasons;
 use crate::rates::http::HttpRates;
 use crate::rates::{RateRefusal, rows};
+use crate::store::Cost;
 use crate::store::Store;
-use crate::store::lane::Cost;
 
 /// Under which name the store keeps the live market.
 const SOURCE: &str = "http";

@@ -417,7 +417,7 @@ mod tests {
         }
         let path = stage.folder.join("test.db");
         stage.store.close().await;
-        assert_eq!(crate::ledger::check::run(&path).unwrap().faults, Vec::<String>::new());
+        assert_eq!(crate::ledger::check::run(&crate::store::Database::Sqlite(path.clone())).unwrap().faults, Vec::<String>::new());
     }
 
     #[tokio::test(flavor = "multi_thread")]

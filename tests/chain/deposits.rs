@@ -1,6 +1,6 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
-use hundi::store::lane::Cost;
+use hundi::store::Cost;
 use serde_json::{Value, json};
 
 use crate::anvil::FINALITY_BLOCKS;

@@ -134,7 +134,7 @@ impl Oracle<'_> {
             .expect("a query");
         faults.extend(strangers.into_iter().map(|mut row| format!("deposit {} is of another transfer's address", row.text().unwrap())));
         events(&mut tx, &mut faults);
-        let report = check::run(self.database).expect("a check");
+        let report = check::run(&hundi::store::Database::Sqlite(self.database.to_path_buf())).expect("a check");
         faults.extend(report.faults.into_iter().map(|fault| format!("hundi check: {fault}")));
         (Compared { deposits: deposits.len(), sweeps: sweeps.len(), unsupported: unsupported.len() }, faults)
     }

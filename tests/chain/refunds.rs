@@ -3,7 +3,7 @@
 use hundi::kernel::id::kind;
 use hundi::kernel::{Failure, Id, Scope};
 use hundi::refunds;
-use hundi::store::lane::Cost;
+use hundi::store::Cost;
 use serde_json::{Value, json};
 
 use crate::service::{Stage, address, eventually};

@@ -34,8 +34,8 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
     let path = format!("/v1/transfers/{}", id(&transfer));
     client.wait_status(&path, "payout_settled").await;
     let right = server.folder.join("right.db");
-    hundi::backup::write(&server.folder.join("test.db"), &right).unwrap();
-    assert_eq!(check::run(&right).unwrap().faults, Vec::<String>::new());
+    hundi::backup::write(&hundi::store::Database::Sqlite(server.folder.join("test.db")), &right).unwrap();
+    assert_eq!(check::run(&hundi::store::Database::Sqlite(right.clone())).unwrap().faults, Vec::<String>::new());
 
     for (index, (damage, named)) in DAMAGES.iter().enumerate() {
         let damaged = server.folder.join(format!("damaged-{index}.db"));
@@ -43,7 +43,7 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
         let first = "id = (SELECT MIN(id) FROM ledger_postings)";
         let changed = Connection::open(&damaged).unwrap().execute(&damage.replace("rowid_first", first), []).unwrap();
         assert!(changed > 0, "{damage} damaged nothing");
-        let faults = check::run(&damaged).unwrap().faults;
+        let faults = check::run(&hundi::store::Database::Sqlite(damaged)).unwrap().faults;
         assert!(faults.iter().any(|fault| fault.contains(named)), "{damage}: wanted {named:?}, found {faults:?}");
     }
 }

@@ -311,7 +311,7 @@ async fn a_full_queue_answers_503_and_releases_the_key() {
     let client = server.client().await;
     let hold = LaneHold::of(&server, &client).await;
     let store = &server.app.store;
-    let mut crowd = pin!(futures_util::future::join_all((0..hundi::store::lane::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))));
+    let mut crowd = pin!(futures_util::future::join_all((0..hundi::store::handle::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))));
     poll_once(crowd.as_mut()).await;
     let key = client.fresh_key();
     let refused = client.post_with(SENDERS, &key, sender_body()).await;

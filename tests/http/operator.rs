@@ -19,7 +19,10 @@ async fn transfer(client: &Client, account_number: &str, amount: &str) -> Value 
 }
 
 fn right_book(server: &Server) {
-    assert_eq!(hundi::ledger::check::run(&server.folder.join("test.db")).unwrap().faults, Vec::<String>::new());
+    assert_eq!(
+        hundi::ledger::check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db").into())).unwrap().faults,
+        Vec::<String>::new()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

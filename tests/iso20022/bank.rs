@@ -141,7 +141,7 @@ impl Scene {
     }
 
     pub fn assert_book(&self) {
-        let report = hundi::ledger::check::run(&self.server.folder.join("test.db")).unwrap();
+        let report = hundi::ledger::check::run(&hundi::store::Database::Sqlite(self.server.folder.join("test.db").into())).unwrap();
         assert_eq!(report.faults, Vec::<String>::new());
     }
 }

@@ -79,14 +79,13 @@ const fn meta_name(mode: Mode) -> &'static str {
 }
 
 /// The seeds of a mode's keys with their times, oldest first.
-fn seeds(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<SecretSlice<u8>, StoreError> {
-    let name = meta_name(mode);
-    let plain = migrate::read_meta(tx, name)?.map(|sealed| sealer.open(name.as_bytes(), &sealed)).transpose()?;
+fn seeds(sealer: &Sealer, mode: Mode, sealed: Option<&[u8]>) -> Result<SecretSlice<u8>, StoreError> {
+    let plain = sealed.map(|sealed| sealer.open(meta_name(mode).as_bytes(), sealed)).transpose()?;
     Ok(SecretSlice::from(plain.unwrap_or_default()))
 }
 
 fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>, StoreError> {
-    let plain = seeds(tx, sealer, mode)?;
+    let plain = seeds(sealer, mode, migrate::read_meta(tx, meta_name(mode))?.as_deref())?;
     let entries = plain.expose_secret().chunks(ENTRY_BYTES);
     let read = |entry: &[u8]| {
         let (created, seed) = entry.split_first_chunk().ok_or_else(|| StoreError::Broken("a signing key does not read".into()))?;
@@ -107,7 +106,8 @@ pub fn ensure(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer) -> Result<(), Sto
 
 /// Makes a new key that signs from now on. The earlier ones are kept and published, up to [`KEYS_COUNT_MAX`].
 pub fn rotate(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer, mode: Mode) -> Result<PublicKey, StoreError> {
-    let known = seeds(tx, sealer, mode)?;
+    let stored = migrate::read_meta(tx, meta_name(mode))?;
+    let known = seeds(sealer, mode, stored.as_deref())?;
     if known.expose_secret().len() >= KEYS_COUNT_MAX * ENTRY_BYTES {
         return Err(StoreError::Broken(format!("there are {KEYS_COUNT_MAX} keys already, and every one is kept")));
     }
@@ -115,7 +115,7 @@ pub fn rotate(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer, mode: Mode) -> Re
     let key = SigningKey::from_seed(&seed, mode, created)?;
     let plain = SecretSlice::from([known.expose_secret(), &created.to_be_bytes(), &seed].concat());
     let sealed = sealer.seal(now.random_bytes(), meta_name(mode).as_bytes(), plain.expose_secret())?;
-    migrate::write_meta(tx, meta_name(mode), &sealed)?;
+    migrate::replace_meta(tx, meta_name(mode), stored.as_deref(), &sealed)?;
     Ok(key.public)
 }
 

@@ -1,0 +1,338 @@
+//! The store as the service sees it: transactions that write, and consistent views to read.
+//!
+//! Below it stands the embedded store with one write lane and group commit (`lane.rs`), or PostgreSQL with connections in
+//! number and one transaction each (`postgres/`).
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::time::Duration;
+
+use tokio::sync::{Notify, Semaphore, oneshot};
+
+use super::key_parts::KEYS_IN_PART_MAX;
+use super::lane::Embedded;
+use super::postgres::{self, Postgres, PostgresUrl};
+use super::sqlite::{self, SqliteTx};
+use super::{Signal, Tx};
+use crate::kernel::{Clock, Failure, Now, StoreError};
+
+/// Jobs that may wait; more are refused with 503 rather than kept waiting past a client's patience.
+pub const QUEUE_JOBS_MAX: usize = 8_192;
+/// Connections of the embedded store that read at the same time.
+pub const READERS_MAX: usize = 8;
+/// How long a read waits for a connection before it is refused with 503.
+const READER_WAIT_SECONDS_MAX: u64 = 5;
+
+/// Runs at the end of a group in which outbox rows were written: the sequencer.
+pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
+
+/// For processes that leave the outbox to the one that sequences.
+pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
+    Ok(())
+}
+
+/// What wakes workers after a commit.
+#[derive(Default)]
+pub struct Signals {
+    pub tasks: Notify,
+    pub deliveries: Notify,
+    pub look_ups: Notify,
+    pub outbox: Notify,
+}
+
+impl Signals {
+    pub(super) fn tell(&self, signal: Signal) {
+        match signal {
+            Signal::Tasks => self.tasks.notify_one(),
+            Signal::Deliveries => self.deliveries.notify_one(),
+            Signal::LookUps => self.look_ups.notify_one(),
+            Signal::Outbox => self.outbox.notify_one(),
+        }
+    }
+}
+
+/// Counters of the lane, for the metrics page.
+#[derive(Default)]
+pub struct LaneStats {
+    pub commits: AtomicU64,
+    pub jobs: AtomicU64,
+    pub commit_failures: AtomicU64,
+    pub commit_microseconds: AtomicU64,
+    /// Times that writing transactions waited for a server, statements that had to be prepared included.
+    pub round_trips: AtomicU64,
+    /// The last commit that had anything to write failed.
+    pub is_failing: AtomicBool,
+}
+
+/// What a read is likely to cost: a few rows by key run where they are asked for, anything else on a thread that may block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cost {
+    Point,
+    Scan,
+}
+
+/// What became of a job's work, before the commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Ran {
+    /// Its effects are to stay.
+    Keep,
+    /// It was refused, or failed: its effects are to go and its answer stands.
+    Undo,
+    /// It met another transaction: a store with several writers runs it again.
+    Again,
+}
+
+/// One transaction that waits for its turn.
+pub(super) trait Job: Send {
+    /// Runs the work; `Err` means that the store itself failed.
+    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError>;
+    /// Whether running it once more after a commit of unknown outcome finds out what that was, and changes nothing twice.
+    fn is_keyed(&self) -> bool;
+    /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
+    fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
+}
+
+struct TypedJob<F, T> {
+    work: F,
+    answer: Option<Result<T, Failure>>,
+    reply: Option<oneshot::Sender<Result<T, Failure>>>,
+    is_keyed: bool,
+}
+
+impl<F, T> Job for TypedJob<F, T>
+where
+    F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send,
+    T: Send,
+{
+    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError> {
+        let answer = (self.work)(tx, now);
+        let ran = match &answer {
+            Ok(_) => Ran::Keep,
+            Err(Failure::Store(StoreError::Conflict(_) | StoreError::Locked)) => Ran::Again,
+            Err(_) => Ran::Undo,
+        };
+        if let Err(Failure::Store(StoreError::Unavailable(reason))) = &answer {
+            // The whole group may have been undone by the store; the caller finds out by its own answer.
+            return Err(StoreError::Unavailable(reason.clone()));
+        }
+        self.answer = Some(answer);
+        Ok(ran)
+    }
+
+    fn is_keyed(&self) -> bool {
+        self.is_keyed
+    }
+
+    fn finish(mut self: Box<Self>, outcome: Result<(), StoreError>) {
+        let answer = match outcome {
+            Ok(()) => self.answer.take().unwrap_or_else(|| Err(StoreError::Broken("a transaction panicked".into()).into())),
+            Err(error) => Err(error.into()),
+        };
+        if let Some(reply) = self.reply.take() {
+            // The caller may have hung up; the work is done all the same.
+            let _ = reply.send(answer);
+        }
+    }
+}
+
+/// A read that waits for a connection of a store that is reached over a network.
+pub(super) trait ReadJob: Send {
+    /// Reads, and lets the answer go.
+    fn run(self: Box<Self>, tx: &mut dyn Tx);
+    /// There is no view to read.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+struct TypedReadJob<F, T> {
+    work: F,
+    reply: oneshot::Sender<Result<T, Failure>>,
+}
+
+impl<F, T> ReadJob for TypedReadJob<F, T>
+where
+    F: FnOnce(&mut dyn Tx) -> Result<T, Failure> + Send,
+    T: Send,
+{
+    fn run(self: Box<Self>, tx: &mut dyn Tx) {
+        // The caller may have hung up.
+        let _ = self.reply.send((self.work)(tx));
+    }
+    fn refuse(self: Box<Self>, error: StoreError) {
+        let _ = self.reply.send(Err(error.into()));
+    }
+}
+
+/// Where the data is.
+#[derive(Clone, Debug)]
+pub enum Database {
+    /// The file of the embedded store.
+    Sqlite(PathBuf),
+    Postgres(Box<PostgresUrl>),
+}
+
+impl std::fmt::Display for Database {
+    /// Without a password.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Database::Sqlite(path) => write!(formatter, "{}", path.display()),
+            Database::Postgres(url) => write!(formatter, "{url}"),
+        }
+    }
+}
+
+impl Database {
+    /// Reads `sqlite:PATH` or `postgres://…`; `Err` tells what to write.
+    pub fn parse(text: &str) -> Result<Database, String> {
+        match text.split_once(':') {
+            Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))),
+            Some(("postgres" | "postgresql", _)) => PostgresUrl::parse(text).map(|url| Database::Postgres(Box::new(url))),
+            _ => Err("the database must be sqlite:PATH, such as sqlite:hundi.db, or postgres://USER@HOST:5432/NAME".into()),
+        }
+    }
+
+    /// Refuses a file that is not there, for commands that should not make one by a slip of the path.
+    pub fn must_exist(&self) -> Result<(), String> {
+        match self {
+            Database::Sqlite(path) if !path.exists() => Err(format!("there is no database {self}: name one with --database")),
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not to be called on a thread of a runtime.
+    pub fn examine<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        match self {
+            Database::Sqlite(path) => {
+                let connection = sqlite::open_reader(path)?;
+                let mut tx = SqliteTx::new(&connection);
+                tx.run("BEGIN")?;
+                work(&mut tx)
+            }
+            Database::Postgres(url) => postgres::examine(url, work),
+        }
+    }
+}
+
+enum Engine {
+    Embedded { embedded: Embedded, permits: Semaphore },
+    Postgres(Postgres),
+}
+
+/// A handle to the store; cheap to clone.
+#[derive(Clone)]
+pub struct Store {
+    engine: Arc<Engine>,
+    pub signals: Arc<Signals>,
+    pub stats: Arc<LaneStats>,
+    pub clock: Clock,
+}
+
+impl Store {
+    /// Opens the store that a configuration names. `epilogue` sequences events on the embedded one; `connections_count` are those to PostgreSQL.
+    pub async fn open_database(
+        database: &Database,
+        clock: Clock,
+        epilogue: Epilogue,
+        connections_count: usize,
+    ) -> Result<Store, StoreError> {
+        match database {
+            Database::Sqlite(path) => Store::open(path, clock, epilogue),
+            Database::Postgres(url) => Store::connect(url, clock, connections_count).await,
+        }
+    }
+
+    /// Opens the embedded store, brings its schema up to date and starts the write lane.
+    pub fn open(path: &Path, clock: Clock, epilogue: Epilogue) -> Result<Store, StoreError> {
+        Store::open_with_parts(path, clock, epilogue, KEYS_IN_PART_MAX)
+    }
+
+    /// [`Store::open`] with parts of another size, for tests.
+    pub(super) fn open_with_parts(path: &Path, clock: Clock, epilogue: Epilogue, keys_max: usize) -> Result<Store, StoreError> {
+        let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
+        let embedded = Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
+        let engine = Engine::Embedded { embedded, permits: Semaphore::new(READERS_MAX) };
+        Ok(Store { engine: Arc::new(engine), signals, stats, clock })
+    }
+
+    /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Times are those of the database's clock.
+    pub async fn connect(url: &PostgresUrl, clock: Clock, connections_count: usize) -> Result<Store, StoreError> {
+        let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
+        let (postgres, clock) = Postgres::connect(url, clock, connections_count, signals.clone(), stats.clone()).await?;
+        Ok(Store { engine: Arc::new(Engine::Postgres(postgres)), signals, stats, clock })
+    }
+
+    /// Whether other processes serve the same data, so that what is known in memory is not all there is.
+    pub fn is_shared(&self) -> bool {
+        matches!(*self.engine, Engine::Postgres(_))
+    }
+
+    /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a conflict. Where a store
+    /// cannot tell whether a commit took place, the answer is [`StoreError::Unavailable`].
+    pub async fn write<T, F>(&self, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+    {
+        self.submit(work, false).await
+    }
+
+    /// [`Store::write`] for work that begins with its idempotency key: after a commit whose outcome is not known it runs once
+    /// more, and finds its own answer where the commit took place.
+    pub async fn write_keyed<T, F>(&self, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+    {
+        self.submit(work, true).await
+    }
+
+    async fn submit<T, F>(&self, work: F, is_keyed: bool) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+    {
+        let (reply, answer) = oneshot::channel();
+        let job: Box<dyn Job> = Box::new(TypedJob { work, answer: None, reply: Some(reply), is_keyed });
+        match &*self.engine {
+            Engine::Embedded { embedded, .. } => embedded.submit(job)?,
+            Engine::Postgres(postgres) => postgres.submit(job)?,
+        }
+        answer.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the write lane has stopped".into()).into()))
+    }
+
+    /// Ends the store after what waits in it. Writes after it are refused.
+    pub async fn close(&self) {
+        match &*self.engine {
+            Engine::Embedded { embedded, .. } => embedded.close().await,
+            Engine::Postgres(postgres) => postgres.close().await,
+        }
+    }
+
+    /// Runs `work` on a consistent view that never waits for writers.
+    pub async fn read<T, F>(&self, cost: Cost, work: F) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut dyn Tx) -> Result<T, Failure> + Send + 'static,
+    {
+        match &*self.engine {
+            Engine::Embedded { embedded, permits } => {
+                let wait = tokio::time::timeout(Duration::from_secs(READER_WAIT_SECONDS_MAX), permits.acquire());
+                let Ok(Ok(_permit)) = wait.await else {
+                    return Err(StoreError::Unavailable("all reading connections are busy".into()).into());
+                };
+                if cost == Cost::Point {
+                    return embedded.readers.run(work);
+                }
+                let readers = embedded.readers.clone();
+                tokio::task::spawn_blocking(move || readers.run(work))
+                    .await
+                    .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
+            }
+            Engine::Postgres(postgres) => {
+                let (reply, answer) = oneshot::channel();
+                postgres.read(Box::new(TypedReadJob { work, reply }))?;
+                answer.await.unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Leases: which node does what only one may do at a time, where several serve the same data.
+//!
+//! A lease ends by itself when its holder says nothing for a while, and each new holder has a higher token. A transaction that must not run
+//! for a holder of yesterday begins with [`Lease::hold`]: it locks the lease's row, so that no other node takes it before the commit.
+
+use super::Tx;
+use crate::kernel::{Id, Now, StoreError, id::kind};
+use crate::values;
+
+/// How long a lease lasts after its holder was last heard of.
+pub const LEASE_MILLISECONDS: i64 = 6_000;
+/// How often a holder says that it is there, and others look whether it is not.
+pub const HEARTBEAT_MILLISECONDS: u64 = 1_500;
+
+/// A node's hold of one lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lease {
+    name: &'static str,
+    holder: [u8; 16],
+    token: i64,
+}
+
+impl Lease {
+    /// Takes a lease that is nobody's, or whose time is over; `None` while somebody holds it.
+    pub fn take(tx: &mut dyn Tx, now: &Now, name: &'static str, holder: [u8; 16]) -> Result<Option<Lease>, StoreError> {
+        let instant = now.instant_milliseconds();
+        let ends = instant + LEASE_MILLISECONDS;
+        let Some(mut row) = tx.row("SELECT token, ends_milliseconds FROM leases WHERE name = ?1", values![name])? else {
+            let insert = "INSERT INTO leases (name, holder, token, ends_milliseconds) VALUES (?1, ?2, 1, ?3) ON CONFLICT (name) DO NOTHING";
+            let is_ours = tx.execute(insert, values![name, &holder, ends])? == 1;
+            return Ok(is_ours.then_some(Lease { name, holder, token: 1 }));
+        };
+        let token = row.int()?;
+        if row.int()? > instant {
+            return Ok(None);
+        }
+        let update = "UPDATE leases SET holder = ?3, token = token + 1, ends_milliseconds = ?4 WHERE name = ?1 AND token = ?2";
+        let is_ours = tx.execute(update, values![name, token, &holder, ends])? == 1;
+        Ok(is_ours.then_some(Lease { name, holder, token: token + 1 }))
+    }
+
+    /// Says that the holder is there; `false` when somebody else took the lease meanwhile.
+    pub fn renew(&self, tx: &mut dyn Tx, now: &Now) -> Result<bool, StoreError> {
+        let update = "UPDATE leases SET ends_milliseconds = ?4 WHERE name = ?1 AND holder = ?2 AND token = ?3";
+        let ends = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        Ok(tx.execute(update, values![self.name, &self.holder, self.token, ends])? == 1)
+    }
+
+    /// Gives the lease back, so that the next holder need not wait.
+    pub fn release(&self, tx: &mut dyn Tx) -> Result<(), StoreError> {
+        let update = "UPDATE leases SET ends_milliseconds = 0 WHERE name = ?1 AND holder = ?2 AND token = ?3";
+        tx.execute(update, values![self.name, &self.holder, self.token]).map(|_| ())
+    }
+
+    /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers the last identifier that was left
+    /// with it, which every later holder's have to be above.
+    pub fn hold(&self, tx: &mut dyn Tx) -> Result<Option<Id<kind::Request>>, StoreError> {
+        let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND holder = ?2 AND token = ?3";
+        if tx.execute(lock, values![self.name, &self.holder, self.token])? != 1 {
+            return Err(StoreError::Unavailable(format!("another node holds the lease {:?} by now", self.name)));
+        }
+        tx.row("SELECT last_id FROM leases WHERE name = ?1", values![self.name])?.map_or(Ok(None), |mut row| row.id_or_null())
+    }
+
+    /// Leaves the highest identifier that was minted under the lease.
+    pub fn leave(&self, tx: &mut dyn Tx, last_id: u128) -> Result<(), StoreError> {
+        let update = "UPDATE leases SET last_id = ?3 WHERE name = ?1 AND token = ?2";
+        tx.execute_one(update, values![self.name, self.token, &last_id.to_be_bytes()])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::id::Minter;
+    use crate::store::migrate;
+    use crate::store::sqlite::SqliteTx;
+
+    #[test]
+    fn one_holds_it_and_the_next_only_after_its_end() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
+        migrate::migrate(tx).unwrap();
+        let at = |milliseconds| Now::new(milliseconds, Minter::above(0), [1; 32]);
+        let (first, second) = ([1; 16], [2; 16]);
+        let held = Lease::take(tx, &at(0), "a", first).unwrap().unwrap();
+        assert_eq!(Lease::take(tx, &at(1), "a", second).unwrap(), None);
+        assert!(Lease::take(tx, &at(1), "b", second).unwrap().is_some(), "another lease");
+        assert!(held.renew(tx, &at(3_000)).unwrap());
+        assert_eq!(Lease::take(tx, &at(LEASE_MILLISECONDS), "a", second).unwrap(), None, "it was renewed");
+        assert_eq!(held.hold(tx).unwrap(), None);
+        held.leave(tx, 77).unwrap();
+        let next = Lease::take(tx, &at(3_000 + LEASE_MILLISECONDS), "a", second).unwrap().unwrap();
+        assert!(next.token > held.token && next.hold(tx).unwrap().is_some_and(|id| id.as_u128() == 77));
+        // Who woke up too late changes nothing any more.
+        assert!(!held.renew(tx, &at(10_000)).unwrap());
+        assert!(held.hold(tx).is_err() && held.leave(tx, 78).is_err());
+        held.release(tx).unwrap();
+        assert_eq!(Lease::take(tx, &at(10_000), "a", first).unwrap(), None);
+        next.release(tx).unwrap();
+        assert!(Lease::take(tx, &at(10_000), "a", first).unwrap().is_some(), "it was given back");
+    }
+}

@@ -1,0 +1,329 @@
+//! Threads with a connection each: they take transactions from one queue, and reads from another.
+
+use std::collections::VecDeque;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rand::{Rng, SeedableRng, rngs::StdRng};
+use tokio::sync::watch;
+
+use super::TRANSACTION_SECONDS_MAX;
+use super::session::Session;
+use super::tx::{CommitFault, Kind, PgTx};
+use super::url::PostgresUrl;
+use crate::kernel::id::Minter;
+use crate::kernel::{Clock, Now, StoreError};
+use crate::store::handle::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
+
+/// A connection that was not used for so long is tried before a read is risked on it.
+const TRUSTED_MILLISECONDS: u64 = 500;
+/// Pauses between attempts to connect, and between runs of a transaction that met another one.
+const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
+const CONFLICT_PAUSE_MILLISECONDS_MAX: u64 = 20;
+
+/// What waits for a lane, and since when.
+struct Queue<J: ?Sized> {
+    waiting: Mutex<Waiting<J>>,
+    ready: Condvar,
+}
+
+struct Waiting<J: ?Sized> {
+    jobs: VecDeque<(Box<J>, Instant)>,
+    is_closing: bool,
+}
+
+impl<J: ?Sized> Queue<J> {
+    fn new() -> Queue<J> {
+        Queue { waiting: Mutex::new(Waiting { jobs: VecDeque::new(), is_closing: false }), ready: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put(&self, job: Box<J>) -> Result<(), StoreError> {
+        let mut waiting = self.lock();
+        if waiting.is_closing {
+            return Err(StoreError::Unavailable("the store is closing".into()));
+        }
+        if waiting.jobs.len() >= QUEUE_JOBS_MAX {
+            return Err(StoreError::Unavailable("the store's queue is full".into()));
+        }
+        waiting.jobs.push_back((job, Instant::now() + Duration::from_secs(TRANSACTION_SECONDS_MAX)));
+        drop(waiting);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// The next job with the moment at which it has to be over; `None` at the end.
+    fn take(&self) -> Option<(Box<J>, Instant)> {
+        let mut waiting = self.lock();
+        loop {
+            if let Some(job) = waiting.jobs.pop_front() {
+                return Some(job);
+            }
+            if waiting.is_closing {
+                return None;
+            }
+            waiting = self.ready.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn close(&self) {
+        self.lock().is_closing = true;
+        self.ready.notify_all();
+    }
+}
+
+pub(super) struct Lanes {
+    writes: Arc<Queue<dyn Job>>,
+    reads: Arc<Queue<dyn ReadJob>>,
+    /// Closed when the last lane has ended.
+    ended: watch::Receiver<()>,
+}
+
+/// What the lanes of a node share.
+struct Shared {
+    url: PostgresUrl,
+    clock: Clock,
+    signals: Arc<Signals>,
+    stats: Arc<LaneStats>,
+}
+
+impl Lanes {
+    /// Starts the threads; each connects when it first has something to do.
+    pub(super) fn start(
+        url: &PostgresUrl,
+        clock: &Clock,
+        connections_count: usize,
+        signals: Arc<Signals>,
+        stats: Arc<LaneStats>,
+    ) -> Result<Lanes, StoreError> {
+        let shared = Arc::new(Shared { url: url.clone(), clock: clock.clone(), signals, stats });
+        let (writes, reads) = (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
+        let (alive, ended) = watch::channel(());
+        let alive = Arc::new(alive);
+        let readers_count = (connections_count / 3).max(1);
+        let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
+            std::thread::Builder::new()
+                .name(name.into())
+                .spawn(run)
+                .map(|_| ())
+                .map_err(|error| StoreError::Unavailable(format!("cannot start a lane: {error}")))
+        };
+        for number in 0..connections_count {
+            let mut seed = [0; 32];
+            getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
+            let (shared, alive) = (shared.clone(), alive.clone());
+            if number < readers_count {
+                let reads = reads.clone();
+                thread(
+                    "read-lane",
+                    Box::new(move || {
+                        read_lane(&shared, &reads);
+                        drop(alive);
+                    }),
+                )?;
+            } else {
+                let writes = writes.clone();
+                thread(
+                    "write-lane",
+                    Box::new(move || {
+                        let now = Now::new(shared.clock.milliseconds(), Minter::above(0), seed);
+                        WriteLane { random: StdRng::from_seed(seed), shared: &shared, session: None, now }.run(&writes);
+                        drop(alive);
+                    }),
+                )?;
+            }
+        }
+        Ok(Lanes { writes, reads, ended })
+    }
+
+    pub(super) fn submit(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.writes.put(job)
+    }
+
+    pub(super) fn read(&self, job: Box<dyn ReadJob>) -> Result<(), StoreError> {
+        self.reads.put(job)
+    }
+
+    pub(super) async fn close(&self) {
+        self.writes.close();
+        self.reads.close();
+        let mut ended = self.ended.clone();
+        // An error says that the last lane dropped its end.
+        while ended.changed().await.is_ok() {}
+    }
+}
+
+/// An open connection, made if need be, before `end`.
+fn connected<'s>(shared: &Shared, session: &'s mut Option<Session>, end: Instant) -> Result<&'s mut Session, StoreError> {
+    let is_good = session.as_ref().is_some_and(|session| {
+        !session.is_lost && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS) || session.is_open())
+    });
+    if !is_good {
+        *session = None;
+        loop {
+            match Session::connect(&shared.url) {
+                Ok(fresh) => {
+                    shared.stats.is_failing.store(false, Ordering::Relaxed);
+                    *session = Some(fresh);
+                    break;
+                }
+                Err(error) => {
+                    if !shared.stats.is_failing.swap(true, Ordering::Relaxed) {
+                        tracing::error!(%error, database = %shared.url, "the database cannot be reached; callers are answered 503 until it can");
+                    }
+                    if Instant::now() + Duration::from_millis(CONNECT_PAUSE_MILLISECONDS) >= end {
+                        return Err(StoreError::Unavailable("the database cannot be reached".into()));
+                    }
+                    std::thread::sleep(Duration::from_millis(CONNECT_PAUSE_MILLISECONDS));
+                }
+            }
+        }
+    }
+    session.as_mut().ok_or_else(|| StoreError::Broken("a connection vanished".into()))
+}
+
+fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
+    let mut session = None;
+    while let Some((job, end)) = queue.take() {
+        let open = match connected(shared, &mut session, end) {
+            Ok(open) => open,
+            Err(error) => {
+                job.refuse(error);
+                continue;
+            }
+        };
+        let mut tx = PgTx::begin(open, Kind::Read, end);
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
+        if ran.is_err() {
+            tracing::error!("a read panicked");
+        }
+        // The answer is on its way; nothing was changed, so this only frees the view.
+        tx.roll_back();
+    }
+}
+
+struct WriteLane<'s> {
+    shared: &'s Shared,
+    session: Option<Session>,
+    now: Now,
+    /// For pauses alone.
+    random: StdRng,
+}
+
+/// What became of one run of a transaction.
+enum Run {
+    Over(Result<(), StoreError>),
+    /// It met another transaction, or its connection was lost before the commit.
+    Again,
+    /// The connection was lost during the commit.
+    Unknown(String),
+}
+
+impl WriteLane<'_> {
+    fn run(mut self, queue: &Queue<dyn Job>) {
+        while let Some((mut job, end)) = queue.take() {
+            let started = Instant::now();
+            let outcome = self.carry_out(&mut *job, end);
+            let stats = &self.shared.stats;
+            stats.commits.fetch_add(1, Ordering::Relaxed);
+            stats.jobs.fetch_add(1, Ordering::Relaxed);
+            stats.commit_microseconds.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
+            if outcome.is_err() {
+                stats.commit_failures.fetch_add(1, Ordering::Relaxed);
+            }
+            job.finish(outcome);
+        }
+    }
+
+    /// Runs a job until it is over or its time is.
+    fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
+        let mut runs_count = 0_u32;
+        // Once a commit may have taken place, only a run that finds out may say otherwise.
+        let mut unknown: Option<String> = None;
+        loop {
+            let late = || match &unknown {
+                None => StoreError::Unavailable("the transaction took too long: it met others again and again, or waited too long".into()),
+                Some(reason) => StoreError::Unavailable(format!("whether a commit took place is not known: {reason}")),
+            };
+            if Instant::now() >= end {
+                return Err(late());
+            }
+            match self.run_once(job, end) {
+                Run::Over(Err(StoreError::Unavailable(_))) if unknown.is_some() => return Err(late()),
+                Run::Over(outcome) => return outcome,
+                Run::Again => {}
+                Run::Unknown(reason) => {
+                    tracing::warn!(reason, is_keyed = job.is_keyed(), "the connection was lost during a commit");
+                    if !job.is_keyed() {
+                        return Err(StoreError::Unavailable(format!("whether a commit took place is not known: {reason}")));
+                    }
+                    unknown = Some(reason);
+                }
+            }
+            runs_count += 1;
+            let pause = self.random.next_u64() % (CONFLICT_PAUSE_MILLISECONDS_MAX.min(u64::from(runs_count) * 2) + 1);
+            std::thread::sleep(Duration::from_millis(pause));
+        }
+    }
+
+    fn run_once(&mut self, job: &mut dyn Job, end: Instant) -> Run {
+        let session = match connected(self.shared, &mut self.session, end) {
+            Ok(session) => session,
+            Err(error) => return Run::Over(Err(error)),
+        };
+        let round_trips_before = session.round_trips;
+        self.now.advance_to(self.shared.clock.milliseconds());
+        let outcome = Self::run_on(self.shared, session, &mut self.now, job, end);
+        self.shared.stats.round_trips.fetch_add(session.round_trips - round_trips_before, Ordering::Relaxed);
+        outcome
+    }
+
+    fn run_on(shared: &Shared, session: &mut Session, now: &mut Now, job: &mut dyn Job, end: Instant) -> Run {
+        let mut tx = PgTx::begin(session, Kind::Write, end);
+        let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
+        let is_lost = tx.is_lost();
+        match ran {
+            Err(_) => {
+                tracing::error!("a transaction panicked; its effects were undone");
+                tx.roll_back();
+                Run::Over(Ok(()))
+            }
+            Ok(_) if is_lost => Run::Again,
+            Ok(Err(error)) => {
+                tx.roll_back();
+                Run::Over(Err(error))
+            }
+            Ok(Ok(Ran::Again)) => {
+                tx.roll_back();
+                Run::Again
+            }
+            Ok(Ok(Ran::Undo)) => {
+                tx.roll_back();
+                Run::Over(Ok(()))
+            }
+            Ok(Ok(Ran::Keep)) => {
+                let signals = std::mem::take(&mut tx.signals);
+                match tx.commit() {
+                    Ok(()) => {
+                        signals.into_iter().for_each(|signal| shared.signals.tell(signal));
+                        Run::Over(Ok(()))
+                    }
+                    Err(CommitFault::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
+                        session.undo();
+                        Run::Again
+                    }
+                    Err(CommitFault::Refused(error)) => {
+                        session.undo();
+                        Run::Over(Err(error))
+                    }
+                    Err(CommitFault::Unknown(reason)) => Run::Unknown(reason),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The store for many nodes: PostgreSQL, with connections in number and one transaction each.
+//!
+//! `session.rs` is a connection and what its faults mean, `tx.rs` a transaction on it, `lane.rs` the threads that run them. A transaction is READ COMMITTED;
+//! rules repeat what they rely on in the conditions of their updates, and one that met another transaction runs again.
+
+mod lane;
+mod session;
+mod tx;
+mod url;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::handle::{Job, LaneStats, ReadJob, Signals};
+use super::{Tx, migrate};
+use crate::kernel::{Clock, StoreError};
+use lane::Lanes;
+use session::Session;
+pub use url::PostgresUrl;
+
+/// How long a transaction may take with all its waiting and running again; a caller is answered 503 after it.
+pub const TRANSACTION_SECONDS_MAX: u64 = 8;
+/// How long the server lets one statement run.
+const STATEMENT_SECONDS_MAX: u64 = 7;
+/// How long a statement waits for a row that another transaction holds.
+pub const LOCK_SECONDS_MAX: u64 = 2;
+/// How long the server keeps a transaction open whose node says nothing.
+const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 10;
+/// How long making a connection may take.
+const CONNECT_SECONDS_MAX: u64 = 3;
+/// Connections of a node unless the configuration says otherwise, and their bounds. A third of them reads.
+pub const CONNECTIONS_DEFAULT: usize = 24;
+pub const CONNECTIONS_MIN: usize = 4;
+pub const CONNECTIONS_MAX: usize = 512;
+/// How often the database's clock is read.
+const CLOCK_SECONDS: u64 = 30;
+/// How long a start waits for a database that is not there yet.
+const START_SECONDS_MAX: u64 = 30;
+
+/// A node's connections.
+pub(super) struct Postgres {
+    lanes: Lanes,
+    stop: watch::Sender<bool>,
+}
+
+impl Postgres {
+    /// Connects, brings the schema up to date, and answers the clock that times are read from: the machine's, moved by what the database's differs.
+    pub(super) async fn connect(
+        url: &PostgresUrl,
+        clock: Clock,
+        connections_count: usize,
+        signals: Arc<Signals>,
+        stats: Arc<LaneStats>,
+    ) -> Result<(Postgres, Clock), StoreError> {
+        let offset = Arc::new(AtomicI64::new(0));
+        let clock = match clock {
+            Clock::System => Clock::Measured { offset_milliseconds: offset.clone() },
+            // Tests that move the clock themselves share it with every node.
+            other => other,
+        };
+        let (url_start, offset_start) = (url.clone(), offset.clone());
+        let start = move || -> Result<(), StoreError> {
+            let mut session = first_session(&url_start)?;
+            measure(&mut session, &offset_start)?;
+            let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Migrate, Instant::now() + Duration::from_secs(120));
+            migrate::migrate_shared(&mut tx)?;
+            tx.commit().map_err(tx::CommitFault::into_error)
+        };
+        tokio::task::spawn_blocking(start).await.map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
+        let lanes = Lanes::start(url, &clock, connections_count, signals, stats)?;
+        let (stop, stopping) = watch::channel(false);
+        if let Clock::Measured { .. } = &clock {
+            tokio::spawn(keep_measuring(url.clone(), offset, stopping));
+        }
+        Ok((Postgres { lanes, stop }, clock))
+    }
+
+    pub(super) fn submit(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
+        self.lanes.submit(job)
+    }
+
+    pub(super) fn read(&self, job: Box<dyn ReadJob>) -> Result<(), StoreError> {
+        self.lanes.read(job)
+    }
+
+    /// Ends the lanes after what waits for them.
+    pub(super) async fn close(&self) {
+        let _ = self.stop.send(true);
+        self.lanes.close().await;
+    }
+}
+
+/// Runs `work` on one view, on a connection of its own and without a limit of time.
+pub(super) fn examine<T>(url: &PostgresUrl, work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    const PATIENCE_SECONDS: u64 = 24 * 3600;
+    let mut session = Session::connect(url)?;
+    let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Examine, Instant::now() + Duration::from_secs(PATIENCE_SECONDS));
+    let answer = work(&mut tx);
+    tx.roll_back();
+    answer
+}
+
+/// A start may come before the database's: it waits a while for one that cannot be reached, and not for one that refuses.
+fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
+    let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
+    let mut is_told = false;
+    loop {
+        match Session::connect(url) {
+            Err(StoreError::Unavailable(reason)) if Instant::now() < end => {
+                if !is_told {
+                    tracing::warn!(database = %url, reason, "the database cannot be reached yet; the start waits for it");
+                    is_told = true;
+                }
+                std::thread::sleep(Duration::from_millis(200));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Reads the database's clock. Half of the way there and back is the error that is left.
+fn measure(session: &mut Session, offset_milliseconds: &AtomicI64) -> Result<(), StoreError> {
+    let before = Clock::System.milliseconds();
+    let theirs = session.clock_milliseconds()?;
+    let after = Clock::System.milliseconds();
+    offset_milliseconds.store(theirs - (before + after) / 2, Ordering::SeqCst);
+    Ok(())
+}
+
+async fn keep_measuring(url: PostgresUrl, offset_milliseconds: Arc<AtomicI64>, mut stop: watch::Receiver<bool>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(CLOCK_SECONDS)) => {}
+            _ = stop.changed() => return,
+        }
+        let (url, offset) = (url.clone(), offset_milliseconds.clone());
+        let measured =
+            tokio::task::spawn_blocking(move || Session::connect(&url).and_then(|mut session| measure(&mut session, &offset))).await;
+        if let Ok(Err(error)) = measured {
+            tracing::warn!(%error, "the database's clock could not be read; the last known difference is used");
+        }
+    }
+}

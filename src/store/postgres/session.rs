@@ -1,0 +1,345 @@
+//! One connection: its prepared statements, what is sent together, and what its faults mean.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type};
+use tokio_postgres::{Client, NoTls, Statement};
+
+use super::url::PostgresUrl;
+use super::{CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX};
+use crate::kernel::StoreError;
+use crate::store::{Cell, Row, Value};
+
+/// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
+const STATEMENTS_PREPARED_MAX: usize = 1_024;
+
+/// Why an exchange with the server failed.
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// The server answered, and the connection is good.
+    Answered(StoreError),
+    /// The connection is of no more use, and what the server did with what was sent last is not known.
+    Lost(String),
+}
+
+impl Fault {
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            Fault::Answered(error) => error,
+            Fault::Lost(reason) => StoreError::Unavailable(reason),
+        }
+    }
+}
+
+/// A parameter, owned, because it may be sent later.
+#[derive(Debug)]
+pub(super) enum Parameter {
+    Null,
+    Int(i64),
+    Bool(bool),
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<&Value<'_>> for Parameter {
+    fn from(value: &Value<'_>) -> Parameter {
+        match value {
+            Value::Null => Parameter::Null,
+            Value::Int(value) => Parameter::Int(*value),
+            Value::Bool(value) => Parameter::Bool(*value),
+            Value::Text(value) => Parameter::Text((*value).to_owned()),
+            Value::Bytes(value) => Parameter::Bytes(value.to_vec()),
+            Value::Id(value) => Parameter::Bytes(value.to_vec()),
+        }
+    }
+}
+
+impl ToSql for Parameter {
+    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match (self, ty) {
+            (Parameter::Null, _) => Ok(IsNull::Yes),
+            (Parameter::Int(value), &Type::INT4) => i32::try_from(*value)?.to_sql(ty, out),
+            (Parameter::Int(value), &Type::BOOL) => (*value != 0).to_sql(ty, out),
+            (Parameter::Int(value), &Type::INT8) => value.to_sql(ty, out),
+            (Parameter::Bool(value), &Type::BOOL) => value.to_sql(ty, out),
+            (Parameter::Bool(value), &Type::INT8) => i64::from(*value).to_sql(ty, out),
+            (Parameter::Text(value), &Type::TEXT | &Type::VARCHAR) => value.to_sql(ty, out),
+            (Parameter::Bytes(value), &Type::BYTEA) => value.to_sql(ty, out),
+            // The value may be personal data, so only the types are told.
+            _ => Err(format!("a parameter of another type than the column's {ty}").into()),
+        }
+    }
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+    tokio_postgres::types::to_sql_checked!();
+}
+
+/// How many rows a statement has to change.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Wanted {
+    /// Any number: somebody counts.
+    Any,
+    /// One; another number is no fault to the server.
+    One,
+    /// One, and the server itself refuses everything else.
+    OneInserted,
+}
+
+/// One message of an exchange.
+#[derive(Debug)]
+pub(super) enum Message {
+    /// Begins, ends or marks a transaction.
+    Control(&'static str),
+    /// Changes rows.
+    Execute {
+        statement: Statement,
+        parameters: Vec<Parameter>,
+        wanted: Wanted,
+    },
+    Query {
+        statement: Statement,
+        parameters: Vec<Parameter>,
+    },
+}
+
+/// What came back for a message.
+pub(super) enum Answer {
+    Done,
+    Changed(u64),
+    Rows(Vec<tokio_postgres::Row>),
+}
+
+pub(super) struct Session {
+    runtime: tokio::runtime::Runtime,
+    client: Client,
+    statements: HashMap<String, Statement>,
+    /// After a fault that leaves the connection in an unknown state.
+    pub(super) is_lost: bool,
+    pub(super) used_at: Instant,
+    /// Times that the server was waited for.
+    pub(super) round_trips: u64,
+}
+
+/// `?1` becomes `$1`; our statements have question marks nowhere else.
+fn translated(sql: &str) -> String {
+    sql.replace('?', "$")
+}
+
+fn fault(error: &tokio_postgres::Error) -> Fault {
+    let Some(answered) = error.as_db_error() else {
+        // The text of other faults may show a parameter, never does ours; `source` is told where there is one.
+        let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+        return if error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()) {
+            Fault::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
+        } else {
+            Fault::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
+        };
+    };
+    let code = answered.code();
+    let class = code.code().get(..2).unwrap_or("");
+    match (class, code) {
+        (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
+            Fault::Answered(StoreError::Conflict("PostgreSQL ended one of two transactions that met"))
+        }
+        (_, &SqlState::LOCK_NOT_AVAILABLE) => Fault::Answered(StoreError::Locked),
+        ("23", _) => {
+            // The name of the constraint, and never the detail, which shows values.
+            tracing::warn!(
+                code = code.code(),
+                constraint = answered.constraint(),
+                table = answered.table(),
+                "a constraint of the store refused a row"
+            );
+            Fault::Answered(StoreError::Conflict("a constraint of the store"))
+        }
+        (_, &SqlState::QUERY_CANCELED) => Fault::Answered(StoreError::Unavailable("PostgreSQL took too long for a statement".into())),
+        // A server that went down, came up as a standby, or has no place: another connection may reach one that serves.
+        ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            Fault::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
+        }
+        ("53" | "58", _) => Fault::Answered(StoreError::Unavailable(format!("PostgreSQL lacks a resource ({})", code.code()))),
+        // A fault of ours in a statement: its text names tables and columns, not values.
+        ("42", _) => {
+            Fault::Answered(StoreError::Broken(format!("PostgreSQL refused a statement ({}): {}", code.code(), answered.message())))
+        }
+        ("25", _) => Fault::Lost(format!("a transaction stood otherwise than it should ({})", code.code())),
+        _ => Fault::Answered(StoreError::Broken(format!("PostgreSQL refused a statement ({})", code.code()))),
+    }
+}
+
+/// What a refused connection says to an operator.
+fn connect_error(error: &tokio_postgres::Error) -> StoreError {
+    match error.as_db_error() {
+        Some(answered) => {
+            let told = format!("PostgreSQL refuses the connection: {} ({})", answered.message(), answered.code().code());
+            // A wrong password, name or database is not healed by waiting.
+            let is_lasting = matches!(answered.code().code().get(..2), Some("28" | "3D" | "42"));
+            if is_lasting { StoreError::Broken(told) } else { StoreError::Unavailable(told) }
+        }
+        None => {
+            let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+            StoreError::Unavailable(format!("PostgreSQL cannot be reached: {reason}"))
+        }
+    }
+}
+
+impl Session {
+    /// Connects and sets the limits of every statement. Waits for at most a few seconds. Not to be called on a thread of a runtime.
+    pub(super) fn connect(url: &PostgresUrl) -> Result<Session, StoreError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| StoreError::Unavailable(format!("no runtime for a connection: {error}")))?;
+        let mut config = url.config.clone();
+        config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
+        config.keepalives_idle(Duration::from_secs(30));
+        config.target_session_attrs(tokio_postgres::config::TargetSessionAttrs::ReadWrite);
+        if config.get_application_name().is_none() {
+            config.application_name("hundi");
+        }
+        let connect = async {
+            match &url.tls {
+                None => {
+                    let (client, connection) = config.connect(NoTls).await?;
+                    tokio::spawn(connection);
+                    Ok(client)
+                }
+                Some(tls) => {
+                    let tls = tokio_postgres_rustls::MakeRustlsConnect::new((**tls).clone());
+                    let (client, connection) = config.connect(tls).await?;
+                    tokio::spawn(connection);
+                    Ok(client)
+                }
+            }
+        };
+        let limit = Duration::from_secs(CONNECT_SECONDS_MAX + 1);
+        let connected = runtime.block_on(async { tokio::time::timeout(limit, connect).await });
+        let client: Client = match connected {
+            Ok(connected) => connected.map_err(|error| connect_error(&error))?,
+            Err(_) => return Err(StoreError::Unavailable("PostgreSQL cannot be reached: it does not answer".into())),
+        };
+        let mut session = Session { runtime, client, statements: HashMap::new(), is_lost: false, used_at: Instant::now(), round_trips: 0 };
+        let settings = format!(
+            "SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = '{LOCK_SECONDS_MAX}s'; \
+             SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'"
+        );
+        let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
+        let client = &session.client;
+        let set = session.runtime.block_on(async { tokio::time::timeout_at(end.into(), client.batch_execute(&settings)).await });
+        match set {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(fault(&error).into_error()),
+            Err(_) => return Err(StoreError::Unavailable("PostgreSQL does not answer".into())),
+        }
+        session.used_at = Instant::now();
+        Ok(session)
+    }
+
+    /// Prepares a statement, or finds it prepared.
+    pub(super) fn statement(&mut self, sql: &str, end: Instant) -> Result<Statement, Fault> {
+        if let Some(statement) = self.statements.get(sql) {
+            return Ok(statement.clone());
+        }
+        let text = translated(sql);
+        self.round_trips += 1;
+        let client = &self.client;
+        let prepared = self.runtime.block_on(async { tokio::time::timeout_at(end.into(), client.prepare(&text)).await });
+        let statement = match prepared {
+            Ok(Ok(statement)) => statement,
+            Ok(Err(error)) => return Err(self.noted(fault(&error))),
+            Err(_) => return Err(self.noted(Fault::Lost("PostgreSQL does not answer".into()))),
+        };
+        if self.statements.len() >= STATEMENTS_PREPARED_MAX {
+            self.statements.clear();
+        }
+        self.statements.insert(sql.to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    fn noted(&mut self, fault: Fault) -> Fault {
+        if matches!(fault, Fault::Lost(_)) {
+            self.is_lost = true;
+        }
+        fault
+    }
+
+    /// Sends messages one after the other without waiting in between, and waits for all answers. The first fault stands for those it caused.
+    pub(super) fn exchange(&mut self, messages: &[Message], end: Instant) -> Result<Vec<Answer>, Fault> {
+        self.round_trips += 1;
+        let client = &self.client;
+        let send = async |message: &Message| match message {
+            Message::Control(sql) => client.batch_execute(sql).await.map(|()| Answer::Done),
+            Message::Execute { statement, parameters, .. } => client.execute_raw(statement, parameters).await.map(Answer::Changed),
+            Message::Query { statement, parameters } => {
+                let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|parameter| parameter as _).collect();
+                client.query(statement, &parameters).await.map(Answer::Rows)
+            }
+        };
+        let all = join_all(messages.iter().map(send));
+        let answers = self.runtime.block_on(async { tokio::time::timeout_at(end.into(), all).await });
+        self.used_at = Instant::now();
+        let answers = match answers {
+            Ok(answers) => answers,
+            Err(_) => return Err(self.noted(Fault::Lost("PostgreSQL does not answer".into()))),
+        };
+        let answers: Result<Vec<Answer>, tokio_postgres::Error> = answers.into_iter().collect();
+        answers.map_err(|error| self.noted(fault(&error)))
+    }
+
+    /// Ends a transaction that was refused while it was to be committed. A connection that cannot do that is of no more use.
+    pub(super) fn undo(&mut self) {
+        let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
+        if self.exchange(&[Message::Control("ROLLBACK")], end).is_err() {
+            self.is_lost = true;
+        }
+    }
+
+    /// The database's clock, in milliseconds since 1970.
+    pub(super) fn clock_milliseconds(&mut self) -> Result<i64, StoreError> {
+        let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
+        let statement =
+            self.statement("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end).map_err(Fault::into_error)?;
+        let answers = self.exchange(&[Message::Query { statement, parameters: Vec::new() }], end).map_err(Fault::into_error)?;
+        match answers.into_iter().next() {
+            Some(Answer::Rows(rows)) => match rows.first().map(row) {
+                Some(read) => read?.int(),
+                None => Err(StoreError::Broken("PostgreSQL told no time".into())),
+            },
+            _ => Err(StoreError::Broken("PostgreSQL told no time".into())),
+        }
+    }
+
+    /// Lets the connection notice that the server has closed it, and answers whether it is good as far as it knows.
+    pub(super) fn is_open(&self) -> bool {
+        self.runtime.block_on(async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+        !self.is_lost && !self.client.is_closed()
+    }
+}
+
+/// A row as the slices read it: truth values are numbers, as on every store.
+pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
+    let unreadable = |_| StoreError::Broken("a column of PostgreSQL does not read".into());
+    let cells = row.columns().iter().enumerate().map(|(index, column)| {
+        Ok(match *column.type_() {
+            Type::INT8 => row.try_get::<_, Option<i64>>(index).map_err(unreadable)?.map_or(Cell::Null, Cell::Int),
+            Type::INT4 => row.try_get::<_, Option<i32>>(index).map_err(unreadable)?.map_or(Cell::Null, |value| Cell::Int(i64::from(value))),
+            Type::BOOL => {
+                row.try_get::<_, Option<bool>>(index).map_err(unreadable)?.map_or(Cell::Null, |value| Cell::Int(i64::from(value)))
+            }
+            Type::TEXT | Type::VARCHAR => row.try_get::<_, Option<String>>(index).map_err(unreadable)?.map_or(Cell::Null, Cell::Text),
+            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index).map_err(unreadable)?.map_or(Cell::Null, Cell::Bytes),
+            ref other => {
+                return Err(StoreError::Broken(format!("a column has the type {other}, which no statement of ours should answer")));
+            }
+        })
+    });
+    cells.collect::<Result<Vec<Cell>, StoreError>>().map(Row::new)
+}

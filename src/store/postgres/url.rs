@@ -1,0 +1,134 @@
+//! Where a PostgreSQL is, and whether the way there is encrypted.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use tokio_postgres::config::{Host, SslMode};
+
+/// Reads `postgres://user:password@host:port/name?sslmode=…`; never shows the password.
+#[derive(Clone)]
+pub struct PostgresUrl {
+    pub(super) config: tokio_postgres::Config,
+    /// `None` where the way is not encrypted.
+    pub(super) tls: Option<Arc<rustls::ClientConfig>>,
+    shown: String,
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.shown)
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.shown)
+    }
+}
+
+impl PostgresUrl {
+    /// `sslmode=disable` sends in clear, `require`, `verify-ca` and `verify-full` encrypt and verify the server's certificate and name, against the
+    /// file that `sslrootcert` names or else the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.
+    pub fn parse(text: &str) -> Result<PostgresUrl, String> {
+        const EXAMPLE: &str = "write postgres://USER@HOST:5432/NAME";
+        let mut url = url::Url::parse(text).map_err(|error| format!("the database's address does not read ({error}): {EXAMPLE}"))?;
+        if !matches!(url.scheme(), "postgres" | "postgresql") {
+            return Err(format!("the database's address does not begin with postgres://: {EXAMPLE}"));
+        }
+        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        let own = |name: &str| pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let (mode, root_file) = (own("sslmode"), own("sslrootcert").map(PathBuf::from));
+        url.set_query(None);
+        let passed = pairs.iter().filter(|(key, _)| key != "sslmode" && key != "sslrootcert");
+        for (key, value) in passed {
+            url.query_pairs_mut().append_pair(key, value);
+        }
+        let mut config = tokio_postgres::Config::from_str(url.as_str())
+            .map_err(|error| format!("the database's address does not read ({error}): {EXAMPLE}"))?;
+        if config.get_hosts().is_empty() || config.get_dbname().is_none() {
+            return Err(format!("the database's address names no host or no database: {EXAMPLE}"));
+        }
+        let is_here = config.get_hosts().iter().all(|host| match host {
+            Host::Unix(_) => true,
+            Host::Tcp(name) => name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+        });
+        let tls = match mode.as_deref() {
+            Some("disable") => None,
+            None if is_here => None,
+            None | Some("require" | "verify-ca" | "verify-full") => Some(Arc::new(client_config(root_file)?)),
+            Some(_) => {
+                return Err("sslmode must be disable, require or verify-full; a way that may or may not be encrypted is not offered".into());
+            }
+        };
+        config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
+        let _ = url.set_password(None);
+        url.set_query(None);
+        Ok(PostgresUrl { config, tls, shown: url.to_string() })
+    }
+}
+
+fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, String> {
+    let roots = match root_file {
+        None => crate::delivery::send::roots_platform(),
+        Some(path) => {
+            let shown = path.display();
+            let pem = std::fs::read(&path).map_err(|error| format!("cannot read the root certificates {shown}: {error}"))?;
+            let mut roots = rustls::RootCertStore::empty();
+            use rustls::pki_types::pem::PemObject;
+            for certificate in rustls::pki_types::CertificateDer::pem_slice_iter(&pem) {
+                let certificate = certificate.map_err(|error| format!("{shown} does not read: {error:?}"))?;
+                roots.add(certificate).map_err(|error| format!("{shown} holds no root certificate: {error}"))?;
+            }
+            if roots.is_empty() {
+                return Err(format!("{shown} holds no certificate"));
+            }
+            roots
+        }
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_over_a_network_is_encrypted_unless_the_operator_says_otherwise() {
+        for (text, is_encrypted) in [
+            ("postgres://hundi@localhost/hundi", false),
+            ("postgresql://hundi@127.0.0.1:5433/hundi", false),
+            ("postgres://hundi@%2Frun%2Fpostgresql/hundi", false),
+            ("postgres://hundi@db.example/hundi", true),
+            ("postgres://hundi@localhost/hundi?sslmode=require", true),
+            ("postgres://hundi@db.example/hundi?sslmode=verify-full", true),
+            ("postgres://hundi@db.example/hundi?sslmode=disable", false),
+        ] {
+            assert_eq!(PostgresUrl::parse(text).unwrap().tls.is_some(), is_encrypted, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_read_is_refused_and_a_password_is_never_shown() {
+        let url = PostgresUrl::parse("postgres://hundi:geheim@localhost:5433/hundi?application_name=a").unwrap();
+        assert_eq!(url.to_string(), "postgres://hundi@localhost:5433/hundi");
+        assert!(!format!("{url:?}").contains("geheim"));
+        for text in [
+            "postgres://",
+            "postgres://hundi@localhost",
+            "mysql://hundi@localhost/hundi",
+            "postgres://hundi@localhost/hundi?sslmode=prefer",
+            "postgres://hundi@localhost/hundi?sslmode=allow",
+            "postgres://hundi@localhost/hundi?nonsense=1",
+            "postgres://hundi:geheim@localhost:port/hundi",
+            "postgres://hundi@db.example/hundi?sslrootcert=/nowhere.pem",
+        ] {
+            let fault = PostgresUrl::parse(text).unwrap_err();
+            assert!(!fault.contains("geheim"), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The sequencer of a store that several nodes write to: turns outbox rows into events, in the order in which they become visible.
+//!
+//! One node at a time does it, and each of its transactions locks the lease, so that identifiers rise from one commit to the next whoever
+//! mints them. The embedded store does the same at the end of each group (`store/lane.rs`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::alone::Held;
+use crate::app::App;
+use crate::events;
+use crate::store::Cost;
+
+/// How often the outbox is looked at for rows of other nodes.
+const LOOK_MILLISECONDS: u64 = 20;
+/// How long it rests after a fault of the store.
+const FAULT_PAUSE_MILLISECONDS: u64 = 250;
+
+/// Sequences until `stop`.
+pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
+    let Some(lease) = lease else { return };
+    while !*stop.borrow() {
+        let waiting = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await;
+        let mut pause = LOOK_MILLISECONDS;
+        match waiting {
+            Ok(false) => {}
+            Ok(true) => {
+                let sequenced = app.store.write(move |tx, now| {
+                    if let Some(last) = lease.hold(tx)? {
+                        now.mint_above(last.as_u128());
+                    }
+                    events::sequence(tx, now)?;
+                    Ok(lease.leave(tx, now.minter().last())?)
+                });
+                match sequenced.await {
+                    Ok(()) => continue,
+                    Err(failure) => {
+                        tracing::warn!(?failure, "the outbox could not be sequenced; tried again");
+                        pause = FAULT_PAUSE_MILLISECONDS;
+                    }
+                }
+            }
+            Err(_) => pause = FAULT_PAUSE_MILLISECONDS,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            () = app.store.signals.outbox.notified() => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
