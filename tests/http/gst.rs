@@ -6,7 +6,7 @@ use crate::support::{Client, Server, id};
 
 fn right_book(server: &Server) {
     assert_eq!(
-        hundi::ledger::check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db").into())).unwrap().faults,
+        hundi::ledger::check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db"))).unwrap().faults,
         Vec::<String>::new()
     );
 }

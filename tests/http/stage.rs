@@ -162,7 +162,7 @@ impl Actor {
 
 /// Checks the whole book and every history.
 pub fn assert_book(server: &Server) {
-    let report = check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db").into())).unwrap();
+    let report = check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db"))).unwrap();
     assert_eq!(report.faults, Vec::<String>::new());
 }
 
