@@ -46,7 +46,8 @@ for _ in $(seq 30); do
   echo "port = $port" >>"$data/postgresql.conf"
   if run pg_ctl -D "$data" -l "$folder/log" -w -t 60 start >/dev/null 2>&1; then
     echo "postgres://postgres@127.0.0.1:$port/postgres $data $programs"
-    exec >/dev/null
+    # Whoever waits for the end of our output must not wait for ours.
+    exec >/dev/null 2>&1
     while read -r _; do :; done
     exit 0
   fi

@@ -36,11 +36,15 @@ pub struct Faults {
     pub delay: Duration,
     /// Nothing comes through, on old connections and new ones, and nobody is told. What was sent meanwhile arrives late.
     pub holds_all: bool,
+    /// A connection that sends COMMIT is held there.
+    pub holds_commits: bool,
     /// New connections are reset.
     pub refuses: bool,
     /// How many COMMITs in a hundred fail, and in which ways.
     pub commits_percent: u64,
     pub at_commit: Vec<AtCommit>,
+    /// How many COMMITs may still be made to fail.
+    pub commits_left: u64,
 }
 
 struct Shared {
@@ -88,6 +92,10 @@ impl Proxy {
     pub fn change(&self, change: impl FnOnce(&mut Faults)) {
         self.shared.faults.send_modify(change);
     }
+    /// The next COMMITs fail in one of these ways, until so many have.
+    pub fn fail_commits(&self, count: u64, percent: u64, ways: &[AtCommit]) {
+        self.change(|faults| (faults.commits_left, faults.commits_percent, faults.at_commit) = (count, percent, ways.to_vec()));
+    }
     /// A network as it should be, from now on.
     pub fn heal(&self) {
         self.shared.faults.send_replace(Faults::default());
@@ -106,13 +114,17 @@ impl Shared {
     /// Whether this COMMIT fails, and how.
     fn draw(&self) -> Option<AtCommit> {
         self.commits_count.fetch_add(1, Ordering::Relaxed);
-        let faults = self.faults.borrow();
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
-        if faults.at_commit.is_empty() || !random.chance(faults.commits_percent) {
-            return None;
-        }
-        self.commits_failed_count.fetch_add(1, Ordering::Relaxed);
-        Some(*random.pick(&faults.at_commit))
+        let mut drawn = None;
+        self.faults.send_if_modified(|faults| {
+            if faults.commits_left > 0 && !faults.at_commit.is_empty() && random.chance(faults.commits_percent) {
+                faults.commits_left -= 1;
+                drawn = Some(*random.pick(&faults.at_commit));
+            }
+            false
+        });
+        self.commits_failed_count.fetch_add(u64::from(drawn.is_some()), Ordering::Relaxed);
+        drawn
     }
 
     async fn terminate(self: &Arc<Shared>, process_id: i32) {
@@ -228,7 +240,11 @@ async fn go_forth(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Shar
             b'P' => {
                 let (name, rest) = split_text(&message[5..]);
                 let is_commit = is_commit(&split_text(rest).0);
-                if is_commit { commits.insert(name) } else { commits.remove(&name) };
+                if is_commit {
+                    commits.insert(name)
+                } else {
+                    commits.remove(&name)
+                };
                 false
             }
             b'B' => {
@@ -237,6 +253,11 @@ async fn go_forth(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Shar
             }
             _ => false,
         };
+        if is_commit && shared.faults.borrow().holds_commits {
+            shared.commits_failed_count.fetch_add(1, Ordering::Relaxed);
+            let mut faults = shared.faults.subscribe();
+            let _ = faults.wait_for(|faults| !faults.holds_commits).await;
+        }
         let process_id = *talk.process_id.lock().unwrap_or_else(PoisonError::into_inner);
         match is_commit.then(|| shared.draw()).flatten() {
             None => {}

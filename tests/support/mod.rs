@@ -10,6 +10,7 @@ pub mod oracle;
 pub mod postgres;
 pub mod random;
 pub mod receiver;
+pub mod requests;
 pub mod steps;
 
 use std::collections::VecDeque;

@@ -61,7 +61,12 @@ pub fn objects(client: &mut Client) -> HashMap<Kind, HashMap<String, Value>> {
 }
 
 /// Every acknowledged object is there and equal in what cannot change.
-pub fn losses(client: &mut Client, journals: &[Journal], objects: &HashMap<Kind, HashMap<String, Value>>, random: &mut Random) -> Vec<Finding> {
+pub fn losses(
+    client: &mut Client,
+    journals: &[Journal],
+    objects: &HashMap<Kind, HashMap<String, Value>>,
+    random: &mut Random,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let acknowledged: Vec<(&Operation, Value)> = journals
         .iter()
