@@ -141,7 +141,6 @@ impl Scene {
     }
 
     pub fn assert_book(&self) {
-        let report = hundi::ledger::check::run(&self.server.folder.join("test.db")).unwrap();
-        assert_eq!(report.faults, Vec::<String>::new());
+        self.server.assert_book();
     }
 }

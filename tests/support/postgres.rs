@@ -148,6 +148,16 @@ impl Database {
         self.sql(text).into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or_default()
     }
 
+    /// Every table's rows: their text, and the bytes that the text shows as hexadecimal.
+    pub fn contents(&self) -> Vec<(String, Vec<u8>)> {
+        let tables = self.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
+        let read = |table: &String| -> Vec<u8> {
+            let rows = self.sql(&format!("SELECT t::text FROM {table} t"));
+            rows.into_iter().flatten().flat_map(|text| [shown_bytes(&text), text.into_bytes()].concat()).collect()
+        };
+        tables.iter().flatten().map(|table| (table.clone(), read(table))).collect()
+    }
+
     /// Ends all connections of the database but the caller's own, and answers how many they were.
     pub fn terminate_connections(&self) -> usize {
         let text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
@@ -194,4 +204,15 @@ fn read_row(message: &SimpleQueryMessage) -> Option<Vec<String>> {
 
 fn shown(error: &tokio_postgres::Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), |told| format!("{} {}", told.code().code(), told.message()))
+}
+
+/// The bytes behind every `\x…` of a text, one after the other.
+fn shown_bytes(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for part in text.split("\\x").skip(1) {
+        let hex: Vec<u8> = part.bytes().take_while(u8::is_ascii_hexdigit).collect();
+        let pairs = hex.chunks_exact(2).filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+        bytes.extend(pairs);
+    }
+    bytes
 }
