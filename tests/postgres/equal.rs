@@ -436,7 +436,10 @@ impl Pair {
                 let id = self.pick(kind, random);
                 self.get(&format!("{path}{id}"));
             }
-            81..=83 => drop(self.get(random.pick(&["/v1/balance", "/v1/corridors", "/v1/statements"]))),
+            81..=83 => {
+                let path = *random.pick(&["/v1/balance", "/v1/corridors", "/v1/statements"]);
+                self.get(path);
+            }
             84..=85 => drop(self.get(&format!("/v1/payouts/{}/payment_advice", self.pick("payout", random)))),
             _ => self.page(random),
         }
