@@ -73,6 +73,9 @@ if ! $quick; then
   fi
   tests/openapi/run.sh "$tools/bin"
 
+  say "two nodes behind nginx"
+  tests/deploy/run.sh
+
   say "the payer's page in a browser"
   need chromium chromium
   need node nodejs
