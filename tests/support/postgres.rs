@@ -50,6 +50,11 @@ impl Cluster {
         Cluster { url: url.to_owned(), data: data.into(), programs: programs.into(), keeper }
     }
 
+    /// The server's data folder, and where its programs are.
+    pub fn places(&self) -> (&Path, &Path) {
+        (&self.data, &self.programs)
+    }
+
     /// The cluster that databases of this process are made in: the one of `HUNDI_TEST_POSTGRES`, else one of its own.
     pub fn shared_url() -> String {
         static OWN: OnceLock<Cluster> = OnceLock::new();
@@ -111,11 +116,16 @@ impl Database {
 
     /// An empty database in the cluster of a superuser's URL.
     pub fn in_cluster(admin_url: &str) -> Database {
+        Database::copy_of("template0", admin_url)
+    }
+
+    /// A copy of another database of the cluster, to which nobody is connected.
+    pub fn copy_of(template: &str, admin_url: &str) -> Database {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hundi_{}_{nanoseconds:x}_{count}", std::process::id());
-        sql(admin_url, &format!("CREATE DATABASE {name} TEMPLATE template0"));
+        sql(admin_url, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
         Database { name, admin_url: admin_url.to_owned() }
     }
 
