@@ -23,6 +23,7 @@ need prlimit util-linux
 need python3 python3
 need npm npm
 tests/chain/install.sh
+tests/postgres/install.sh
 need pdftotext poppler-utils
 
 if ! $quick; then
@@ -37,12 +38,30 @@ tests/iso20022/xsd.sh
 # With this set, a missing schema fails the tests that need it instead of being told.
 export HUNDI_TEST_SCHEMAS_REQUIRED=1
 
+# One PostgreSQL for the whole run. It removes itself when its input ends, that is, when this script does, however it ends.
+cluster=$(mktemp)
+exec {cluster_input}> >(exec tests/postgres/cluster.sh > "$cluster")
+for _ in $(seq 600); do
+  [ -s "$cluster" ] && break
+  sleep 0.1
+done
+read -r HUNDI_TEST_POSTGRES _ < "$cluster" || { echo "PostgreSQL did not start" >&2; exit 1; }
+rm "$cluster"
+export HUNDI_TEST_POSTGRES
+
 say "tests"
 if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --locked
 else
   # The same tests with the runner that comes with Rust.
   cargo test --locked --quiet
+fi
+
+say "the tests over HTTP on PostgreSQL"
+if cargo nextest --version >/dev/null 2>&1; then
+  HUNDI_TEST_STORE=postgres cargo nextest run --locked --test http --test iso20022
+else
+  HUNDI_TEST_STORE=postgres cargo test --locked --quiet --test http --test iso20022
 fi
 
 if ! $quick; then
@@ -53,6 +72,9 @@ if ! $quick; then
     "$tools/bin/pip" install -q -r tests/openapi/requirements.txt
   fi
   tests/openapi/run.sh "$tools/bin"
+
+  say "two nodes behind nginx"
+  tests/deploy/run.sh
 
   say "the payer's page in a browser"
   need chromium chromium

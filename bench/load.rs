@@ -134,9 +134,20 @@ pub async fn closed(
     until: Until,
     on_answer: OnAnswer,
 ) -> Measured {
+    closed_over(&[address], connections_count, requests, until, on_answer).await
+}
+
+/// The same with the connections spread over several addresses.
+pub async fn closed_over(
+    addresses: &[SocketAddr],
+    connections_count: usize,
+    requests: Arc<Vec<Vec<u8>>>,
+    until: Until,
+    on_answer: OnAnswer,
+) -> Measured {
     let mut connections = Vec::new();
-    for _ in 0..connections_count {
-        connections.push(Connection::open(address).await);
+    for address in addresses.iter().cycle().take(connections_count) {
+        connections.push(Connection::open(*address).await);
     }
     let next = Arc::new(AtomicUsize::new(0));
     let is_over = Arc::new(AtomicBool::new(false));

@@ -2,6 +2,9 @@
 
 mod chain;
 mod children;
+#[allow(dead_code, reason = "the tests use more of it")]
+#[path = "../tests/support/postgres.rs"]
+mod cluster;
 mod create;
 mod dead;
 mod deliveries;
@@ -11,6 +14,8 @@ mod load;
 mod machine;
 mod memory;
 mod payouts;
+mod postgres;
+mod postgres_script;
 mod receiver;
 mod rows;
 mod screening;
@@ -20,7 +25,8 @@ mod table;
 use table::Table;
 use tokio::runtime::Runtime;
 
-const SECTIONS: &[&str] = &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead", "screening", "chain"];
+const SECTIONS: &[&str] =
+    &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead", "screening", "chain", "postgres"];
 
 /// How much is done; every number can be made smaller for a first look.
 #[derive(Clone)]
@@ -74,7 +80,7 @@ impl Scale {
 }
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
-  sections: floor create get payouts deliveries growth memory dead screening chain; all of them without a name
+  sections: floor create get payouts deliveries growth memory dead screening chain postgres; all of them without a name
   --quick          a first look, about a minute
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
@@ -131,6 +137,7 @@ fn main() {
             "memory" => memory::run,
             "screening" => screening::run,
             "chain" => chain::run,
+            "postgres" => postgres::run,
             _ => dead::run,
         };
         run(&runtime, &scale, &mut table);

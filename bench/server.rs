@@ -74,14 +74,18 @@ impl Server {
 
     /// The same with more variables of the environment.
     pub fn start_with(database: &Path, variables: &[(&str, &str)]) -> Server {
-        let log = std::fs::File::options().create(true).append(true).open(database.with_extension("log")).expect("a file for the log");
+        Server::start_on(&format!("sqlite:{}", database.display()), &database.with_extension("log"), variables)
+    }
+
+    /// The same on a database as `--database` takes it, with a file for the log.
+    pub fn start_on(database: &str, log: &Path, variables: &[(&str, &str)]) -> Server {
+        let log = std::fs::File::options().create(true).append(true).open(log).expect("a file for the log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
         for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_")) {
             command.env_remove(name);
         }
-        let database = format!("sqlite:{}", database.display());
         let mut child = command
-            .args(["serve", "--listen", "127.0.0.1:0", "--metrics", "--database", &database])
+            .args(["serve", "--listen", "127.0.0.1:0", "--metrics", "--database", database])
             .env("HUNDI_ENCRYPTION_KEY", ENCRYPTION_KEY)
             .env("HUNDI_RATE_LIMIT_READS", "0")
             .env("HUNDI_RATE_LIMIT_WRITES", "0")
@@ -154,9 +158,14 @@ impl Drop for Server {
 
 /// Makes a test key of an account, on the database file itself.
 pub fn make_key(database: &Path, account: &str) -> String {
+    make_key_on(&format!("sqlite:{}", database.display()), account)
+}
+
+/// The same on a database as `--database` takes it.
+pub fn make_key_on(database: &str, account: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
     let output = command
-        .args(["keys", "create", "--mode", "test", "--account", account, "--database", &format!("sqlite:{}", database.display())])
+        .args(["keys", "create", "--mode", "test", "--account", account, "--database", database])
         .env("HUNDI_ENCRYPTION_KEY", ENCRYPTION_KEY)
         .output()
         .expect("hundi keys create runs");

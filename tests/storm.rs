@@ -2,64 +2,13 @@
 
 mod support;
 
-use std::sync::Barrier;
-
 use serde_json::Value;
+use support::at_once::{expect_one_effect, send_at_once};
 use support::steps;
-use support::{Answer, Client, Home, fresh_key};
+use support::{Answer, Home, fresh_key};
 
 const SENDS_COUNT: usize = 500;
 const RACERS_COUNT: usize = 50;
-/// A blocked thread needs little.
-const STACK_BYTES: usize = 256 * 1024;
-
-/// Sends all requests at once, each on a connection that is open before the first byte goes out.
-fn send_at_once(client: &Client, path: &str, requests: &[(String, String)]) -> Vec<Answer> {
-    let barrier = Barrier::new(requests.len());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = requests
-            .iter()
-            .map(|(key, body)| {
-                let mut caller = client.twin();
-                let barrier = &barrier;
-                let work = move || {
-                    let connected = caller.connect();
-                    barrier.wait();
-                    connected?;
-                    caller.once("POST", path, Some(key), Some(body.as_bytes()))
-                };
-                std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).expect("a thread")
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().expect("a sender").unwrap_or_else(|trouble| panic!("POST {path} got no answer: {trouble}")))
-            .collect()
-    })
-}
-
-/// One send did the work; every other one was told to wait or got the same bytes again.
-fn expect_one_effect(answers: &[Answer]) -> Value {
-    let done: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success() && !answer.is_replay()).collect();
-    assert_eq!(done.len(), 1, "{} sends say that they did the work", done.len());
-    let mut locked_count = 0;
-    for answer in answers {
-        if answer.is_success() {
-            assert_eq!(answer.status, 200);
-            assert_eq!(answer.text(), done[0].text(), "two successes differ");
-        } else {
-            locked_count += 1;
-            let body = answer.clone().expect_refusal(409, "resource_locked", "a send beside the first");
-            assert_eq!(body["object"], "error");
-        }
-    }
-    println!(
-        "{} sends: 1 did the work, {locked_count} were told to wait, {} got a replay",
-        answers.len(),
-        answers.len() - 1 - locked_count
-    );
-    done[0].json()
-}
 
 fn quiet_home(name: &str) -> Home {
     Home::new(name).with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0")
@@ -71,7 +20,7 @@ fn one_key_sent_500_times_makes_one_sender() {
     let server = home.start();
     let mut client = server.client(&home.key());
     let (key, body) = (fresh_key(), steps::sender_body().to_string());
-    let answers = send_at_once(&client, "/v1/senders", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
+    let answers = send_at_once(std::slice::from_ref(&client), "/v1/senders", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
     let made = expect_one_effect(&answers);
 
     let again = client.ask("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
@@ -90,7 +39,7 @@ fn one_key_sent_500_times_makes_one_transfer() {
     let sender_id = steps::sender(&mut client);
     let quote_lock_id = steps::quote_lock(&mut client, "250.00");
     let (key, body) = (fresh_key(), steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "250.00").to_string());
-    let answers = send_at_once(&client, "/v1/transfers", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
+    let answers = send_at_once(std::slice::from_ref(&client), "/v1/transfers", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
     let made = expect_one_effect(&answers);
 
     let again = client.ask("POST", "/v1/transfers", Some(&key), Some(body.as_bytes()));
@@ -116,7 +65,7 @@ fn fifty_transfers_race_for_one_quote_lock_and_one_wins() {
     let quote_lock_id = steps::quote_lock(&mut client, "99.99");
     let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "99.99").to_string();
     let requests: Vec<(String, String)> = (0..RACERS_COUNT).map(|_| (fresh_key(), body.clone())).collect();
-    let answers = send_at_once(&client, "/v1/transfers", &requests);
+    let answers = send_at_once(std::slice::from_ref(&client), "/v1/transfers", &requests);
 
     let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
     assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());

@@ -22,6 +22,7 @@ mod wire;
 
 #[path = "../support/mod.rs"]
 mod binary;
+use binary::postgres;
 #[allow(dead_code, reason = "what the other test binaries share; a part is used here")]
 #[path = "../http/support.rs"]
 mod callers;

@@ -4,7 +4,7 @@ use hundi::ledger::check;
 use rusqlite::Connection;
 use serde_json::json;
 
-use crate::support::{Server, id};
+use crate::support::{Server, id, is_on_postgres};
 
 /// What is done to a right book, and words of the fault that has to be named.
 const DAMAGES: &[(&str, &str)] = &[
@@ -27,6 +27,10 @@ const DAMAGES: &[(&str, &str)] = &[
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
+    if is_on_postgres() {
+        // The damages are done to copies of a file.
+        return;
+    }
     let server = Server::start().await;
     let client = server.client().await;
     let transfer = client.transfer().await;
@@ -50,6 +54,10 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_writing_connection_refuses_to_change_a_posting() {
+    if is_on_postgres() {
+        // It has no such guard of its own; docs/postgresql.md has the rights that stand for it.
+        return;
+    }
     let server = Server::start().await;
     for sql in ["UPDATE ledger_postings SET units = 1", "DELETE FROM ledger_postings"] {
         let refused = server.app.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;

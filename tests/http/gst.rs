@@ -5,10 +5,7 @@ use serde_json::json;
 use crate::support::{Client, Server, id};
 
 fn right_book(server: &Server) {
-    assert_eq!(
-        hundi::ledger::check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db"))).unwrap().faults,
-        Vec::<String>::new()
-    );
+    server.assert_book();
 }
 
 async fn tax_owed(server: &Server) -> i64 {

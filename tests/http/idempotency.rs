@@ -719,16 +719,6 @@ async fn a_running_request_goes_on_when_its_client_hangs_up() {
     assert_eq!(senders_count(&client).await, 1);
 }
 
-/// Everything below a folder but encryption keys, as bytes.
-fn stored_bytes(server: &Server) -> Vec<(String, Vec<u8>)> {
-    std::fs::read_dir(&server.folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_none_or(|extension| extension != "key"))
-        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
-        .collect()
-}
-
 fn holds(files: &[(String, Vec<u8>)], wanted: &str) -> Option<String> {
     let found = files.iter().find(|(_, bytes)| bytes.windows(wanted.len()).any(|part| part == wanted.as_bytes()));
     found.map(|(path, _)| path.clone())
@@ -770,7 +760,7 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
     refused["account_number"] = json!("91827364550003-and-more-than-fits");
     client.post("/v1/beneficiaries", refused).await.errors(400);
 
-    let files = stored_bytes(&server);
+    let files = server.stored_bytes();
     assert!(
         files.iter().any(|(path, _)| path.ends_with("-wal")),
         "the log of writes is among the files: {files:?}",

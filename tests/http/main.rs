@@ -2,6 +2,9 @@
 
 mod desk;
 mod feed;
+#[allow(dead_code, reason = "other test binaries use the rest")]
+#[path = "../support/postgres.rs"]
+mod postgres;
 mod receiver;
 mod stage;
 mod support;

@@ -19,10 +19,7 @@ async fn transfer(client: &Client, account_number: &str, amount: &str) -> Value 
 }
 
 fn right_book(server: &Server) {
-    assert_eq!(
-        hundi::ledger::check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db"))).unwrap().faults,
-        Vec::<String>::new()
-    );
+    server.assert_book();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -210,7 +210,7 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
         path.display().to_string()
     };
     let hundi = |arguments: &[&str]| {
-        let output = Command::new(env!("CARGO_BIN_EXE_hundi")).args(arguments).current_dir(&server.folder).output().unwrap();
+        let output = server.binary(arguments).output().unwrap();
         let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         (output.status.code(), told)
     };
@@ -219,8 +219,8 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
     let (code, told) = hundi(&["advice", "verify", &document, "--keys", &saved]);
     assert!(code == Some(0) && told.starts_with("valid: PA-") && told.contains("TEST"), "{told}");
 
-    let database = format!("sqlite:{}", server.folder.join("test.db").display());
-    let (code, told) = hundi(&["advice", "rotate-key", "--mode", "test", "--database", &database]);
+    let database = &server.database_url;
+    let (code, told) = hundi(&["advice", "rotate-key", "--mode", "test", "--database", database]);
     assert_eq!(code, Some(0), "{told}");
     let second = json_of(&actor, &payout).await;
     let (before, after) = (first.json(), second.json());
@@ -233,8 +233,8 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
 
     let renewed = file("renewed.json", &second.body);
     for (arguments, wanted) in [
-        (vec!["advice", "verify", &document, "--database", &database], 0),
-        (vec!["advice", "verify", &renewed, "--database", &database], 0),
+        (vec!["advice", "verify", &document, "--database", database], 0),
+        (vec!["advice", "verify", &renewed, "--database", database], 0),
         (vec!["advice", "verify", &renewed, "--keys", &saved], 1),
         (vec!["advice", "verify", &document, "--keys", &document], 1),
         (vec!["advice", "verify", "missing.json", "--keys", &saved], 1),

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use hundi::kernel::Mode;
 use hundi::kernel::state::Status;
-use hundi::ledger::check;
 use hundi::transfers::state::TransferStatus;
 use serde_json::{Value, json};
 
@@ -162,8 +161,7 @@ impl Actor {
 
 /// Checks the whole book and every history.
 pub fn assert_book(server: &Server) {
-    let report = check::run(&hundi::store::Database::Sqlite(server.folder.join("test.db"))).unwrap();
-    assert_eq!(report.faults, Vec::<String>::new());
+    server.assert_book();
 }
 
 /// Every object of a list that takes paging parameters.

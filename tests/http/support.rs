@@ -1,4 +1,5 @@
-//! A server in the test's own process, on a temporary database, and a small client for it.
+//! A server in the test's own process, on a temporary database, and a small client for it. With `HUNDI_TEST_STORE=postgres` the database
+//! is a fresh one in the cluster of the tests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -20,14 +21,25 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::{Mutex, watch};
 
+use crate::postgres;
+
 /// How long a test waits for anything.
 pub const WAIT: Duration = Duration::from_secs(20);
+
+/// Whether the tests run on PostgreSQL; what only SQLite has is not tested there.
+#[allow(dead_code, reason = "tests/http asks")]
+pub fn is_on_postgres() -> bool {
+    std::env::var("HUNDI_TEST_STORE").is_ok_and(|store| store == "postgres")
+}
 
 /// A running server. Its database goes with it.
 pub struct Server {
     pub app: Arc<App>,
     pub address: String,
     pub folder: PathBuf,
+    /// As `--database` takes it.
+    pub database_url: String,
+    database: Option<postgres::Database>,
     /// The clock of a server started with `start_manual`, in milliseconds since 1970.
     pub clock: Arc<AtomicI64>,
     stop: watch::Sender<bool>,
@@ -62,19 +74,20 @@ impl Server {
         getrandom::fill(&mut random).unwrap();
         let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&folder).unwrap();
+        let database = is_on_postgres().then(postgres::Database::fresh);
+        let database_url = match &database {
+            Some(database) => database.url(),
+            None => format!("sqlite:{}", folder.join("test.db").display()),
+        };
         let mut all: Vec<(String, String)> =
             [("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"), ("HUNDI_RATE_LIMIT_READS", "0"), ("HUNDI_RATE_LIMIT_WRITES", "0")]
                 .iter()
                 .chain(variables)
+                .chain(database.iter().map(|_| &("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY)))
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
         all.reverse();
-        let flags = Flags {
-            database: Some(format!("sqlite:{}", folder.join("test.db").display())),
-            listen: Some("127.0.0.1:0".into()),
-            metrics: true,
-            ..Flags::default()
-        };
+        let flags = Flags { database: Some(database_url.clone()), listen: Some("127.0.0.1:0".into()), metrics: true, ..Flags::default() };
         let environment = move |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let config = Config::read(&flags, &environment).unwrap();
         let app = match bank {
@@ -90,7 +103,7 @@ impl Server {
         let (listener, address) = server::bind(&config.listen).await.unwrap();
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));
-        Server { app, address: address.to_string(), folder, clock: manual, stop, counter: AtomicU64::new(0) }
+        Server { app, address: address.to_string(), folder, database_url, database, clock: manual, stop, counter: AtomicU64::new(0) }
     }
 
     /// A client with a fresh test key of the account `default`.
@@ -108,6 +121,44 @@ impl Server {
         let key = self.app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.unwrap();
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
         Client { address: self.address.clone(), key, prefix, counter: AtomicU64::new(0), connection: Mutex::new(None) }
+    }
+
+    /// The binary, in the server's folder and with what it needs to read the server's database.
+    #[allow(dead_code, reason = "tests/chain has none beside its server")]
+    pub fn binary(&self, arguments: &[&str]) -> std::process::Command {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_hundi"));
+        command.args(arguments).current_dir(&self.folder);
+        if self.database.is_some() {
+            command.env("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY);
+        }
+        command
+    }
+
+    /// Checks the whole book and every history.
+    #[allow(dead_code, reason = "tests/chain has an oracle of its own")]
+    #[track_caller]
+    pub fn assert_book(&self) {
+        if self.database.is_some() {
+            let output = self.binary(&["check", "--database", &self.database_url]).output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        } else {
+            let report = hundi::ledger::check::run(&hundi::store::Database::Sqlite(self.folder.join("test.db"))).unwrap();
+            assert_eq!(report.faults, Vec::<String>::new());
+        }
+    }
+
+    /// All that is stored, by file or table, as bytes: what is meant to be secret must not be among it.
+    #[allow(dead_code, reason = "tests/http looks for secrets")]
+    pub fn stored_bytes(&self) -> Vec<(String, Vec<u8>)> {
+        if let Some(database) = &self.database {
+            return database.contents();
+        }
+        std::fs::read_dir(&self.folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .filter(|path| path.extension().is_none_or(|extension| extension != "key"))
+            .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+            .collect()
     }
 
     /// Asks the server to stop, as a signal would.

@@ -65,7 +65,7 @@ impl Scene {
         let server = Server::start_bank(settings.clone(), false).await;
         let client = server.client().await;
         let settings = Arc::new(settings);
-        let bank = Bank::open_in_boot(settings.clone(), Some("boot-1")).unwrap();
+        let bank = Bank::open_in_boot(settings.clone(), Some("boot-1".into())).unwrap();
         Scene { server, client, settings, bank, simulated: SimulatedBank::new(7, now(), behaviour) }
     }
 
@@ -141,7 +141,6 @@ impl Scene {
     }
 
     pub fn assert_book(&self) {
-        let report = hundi::ledger::check::run(&hundi::store::Database::Sqlite(self.server.folder.join("test.db"))).unwrap();
-        assert_eq!(report.faults, Vec::<String>::new());
+        self.server.assert_book();
     }
 }

@@ -3,9 +3,14 @@
 
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part of what is shared")]
 
+pub mod at_once;
 pub mod client;
+pub mod load;
+pub mod oracle;
+pub mod postgres;
 pub mod random;
 pub mod receiver;
+pub mod requests;
 pub mod steps;
 
 use std::collections::VecDeque;
@@ -56,6 +61,8 @@ fn locked(log: &Mutex<Log>) -> MutexGuard<'_, Log> {
 pub struct Home {
     pub directory: PathBuf,
     environment: Vec<(String, String)>,
+    /// Another database than the file in the directory.
+    database_url: Option<String>,
     /// For servers only, not for the short commands beside them.
     fault: Option<String>,
     log: Arc<Mutex<Log>>,
@@ -87,13 +94,18 @@ impl Home {
         let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.subsec_nanos());
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{nanoseconds}-{count}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for the test");
-        Home { directory, environment: Vec::new(), fault: None, log: Arc::default() }
+        Home { directory, environment: Vec::new(), database_url: None, fault: None, log: Arc::default() }
     }
 
     /// Sets a variable for the servers and commands of this home.
     pub fn with(mut self, name: &str, value: &str) -> Home {
         self.set(name, value);
         self
+    }
+    /// Has the servers and commands of this home work on a database elsewhere, with the key that the tests' nodes share.
+    pub fn on(mut self, database_url: &str) -> Home {
+        self.database_url = Some(database_url.to_owned());
+        self.with("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY)
     }
     /// Plants a fault in the servers of this home, to see that a test notices it.
     pub fn with_fault(mut self, fault: &str) -> Home {
@@ -112,7 +124,7 @@ impl Home {
         self.directory.join("hundi.db")
     }
     pub fn database(&self) -> String {
-        format!("sqlite:{}", self.database_path().display())
+        self.database_url.clone().unwrap_or_else(|| format!("sqlite:{}", self.database_path().display()))
     }
 
     /// A command whose surroundings hold no setting but this home's.

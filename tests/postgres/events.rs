@@ -1,0 +1,158 @@
+//! Events are visible in the order of their identifiers, however many nodes write them and whatever their clocks say.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::nodes::Nodes;
+use crate::support::postgres::Database;
+use crate::support::random::number;
+use crate::support::{Client, Home, Receiver, steps, until};
+
+const NODES_COUNT: usize = 4;
+const WRITERS_COUNT: usize = 32;
+const POLLERS_COUNT: usize = 8;
+/// How far the nodes' clocks are from the truth.
+const SKEWS_SECONDS: [i64; NODES_COUNT] = [-150, 0, 61, 150];
+/// What one beneficiary tells of: its check begins, it is active, it can be paid.
+const EVENTS_PER_BENEFICIARY: u64 = 2;
+
+/// What is wrong with what the pollers saw, against what is there in the end.
+fn faults(polled: &[Vec<String>], listed: &[String]) -> Vec<String> {
+    let mut faults = Vec::new();
+    if !listed.windows(2).all(|pair| pair[0] < pair[1]) {
+        faults.push("the list itself does not rise".to_owned());
+    }
+    for (poller, seen) in polled.iter().enumerate() {
+        let known: HashSet<&String> = seen.iter().collect();
+        let missed: Vec<&String> = listed.iter().filter(|id| !known.contains(id)).collect();
+        if let Some(first) = missed.first() {
+            faults.push(format!("poller {poller} missed {} events, such as {first}", missed.len()));
+        }
+        if known.len() != seen.len() {
+            faults.push(format!("poller {poller} saw {} events twice", seen.len() - known.len()));
+        }
+        if missed.is_empty() && known.len() == seen.len() && seen != listed {
+            faults.push(format!("poller {poller} saw another order, or events that are gone"));
+        }
+    }
+    faults
+}
+
+/// Pages by the last identifier, from any node, until it is over and nothing more comes.
+fn poll(mut clients: Vec<Client>, is_over: &AtomicBool) -> Vec<String> {
+    let mut seen: Vec<String> = Vec::new();
+    loop {
+        let is_last = is_over.load(Ordering::Relaxed);
+        clients.rotate_left(1);
+        let cursor = seen.last().map_or(String::new(), |last| format!("&starting_after={last}"));
+        let page = clients[0].get(&format!("/v1/events?limit=100{cursor}")).expect_success("a page of events");
+        let ids: Vec<String> = page["data"].as_array().into_iter().flatten().map(|event| steps::text(event, "id")).collect();
+        if ids.is_empty() && is_last {
+            return seen;
+        }
+        seen.extend(ids);
+    }
+}
+
+/// Writes until there are `events_min` events, with pollers beside; answers what the pollers saw wrong, and how many events there were.
+fn run(fault: Option<&str>, events_min: u64) -> (Vec<String>, usize) {
+    let database = Database::fresh();
+    let shape = |index: usize, home: Home| {
+        let home = home.with("HUNDI_TEST_CLOCK_SKEW_SECONDS", &SKEWS_SECONDS[index].to_string());
+        match fault {
+            Some(fault) => home.with_fault(fault),
+            None => home,
+        }
+    };
+    let nodes = Nodes::start(&vec![database.url(); NODES_COUNT], shape);
+    let receiver = Receiver::start();
+    receiver.register(&mut nodes.client());
+    let (made, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+    let (polled, beneficiaries) = std::thread::scope(|scope| {
+        let (made, is_over) = (&made, &is_over);
+        let pollers: Vec<_> = (0..POLLERS_COUNT)
+            .map(|_| {
+                let clients = nodes.clients();
+                scope.spawn(move || poll(clients, is_over))
+            })
+            .collect();
+        let writers: Vec<_> = (0..WRITERS_COUNT)
+            .map(|index| {
+                let mut client = nodes.nodes[index % NODES_COUNT].client(&nodes.api_key);
+                scope.spawn(move || {
+                    let mut ids = Vec::new();
+                    while made.fetch_add(1, Ordering::Relaxed) * EVENTS_PER_BENEFICIARY < events_min {
+                        let body =
+                            json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" });
+                        ids.push(steps::text(&client.post("/v1/beneficiaries", &body).expect_success("a beneficiary"), "id"));
+                    }
+                    ids
+                })
+            })
+            .collect();
+        let beneficiaries: Vec<String> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
+        // Every beneficiary is active, and its event is there.
+        let mut client = nodes.client();
+        until("every beneficiary's last event", Duration::from_secs(120), || {
+            let active = client.list("/v1/events", "type=beneficiary.status.active").len();
+            (active >= beneficiaries.len()).then_some(())
+        });
+        is_over.store(true, Ordering::Relaxed);
+        (pollers.into_iter().map(|poller| poller.join().expect("a poller")).collect::<Vec<_>>(), beneficiaries)
+    });
+    let events = nodes.client().list("/v1/events", "");
+    let listed: Vec<String> = events.iter().map(|event| steps::text(event, "id")).collect();
+    let mut found = faults(&polled, &listed);
+    let mut told: HashMap<&str, u64> = HashMap::new();
+    for event in events.iter().filter(|event| event["type"] == "beneficiary.status.verifying") {
+        *told.entry(event["linked_id"].as_str().unwrap_or_default()).or_default() += 1;
+    }
+    let untold = beneficiaries.iter().filter(|id| told.get(id.as_str()) != Some(&1)).count();
+    if untold > 0 {
+        found.push(format!("{untold} beneficiaries do not have exactly one first event"));
+    }
+    // Receivers refuse a signature whose time is minutes away: what nodes sign with is the database's clock.
+    let (problems_count, problems) = receiver.problems();
+    if problems_count > 0 {
+        found.push(format!("{problems_count} deliveries were wrong, such as {problems:?}"));
+    }
+    found.extend(nodes.panics());
+    (found, listed.len())
+}
+
+#[test]
+fn a_poller_misses_nothing_and_sees_nothing_twice() {
+    let events_min = number("HUNDI_POSTGRES_EVENTS", 3_000);
+    let (found, count) = run(None, events_min);
+    println!("{count} events, {POLLERS_COUNT} pollers, {NODES_COUNT} nodes");
+    assert!(found.is_empty(), "{found:?}");
+    assert!(count as u64 >= events_min, "only {count} events");
+}
+
+/// The same with identifiers that are minted in the handlers' transactions: were the pollers' judge blind, it would pass.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn events_minted_by_handlers_are_found_out() {
+    const TRIES_MAX: usize = 4;
+    for _ in 0..TRIES_MAX {
+        let (found, _) = run(Some("sequence_in_handler"), 2_000);
+        if found.iter().any(|fault| fault.contains("missed")) {
+            return;
+        }
+    }
+    panic!("{TRIES_MAX} runs with the planted fault, and the pollers missed nothing");
+}
+
+#[test]
+fn the_judge_of_pollers_can_fail() {
+    let ids = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let listed = ids("a b c d");
+    assert_eq!(faults(&[listed.clone(), listed.clone()], &listed), Vec::<String>::new());
+    for (what, seen) in [("a gap", "a c d"), ("a repetition", "a b b c d"), ("another order", "a c b d"), ("nothing of the end", "a b c")] {
+        assert!(!faults(&[listed.clone(), ids(seen)], &listed).is_empty(), "{what} was let through");
+    }
+    assert!(!faults(&[], &ids("a c b")).is_empty(), "a list that does not rise was let through");
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Installs Debian's PostgreSQL server where its programs are missing. No cluster is made and none is started: the tests make their own.
+set -euo pipefail
+
+has_programs() {
+  local folder version
+  for folder in /usr/lib/postgresql/*/bin; do
+    version=$(basename "$(dirname "$folder")")
+    [ -x "$folder/initdb" ] && [ -x "$folder/pg_ctl" ] && [ -x "$folder/psql" ] && [ "${version%%.*}" -ge 15 ] && return
+  done
+  return 1
+}
+
+if has_programs; then
+  exit 0
+fi
+command -v apt-get >/dev/null || { echo "the tests need the programs of PostgreSQL 15 or later in /usr/lib/postgresql" >&2; exit 1; }
+sudo=""
+[ "$(id -u)" = 0 ] || sudo=sudo
+# The package makes and starts a cluster unless it finds this beforehand.
+setting=/etc/postgresql-common/createcluster.d/hundi-tests.conf
+$sudo apt-get update -q
+$sudo apt-get install -y -q --no-install-recommends postgresql-common
+$sudo mkdir -p "$(dirname "$setting")"
+echo 'create_main_cluster = false' | $sudo tee "$setting" >/dev/null
+trap '$sudo rm -f "$setting"' EXIT
+$sudo apt-get install -y -q --no-install-recommends postgresql
+has_programs || { echo "the distribution's PostgreSQL is older than version 15" >&2; exit 1; }

@@ -1,0 +1,212 @@
+//! Nodes die, PostgreSQL restarts, connections end in the middle: nothing acknowledged is lost, nothing happens twice, and what a dead
+//! node held is taken over in time.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::nodes::{Aftermath, Node, Nodes, await_service, home, under_load};
+use crate::proxy::{AtCommit, Proxy};
+use crate::support::postgres::{Cluster, Database};
+use crate::support::random::{number, seed};
+use crate::support::{Home, steps, until};
+
+/// Of every node, after PostgreSQL takes connections again.
+const BACK_MAX: Duration = Duration::from_secs(3);
+/// From a sequencer's death to the first event of the next one.
+const SEQUENCER_LEASE_MAX: Duration = Duration::from_secs(10);
+/// From a worker's death to the next attempt at what it had in its hands.
+const WORKER_LEASE_MAX: Duration = Duration::from_secs(60);
+/// What a busy machine may add to a lease before the test says that it is late.
+const SLACK: Duration = Duration::from_secs(2);
+
+fn skewed(index: usize, home: Home) -> Home {
+    const SKEWS_SECONDS: [i64; 4] = [120, -90, 0, -150];
+    home.with("HUNDI_TEST_CLOCK_SKEW_SECONDS", &SKEWS_SECONDS[index % SKEWS_SECONDS.len()].to_string())
+}
+
+#[test]
+fn nodes_that_die_lose_nothing() {
+    const NODES_COUNT: usize = 4;
+    let seed = seed("HUNDI_POSTGRES_SEED");
+    let kills_count = number("HUNDI_POSTGRES_KILLS", 6);
+    let life_milliseconds = number("HUNDI_POSTGRES_LIFE_MILLISECONDS", 900);
+    let database = Database::fresh();
+    let mut nodes = Nodes::start(&vec![database.url(); NODES_COUNT], skewed);
+    let aftermath = under_load(&mut nodes, seed, true, |nodes, random| {
+        for kill in 1..=kills_count {
+            std::thread::sleep(Duration::from_millis(random.between(life_milliseconds / 3, life_milliseconds)));
+            let victim = random.below(NODES_COUNT);
+            nodes.nodes[victim].kill();
+            // The last one stays dead: the others have to finish what it began.
+            if kill < kills_count {
+                nodes.nodes[victim].start_again();
+            }
+        }
+    });
+    aftermath.tell(&format!("{kills_count} kills of {NODES_COUNT} nodes"));
+    aftermath.expect_sound(kills_count as usize);
+    nodes.check();
+}
+
+/// Restarts PostgreSQL under load; answers what the load saw and the longest that the service took to be back.
+fn restarts(fault: Option<&str>, count: u64, settles: bool, seed: u64) -> (Aftermath, Duration) {
+    let cluster = Cluster::start(&[]);
+    let database = Database::in_cluster(&cluster.url);
+    let shape = |_, home: Home| match fault {
+        Some(fault) => home.with_fault(fault),
+        None => home,
+    };
+    let mut nodes = Nodes::start(&vec![database.url(); 2], shape);
+    let mut back_slowest = Duration::ZERO;
+    let aftermath = under_load(&mut nodes, seed, settles, |nodes, random| {
+        for _ in 0..count {
+            std::thread::sleep(Duration::from_millis(random.between(700, 2_000)));
+            cluster.stop_now();
+            std::thread::sleep(Duration::from_millis(random.between(0, 1_500)));
+            cluster.start_again();
+            back_slowest = back_slowest.max(await_service(nodes));
+        }
+    });
+    if settles {
+        nodes.check();
+    }
+    (aftermath, back_slowest)
+}
+
+#[test]
+fn restarts_of_postgres_lose_nothing() {
+    let count = number("HUNDI_POSTGRES_RESTARTS", 2);
+    let (aftermath, back_slowest) = restarts(None, count, true, seed("HUNDI_POSTGRES_SEED"));
+    aftermath.tell(&format!("{count} restarts of PostgreSQL, back after {back_slowest:?} at most"));
+    aftermath.expect_sound(count as usize);
+    assert!(back_slowest <= BACK_MAX, "back {back_slowest:?} after PostgreSQL: {BACK_MAX:?} is promised");
+}
+
+/// The same over nodes that answer before they commit: an oracle that stays silent here would prove nothing above.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn an_answer_before_the_commit_is_found_out() {
+    const TRIES_MAX: u64 = 5;
+    let seed = seed("HUNDI_POSTGRES_SEED");
+    for round in 0..TRIES_MAX {
+        let (aftermath, _) = restarts(Some("answer_before_commit"), 2, false, seed.wrapping_add(round));
+        println!("round {round}: the oracle reports {} losses", aftermath.losses_count());
+        if aftermath.losses_count() > 0 {
+            return;
+        }
+    }
+    panic!("nodes answered before their commits, PostgreSQL was restarted {} times, and the oracle noticed nothing", TRIES_MAX * 2);
+}
+
+#[test]
+fn terminated_connections_lose_nothing() {
+    let seed = seed("HUNDI_POSTGRES_SEED");
+    let count = number("HUNDI_POSTGRES_TERMINATIONS", 60);
+    let database = Database::fresh();
+    let admin_url = Cluster::shared_url();
+    let proxies: Vec<Proxy> = (0..2).map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index)).collect();
+    let urls: Vec<String> = proxies.iter().map(|proxy| database.url_at(proxy.address)).collect();
+    let mut nodes = Nodes::start(&urls, |_, home| home);
+    let at_commit = count.div_ceil(3);
+    let aftermath = under_load(&mut nodes, seed, true, |_, random| {
+        // A third at COMMIT, half of it at each node.
+        for proxy in &proxies {
+            let ways = [AtCommit::TerminateBefore, AtCommit::TerminateDuring, AtCommit::CutAfter, AtCommit::CutBefore];
+            proxy.fail_commits(at_commit.div_ceil(2), 3, &ways);
+        }
+        for _ in 0..count - at_commit {
+            std::thread::sleep(Duration::from_millis(random.between(20, 120)));
+            // One that works, where there is one.
+            database.sql(
+                "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
+                 AND pid <> pg_backend_pid() ORDER BY state = 'idle', random() LIMIT 1) AS victim",
+            );
+        }
+        until("the commits to fail", Duration::from_secs(120), || {
+            (proxies.iter().map(|proxy| proxy.commits().1).sum::<u64>() >= at_commit).then_some(())
+        });
+        proxies.iter().for_each(Proxy::heal);
+    });
+    aftermath.tell(&format!("{count} terminated connections, {at_commit} of them at COMMIT"));
+    aftermath.expect_sound(10);
+    nodes.check();
+}
+
+#[test]
+fn a_dead_sequencer_is_taken_over() {
+    let database = Database::fresh();
+    let mut nodes = Nodes::plain(2, &database.url());
+    let mut slowest = Duration::ZERO;
+    // Whoever holds the lease first: one of the two deaths is the holder's.
+    for victim in [0, 1] {
+        nodes.nodes[victim].kill();
+        let died = Instant::now();
+        let mut client = nodes.client();
+        let made = client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+        let query = format!("/v1/events?linked_id={}", steps::text(&made, "id"));
+        until("an event after the sequencer's death", SEQUENCER_LEASE_MAX * 3, || {
+            client.get(&query).json()["data"].as_array().is_some_and(|data| !data.is_empty()).then_some(())
+        });
+        slowest = slowest.max(died.elapsed());
+        nodes.nodes[victim].start_again();
+    }
+    println!("the sequencer was taken over within {slowest:?}");
+    assert!(slowest <= SEQUENCER_LEASE_MAX + SLACK, "an event {slowest:?} after a death");
+}
+
+/// The next connection; a test that waits for one in vain fails.
+fn accept(listener: &TcpListener, what: &str) -> TcpStream {
+    listener.set_nonblocking(true).expect("a listener that does not wait");
+    let stream = until(what, WORKER_LEASE_MAX * 2, || listener.accept().ok().map(|(stream, _)| stream));
+    stream.set_nonblocking(false).expect("a stream that waits");
+    stream
+}
+
+/// Reads a request to the end of its head and its body.
+fn read_request(stream: &mut TcpStream) {
+    let mut bytes = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let count = stream.read(&mut part).unwrap_or(0);
+        bytes.extend_from_slice(&part[..count]);
+        let text = String::from_utf8_lossy(&bytes).to_ascii_lowercase();
+        let Some(head) = text.find("\r\n\r\n") else {
+            assert!(count > 0, "the sender closed");
+            continue;
+        };
+        let length = text.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
+        if count == 0 || bytes.len() >= head + 4 + length.unwrap_or(0) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_dead_workers_delivery_is_taken_over() {
+    let database = Database::fresh();
+    let serving = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
+    let mut first = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
+    let api_key = serving.home.key();
+    let mut client = serving.client(&api_key);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
+    client
+        .post("/v1/webhook_endpoints", &json!({ "url": url, "enabled_events": ["beneficiary.status.verifying"] }))
+        .expect_success("the endpoint");
+    client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+    // The worker has the delivery in its hands when it dies.
+    let mut attempt = accept(&listener, "the first attempt");
+    read_request(&mut attempt);
+    first.kill();
+    let died = Instant::now();
+    let _second = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
+    let mut attempt = accept(&listener, "the next attempt");
+    read_request(&mut attempt);
+    let waited = died.elapsed();
+    attempt.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").expect("an answer");
+    println!("the delivery was taken over after {waited:?}");
+    assert!(waited <= WORKER_LEASE_MAX + SLACK, "the next attempt came {waited:?} after a worker's death");
+}

@@ -1,0 +1,208 @@
+//! A bad network between the nodes and PostgreSQL: no request hangs, nothing is lost or doubled, and the service comes back by itself.
+
+use std::time::{Duration, Instant};
+
+use crate::nodes::{Node, Nodes, await_service, home, under_load};
+use crate::proxy::{AtCommit, Proxy};
+use crate::support::postgres::{Cluster, Database, try_sql};
+use crate::support::random::{number, seed};
+use crate::support::{Client, Random, fresh_key, steps, until};
+
+/// No request is waited for longer than this, whatever the network does.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// What a busy machine may add.
+const SLACK: Duration = Duration::from_secs(1);
+/// From a network that is well again to a node that writes.
+const RECOVERY_MAX: Duration = Duration::from_secs(10);
+
+/// A node behind each proxy, with what both need.
+struct Scene {
+    proxies: Vec<Proxy>,
+    nodes: Nodes,
+    _database: Database,
+}
+
+fn scene(seed: u64) -> Scene {
+    let database = Database::fresh();
+    let admin_url = Cluster::shared_url();
+    let proxies: Vec<Proxy> = (0..2).map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index)).collect();
+    let urls: Vec<String> = proxies.iter().map(|proxy| database.url_at(proxy.address)).collect();
+    Scene { nodes: Nodes::start(&urls, |_, home| home), proxies, _database: database }
+}
+
+/// Makes trouble under load in both nodes' networks, a while each; answers the slowest recovery.
+fn trouble(proxies: &[Proxy], nodes: &Nodes, random: &mut Random, rounds: u64, held: Duration) -> Duration {
+    let mut recovery_slowest = Duration::ZERO;
+    for round in 0..rounds {
+        let proxy = &proxies[random.below(proxies.len())];
+        match round % 4 {
+            0 => {
+                proxy.change(|faults| faults.delay = Duration::from_millis(40));
+                std::thread::sleep(Duration::from_millis(1_500));
+            }
+            1 => {
+                for _ in 0..5 {
+                    std::thread::sleep(Duration::from_millis(random.between(50, 400)));
+                    proxies.iter().for_each(Proxy::cut);
+                }
+            }
+            2 => {
+                proxy.change(|faults| faults.refuses = true);
+                proxy.cut();
+                std::thread::sleep(Duration::from_millis(1_500));
+            }
+            // Held longer than any request may take: what was sent arrives when everybody has given up on it.
+            _ => {
+                proxy.change(|faults| faults.holds_all = true);
+                std::thread::sleep(held);
+            }
+        }
+        proxies.iter().for_each(Proxy::heal);
+        recovery_slowest = recovery_slowest.max(await_service(nodes));
+    }
+    recovery_slowest
+}
+
+#[test]
+fn no_request_hangs_and_nothing_is_lost() {
+    let seed = seed("HUNDI_POSTGRES_SEED");
+    let rounds = number("HUNDI_POSTGRES_NETWORK_ROUNDS", 4);
+    let Scene { proxies, mut nodes, _database } = scene(seed);
+    let mut recovery_slowest = Duration::ZERO;
+    let aftermath = under_load(&mut nodes, seed, true, |nodes, random| {
+        recovery_slowest = trouble(&proxies, nodes, random, rounds, ANSWER_MAX + Duration::from_secs(2));
+    });
+    aftermath.tell(&format!("{rounds} kinds of network trouble, slowest recovery {recovery_slowest:?}"));
+    aftermath.expect_sound(10);
+    assert!(aftermath.slowest <= ANSWER_MAX + SLACK, "a request was waited for {:?}", aftermath.slowest);
+    assert!(recovery_slowest <= RECOVERY_MAX, "a node wrote again {recovery_slowest:?} after its network was well");
+    nodes.check();
+}
+
+/// A node whose network is gone holds rows of PostgreSQL; its neighbour is not held up by them for longer than any request may take.
+#[test]
+fn a_node_cut_off_does_not_hold_up_its_neighbour() {
+    let Scene { proxies, nodes, _database } = scene(1);
+    let (mut gone, mut neighbour) = (nodes.nodes[0].client(&nodes.api_key), nodes.nodes[1].client(&nodes.api_key));
+    let beneficiary_id = steps::beneficiary_payable(&mut neighbour);
+    let sender_id = steps::sender(&mut neighbour);
+    let quote_lock_id = steps::quote_lock(&mut neighbour, "10.00");
+    let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "10.00").to_string();
+    // The first node's transaction stops at its COMMIT, with the quote lock in its hands.
+    proxies[0].change(|faults| faults.holds_commits = true);
+    let key = fresh_key();
+    gone.start("POST", "/v1/transfers", Some(&key), Some(body.as_bytes())).expect("a request");
+    until("a COMMIT to be held", Duration::from_secs(10), || (proxies[0].commits().1 > 0).then_some(()));
+    let started = Instant::now();
+    // The same key, then another one for the same quote lock.
+    let mut answers = Vec::new();
+    for key in [key.clone(), fresh_key()] {
+        let sent = Instant::now();
+        let answer = neighbour.ask("POST", "/v1/transfers", Some(&key), Some(body.as_bytes()));
+        println!("{} {} after {:?}", answer.status, answer.code(), sent.elapsed());
+        assert!(sent.elapsed() <= ANSWER_MAX + SLACK, "an answer after {:?}", sent.elapsed());
+        assert!([200, 400, 409, 503].contains(&answer.status), "{} {}", answer.status, answer.text());
+        answers.push(answer);
+    }
+    let first = gone.finish().expect("an answer to the node that was cut off");
+    assert!(started.elapsed() <= ANSWER_MAX * 2 + SLACK, "the first request was answered after {:?}", started.elapsed());
+    assert!(first.status == 503 || first.is_success(), "{} {}", first.status, first.text());
+    proxies[0].heal();
+    // Sent again until it is final: one transfer in all.
+    let settle = |client: &mut Client| {
+        until("a final answer", Duration::from_secs(30), || {
+            let answer = client.ask("POST", "/v1/transfers", Some(&key), Some(body.as_bytes()));
+            (answer.is_success() || answer.code() == "quote_lock_already_used").then_some(answer)
+        })
+    };
+    let (here, there) = (settle(&mut gone), settle(&mut neighbour));
+    assert_eq!((here.status, here.text()), (there.status, there.text()), "one key, two answers");
+    assert_eq!(neighbour.list("/v1/transfers", "").len(), 1, "there is more or less than the one transfer");
+    nodes.check();
+}
+
+/// COMMITs whose answer is lost: the caller gets the real result, and there is one effect.
+#[test]
+fn a_lost_answer_to_commit_is_looked_up() {
+    const ROUNDS: usize = 25;
+    let database = Database::fresh();
+    let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
+    // No worker's COMMIT stands between the proxy and the one that is meant.
+    let node = Node::start(home(&database.url_at(proxy.address)).with("HUNDI_ROLE", "serve"));
+    let mut client = node.client(&node.home.key());
+    let mut senders = Vec::new();
+    for way in [AtCommit::CutAfter, AtCommit::CutBefore, AtCommit::TerminateBefore, AtCommit::TerminateDuring] {
+        let mut at_once = 0;
+        for _ in 0..ROUNDS {
+            let failed = proxy.commits().1;
+            proxy.fail_commits(1, 100, &[way]);
+            let (key, body) = (fresh_key(), steps::sender_body().to_string());
+            let answer = client.ask("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
+            assert_eq!(proxy.commits().1, failed + 1, "no COMMIT failed: the test means nothing");
+            proxy.heal();
+            if answer.is_success() {
+                at_once += 1;
+            } else {
+                answer.expect_refusal(503, "service_unavailable", "a request whose COMMIT failed");
+            }
+            let again = client.ask("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
+            let made = again.expect_success("the same request again");
+            senders.push(steps::text(&made, "id"));
+        }
+        println!("{way:?}: {at_once} of {ROUNDS} were answered with the result at once");
+        if way == AtCommit::CutAfter {
+            assert_eq!(at_once, ROUNDS, "a committed request was not answered with its result");
+        }
+    }
+    let listed: Vec<String> = client.list("/v1/senders", "").iter().map(|sender| steps::text(sender, "id")).collect();
+    senders.sort_unstable();
+    assert_eq!(listed, senders, "each request has one effect");
+}
+
+/// The proxy itself: what it promises to do to a connection, it does.
+#[test]
+fn the_proxy_fails_as_told() {
+    let database = Database::fresh();
+    let admin_url = Cluster::shared_url();
+    let proxy = Proxy::start(database.server_address(), &admin_url, 1);
+    let url = database.url_at(proxy.address);
+    database.sql("CREATE TABLE effects (number BIGINT NOT NULL PRIMARY KEY)");
+    let commit = |number: u32| {
+        let text = format!("BEGIN; INSERT INTO effects (number) VALUES ({number}); COMMIT");
+        (try_sql(&url, &text).is_ok(), database.value(&format!("SELECT COUNT(*) FROM effects WHERE number = {number}")) == "1")
+    };
+    assert_eq!(commit(2), (true, true));
+    for (number, way, is_kept) in [(3, AtCommit::CutBefore, false), (4, AtCommit::CutAfter, true), (5, AtCommit::TerminateBefore, false)] {
+        proxy.fail_commits(1, 100, &[way]);
+        assert_eq!(commit(number), (false, is_kept), "{way:?}");
+        proxy.heal();
+    }
+    assert_eq!(proxy.commits(), (4, 3));
+    proxy.change(|faults| faults.refuses = true);
+    assert!(try_sql(&url, "SELECT 1").is_err());
+    proxy.heal();
+    proxy.change(|faults| faults.delay = Duration::from_millis(50));
+    let started = Instant::now();
+    assert!(try_sql(&url, "SELECT 1").is_ok());
+    assert!(started.elapsed() >= Duration::from_millis(100), "not delayed: {:?}", started.elapsed());
+    proxy.heal();
+    // What is held arrives once it is let go.
+    proxy.change(|faults| faults.holds_all = true);
+    std::thread::scope(|scope| {
+        let held = scope.spawn(|| try_sql(&url, "INSERT INTO effects (number) VALUES (6)"));
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!held.is_finished(), "it came through");
+        assert_eq!(database.value("SELECT COUNT(*) FROM effects WHERE number = 6"), "0");
+        proxy.heal();
+        assert!(held.join().expect("the held statement").is_ok());
+    });
+    let cut = std::thread::scope(|scope| {
+        let sleeping = scope.spawn(|| try_sql(&url, "SELECT pg_sleep(20)"));
+        until("the statement to run", Duration::from_secs(5), || {
+            (database.value("SELECT COUNT(*) FROM pg_stat_activity WHERE query = 'SELECT pg_sleep(20)'") == "1").then_some(())
+        });
+        proxy.cut();
+        sleeping.join().expect("the cut statement")
+    });
+    assert!(cut.is_err(), "it was not cut");
+}

@@ -1,0 +1,193 @@
+//! Nodes on one database, and the load over all of them while something goes wrong.
+
+use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::support::load::{Journal, Load, Writer, follow_events};
+use crate::support::oracle::{self, Finding};
+use crate::support::{Answer, Client, Home, Random, Receiver, Server, fresh_key, steps, until};
+
+/// Writers of the load.
+const WRITERS_COUNT: usize = 8;
+/// Callers that page the events all the time.
+const FOLLOWERS_COUNT: usize = 2;
+
+/// A place for a node on a database: no rate limits.
+pub fn home(url: &str) -> Home {
+    Home::new("node").on(url).with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0")
+}
+
+/// Where a node runs, and the node, unless it is down.
+pub struct Node {
+    pub home: Home,
+    pub address: SocketAddr,
+    server: Option<Server>,
+}
+
+impl Node {
+    /// Starts on a port that it finds again after a kill.
+    pub fn start(home: Home) -> Node {
+        let server = home.start_on_own_port();
+        Node { address: server.address(), home, server: Some(server) }
+    }
+
+    pub fn kill(&mut self) {
+        if let Some(mut server) = self.server.take() {
+            server.kill_now();
+        }
+    }
+    pub fn start_again(&mut self) {
+        self.server = Some(self.home.start_as(&[], &self.address.to_string()));
+    }
+    pub fn is_up(&self) -> bool {
+        self.server.is_some()
+    }
+    pub fn is_ready(&self) -> bool {
+        self.server.as_ref().is_some_and(Server::is_ready)
+    }
+    pub fn client(&self, api_key: &str) -> Client {
+        Client::new(self.address, api_key)
+    }
+}
+
+/// Nodes on one database, and a key of it.
+pub struct Nodes {
+    pub nodes: Vec<Node>,
+    pub api_key: String,
+    /// A key of another account.
+    pub probe_key: String,
+}
+
+impl Nodes {
+    /// One node a URL, all of the same database; `shape` sets what is special about each.
+    pub fn start(urls: &[String], shape: impl Fn(usize, Home) -> Home) -> Nodes {
+        let nodes: Vec<Node> = urls.iter().enumerate().map(|(index, url)| Node::start(shape(index, home(url)))).collect();
+        let api_key = nodes[0].home.key();
+        let probe_key = nodes[0].home.key_with(&["--account", "probe"]);
+        Nodes { nodes, api_key, probe_key }
+    }
+
+    /// Nodes that have nothing special about them.
+    pub fn plain(count: usize, url: &str) -> Nodes {
+        Nodes::start(&vec![url.to_owned(); count], |_, home| home)
+    }
+
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.nodes.iter().map(|node| node.address).collect()
+    }
+    pub fn clients(&self) -> Vec<Client> {
+        self.nodes.iter().map(|node| node.client(&self.api_key)).collect()
+    }
+    /// A client of a node that is up.
+    pub fn client(&self) -> Client {
+        self.nodes.iter().find(|node| node.is_up()).expect("a node that is up").client(&self.api_key)
+    }
+    pub fn panics(&self) -> Vec<String> {
+        self.nodes.iter().flat_map(|node| node.home.panics()).collect()
+    }
+    pub fn check(&self) {
+        self.nodes[0].home.check().expect_success("the check");
+    }
+}
+
+/// Waits until every node is ready and has written something.
+pub fn await_service(nodes: &Nodes) -> Duration {
+    let started = Instant::now();
+    for node in nodes.nodes.iter().filter(|node| node.is_up()) {
+        until("a node to be ready again", Duration::from_secs(30), || node.is_ready().then_some(()));
+        // Of another account, whose objects the load's judge does not look at.
+        let (mut client, key, body) = (node.client(&nodes.probe_key), fresh_key(), steps::sender_body().to_string());
+        until("a node to write again", Duration::from_secs(30), || {
+            client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes())).ok().filter(Answer::is_success).map(drop)
+        });
+    }
+    started.elapsed()
+}
+
+/// What the load saw.
+pub struct Aftermath {
+    pub findings: Vec<Finding>,
+    pub payments_count: usize,
+    pub operations_count: usize,
+    pub events_count: usize,
+    /// The longest that any request was waited for.
+    pub slowest: Duration,
+}
+
+impl Aftermath {
+    pub fn tell(&self, what: &str) {
+        let Aftermath { payments_count, operations_count, events_count, slowest, .. } = self;
+        println!("{what}: {operations_count} operations, {payments_count} payments settled, {events_count} events, slowest {slowest:?}");
+    }
+    /// Nothing lost, nothing doubled, and enough of it for that to mean something.
+    pub fn expect_sound(&self, payments_min: usize) {
+        assert!(self.findings.is_empty(), "{} findings\n{}", self.findings.len(), oracle::show(&self.findings));
+        assert!(self.payments_count >= payments_min, "only {} payments were made", self.payments_count);
+    }
+    pub fn losses_count(&self) -> usize {
+        self.findings.iter().filter(|finding| matches!(finding, Finding::Lost(_))).count()
+    }
+}
+
+/// Runs the load over all nodes while `trouble` is made, lets everything settle on the nodes that are then up, and judges.
+/// With `settles` off only what was acknowledged is judged, at once.
+pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnOnce(&mut Nodes, &mut Random)) -> Aftermath {
+    let receiver = Receiver::start();
+    receiver.register(&mut nodes.client());
+    let load = Load::default();
+    let following_is_over = AtomicBool::new(false);
+    let (addresses, api_key) = (nodes.addresses(), nodes.api_key.clone());
+    std::thread::scope(|scope| {
+        let (load, following_is_over) = (&load, &following_is_over);
+        let writers: Vec<_> = (0..WRITERS_COUNT)
+            .map(|index| {
+                let writer = Writer::new(load, seed ^ (index as u64 + 1) << 32, &addresses, &api_key);
+                scope.spawn(move || writer.run())
+            })
+            .collect();
+        let followers: Vec<_> = (0..FOLLOWERS_COUNT)
+            .map(|index| {
+                let client = Client::new(addresses[index % addresses.len()], &api_key);
+                scope.spawn(move || follow_events(client, following_is_over))
+            })
+            .collect();
+        // Whatever fails in here must not leave the writers running, or the scope never ends.
+        let troubled = catch_unwind(AssertUnwindSafe(|| trouble(nodes, &mut Random::new(seed))));
+        load.end();
+        let journals: Vec<Journal> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        let settled = catch_unwind(AssertUnwindSafe(|| {
+            if troubled.is_ok() && settles {
+                oracle::await_quiet(&mut nodes.client(), &journals, &receiver);
+                // A follower of a node that stays down would never see the end.
+                nodes.nodes.iter_mut().filter(|node| !node.is_up()).for_each(Node::start_again);
+            }
+        }));
+        following_is_over.store(true, Ordering::Relaxed);
+        let followed: Vec<Vec<String>> = followers.into_iter().map(|follower| follower.join().expect("a follower")).collect();
+        for outcome in [troubled, settled] {
+            outcome.unwrap_or_else(|panic| resume_unwind(panic));
+        }
+        let mut client = nodes.client();
+        let mut random = Random::new(seed);
+        let mut findings = if settles {
+            let mut findings = oracle::verdict(&mut client, &journals, &receiver, &followed[0], &mut random);
+            if followed.iter().any(|other| *other != followed[0]) {
+                findings.push(Finding::Lost("two followers of the events saw different events".into()));
+            }
+            findings
+        } else {
+            let objects = oracle::objects(&mut client);
+            oracle::losses(&mut client, &journals, &objects, &mut random)
+        };
+        findings.extend(nodes.panics().into_iter().map(Finding::Wrong));
+        Aftermath {
+            payments_count: oracle::paid_transfers(&journals).len(),
+            operations_count: journals.iter().map(|journal| journal.operations.len()).sum(),
+            slowest: journals.iter().map(|journal| journal.slowest).max().unwrap_or_default(),
+            events_count: followed[0].len(),
+            findings,
+        }
+    })
+}

@@ -1,0 +1,182 @@
+//! The same thing wanted at several nodes at the same time happens once.
+
+use std::collections::HashSet;
+use std::sync::Barrier;
+
+use serde_json::{Value, json};
+
+use crate::nodes::Nodes;
+use crate::support::at_once::{expect_one_effect, send_at_once};
+use crate::support::postgres::Database;
+use crate::support::{Answer, Client, fresh_key, steps, until};
+
+const NODES_COUNT: usize = 4;
+const SENDS_COUNT: usize = 100;
+
+#[test]
+fn one_key_at_four_nodes_makes_one_transfer() {
+    const ROUNDS: usize = 5;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(NODES_COUNT, &database.url());
+    let clients = nodes.clients();
+    let mut client = nodes.client();
+    let beneficiary_id = steps::beneficiary_payable(&mut client);
+    let sender_id = steps::sender(&mut client);
+    for _ in 0..ROUNDS {
+        let quote_lock_id = steps::quote_lock(&mut client, "250.00");
+        let (key, body) = (fresh_key(), steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "250.00").to_string());
+        let answers = send_at_once(&clients, "/v1/transfers", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
+        let made = expect_one_effect(&answers);
+        for mut client in nodes.clients() {
+            let again = client.ask("POST", "/v1/transfers", Some(&key), Some(body.as_bytes()));
+            assert!(again.is_replay(), "a later send is no replay: {}", again.text());
+            assert_eq!(again.expect_success("a later send"), made);
+        }
+    }
+    assert_eq!(client.list("/v1/transfers", "").len(), ROUNDS, "there is more or less than one transfer a key");
+    nodes.check();
+}
+
+#[test]
+fn one_quote_lock_at_four_nodes_makes_one_transfer() {
+    const ROUNDS: usize = 10;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(NODES_COUNT, &database.url());
+    let clients = nodes.clients();
+    let mut client = nodes.client();
+    let beneficiary_id = steps::beneficiary_payable(&mut client);
+    let sender_id = steps::sender(&mut client);
+    for _ in 0..ROUNDS {
+        let quote_lock_id = steps::quote_lock(&mut client, "99.99");
+        let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "99.99").to_string();
+        let requests: Vec<(String, String)> = (0..NODES_COUNT * 4).map(|_| (fresh_key(), body.clone())).collect();
+        let answers = send_at_once(&clients, "/v1/transfers", &requests);
+        let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
+        assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());
+        for answer in answers.iter().filter(|answer| !answer.is_success()) {
+            answer.clone().expect_refusal(400, "quote_lock_already_used", "a transfer that lost the race");
+        }
+        let lock = client.get(&format!("/v1/quote_locks/{quote_lock_id}")).expect_success("the quote lock");
+        assert_eq!((&lock["status"], &lock["transfer_id"]), (&Value::from("used"), &won[0].json()["id"]));
+    }
+    assert_eq!(client.list("/v1/transfers", "").len(), ROUNDS);
+    nodes.check();
+}
+
+/// Two callers do two things at the same instant.
+fn both<A: Send, B: Send>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B + Send) -> (A, B) {
+    let barrier = Barrier::new(2);
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            barrier.wait();
+            second()
+        });
+        barrier.wait();
+        let done = first();
+        (done, other.join().expect("the second caller"))
+    })
+}
+
+/// One node cancels a transfer while another one takes its deposit.
+#[test]
+fn cancelled_and_funded_at_once_ends_in_one_of_both() {
+    const ROUNDS: usize = 20;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(2, &database.url());
+    let mut clients = nodes.clients();
+    let (left, right) = clients.split_at_mut(1);
+    let (canceller, payer) = (&mut left[0], &mut right[0]);
+    let beneficiary_id = steps::beneficiary_payable(payer);
+    let sender_id = steps::sender(payer);
+    let mut ends: HashSet<String> = HashSet::new();
+    for round in 0..ROUNDS {
+        let quote_lock_id = steps::quote_lock(payer, "20.00");
+        let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00");
+        let transfer_id = steps::text(&payer.post("/v1/transfers", &body).expect_success("the transfer"), "id");
+        let (deposit, cancel) =
+            (format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), format!("/v1/transfers/{transfer_id}/cancel"));
+        let (cancelled, paid) = both(|| canceller.post(&cancel, &json!({})), || payer.post(&deposit, &json!({})));
+        paid.expect_success("the deposit");
+        let wanted: &[&str] = if cancelled.is_success() {
+            // The money came all the same: it waits for where it is to go back to.
+            &["funding_hold", "refund_processing", "refunded"]
+        } else {
+            cancelled.expect_refusal(400, "transfer_not_cancellable", "a cancellation that came too late");
+            &["payout_settled"]
+        };
+        let end = until("the transfer to come to its end", steps::PATIENCE, || {
+            let seen = steps::text(&payer.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer"), "status");
+            wanted.contains(&seen.as_str()).then_some(seen)
+        });
+        // What the other node sees is the same.
+        let there = canceller.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer");
+        assert!(wanted.contains(&there["status"].as_str().unwrap_or_default()), "round {round}: {there}");
+        ends.insert(end);
+    }
+    println!("{ROUNDS} rounds ended in {ends:?}");
+    nodes.check();
+}
+
+#[test]
+fn two_cancellations_at_once_are_one() {
+    const ROUNDS: usize = 20;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(2, &database.url());
+    let mut clients = nodes.clients();
+    let (left, right) = clients.split_at_mut(1);
+    let (here, there) = (&mut left[0], &mut right[0]);
+    for _ in 0..ROUNDS {
+        let quote_lock_id = steps::quote_lock(here, "20.00");
+        let (beneficiary_id, sender_id) = (steps::beneficiary_payable(here), steps::sender(here));
+        let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00");
+        let transfer_id = steps::text(&here.post("/v1/transfers", &body).expect_success("the transfer"), "id");
+        let path = format!("/v1/transfers/{transfer_id}/cancel");
+        let cancel = |client: &mut Client| client.post(&path, &json!({}));
+        let (first, second) = both(|| cancel(here), || cancel(there));
+        assert_eq!([&first, &second].iter().filter(|answer| answer.is_success()).count(), 1, "{} {}", first.text(), second.text());
+        let events = until("the event of the cancellation", steps::PATIENCE, || {
+            let events = here.list("/v1/events", &format!("linked_id={transfer_id}&type=transfer.status.cancelled"));
+            (!events.is_empty()).then_some(events)
+        });
+        assert_eq!(events.len(), 1, "one cancellation has one event");
+    }
+    nodes.check();
+}
+
+/// Deposit addresses come from one counter, however many nodes reach for it from their first request on.
+#[test]
+fn no_deposit_address_is_given_twice() {
+    const TRANSFERS_PER_CALLER: usize = 40;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(NODES_COUNT, &database.url());
+    let mut first = nodes.client();
+    let (beneficiary_id, sender_id) = (steps::beneficiary_payable(&mut first), steps::sender(&mut first));
+    let addresses: Vec<String> = std::thread::scope(|scope| {
+        let callers: Vec<_> = nodes
+            .clients()
+            .into_iter()
+            .flat_map(|client| [client.twin(), client])
+            .map(|mut client| {
+                let (beneficiary_id, sender_id) = (&beneficiary_id, &sender_id);
+                scope.spawn(move || {
+                    (0..TRANSFERS_PER_CALLER)
+                        .map(|_| {
+                            let quote_lock_id = steps::quote_lock(&mut client, "20.00");
+                            let body = steps::transfer_body(sender_id, beneficiary_id, &quote_lock_id, "20.00");
+                            let made = client.post("/v1/transfers", &body).expect_success("the transfer");
+                            made["funding"]["deposit_address"].as_str().expect("an address").to_owned()
+                        })
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        callers.into_iter().flat_map(|caller| caller.join().expect("a caller")).collect()
+    });
+    assert_eq!(addresses.len(), NODES_COUNT * 2 * TRANSFERS_PER_CALLER);
+    let distinct: HashSet<&String> = addresses.iter().collect();
+    assert_eq!(distinct.len(), addresses.len(), "an address was given to two transfers");
+    // The counter itself: no two rows with one index.
+    let indexes = database.value("SELECT COUNT(*) - COUNT(DISTINCT derivation_index) FROM transfers");
+    assert_eq!(indexes, "0", "an index was used twice");
+    nodes.check();
+}
