@@ -42,6 +42,14 @@ pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
     rows.into_iter().map(|mut row| Ok((row.text()?, row.bool()?))).collect()
 }
 
+/// Lets transactions of one account take turns from here to their commits, where several run at once: for limits that count rows.
+pub fn take_turns(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
+    if !tx.is_shared() {
+        return Ok(());
+    }
+    tx.execute("UPDATE accounts SET suspended = suspended WHERE number = ?1", values![scope.account_number()]).map(|_| ())
+}
+
 /// How far an account's test clock is ahead of the store's clock, in seconds.
 pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     if scope.mode() == Mode::Live {

@@ -13,6 +13,7 @@ pub mod once;
 pub mod pack;
 pub mod postgres;
 pub mod sqlite;
+mod statements;
 
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
 pub use handle::{Cost, Database, Store};

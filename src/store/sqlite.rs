@@ -7,7 +7,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
 use super::key_parts::KeyParts;
-use super::{Cell, Row, Signal, Tx, Value};
+use super::{Cell, Row, Signal, Tx, Value, statements};
 use crate::kernel::StoreError;
 
 /// Before 3.51.3 a rare race could corrupt a database in WAL mode.
@@ -250,12 +250,14 @@ impl<'c> SqliteTx<'c> {
 
 impl Tx for SqliteTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+        statements::note(sql);
         let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
         let changed = statement.execute(rusqlite::params_from_iter(values)).map_err(store_error)?;
         Ok(changed as u64)
     }
 
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        statements::note(sql);
         let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
         let columns_count = statement.column_count();
         let mut rows = statement.query(rusqlite::params_from_iter(values)).map_err(store_error)?;

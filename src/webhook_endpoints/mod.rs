@@ -138,6 +138,7 @@ pub struct NewEndpoint {
 /// Registers an endpoint; answers it with the secret, which is shown this once.
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewEndpoint) -> Result<(Endpoint, String), Failure> {
     judge_url(world, scope, &ask.url)?;
+    crate::keys::rows::take_turns(tx, scope)?;
     if rows::count(tx, scope)? >= ENDPOINTS_MAX {
         let message = format!("An account has at most {ENDPOINTS_MAX} webhook endpoints in each mode. Delete one first.");
         return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());

@@ -17,3 +17,4 @@ mod limits;
 mod network;
 mod same_time;
 mod starts;
+mod statements;

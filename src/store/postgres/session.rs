@@ -12,7 +12,7 @@ use tokio_postgres::{Client, NoTls, Statement};
 use super::url::PostgresUrl;
 use super::{CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX};
 use crate::kernel::StoreError;
-use crate::store::{Cell, Row, Value};
+use crate::store::{Cell, Row, Value, statements};
 
 /// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
@@ -126,7 +126,7 @@ pub(super) struct Session {
 }
 
 /// `?1` becomes `$1`; our statements have question marks nowhere else.
-fn translated(sql: &str) -> String {
+pub(super) fn translated(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
@@ -245,6 +245,7 @@ impl Session {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
+        statements::note(sql);
         let text = translated(sql);
         self.round_trips += 1;
         let client = &self.client;
