@@ -165,6 +165,7 @@ pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
 /// becomes of the deliveries, and of the endpoint. An attempt whose lease was lost (replayed meanwhile, or endpoint
 /// deleted) counts for nothing: another one is made, or none is wanted.
 pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, attempts: &[&Finished]) -> Result<(), StoreError> {
+    rows::queue_lock(tx, endpoint_id)?;
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
     };

@@ -146,6 +146,15 @@ pub fn queue(tx: &mut dyn Tx, id: EndpointId) -> Result<Option<Queue>, StoreErro
     }))
 }
 
+/// Keeps other nodes from changing an endpoint's queue until the commit. Without it a due time computed here could replace one that a delivery
+/// was given meanwhile, which then waits for nobody. A store with one writer needs none.
+pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        tx.execute("UPDATE webhook_queues SET failures_count = failures_count WHERE endpoint_id = ?1", values![id])?;
+    }
+    Ok(())
+}
+
 pub fn queue_health(tx: &mut dyn Tx, id: EndpointId, health: Health) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE webhook_queues SET first_failure_milliseconds = ?2, failures_count = ?3 WHERE endpoint_id = ?1",
@@ -155,6 +164,7 @@ pub fn queue_health(tx: &mut dyn Tx, id: EndpointId, health: Health) -> Result<(
 
 /// Makes sure that an endpoint is looked at when a delivery of it becomes due.
 pub fn queue_due_by(tx: &mut dyn Tx, id: EndpointId, due_milliseconds: i64) -> Result<(), StoreError> {
+    queue_lock(tx, id)?;
     tx.execute(
         "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)",
         values![id, due_milliseconds],
@@ -164,6 +174,8 @@ pub fn queue_due_by(tx: &mut dyn Tx, id: EndpointId, due_milliseconds: i64) -> R
 
 /// Sets an endpoint's due time to that of its first due delivery.
 pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    // Before the statement that looks: it sees what was committed while the lock was waited for.
+    queue_lock(tx, id)?;
     tx.execute(
         "UPDATE webhook_queues SET due_milliseconds = (SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d \
          WHERE d.endpoint_id = ?1 AND d.due_milliseconds IS NOT NULL) WHERE endpoint_id = ?1 AND NOT closed",

@@ -86,9 +86,11 @@ impl Server {
             [("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"), ("HUNDI_RATE_LIMIT_READS", "0"), ("HUNDI_RATE_LIMIT_WRITES", "0")]
                 .iter()
                 .chain(variables)
-                .chain(database.iter().flat_map(|_| {
-                    &[("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY), ("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS)]
-                }))
+                .chain(
+                    database
+                        .iter()
+                        .flat_map(|_| &[("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY), ("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS)]),
+                )
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
         all.reverse();

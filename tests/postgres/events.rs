@@ -150,6 +150,36 @@ fn events_minted_by_handlers_are_found_out() {
     panic!("{TRIES_MAX} runs with the planted fault, and the pollers missed nothing");
 }
 
+/// A worker that finds an endpoint's queue empty, and the sequencer that puts something into it at that moment, do not miss each other.
+#[test]
+fn no_delivery_is_forgotten() {
+    const BENEFICIARIES_PER_WRITER: usize = 60;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(2, &database.url());
+    let receiver = Receiver::start();
+    receiver.register(&mut nodes.client());
+    std::thread::scope(|scope| {
+        for mut client in nodes.clients() {
+            scope.spawn(move || {
+                for _ in 0..BENEFICIARIES_PER_WRITER {
+                    client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+                }
+            });
+        }
+    });
+    let mut client = nodes.client();
+    let wanted = BENEFICIARIES_PER_WRITER * 2;
+    until("every beneficiary's last event", Duration::from_secs(60), || {
+        (client.list("/v1/events", "type=beneficiary.status.active").len() == wanted).then_some(())
+    });
+    let events: Vec<String> = client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
+    // Far sooner than any lease or retry would bring it back.
+    until("every delivery", Duration::from_secs(15), || events.iter().all(|id| receiver.valid_count(id) > 0).then_some(()));
+    let forgotten = "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_queues q ON q.endpoint_id = d.endpoint_id \
+        WHERE d.due_milliseconds IS NOT NULL AND (q.due_milliseconds IS NULL OR q.due_milliseconds > d.due_milliseconds)";
+    assert_eq!(database.value(forgotten), "0", "a delivery is due and its queue does not know of it");
+}
+
 #[test]
 fn the_judge_of_pollers_can_fail() {
     let ids = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
