@@ -182,6 +182,28 @@ pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
     i64::try_from(units).ok()
 }
 
+/// Made-up blocks for tests: block `n` has the hash `hash(n)` and stands at `3 n` seconds.
+#[cfg(test)]
+pub mod samples {
+    use super::{Hash, Header, Quantity};
+
+    pub fn hash(number: i64) -> Hash {
+        let mut bytes = [0; 32];
+        bytes[24..].copy_from_slice(&number.to_be_bytes());
+        Hash(bytes)
+    }
+
+    pub fn header(number: i64) -> Header {
+        Header {
+            number: Quantity(number),
+            hash: hash(number),
+            parent_hash: hash(number - 1),
+            timestamp: Quantity(number * 3),
+            transactions: vec![hash(number * 1000)],
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
