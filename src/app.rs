@@ -196,6 +196,7 @@ impl App {
         ];
         for chain in &self.chains {
             workers.push(tokio::spawn(work::follow::run(self.clone(), chain.clone(), stop.clone())));
+            workers.push(tokio::spawn(work::audit::run(self.clone(), chain.clone(), stop.clone())));
         }
         if let Some(rates) = self.rates.clone() {
             workers.push(tokio::spawn(work::rates::run(self.store.clone(), rates, self.metrics.rate_refusals.clone(), stop.clone())));

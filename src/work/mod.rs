@@ -1,6 +1,7 @@
 //! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
 
 pub mod api;
+pub mod audit;
 pub mod bank;
 pub mod checks;
 pub mod deliveries;

@@ -1,5 +1,6 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
+use hundi::kernel::{Mode, Scope};
 use hundi::store::lane::Cost;
 use serde_json::{Value, json};
 
@@ -300,9 +301,14 @@ async fn sweeps_are_no_deposits() {
     assert_eq!(stage.deposits(&two).await.len(), 1);
     let compared = stage.verify().await;
     assert_eq!((compared.deposits, compared.sweeps), (2, 3));
-    let (name, bytes) = (stage.followed_chain().settings.name, *address(&one).as_evm());
-    let swept = stage.app.store.read(Cost::Point, move |tx| Ok(hundi::chains::rows::swept_units(tx, name, &bytes)?)).await.unwrap();
-    assert_eq!(swept, 100_000_000);
+    // Two addresses, 100 each: one is empty now, and the other has ten more.
+    let name = stage.followed_chain().settings.name;
+    let scope = Scope::new(1, Mode::Test);
+    let held = stage.app.store.read(Cost::Scan, move |tx| Ok(hundi::reconcile::chain::rows::held_after(tx, scope, name, None, 10)?)).await;
+    assert_eq!(held.unwrap().iter().map(|held| held.units).collect::<Vec<_>>(), [0, 110_000_000]);
+    let exported = stage.app.store.read(Cost::Scan, move |tx| Ok(hundi::transfers::rows::addresses(tx, scope, None, 10)?)).await.unwrap();
+    let sums: Vec<(i64, i64)> = exported.iter().map(|line| (line.received.units, line.swept.units)).collect();
+    assert_eq!(sums, [(100_000_000, 100_000_000), (110_000_001, 1)]);
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ mod service;
 mod anvil_operations;
 mod proxy_faults;
 
+mod audit;
 mod deposits;
 mod doctor;
 mod faults;
