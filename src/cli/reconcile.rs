@@ -97,7 +97,7 @@ fn line(what: &str, compared: &Compared) -> String {
     let blocks = blocks.map_or_else(|| "no new blocks".to_owned(), |(from, to)| format!("blocks {from} to {to}"));
     format!(
         "{what}: {blocks}, {movements_count} movements, {refunds_count} refunds; \
-         {addresses_count} addresses hold {held} USDT by the book, {balance} USDT on the chain"
+         {addresses_count} addresses should hold {held} USDT and hold {balance} USDT"
     )
 }
 

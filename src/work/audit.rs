@@ -37,7 +37,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(10);
 /// Blocks after which the mark moves on.
 const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
 /// Time between requests, which the follower needs more than the audit.
-const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(50);
 /// Addresses whose balances are compared together, and refunds that are.
 const ADDRESSES_AT_ONCE: i64 = 500;
 const REFUNDS_AT_ONCE: i64 = 50;
@@ -83,7 +83,7 @@ pub struct Compared {
     pub movements_count: usize,
     pub refunds_count: usize,
     pub addresses_count: usize,
-    /// What those addresses hold by the book and by the chain, at moments that fit each other.
+    /// What those addresses should hold by the book and the movements above its view, and what they hold on the chain.
     pub held: Money,
     pub balance: Money,
 }
@@ -480,19 +480,19 @@ impl Audit<'_> {
             let (cursor, page) = &left;
             let balances = first_answer!(self, node, self.balances_at(node, cursor, page))?;
             let mut again = Vec::new();
-            for (held, (balance, is_explained)) in page.iter().zip(balances) {
-                if !is_explained && tries < BALANCE_TRIES {
+            for (held, (balance, (expected, fits))) in page.iter().zip(balances) {
+                if !fits && tries < BALANCE_TRIES {
                     again.push(held.transfer_id);
                     continue;
                 }
                 let subject = held.subject(self.chain.settings.name);
-                if !is_explained {
-                    let units = balance.saturating_sub(held.units);
+                if !fits {
+                    let units = balance.saturating_sub(expected);
                     found.push(Found { kind: DifferenceKind::AddressBalance, subject: subject.clone(), units, block_number: None });
                 }
                 subjects.insert(subject);
                 compared.addresses_count += 1;
-                compared.held = compared.held.plus(Money::new(held.units, Currency::Usdt)).map_err(overflow)?;
+                compared.held = compared.held.plus(Money::new(expected, Currency::Usdt)).map_err(overflow)?;
                 compared.balance = compared.balance.plus(Money::new(balance, Currency::Usdt)).map_err(overflow)?;
             }
             if again.is_empty() {
@@ -504,16 +504,17 @@ impl Audit<'_> {
         self.settle(subjects, found).await
     }
 
-    /// The balances of some addresses in millionths, and whether each is one that the address had since the book's view.
-    async fn balances_at(&self, node: &Node, cursor: &Cursor, page: &[Held]) -> Result<Vec<(i64, bool)>, Stopped> {
+    /// The balances of some addresses in millionths, with what each should be and whether it is.
+    async fn balances_at(&self, node: &Node, cursor: &Cursor, page: &[Held]) -> Result<Vec<(i64, (i64, bool))>, Stopped> {
         let settings = &self.chain.settings;
         let addresses: Vec<[u8; 20]> = page.iter().map(|held| held.address).collect();
         let balances = node.balances(self.token(), &addresses).await?;
         let units = |balance: u128| millionths(balance, settings.decimals).unwrap_or(i64::MAX);
         let balances: Vec<i64> = balances.into_iter().map(units).collect();
-        let is_as_written = |(held, balance): (&Held, &i64)| book::is_explained(held.units, *balance, &[], settings.decimals);
-        if page.iter().zip(&balances).all(is_as_written) {
-            return Ok(balances.into_iter().map(|balance| (balance, true)).collect());
+        let judge = |held: &Held, balance: i64, above: &[i64]| (balance, book::should_hold(held.units, balance, above, settings.decimals));
+        let as_written: Vec<_> = page.iter().zip(&balances).map(|(held, balance)| judge(held, *balance, &[])).collect();
+        if as_written.iter().all(|(_, (_, fits))| *fits) {
+            return Ok(as_written);
         }
         let head = node.head().await?.number.0;
         let height = cursor.anchor.height;
@@ -536,12 +537,8 @@ impl Audit<'_> {
             }
             reached = to;
         }
-        let nothing = Vec::new();
-        let judge = |(held, balance): (&Held, i64)| {
-            let moved = above.get(&held.address).unwrap_or(&nothing);
-            (balance, book::is_explained(held.units, balance, moved, settings.decimals))
-        };
-        Ok(page.iter().zip(balances).map(judge).collect())
+        let judged = page.iter().zip(balances);
+        Ok(judged.map(|(held, balance)| judge(held, balance, above.get(&held.address).map_or(&[], Vec::as_slice))).collect())
     }
 }
 

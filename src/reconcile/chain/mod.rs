@@ -172,17 +172,20 @@ impl Held {
     }
 }
 
-/// Whether a balance, read some time after the book, is one that the address had: the book's, or that after one of the movements
-/// above the book's view. `above` are what came (positive) and went since, in the order of the chain, in millionths.
-pub fn is_explained(book_units: i64, balance_units: i64, above: &[i64], decimals: u8) -> bool {
+/// What an address should hold where a balance was read some time after the book: what the book has, or that after one of the
+/// movements above the book's view. Answers what fits the balance, or what should be there after all of them; and whether it fits.
+/// `above` are what came (positive) and went since, in the order of the chain, in millionths.
+pub fn should_hold(book_units: i64, balance_units: i64, above: &[i64], decimals: u8) -> (i64, bool) {
     let slack = if decimals > 6 { ROUNDING_UNITS_MAX } else { 0 };
+    let fits = |held: i64| held.abs_diff(balance_units) <= slack;
     let mut held = book_units;
-    let mut moments = vec![held];
     for moved in above {
+        if fits(held) {
+            break;
+        }
         held = held.saturating_add(*moved);
-        moments.push(held);
     }
-    moments.into_iter().any(|held| held.abs_diff(balance_units) <= slack)
+    (held, fits(held))
 }
 
 /// Keeps what a comparison found. `before` are the differences that are kept of what was compared: those that were not found again
@@ -309,20 +312,20 @@ mod tests {
 
     #[test]
     fn balances_are_those_of_a_moment() {
-        // Book, balance, movements above, decimals, explained.
-        let table: [(i64, i64, &[i64], u8, bool); 9] = [
-            (5, 5, &[], 6, true),
-            (5, 6, &[], 6, false),
-            (5, 8, &[3, -8], 6, true),
-            (5, 0, &[3, -8], 6, true),
-            (5, 5, &[3, -8], 6, true),
-            (5, 3, &[3, -8], 6, false),
-            (5, 1_005, &[], 18, true),
-            (5, 1_006, &[], 18, false),
-            (i64::MAX, i64::MAX, &[1], 6, true),
+        // Book, balance, movements above, decimals, what should be there, and whether it fits.
+        let table: [(i64, i64, &[i64], u8, (i64, bool)); 9] = [
+            (5, 5, &[], 6, (5, true)),
+            (5, 6, &[], 6, (5, false)),
+            (5, 8, &[3, -8], 6, (8, true)),
+            (5, 0, &[3, -8], 6, (0, true)),
+            (5, 5, &[3, -8], 6, (5, true)),
+            (5, 3, &[3, -8], 6, (0, false)),
+            (5, 1_005, &[], 18, (5, true)),
+            (5, 1_006, &[], 18, (5, false)),
+            (i64::MAX, i64::MAX, &[1], 6, (i64::MAX, true)),
         ];
         for (book, balance, above, decimals, expected) in table {
-            assert_eq!(is_explained(book, balance, above, decimals), expected, "{book} {balance} {above:?} {decimals}");
+            assert_eq!(should_hold(book, balance, above, decimals), expected, "{book} {balance} {above:?} {decimals}");
         }
     }
 }
