@@ -5,8 +5,8 @@
 //! cursor and is an alarm. Above the cursor there is a view that is thrown away and made again whenever a block was replaced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -96,12 +96,14 @@ pub struct FollowedChain {
     pub settings: ChainSettings,
     pub nodes: Vec<Node>,
     pub stats: FollowStats,
+    /// In which units other tokens count, as the first node said that told it.
+    other_decimals: Mutex<HashMap<[u8; 20], u8>>,
 }
 
 impl FollowedChain {
     pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
         let nodes = settings.endpoints.iter().map(|endpoint| Node::new(client.clone(), endpoint.clone())).collect();
-        FollowedChain { mode, settings, nodes, stats: FollowStats::default() }
+        FollowedChain { mode, settings, nodes, stats: FollowStats::default(), other_decimals: Mutex::default() }
     }
 
     pub fn form(&self) -> AddressForm {
@@ -138,8 +140,26 @@ impl FollowedChain {
         if let Ok(Some(1)) = node.call_number(settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
             return Ok(Err(format!("the token contract {} is deprecated: configure its successor", settings.token_contract)));
         }
+        for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
+            let told = match node.call_number(&contract, DECIMALS_SELECTOR).await {
+                Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
+                Err(NodeFault::Refused(_)) => None,
+                Err(fault) => return Err(fault),
+            };
+            if let Some(decimals) = told {
+                self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).entry(contract).or_insert(decimals);
+            }
+        }
         node.final_block().await?;
         Ok(Ok(()))
+    }
+
+    /// In which units a watched contract counts; whole ones where it does not tell.
+    fn decimals(&self, contract: &[u8; 20]) -> u8 {
+        if contract == self.settings.token_contract.bytes() {
+            return self.settings.decimals;
+        }
+        self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).get(contract).copied().unwrap_or(0)
     }
 
     /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so far, `Err` where one does not fit.
@@ -603,7 +623,8 @@ impl Follower {
                 continue;
             }
             let is_token = self.chain.token_log(&hit.log);
-            let Some(units) = millionths(hit.transfer.value, self.chain.settings.decimals).filter(|units| *units > 0) else {
+            let decimals = self.chain.decimals(&hit.log.address.0);
+            let Some(units) = millionths(hit.transfer.value, decimals).filter(|units| *units > 0) else {
                 tracing::warn!(block = number, "a movement to us is too small or too large for the book; it is not credited");
                 continue;
             };

@@ -196,6 +196,24 @@ async fn what_is_no_money_is_not_credited() {
     assert_eq!((compared.deposits, compared.unsupported), (1, 1));
 }
 
+/// Another token is shown in its own units, in the list and by the doctor, and is no money in any of them.
+#[tokio::test]
+async fn other_tokens_are_shown_in_their_own_units() {
+    const HALF_OF_18_DECIMALS: u64 = 500_000_000_000_000_000;
+    for (decimals, value, amount) in [(18, HALF_OF_18_DECIMALS / 1_000, "0.0005"), (2, 1_250, "12.50"), (0, 7, "7.00")] {
+        let stage = Stage::set_with(Setup { others: 1, others_decimals: decimals, ..Setup::default() }).await;
+        let transfer = stage.transfer("100.00").await;
+        let sent = stage.others[0].1.transfer(address(&transfer), value).await;
+        stage.settle().await;
+        let deposits = stage.awaits_deposits(&transfer, |deposits| !deposits.is_empty()).await;
+        assert_eq!((deposits[0]["amount"].as_str(), deposits[0]["asset"].as_str()), (Some(amount), Some("OTHER0")), "{decimals}");
+        let path = format!("/v1/transfers/{}/funding/diagnose", transfer["id"].as_str().unwrap());
+        let told = stage.client.post(&path, json!({"transaction_hash": sent.plain()})).await.ok();
+        assert_eq!((told["code"].as_str(), told["amount"].as_str()), (Some("wrong_token"), Some(amount)), "{told}");
+        assert_eq!(stage.shown(&transfer).await["funding"]["amount_received"], "0.00");
+    }
+}
+
 #[tokio::test]
 async fn the_block_s_time_decides() {
     let stage = Stage::set_with(Setup { funding_seconds: 900, ..Setup::default() }).await;
