@@ -46,7 +46,7 @@ const OVERLAP_SECONDS: i64 = 24 * 3600;
 /// Blocks above the followed view that are read to explain balances; while there are more, balances are not compared.
 const BLOCKS_ABOVE_MAX: i64 = 500;
 /// How often balances that are not the book's are asked for: a block above may have been replaced in between.
-const BALANCE_TRIES: u32 = 3;
+const BALANCE_TRIES: usize = 3;
 
 /// Why the book could not be compared, or not further.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -178,12 +178,15 @@ enum Which {
     Of(Vec<Id<kind::Transfer>>),
 }
 
-/// Asks the nodes in turn, until one answers.
+/// Asks the nodes in turn, from the first one or another, until one answers.
 macro_rules! first_answer {
-    ($audit:expr, $node:ident, $ask:expr) => {{
+    ($audit:expr, $node:ident, $ask:expr) => {
+        first_answer!($audit, 0, $node, $ask)
+    };
+    ($audit:expr, $first:expr, $node:ident, $ask:expr) => {{
         let mut faults = Vec::new();
         let mut answer = None;
-        for $node in $audit.nodes.iter().copied() {
+        for $node in $audit.nodes.iter().copied().cycle().skip($first).take($audit.nodes.len()) {
             tokio::time::sleep(PAUSE).await;
             match $ask.await {
                 Ok(found) => {
@@ -260,13 +263,14 @@ impl Audit<'_> {
         while reached.height < to {
             let end = to.min(reached.height + blocks_at_once).min(marked.height + BLOCKS_MARKED_AT_ONCE);
             let part = first_answer!(self, node, self.part(node, reached, end));
-            let part = match part {
+            let mut part = match part {
                 Err(AuditFault::Nodes(faults)) if end > reached.height + 1 && wants_less(&faults) => {
                     blocks_at_once = ((end - reached.height) / 2).max(1);
                     continue;
                 }
                 part => part?,
             };
+            self.ask_others(&part.written, &mut part.shown).await;
             found.extend(book::compare(name, &token, &(reached.height + 1..=end), &part.ours, &part.shown, &part.written));
             compared.movements_count += part.shown.len();
             reached = part.last;
@@ -390,6 +394,23 @@ impl Audit<'_> {
         Ok(shown)
     }
 
+    /// Asks every node for what none has shown yet: that something is not there is believed when nobody has it.
+    async fn ask_others(&self, written: &[Written], shown: &mut Vec<Shown>) {
+        for node in self.nodes.iter().copied() {
+            let missing: Vec<&Written> = written.iter().filter(|written| shown.iter().all(|shown| shown.place != written.place)).collect();
+            if missing.is_empty() || self.nodes.len() == 1 {
+                return;
+            }
+            match self.at_places(node, &missing).await {
+                Ok(found) => shown.extend(found),
+                Err(Stopped::Read(fault)) => {
+                    tracing::warn!(node = node.label(), %fault, "a node does not tell what another one does not show")
+                }
+                Err(Stopped::Store(_)) => {}
+            }
+        }
+    }
+
     /// Compares refunds that were completed since a moment (Unix seconds). They know their transaction and not their block.
     async fn refunds(&self, since: i64, compared: &mut Compared) -> Result<(), AuditFault> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
@@ -402,7 +423,8 @@ impl Audit<'_> {
             after = Some((*scope, id));
             let written: Vec<Written> = page.into_iter().map(|(_, written)| written).collect();
             let places: Vec<&Written> = written.iter().collect();
-            let shown = first_answer!(self, node, self.at_places(node, &places))?;
+            let mut shown = first_answer!(self, node, self.at_places(node, &places))?;
+            self.ask_others(&written, &mut shown).await;
             let found = book::compare(name, &token, &(0..=self.cursor.anchor.height), &HashSet::new(), &shown, &written);
             compared.refunds_count += written.len();
             let subjects: HashSet<String> = written.iter().map(Written::subject).collect();
@@ -476,12 +498,13 @@ impl Audit<'_> {
         let mut subjects = HashSet::new();
         let mut found = Vec::new();
         let mut left = (cursor, page);
-        for tries in 1..=BALANCE_TRIES {
+        for tries in 0..BALANCE_TRIES {
             let (cursor, page) = &left;
-            let balances = first_answer!(self, node, self.balances_at(node, cursor, page))?;
+            // Another node each time: one that is behind tells an old balance.
+            let balances = first_answer!(self, tries, node, self.balances_at(node, cursor, page))?;
             let mut again = Vec::new();
             for (held, (balance, (expected, fits))) in page.iter().zip(balances) {
-                if !fits && tries < BALANCE_TRIES {
+                if !fits && tries + 1 < BALANCE_TRIES {
                     again.push(held.transfer_id);
                     continue;
                 }

@@ -309,8 +309,50 @@ async fn the_other_endpoint_is_read() {
     assert_eq!(stage.kinds().await, [(AddressBalance, 100_000_000)]);
 }
 
+/// What one endpoint does not show is asked of the other one before it is a difference.
 #[tokio::test]
-async fn a_node_that_fails_or_lies_marks_nothing_and_accuses_nobody() {
+async fn one_endpoint_alone_accuses_nobody() {
+    let stage = Stage::set_with(Setup { proxies: 2, ..Setup::default() }).await;
+    let before = stage.height();
+    settled(&stage).await;
+    let paid = stage.token.transfers(before as u64, stage.height() as u64).await;
+    let (fresh, bad) = (stage.followed_chain(), &stage.proxies[1]);
+    // The follower stands still while its second node is not what it was.
+    let client = hundi::outbound::Client::new(rustls::RootCertStore::empty()).unwrap();
+    let chain = |places: &[usize]| {
+        let mut settings = fresh.settings.clone();
+        settings.endpoints = places.iter().map(|place| stage.proxies[*place].endpoint()).collect();
+        FollowedChain::new(Mode::Test, settings, &client)
+    };
+    type Plant<'a> = &'a dyn Fn(&mut crate::proxy::Faults);
+    let faults: [(&str, Plant<'_>, &[DifferenceKind]); 2] = [
+        ("failed receipts", &|faults| faults.failed = paid.iter().map(|log| log.transaction).collect(), &[MovementNotOnChain; 4]),
+        (
+            "old balances",
+            &|faults| (faults.behind_blocks, faults.behind_methods) = (2 * (1 + FINALITY_BLOCKS), Some(["eth_call"].into())),
+            &[AddressBalance; 2],
+        ),
+    ];
+    for (what, plant, alone) in faults {
+        bad.change(|faults| plant(faults));
+        audit::run_once(&stage.app.store, &chain(&[0, 1]), Asked { all_addresses: true, ..Asked::default() }).await.unwrap();
+        let blocks = Some((before + 1, stage.height()));
+        audit::run_once(&stage.app.store, &chain(&[0, 1]), Asked { blocks, ..Asked::default() }).await.unwrap();
+        assert_eq!(stage.kinds().await, [], "{what}");
+        // The control: nobody contradicts it.
+        audit::run_once(&stage.app.store, &chain(&[1]), Asked { all_addresses: true, ..Asked::default() }).await.unwrap();
+        audit::run_once(&stage.app.store, &chain(&[1]), Asked { blocks, ..Asked::default() }).await.unwrap();
+        let kinds: Vec<DifferenceKind> = stage.kinds().await.into_iter().map(|(kind, _)| kind).collect();
+        assert_eq!(kinds, alone, "{what}");
+        bad.heal();
+        audit::run_once(&stage.app.store, &chain(&[1]), Asked { all_addresses: true, ..Asked::default() }).await.unwrap();
+        audit::run_once(&stage.app.store, &chain(&[1]), Asked { blocks, ..Asked::default() }).await.unwrap();
+        assert_eq!(stage.kinds().await, [], "{what}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_fails_marks_nothing_and_is_named() {
     let stage = Stage::set().await;
     settled(&stage).await;
     let before = stage.mark().await;
