@@ -117,7 +117,7 @@ pub fn refunds(
 /// What each address holds by the book: completed deposits and what came from other addresses of ours, less what left.
 const HELD: &str = "SELECT t.id, t.deposit_address, \
     (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed' \
-     AND d.chain = t.chain AND NOT EXISTS (SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = d.transaction_hash)), \
+     AND NOT EXISTS (SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = d.transaction_hash)), \
     (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = t.deposit_address AND s.chain = t.chain), \
     (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
     FROM transfers t WHERE t.scope = ?1 AND t.chain = ?2";
@@ -199,4 +199,52 @@ pub fn remove(tx: &mut dyn Tx, mode: Mode, chain: ChainName, kind: DifferenceKin
 pub fn accept(tx: &mut dyn Tx, now: &Now, id: Id<kind::Request>) -> Result<bool, StoreError> {
     let sql = "UPDATE chain_differences SET accepted_at = ?2 WHERE id = ?1 AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, now.instant()])? == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Clock;
+    use crate::store::Store;
+    use crate::store::lane::{Cost, no_epilogue};
+
+    /// A comparison of a few blocks must not read whole tables, and the export not all sweeps for each address.
+    #[tokio::test]
+    async fn each_question_reads_its_index() {
+        let folder = std::env::temp_dir().join(format!("hundi-audit-plans-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("plans.db"), Clock::System, no_epilogue).unwrap();
+        let table = [
+            (format!("{DEPOSITS} AND d.block_number >= ?3 AND d.block_number <= ?4"), vec!["d USING INDEX deposits_block"]),
+            (format!("{SWEEPS} AND s.block_number >= ?3 AND s.block_number <= ?4"), vec!["s USING INDEX chain_sweeps_block"]),
+            (format!("{DEPOSITS} AND d.scope = ?3 AND d.transaction_hash = ?4 AND d.log_index = ?5"), vec!["d USING INDEX deposits_final"]),
+            (format!("{SWEEPS} AND s.transaction_hash = ?3 AND s.log_index = ?4"), vec!["s USING PRIMARY KEY"]),
+            (
+                format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"),
+                vec![
+                    "t USING PRIMARY KEY",
+                    "d USING INDEX deposits_transfer",
+                    "USING INDEX chain_sweeps_recipient",
+                    "USING INDEX chain_sweeps_address",
+                ],
+            ),
+        ];
+        for (sql, wanted) in table {
+            let explained = format!("EXPLAIN QUERY PLAN {sql}");
+            let steps = store.read(Cost::Scan, move |tx| {
+                let count = (1..=5).filter(|number| explained.contains(&format!("?{number}"))).count();
+                Ok(tx.rows(&explained, &vec![crate::store::Value::Null; count])?)
+            });
+            let texts = steps.await.unwrap().into_iter().map(|mut row| {
+                let _ = (row.int(), row.int(), row.int());
+                row.text().unwrap()
+            });
+            let plan = texts.collect::<Vec<_>>().join("\n");
+            for step in wanted {
+                assert!(plan.contains(step) && !plan.contains("SCAN "), "{step} is not in\n{plan}\nof {sql}");
+            }
+        }
+        store.close().await;
+        std::fs::remove_dir_all(folder).unwrap();
+    }
 }
