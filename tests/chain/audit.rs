@@ -218,6 +218,25 @@ async fn every_planted_difference_of_the_book_is_named() {
         assert_eq!(stage.kinds().await, [], "{what}, put right again");
     }
 
+    // What a simulated chain of the same name had shown, before test mode got a real one, is no affair of the real one's.
+    let simulated = format!(
+        "INSERT INTO simulated_transactions (scope, transaction_hash, block_number, block_time, from_address, to_address, asset, units, sent_milliseconds) \
+         SELECT scope, '{invented}', block_number, block_time, from_address, to_address, asset, 7, 0 FROM deposits WHERE {hundred}"
+    );
+    assert_eq!((stage.sql(&simulated).await, stage.sql(&copy(7, &invented, 0)).await), (1, 1));
+    stage.audit_again().await;
+    stage.audit().await.unwrap();
+    assert_eq!(stage.kinds().await, []);
+    stage.sql("DELETE FROM simulated_transactions").await;
+    stage.audit_again().await;
+    stage.audit().await.unwrap();
+    assert_eq!(stage.kinds().await, [(AddressBalance, -7), (MovementNotOnChain, 7)]);
+    stage.sql("DELETE FROM deposits").await;
+    stage.sql("INSERT INTO deposits SELECT * FROM kept_deposits").await;
+    stage.audit_again().await;
+    stage.audit().await.unwrap();
+    assert_eq!(stage.kinds().await, []);
+
     // What the addresses hold says the same without any log.
     stage.sql(&format!("UPDATE deposits SET units = units - 1 WHERE {hundred}")).await;
     let compared = stage.audit().await.unwrap();
