@@ -327,6 +327,10 @@ async fn a_full_queue_answers_503_and_releases_the_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
+    if crate::support::is_on_postgres() {
+        // A job's fault fails the commits of others on the embedded store alone; tests/postgres cuts connections.
+        return;
+    }
     let server = Server::start().await;
     let client = server.client().await;
     let hold = LaneHold::of(&server, &client).await;

@@ -15,6 +15,7 @@ use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
 use hundi::rails::iso20022::settings::BankSettings;
+use hundi::store::{Cost, Store};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -84,6 +85,7 @@ impl Server {
                 .iter()
                 .chain(variables)
                 .chain(database.iter().map(|_| &("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY)))
+                .chain(database.iter().map(|_| &("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS)))
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
         all.reverse();
@@ -120,7 +122,14 @@ impl Server {
     pub async fn client_with(&self, request: KeyRequest) -> Client {
         let key = self.app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.unwrap();
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
-        Client { address: self.address.clone(), key, prefix, counter: AtomicU64::new(0), connection: Mutex::new(None) }
+        Client {
+            address: self.address.clone(),
+            key,
+            prefix,
+            counter: AtomicU64::new(0),
+            connection: Mutex::new(None),
+            store: is_on_postgres().then(|| self.app.store.clone()),
+        }
     }
 
     /// The binary, in the server's folder and with what it needs to read the server's database.
@@ -181,34 +190,45 @@ impl Drop for Server {
 
 /// Keeps the write lane from going on until it is let go, or dropped.
 pub struct LaneHold {
-    release: mpsc::Sender<()>,
+    releases: Vec<mpsc::Sender<()>>,
 }
+
+/// Connections of a server on PostgreSQL in these tests: one reads, three write.
+const CONNECTIONS: &str = "4";
+const WRITERS_COUNT: usize = 3;
 
 impl LaneHold {
     /// Waits for a first answer, because a server that is starting writes too.
     pub async fn of(server: &Server, client: &Client) -> LaneHold {
         client.get("/v1/corridors").await.ok();
-        let (release, released) = mpsc::channel::<()>();
-        let (running, is_running) = tokio::sync::oneshot::channel();
-        let mut running = Some(running);
-        let app = server.app.clone();
-        tokio::spawn(async move {
-            app.store
-                .write(move |_, _| {
-                    if let Some(running) = running.take() {
-                        let _ = running.send(());
-                        let _ = released.recv_timeout(WAIT);
-                    }
-                    Ok(())
-                })
-                .await
-        });
-        is_running.await.unwrap();
-        LaneHold { release }
+        let lanes_count = if is_on_postgres() { WRITERS_COUNT } else { 1 };
+        let mut releases = Vec::new();
+        for _ in 0..lanes_count {
+            let (release, released) = mpsc::channel::<()>();
+            let (running, is_running) = tokio::sync::oneshot::channel();
+            let mut running = Some(running);
+            let app = server.app.clone();
+            tokio::spawn(async move {
+                app.store
+                    .write(move |_, _| {
+                        if let Some(running) = running.take() {
+                            let _ = running.send(());
+                            let _ = released.recv_timeout(WAIT);
+                        }
+                        Ok(())
+                    })
+                    .await
+            });
+            is_running.await.unwrap();
+            releases.push(release);
+        }
+        LaneHold { releases }
     }
 
     pub fn let_go(self) {
-        let _ = self.release.send(());
+        for release in self.releases {
+            let _ = release.send(());
+        }
     }
 }
 
@@ -266,12 +286,21 @@ pub struct Client {
     prefix: u64,
     counter: AtomicU64,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
+    /// Where events become visible a moment after what they tell of, the store to wait for.
+    store: Option<Store>,
 }
 
 impl Client {
     /// A client of any server.
     pub fn of(address: &str, key: &str) -> Client {
-        Client { address: address.into(), key: key.into(), prefix: 0, counter: AtomicU64::new(0), connection: Mutex::new(None) }
+        Client {
+            address: address.into(),
+            key: key.into(),
+            prefix: 0,
+            counter: AtomicU64::new(0),
+            connection: Mutex::new(None),
+            store: None,
+        }
     }
 
     /// A client of its own connection with the same key, for concurrent requests.
@@ -282,6 +311,7 @@ impl Client {
             prefix: self.prefix + 1_000 + self.counter.fetch_add(1, Ordering::SeqCst),
             counter: AtomicU64::new(0),
             connection: Mutex::new(None),
+            store: self.store.clone(),
         }
     }
 
@@ -291,6 +321,12 @@ impl Client {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
+        if let Some(store) = self.store.as_ref().filter(|_| path.starts_with("/v1/events")) {
+            let end = Instant::now() + WAIT;
+            while Instant::now() < end && store.read(Cost::Point, |tx| Ok(hundi::events::rows::outbox_waits(tx)?)).await.unwrap_or(true) {
+                tokio::task::yield_now().await;
+            }
+        }
         self.send(Method::GET, path, &[], Bytes::new()).await
     }
     pub async fn delete(&self, path: &str) -> Answer {

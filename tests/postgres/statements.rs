@@ -8,7 +8,8 @@ use hundi::store::sqlite::SqliteTx;
 use crate::support::postgres::Database;
 
 /// What belongs to one store alone: facts about its own tables, and what steers its transactions.
-const OF_ONE_STORE: &[&str] = &["PRAGMA ", "sqlite_master", "sqlite_schema", "information_schema", "clock_timestamp()", "BEGIN", "COMMIT", "migration_turns"];
+const OF_ONE_STORE: &[&str] =
+    &["PRAGMA ", "sqlite_master", "sqlite_schema", "information_schema", "clock_timestamp()", "BEGIN", "COMMIT", "migration_turns"];
 /// Statements there are at least once the suites have run.
 const STATEMENTS_COUNT_MIN: usize = 250;
 
