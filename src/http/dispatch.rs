@@ -26,6 +26,9 @@ use crate::kernel::{Code, Failure, Mode, Now, Refusal, StoreError};
 use crate::keys::{self, Caller};
 use crate::store::once::{self, Answer, Claim, Outcome};
 
+/// How long a request may take on a store that is reached over a network, without its body's way here. Each transaction has a limit of its own;
+/// this one is for what waits for several of them.
+pub const ANSWER_SECONDS_MAX: u64 = 9;
 /// How long a body may take to arrive.
 pub const BODY_SECONDS_MAX: u64 = 10;
 /// Length of an `Idempotency-Key`.
@@ -182,13 +185,14 @@ where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
+    let mut end = tokio::time::Instant::now() + Duration::from_secs(ANSWER_SECONDS_MAX);
     let (head, incoming) = request.into_parts();
     let authorization = single(&head.headers, &AUTHORIZATION).map(HeaderValue::as_bytes);
-    let caller = app.keys.caller(&app.store, authorization).await?;
+    let caller = within(app, end, app.keys.caller(&app.store, authorization)).await?;
     seen.account_number = caller.scope.account_number();
 
     let is_write = head.method != http::Method::GET;
-    let (rate_limit, judged) = app.limiter.judge(&app.store, caller.key_id, is_write).await?;
+    let (rate_limit, judged) = within(app, end, app.limiter.judge(&app.store, caller.key_id, is_write)).await?;
     seen.rate_limit = rate_limit;
     judged?;
 
@@ -207,14 +211,25 @@ where
     let asked = Asked { index, ids, raw_query: head.uri.query().map(str::to_owned), accepts_pdf: accepts_pdf(&head.headers), caller };
 
     match route.verb {
-        Verb::Get => get(app, asked).await,
-        Verb::Delete => delete(app, asked).await,
+        Verb::Get => within(app, end, get(app, asked)).await,
+        Verb::Delete => within(app, end, delete(app, asked)).await,
         Verb::Post => {
             let key = idempotency_key(&head.headers)?;
+            let arriving = tokio::time::Instant::now();
             let bytes = read_body(&head.headers, incoming).await.inspect_err(|_| seen.closes_connection = true)?;
-            post(app, asked, &key, head.uri.path(), &head.headers, bytes).await
+            end += arriving.elapsed();
+            within(app, end, post(app, asked, &key, head.uri.path(), &head.headers, bytes)).await
         }
     }
+}
+
+/// Waits for a part of a request until its time is up. What it began goes on, and a POST sent again under its key finds out what became of it.
+async fn within<T>(app: &App, end: tokio::time::Instant, part: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    if !app.store.is_shared() {
+        return part.await;
+    }
+    let late = |_| StoreError::Unavailable("the request took too long: the database did not answer in time".into());
+    tokio::time::timeout_at(end, part).await.map_err(late)?
 }
 
 /// A header that is there once.

@@ -68,6 +68,11 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
 
 /// The same in a transaction of a store that several nodes may open at once: they take turns by a row.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    // A schema that is there is left alone, so that a user who may not change it can serve.
+    let found = schema_version(tx)?;
+    if found >= SCHEMA_VERSION {
+        return missing(tx, found).map(|_| ());
+    }
     tx.execute("CREATE TABLE IF NOT EXISTS migration_turns (turn BIGINT NOT NULL PRIMARY KEY, nodes_count BIGINT NOT NULL)", &[])?;
     tx.execute("INSERT INTO migration_turns (turn, nodes_count) VALUES (1, 0) ON CONFLICT (turn) DO NOTHING", &[])?;
     tx.execute("UPDATE migration_turns SET nodes_count = nodes_count + 1 WHERE turn = 1", &[])?;

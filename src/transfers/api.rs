@@ -338,14 +338,15 @@ fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) ->
         let message = "Test mode uses a test net here: send its token to the deposit address.";
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
-    let business = context.now.business();
-    let block_time = form.block_time.map_or(business, |time| time.0);
     let earliest = simulated::last_block_time(context.tx, scope)?;
-    if block_time < earliest || block_time > business {
-        let message = format!("block_time must lie between the last simulated block ({earliest}) and the test clock ({business}).");
+    // Another node's clock, and so its last block, may be ahead by a moment.
+    let latest = context.now.business().max(earliest);
+    let block_time = form.block_time.map_or(latest, |time| time.0);
+    if block_time < earliest || block_time > latest {
+        let message = format!("block_time must lie between the last simulated block ({earliest}) and the test clock ({latest}).");
         return Err(Fault::field(Code::ParameterRangeInvalid, "block_time", message)
             .with("minimum", earliest.to_string())
-            .with("maximum", business.to_string())
+            .with("maximum", latest.to_string())
             .into());
     }
     let missing = if funding::takes_money(found.status) { funding::missing(&found)? } else { Money::zero(found.expected.currency) };

@@ -15,7 +15,6 @@ use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
 use hundi::rails::iso20022::settings::BankSettings;
-use hundi::store::{Cost, Store};
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -24,6 +23,9 @@ use tokio::sync::{Mutex, watch};
 
 use crate::postgres;
 
+/// Connections of a server on PostgreSQL, as few as it takes, and how many of them write.
+const CONNECTIONS: &str = "4";
+const WRITERS_COUNT: usize = 3;
 /// How long a test waits for anything.
 pub const WAIT: Duration = Duration::from_secs(20);
 
@@ -84,8 +86,9 @@ impl Server {
             [("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"), ("HUNDI_RATE_LIMIT_READS", "0"), ("HUNDI_RATE_LIMIT_WRITES", "0")]
                 .iter()
                 .chain(variables)
-                .chain(database.iter().map(|_| &("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY)))
-                .chain(database.iter().map(|_| &("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS)))
+                .chain(database.iter().flat_map(|_| {
+                    &[("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY), ("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS)]
+                }))
                 .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
                 .collect();
         all.reverse();
@@ -122,14 +125,8 @@ impl Server {
     pub async fn client_with(&self, request: KeyRequest) -> Client {
         let key = self.app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.unwrap();
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
-        Client {
-            address: self.address.clone(),
-            key,
-            prefix,
-            counter: AtomicU64::new(0),
-            connection: Mutex::new(None),
-            store: is_on_postgres().then(|| self.app.store.clone()),
-        }
+        let apart = self.database.as_ref().map(|database| Apart { database_url: database.url(), clock: self.clock.clone() });
+        Client { apart, prefix, ..Client::of(&self.address, &key) }
     }
 
     /// The binary, in the server's folder and with what it needs to read the server's database.
@@ -177,6 +174,10 @@ impl Server {
 
     /// Moves the clock of a server started with `start_manual`.
     pub fn advance_seconds(&self, seconds: i64) {
+        // What happened before happened at its own time.
+        if let Some(database) = &self.database {
+            await_sequencer(&database.url());
+        }
         self.clock.fetch_add(seconds * 1000, Ordering::SeqCst);
     }
 }
@@ -188,22 +189,34 @@ impl Drop for Server {
     }
 }
 
-/// Keeps the write lane from going on until it is let go, or dropped.
+/// What is apart from a server on PostgreSQL and together on SQLite: its events, which follow within moments, and the order of identifiers
+/// that are minted at the same millisecond.
+#[derive(Clone)]
+struct Apart {
+    database_url: String,
+    clock: Arc<AtomicI64>,
+}
+
+/// Waits until every change has its event.
+fn await_sequencer(database_url: &str) {
+    let started = Instant::now();
+    while postgres::sql(database_url, "SELECT 1 FROM outbox LIMIT 1") != Vec::<Vec<String>>::new() {
+        assert!(started.elapsed() < WAIT, "the outbox is not sequenced");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Keeps the write lanes from going on until they are let go, or this is dropped.
 pub struct LaneHold {
     releases: Vec<mpsc::Sender<()>>,
 }
-
-/// Connections of a server on PostgreSQL in these tests: one reads, three write.
-const CONNECTIONS: &str = "4";
-const WRITERS_COUNT: usize = 3;
 
 impl LaneHold {
     /// Waits for a first answer, because a server that is starting writes too.
     pub async fn of(server: &Server, client: &Client) -> LaneHold {
         client.get("/v1/corridors").await.ok();
-        let lanes_count = if is_on_postgres() { WRITERS_COUNT } else { 1 };
         let mut releases = Vec::new();
-        for _ in 0..lanes_count {
+        for _ in 0..if is_on_postgres() { WRITERS_COUNT } else { 1 } {
             let (release, released) = mpsc::channel::<()>();
             let (running, is_running) = tokio::sync::oneshot::channel();
             let mut running = Some(running);
@@ -286,8 +299,7 @@ pub struct Client {
     prefix: u64,
     counter: AtomicU64,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
-    /// Where events become visible a moment after what they tell of, the store to wait for.
-    store: Option<Store>,
+    apart: Option<Apart>,
 }
 
 impl Client {
@@ -299,19 +311,16 @@ impl Client {
             prefix: 0,
             counter: AtomicU64::new(0),
             connection: Mutex::new(None),
-            store: None,
+            apart: None,
         }
     }
 
     /// A client of its own connection with the same key, for concurrent requests.
     pub fn twin(&self) -> Client {
         Client {
-            address: self.address.clone(),
-            key: self.key.clone(),
             prefix: self.prefix + 1_000 + self.counter.fetch_add(1, Ordering::SeqCst),
-            counter: AtomicU64::new(0),
-            connection: Mutex::new(None),
-            store: self.store.clone(),
+            apart: self.apart.clone(),
+            ..Client::of(&self.address, &self.key)
         }
     }
 
@@ -321,12 +330,6 @@ impl Client {
     }
 
     pub async fn get(&self, path: &str) -> Answer {
-        if let Some(store) = self.store.as_ref().filter(|_| path.starts_with("/v1/events")) {
-            let end = Instant::now() + WAIT;
-            while Instant::now() < end && store.read(Cost::Point, |tx| Ok(hundi::events::rows::outbox_waits(tx)?)).await.unwrap_or(true) {
-                tokio::task::yield_now().await;
-            }
-        }
         self.send(Method::GET, path, &[], Bytes::new()).await
     }
     pub async fn delete(&self, path: &str) -> Answer {
@@ -346,6 +349,12 @@ impl Client {
     /// Sends a request with the key and these headers; a header `authorization` given here replaces the key's.
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Answer {
         let mut connection = self.connection.lock().await;
+        if let Some(apart) = &self.apart {
+            apart.clock.fetch_add(1, Ordering::SeqCst);
+            if path.starts_with("/v1/events") {
+                await_sequencer(&apart.database_url);
+            }
+        }
         let mut sender = match connection.take().filter(|sender| !sender.is_closed()) {
             Some(sender) => sender,
             None => self.connect().await,

@@ -53,6 +53,10 @@ fn poll(mut clients: Vec<Client>, is_over: &AtomicBool) -> Vec<String> {
         if ids.is_empty() && is_last {
             return seen;
         }
+        if ids.is_empty() {
+            // Room for the writers.
+            std::thread::sleep(Duration::from_millis(5));
+        }
         seen.extend(ids);
     }
 }

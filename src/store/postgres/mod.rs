@@ -37,6 +37,8 @@ pub const CONNECTIONS_MIN: usize = 4;
 pub const CONNECTIONS_MAX: usize = 512;
 /// How often the database's clock is read.
 const CLOCK_SECONDS: u64 = 30;
+/// How long a start waits for other nodes' migrations and its own.
+const MIGRATION_SECONDS_MAX: u64 = 120;
 /// How long a start waits for a database that is not there yet.
 const START_SECONDS_MAX: u64 = 30;
 
@@ -65,9 +67,7 @@ impl Postgres {
         let start = move || -> Result<(), StoreError> {
             let mut session = first_session(&url_start)?;
             measure(&mut session, &offset_start)?;
-            let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Migrate, Instant::now() + Duration::from_secs(120));
-            migrate::migrate_shared(&mut tx)?;
-            tx.commit().map_err(tx::CommitFault::into_error)
+            migrate(&mut session)
         };
         tokio::task::spawn_blocking(start).await.map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
         let lanes = Lanes::start(url, &clock, connections_count, signals, stats)?;
@@ -101,6 +101,26 @@ pub(super) fn examine<T>(url: &PostgresUrl, work: impl FnOnce(&mut dyn Tx) -> Re
     let answer = work(&mut tx);
     tx.roll_back();
     answer
+}
+
+/// Brings the schema up to date. Nodes that start at once on an empty database make the table of turns at the same time; all but one are refused
+/// and find it there when they try again.
+fn migrate(session: &mut Session) -> Result<(), StoreError> {
+    let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
+    loop {
+        let mut tx = tx::PgTx::begin(session, tx::Kind::Migrate, end);
+        let outcome = match migrate::migrate_shared(&mut tx) {
+            Ok(()) => tx.commit().map_err(tx::CommitFault::into_error),
+            Err(error) => {
+                tx.roll_back();
+                Err(error)
+            }
+        };
+        match outcome {
+            Err(StoreError::Conflict(_) | StoreError::Locked) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
+            other => return other,
+        }
+    }
 }
 
 /// A start may come before the database's: it waits a while for one that cannot be reached, and not for one that refuses.
