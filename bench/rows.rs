@@ -45,7 +45,7 @@ pub struct Template {
 impl Template {
     /// One for a database without a service, where references need not lead anywhere.
     pub fn unattached(answer_length: usize) -> Template {
-        let mut minter = Minter::above(0);
+        let minter = Minter::above(0);
         let now = Clock::System.milliseconds();
         Template {
             scope: Scope::from_code(2),

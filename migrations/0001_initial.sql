@@ -233,6 +233,7 @@ CREATE INDEX deposits_transaction ON deposits (scope, transaction_hash, log_inde
 CREATE INDEX deposits_unsettled ON deposits (chain, scope, id) WHERE status IN ('initialized', 'processing');
 CREATE INDEX deposits_pending ON deposits (scope, asset, units) WHERE status IN ('initialized', 'processing');
 CREATE UNIQUE INDEX deposits_final ON deposits (scope, chain, transaction_hash, log_index) WHERE status = 'completed';
+CREATE INDEX deposits_block ON deposits (chain, block_number) WHERE status = 'completed';
 
 CREATE TABLE payouts (
   scope BIGINT NOT NULL,
@@ -320,7 +321,9 @@ CREATE TABLE outbox (
   type TEXT NOT NULL,
   linked_id BYTEA NOT NULL,
   linked_object TEXT NOT NULL,
-  created BIGINT NOT NULL
+  created BIGINT NOT NULL,
+  -- Where several nodes write, the place that the database gave the row; elsewhere the identifiers are in order.
+  place BIGINT
 ) WITHOUT ROWID;
 
 CREATE TABLE events (
@@ -453,7 +456,8 @@ CREATE TABLE chain_cursors (
   PRIMARY KEY (mode, chain)
 ) WITHOUT ROWID;
 
--- Token movements away from deposit addresses: the operator's own sweeps.
+-- Token movements away from deposit addresses: the operator's own sweeps. The chain, of which there are two at most, comes last
+-- in every key: without statistics it would pass for a column that tells rows apart.
 CREATE TABLE chain_sweeps (
   chain TEXT NOT NULL,
   transaction_hash TEXT NOT NULL,
@@ -463,9 +467,38 @@ CREATE TABLE chain_sweeps (
   units BIGINT NOT NULL CHECK (units > 0),
   block_number BIGINT NOT NULL,
   block_time BIGINT NOT NULL,
-  PRIMARY KEY (chain, transaction_hash, log_index)
+  PRIMARY KEY (transaction_hash, log_index, chain)
 ) WITHOUT ROWID;
 CREATE INDEX chain_sweeps_address ON chain_sweeps (from_address, chain);
+CREATE INDEX chain_sweeps_recipient ON chain_sweeps (to_address, chain);
+CREATE INDEX chain_sweeps_block ON chain_sweeps (block_number);
+
+-- Up to which block the book was compared with a real chain, and when it was last compared as a whole. One row a chain and mode,
+-- which begins where following begins.
+CREATE TABLE chain_audits (
+  mode TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  height BIGINT NOT NULL CHECK (height >= 0),
+  block_hash TEXT NOT NULL,
+  completed_milliseconds BIGINT NOT NULL,
+  PRIMARY KEY (mode, chain)
+) WITHOUT ROWID;
+
+-- What those comparisons found. A row goes when the same things are compared again and agree; until then it is an open
+-- difference, or one that the operator has explained.
+CREATE TABLE chain_differences (
+  mode TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  subject TEXT NOT NULL,
+  id BYTEA NOT NULL UNIQUE,
+  units BIGINT NOT NULL,
+  block_number BIGINT,
+  found_at BIGINT NOT NULL,
+  accepted_at BIGINT,
+  PRIMARY KEY (mode, chain, kind, subject)
+) WITHOUT ROWID;
+
 -- Payments that a bank is to be told of, and how far each has come. `message_id` is the file it was written into, and
 -- `reference` what the bank has settled it under, by which a payment that comes back is found.
 CREATE TABLE bank_instructions (

@@ -252,10 +252,14 @@ impl App {
             workers.push(tokio::spawn(work::housekeeping::nudge_sequencer(app(), stop.clone())));
         }
         for chain in &self.chains {
-            let (app_of_chain, chain) = (app(), chain.clone());
+            let (app_of_chain, chain_followed) = (app(), chain.clone());
             let name = if chain.mode.is_live() { "live_chain" } else { "test_chain" };
-            let follow = move |stop: watch::Receiver<bool>, _: Held| work::follow::run(app_of_chain.clone(), chain.clone(), stop);
+            let follow = move |stop: watch::Receiver<bool>, _: Held| work::follow::run(app_of_chain.clone(), chain_followed.clone(), stop);
             workers.push(tokio::spawn(alone(app(), name, stop.clone(), follow)));
+            let (app_of_audit, chain) = (app(), chain.clone());
+            let name = if chain.mode.is_live() { "live_chain_audit" } else { "test_chain_audit" };
+            let audit = move |stop: watch::Receiver<bool>, _: Held| work::audit::run(app_of_audit.clone(), chain.clone(), stop);
+            workers.push(tokio::spawn(alone(app(), name, stop.clone(), audit)));
         }
         if let Some(settings) = self.bank.clone() {
             let app_of_bank = app();

@@ -5,6 +5,7 @@ mod advice;
 mod beneficiaries;
 mod doctor;
 mod ifsc;
+mod reconcile;
 mod refunds;
 
 use std::io::Write;
@@ -19,16 +20,14 @@ use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
+use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
-use crate::rails::iso20022::{self, simulator};
-use crate::reconcile;
+use crate::rails::iso20022::simulator;
 use crate::screening::hits;
 use crate::screening::lists::Lists;
 use crate::store::Store;
-use crate::store::Tx;
 use crate::store::{handle, postgres};
 use crate::{backup, demo, secrets};
 
@@ -138,17 +137,8 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Compare the book with the bank's statements and name every difference; exit code 1 if there is one
-    Reconcile {
-        /// A line of a statement that belongs to no payout and is explained
-        #[arg(long, value_name = "LINE")]
-        accept: Option<String>,
-        /// The payout that the accepted line belongs to after all
-        #[arg(long, value_name = "PAYOUT", requires = "accept")]
-        payout: Option<String>,
-        #[command(flatten)]
-        place: Place,
-    },
+    /// Compare the book with the bank's statements and with real chains, and name every difference; exit code 1 if there is one
+    Reconcile(reconcile::Reconcile),
     /// Play a bank that reads and writes ISO 20022 files, to try the folders with
     BankSimulator {
         /// Where files for the bank lie
@@ -320,7 +310,7 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Refunds { command } => refunds::run(command).await,
         Command::Addresses { command } => addresses::run(command).await,
         Command::Check { place } => run_check(&config(&place)?).await,
-        Command::Reconcile { accept, payout, place } => run_reconcile(accept, payout, &place).await,
+        Command::Reconcile(command) => reconcile::run(command).await,
         Command::BankSimulator { outbox, inbox, seed, behaviour } => {
             let seconds = || Clock::System.milliseconds() / 1000;
             let bank = simulator::SimulatedBank::new(seed, seconds(), simulator::parse_behaviour(&behaviour)?);
@@ -556,35 +546,6 @@ async fn run_check(config: &Config) -> Result<(), String> {
     match report.faults.len() {
         0 => print("the book and all histories are right"),
         count => Err(format!("{count} faults were found")),
-    }
-}
-
-async fn run_reconcile(accept: Option<String>, payout: Option<String>, place: &Place) -> Result<(), String> {
-    config(place)?.database.must_exist()?;
-    let store = open(place).await?;
-    if let Some(text) = accept {
-        let id: Id<kind::Request> = Id::parse(&text).ok_or_else(|| format!("{text:?} is no line: `hundi reconcile` shows them"))?;
-        let payout =
-            payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
-        let accept = move |tx: &mut dyn Tx, now: &mut Now| {
-            let Some(payout) = payout else { return Ok(iso20022::rows::accept(tx, now, id)?) };
-            let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
-            Ok(iso20022::rows::assign(tx, id, &found)?)
-        };
-        let is_accepted = store.write(accept).await.map_err(told)?;
-        let refused = || format!("no line {id} waits to be accepted, or the payout was not sent or has another amount");
-        return if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) };
-    }
-    let report = store.read(handle::Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await.map_err(told)?;
-    for line in &report.counts {
-        print(line)?;
-    }
-    for difference in &report.differences {
-        print(&difference.to_string())?;
-    }
-    match report.differences.len() {
-        0 => print("no differences"),
-        count => Err(format!("{count} differences were found")),
     }
 }
 

@@ -79,6 +79,14 @@ impl<'de> Deserialize<'de> for Quantity {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data(pub Vec<u8>);
 
+impl Data {
+    /// Reads a number of 256 bits; `None` for other bytes, and for a number that 128 bits do not hold.
+    pub fn as_number(&self) -> Option<u128> {
+        let (high, low) = <&[u8; 32]>::try_from(self.0.as_slice()).ok()?.split_at(16);
+        high.iter().all(|byte| *byte == 0).then(|| low.try_into().ok().map(u128::from_be_bytes)).flatten()
+    }
+}
+
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Data, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
@@ -160,12 +168,10 @@ impl Log {
     /// Reads a `Transfer` log. `None` for anything else, and for one that is not made as the standard says.
     pub fn transfer(&self) -> Option<Transfer> {
         let [topic, from, to] = self.topics.as_slice() else { return None };
-        let data: &[u8; 32] = self.data.0.as_slice().try_into().ok()?;
-        let (high, low) = data.split_at(16);
-        if *topic != TRANSFER_TOPIC || high.iter().any(|byte| *byte != 0) {
+        if *topic != TRANSFER_TOPIC {
             return None;
         }
-        Some(Transfer { from: from.as_address()?, to: to.as_address()?, value: u128::from_be_bytes(low.try_into().ok()?) })
+        Some(Transfer { from: from.as_address()?, to: to.as_address()?, value: self.data.as_number()? })
     }
 }
 
@@ -180,6 +186,28 @@ pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
         value.checked_mul(10_u128.pow(DECIMALS_OF_BOOK - decimals))?
     };
     i64::try_from(units).ok()
+}
+
+/// Made-up blocks for tests: block `n` has the hash `hash(n)` and stands at `3 n` seconds.
+#[cfg(test)]
+pub mod samples {
+    use super::{Hash, Header, Quantity};
+
+    pub fn hash(number: i64) -> Hash {
+        let mut bytes = [0; 32];
+        bytes[24..].copy_from_slice(&number.to_be_bytes());
+        Hash(bytes)
+    }
+
+    pub fn header(number: i64) -> Header {
+        Header {
+            number: Quantity(number),
+            hash: hash(number),
+            parent_hash: hash(number - 1),
+            timestamp: Quantity(number * 3),
+            transactions: vec![hash(number * 1000)],
+        }
+    }
 }
 
 #[cfg(test)]

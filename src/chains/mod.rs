@@ -1,8 +1,8 @@
 //! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain values, no keys.
 //!
 //! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC: `rpc` asks one node,
-//! `evm` reads what it says, `verify` judges whether to believe it, `rows` keeps how far the chain was followed;
-//! `work::follow` puts them together. `inspect` looks at one transaction that somebody asks about.
+//! `evm` reads what it says, `verify` judges whether to believe it, `whole` reads blocks without the index of logs, `rows` keeps
+//! how far the chain was followed; `work::follow` puts them together, and `work::audit` reads the chain once more. `inspect` looks at one transaction that somebody asks about.
 
 pub mod address;
 #[allow(clippy::expect_used, reason = "constants of the curve and lengths checked before; nothing from outside reaches them")]
@@ -17,6 +17,7 @@ pub mod simulated;
 pub mod tron_address;
 pub mod verify;
 pub mod watched;
+pub mod whole;
 
 use crate::kernel::{Code, Currency, Fault, Money};
 use address::{Address, AddressForm};

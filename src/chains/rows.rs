@@ -30,10 +30,6 @@ pub struct Sweep {
     pub block_time: i64,
 }
 
-const fn mode_word(mode: Mode) -> &'static str {
-    if mode.is_live() { "live" } else { "test" }
-}
-
 fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
@@ -43,10 +39,10 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
 /// `None` before the first start.
 pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cursor>, StoreError> {
     let sql = "SELECT height, block_hash, block_time, deprecated_height FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
-    tx.row(sql, values![mode_word(mode), chain.as_str()])?.map(read).transpose()
+    tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Where a chain is followed from. Answers whether nobody had begun before.
+/// Where a chain is followed from, and compared from. Answers whether nobody had begun before.
 pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &Cursor) -> Result<bool, StoreError> {
     if self::cursor(tx, mode, chain)?.is_some() {
         return Ok(false);
@@ -54,7 +50,7 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &
     tx.execute_one(
         "INSERT INTO chain_cursors (mode, chain, height, block_hash, block_time, deprecated_height, updated_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
         values![
-            mode_word(mode),
+            mode.as_str(),
             chain.as_str(),
             cursor.anchor.height,
             &cursor.anchor.hash.to_string(),
@@ -62,6 +58,10 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &
             cursor.deprecated_height,
             now.instant_milliseconds(),
         ],
+    )?;
+    tx.execute_one(
+        "INSERT INTO chain_audits (mode, chain, height, block_hash, completed_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5)",
+        values![mode.as_str(), chain.as_str(), cursor.anchor.height, &cursor.anchor.hash.to_string(), now.instant_milliseconds()],
     )?;
     Ok(true)
 }
@@ -73,7 +73,7 @@ pub fn advance(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, from: A
         "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, deprecated_height = ?8, updated_milliseconds = ?9 \
          WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
         values![
-            mode_word(mode),
+            mode.as_str(),
             chain.as_str(),
             from.height,
             &from.hash.to_string(),
@@ -104,11 +104,37 @@ pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<
     )
 }
 
-/// The sum of what left an address, in millionths.
-pub fn swept_units(tx: &mut dyn Tx, chain: ChainName, address: &[u8; 20]) -> Result<i64, StoreError> {
-    let row = tx.row(
-        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM chain_sweeps WHERE from_address = ?2 AND chain = ?1",
-        values![chain.as_str(), address],
+/// Up to where the book was compared with the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AuditMark {
+    pub anchor: Anchor,
+    /// When the last comparison of everything ended, milliseconds since 1970 by the store's clock.
+    pub completed_milliseconds: i64,
+}
+
+/// `None` before the chain was ever followed.
+pub fn audit_mark(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<AuditMark>, StoreError> {
+    let sql = "SELECT height, block_hash, completed_milliseconds FROM chain_audits WHERE mode = ?1 AND chain = ?2";
+    let read = |mut row: Row| {
+        let anchor = Anchor { height: row.int()?, hash: row.word(Hash::parse)? };
+        Ok(AuditMark { anchor, completed_milliseconds: row.int()? })
+    };
+    tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
+}
+
+/// Moves the mark on. Answers whether it still stood at `from`.
+pub fn advance_audit(tx: &mut dyn Tx, mode: Mode, chain: ChainName, from: Anchor, to: Anchor) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "UPDATE chain_audits SET height = ?5, block_hash = ?6 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
+        values![mode.as_str(), chain.as_str(), from.height, &from.hash.to_string(), to.height, &to.hash.to_string()],
     )?;
-    row.map_or(Ok(0), |mut row| row.int())
+    Ok(changed == 1)
+}
+
+/// Keeps that everything was compared.
+pub fn complete_audit(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE chain_audits SET completed_milliseconds = ?3 WHERE mode = ?1 AND chain = ?2",
+        values![mode.as_str(), chain.as_str(), now.instant_milliseconds()],
+    )
 }

@@ -341,16 +341,26 @@ impl Node {
     /// Calls a function of a contract that takes nothing and answers a number or a truth value.
     pub async fn call_number(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Option<u128>, NodeFault> {
         let data = self.call_data(contract, selector).await?;
-        let word: Option<&[u8; 32]> = data.0.as_slice().try_into().ok();
-        Ok(word.and_then(|word| {
-            let (high, low) = word.split_at(16);
-            high.iter().all(|byte| *byte == 0).then(|| low.try_into().ok().map(u128::from_be_bytes)).flatten()
-        }))
+        Ok(data.as_number())
     }
 
     /// Calls a function of a contract that takes nothing, and answers what it returned.
     pub async fn call_data(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Data, NodeFault> {
         self.one("eth_call", json!([{ "to": prefixed(contract), "data": prefixed(selector) }, "latest"])).await
+    }
+
+    /// What several addresses hold of a contract's token at the newest block, in its smallest units. Nodes of TRON answer for no
+    /// other block.
+    pub async fn balances(&self, contract: &[u8; 20], addresses: &[[u8; 20]]) -> Result<Vec<u128>, NodeFault> {
+        /// `balanceOf(address)`.
+        const BALANCE_SELECTOR: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
+        let question = |address: &[u8; 20]| {
+            let data = [&BALANCE_SELECTOR[..], &[0; 12], address].concat();
+            Question::new("eth_call", json!([{ "to": prefixed(contract), "data": prefixed(data) }, "latest"]))
+        };
+        let answers: Vec<Data> = self.many(&addresses.iter().map(question).collect::<Vec<_>>()).await?;
+        let read = |answer: Data| answer.as_number().ok_or_else(|| NodeFault::Garbage("a balance does not read".into()));
+        answers.into_iter().map(read).collect()
     }
 
     /// The newest block.

@@ -117,26 +117,11 @@ pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, Doubt> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::evm::samples::{hash, header};
     use super::super::evm::{AddressBytes, Data, Quantity, TRANSFER_TOPIC};
     use super::*;
 
     const TOKEN: [u8; 20] = [0xA6; 20];
-
-    fn hash(number: i64) -> Hash {
-        let mut bytes = [0; 32];
-        bytes[24..].copy_from_slice(&number.to_be_bytes());
-        Hash(bytes)
-    }
-
-    fn header(number: i64) -> Header {
-        Header {
-            number: Quantity(number),
-            hash: hash(number),
-            parent_hash: hash(number - 1),
-            timestamp: Quantity(number * 3),
-            transactions: vec![hash(number * 1000)],
-        }
-    }
 
     fn log(number: i64, index: i64) -> Log {
         let mut data = vec![0; 32];

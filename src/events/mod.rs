@@ -63,11 +63,13 @@ pub fn emit_status<S: Status>(tx: &mut dyn Tx, now: &mut Now, scope: Scope, stat
 /// Turns outbox rows into events with strictly rising identifiers, and into deliveries. Runs at the end of every group
 /// that wrote outbox rows, inside its commit.
 pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
-    let outbox =
-        tx.rows("SELECT id, scope, type, linked_id, linked_object, created FROM outbox ORDER BY id LIMIT ?1", values![SEQUENCED_MAX])?;
+    let is_shared = tx.is_shared();
+    // The clocks of two nodes differ by a little, so there the order is the database's.
+    let order = if is_shared { "place, id" } else { "id" };
+    let sql = format!("SELECT id, scope, type, linked_id, linked_object, created FROM outbox ORDER BY {order} LIMIT ?1");
+    let outbox = tx.rows(&sql, values![SEQUENCED_MAX])?;
     let mut subscribers = crate::webhook_endpoints::fan_out::Subscribers::default();
     let mut last_id = None;
-    let is_shared = tx.is_shared();
     for mut row in outbox {
         let outbox_id = row.bytes()?;
         let scope = row.scope()?;

@@ -73,6 +73,9 @@ pub struct Metrics {
     chain_in_trouble: Family<ChainLabels, Gauge>,
     chain_deposits: Family<ChainLabels, Counter>,
     chain_doubts: Family<ChainLabels, Counter>,
+    chain_audited_height: Family<ChainLabels, Gauge>,
+    chain_audited_at: Family<ChainLabels, Gauge>,
+    chain_differences: Family<ChainLabels, Gauge>,
 }
 
 impl Default for Metrics {
@@ -108,6 +111,15 @@ impl Default for Metrics {
         let (chain_deposits, chain_doubts) = (Family::default(), Family::default());
         registry.register("chain_deposits", "Final token movements to deposit addresses since the start", chain_deposits.clone());
         registry.register("chain_doubts", "Answers of nodes that were not believed", chain_doubts.clone());
+        let (chain_audited_height, chain_audited_at) = (Family::default(), Family::default());
+        registry.register("chain_audited_height", "Last block whose movements the book was compared with", chain_audited_height.clone());
+        registry.register(
+            "chain_audited_at_seconds",
+            "When the book was last compared with the chain as a whole, in Unix seconds",
+            chain_audited_at.clone(),
+        );
+        let chain_differences = Family::default();
+        registry.register("chain_differences", "Differences between book and chain that nobody has explained", chain_differences.clone());
         Metrics {
             rate_refusals,
             look_ups,
@@ -126,6 +138,9 @@ impl Default for Metrics {
             chain_in_trouble,
             chain_deposits,
             chain_doubts,
+            chain_audited_height,
+            chain_audited_at,
+            chain_differences,
         }
     }
 }
@@ -155,12 +170,15 @@ impl Metrics {
         catch_up(&self.jobs, store.stats.jobs.load(Relaxed));
         catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
         for chain in chains {
-            let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: if chain.mode.is_live() { "live" } else { "test" } };
+            let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: chain.mode.as_str() };
             let stats = &chain.stats;
             self.chain_height.get_or_create(&labels).set(stats.height.load(Relaxed));
             self.chain_final_height.get_or_create(&labels).set(stats.final_height.load(Relaxed));
             self.chain_behind_seconds.get_or_create(&labels).set(chain.behind_seconds(store.clock.milliseconds() / 1000));
             self.chain_in_trouble.get_or_create(&labels).set(i64::from(stats.is_in_trouble.load(Relaxed)));
+            self.chain_audited_height.get_or_create(&labels).set(stats.audited_height.load(Relaxed));
+            self.chain_audited_at.get_or_create(&labels).set(stats.audited_at.load(Relaxed));
+            self.chain_differences.get_or_create(&labels).set(stats.differences.load(Relaxed));
             let up_to = |counter: &Counter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
             up_to(&self.chain_deposits.get_or_create(&labels), stats.deposits.load(Relaxed));
             up_to(&self.chain_doubts.get_or_create(&labels), stats.doubts.load(Relaxed));

@@ -118,9 +118,7 @@ impl Now {
 
     /// Mints only above an identifier from now on.
     pub fn mint_above(&mut self, floor: u128) {
-        if floor > self.minter.last() {
-            self.minter = Minter::above(floor);
-        }
+        self.minter.raise(floor);
     }
 
     pub const fn minter(&self) -> &Minter {

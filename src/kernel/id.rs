@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ulid::Ulid;
 
@@ -248,30 +249,42 @@ impl schemars::JsonSchema for AnyId {
 
 /// Mints identifiers that rise strictly within one node: also within a millisecond, after a clock step back and,
 /// started above the store's highest identifier, after a restart.
+///
+/// Clones mint from the same source: what was read before an identifier is minted has a lower one, whichever thread of a node wrote it.
 #[derive(Clone, Debug)]
 pub struct Minter {
-    last: u128,
+    last: Arc<Mutex<u128>>,
 }
 
 impl Minter {
     /// `floor` is the highest identifier ever stored, 0 for an empty store.
-    pub const fn above(floor: u128) -> Minter {
-        Minter { last: floor }
+    pub fn above(floor: u128) -> Minter {
+        Minter { last: Arc::new(Mutex::new(floor)) }
+    }
+    /// Mints only above an identifier from now on.
+    pub fn raise(&self, floor: u128) {
+        let mut last = self.lock();
+        *last = floor.max(*last);
+    }
+    fn lock(&self) -> MutexGuard<'_, u128> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// `milliseconds` is the store's clock, `random` 80 fresh bits.
-    pub fn mint<K: Kind>(&mut self, milliseconds: i64, random: u128) -> Id<K> {
+    pub fn mint<K: Kind>(&self, milliseconds: i64, random: u128) -> Id<K> {
         let fresh = ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
-        let within_last = (fresh >> 80) <= (self.last >> 80);
-        self.last = if within_last {
+        let mut last = self.lock();
+        let within_last = (fresh >> 80) <= (*last >> 80);
+        *last = if within_last {
             // A random step keeps identifiers unguessable without letting the 80 bits run over soon.
-            self.last + 1 + (random & 0xFFFF_FFFF)
+            *last + 1 + (random & 0xFFFF_FFFF)
         } else {
             fresh
         };
-        Id::from_u128(self.last)
+        Id::from_u128(*last)
     }
-    pub const fn last(&self) -> u128 {
-        self.last
+    /// At least the last identifier that was minted.
+    pub fn last(&self) -> u128 {
+        *self.lock()
     }
 }
 
@@ -305,7 +318,7 @@ mod tests {
 
     #[test]
     fn identifiers_rise_through_clock_steps_and_restarts() {
-        let mut minter = Minter::above(0);
+        let minter = Minter::above(0);
         let mut last = minter.mint::<kind::Event>(1_000, u128::MAX);
         for (millisecond, random) in [(1_000, 0), (1_000, 5), (999, 9), (1, 1), (1_001, 0)] {
             let next = minter.mint::<kind::Event>(millisecond, random);
@@ -314,7 +327,7 @@ mod tests {
             assert!(next.to_string() > last.to_string());
             last = next;
         }
-        let mut restarted = Minter::above(last.as_u128());
+        let restarted = Minter::above(last.as_u128());
         assert!(restarted.mint::<kind::Event>(5, 5) > last);
     }
 }

@@ -11,6 +11,10 @@ impl Mode {
     pub const fn is_live(self) -> bool {
         matches!(self, Mode::Live)
     }
+    /// The mode's word, as tables, flags and metrics have it.
+    pub const fn as_str(self) -> &'static str {
+        if self.is_live() { "live" } else { "test" }
+    }
 }
 
 /// One account in one mode, as one number that leads every primary key: `account * 2 + live`.

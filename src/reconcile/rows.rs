@@ -1,7 +1,7 @@
 //! What is compared: payouts against the bank's statements, statements against themselves, deposits against the book.
 
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Mode, Scope, StoreError};
+use crate::kernel::{Id, Scope, StoreError};
 use crate::rails::iso20022::words::Day;
 use crate::store::{Row, Tx};
 use crate::values;
@@ -106,29 +106,33 @@ pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
     tx.row(sql, &[])?.map_or(Ok((0, 0, 0)), |mut row| Ok((row.int()?, row.int()?, row.int()?)))
 }
 
-/// One account's deposits and what the book has of them, in millionths of a USDT.
+/// One account's deposits and refunds and what the book has of them, in millionths of a USDT.
 pub struct CustodySum {
     pub scope: Scope,
     /// Deposits that are final.
     pub deposited_units: i64,
     /// Credited from custody in the book.
     pub credited_units: i64,
-    /// Credited less what was refunded: what custody should hold.
-    pub held_units: i64,
+    /// Refunds that are completed.
+    pub refunded_units: i64,
+    /// Back to custody in the book.
+    pub debited_units: i64,
 }
 
 pub fn custody(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
     let sql = "SELECT s.scope, ( \
                  SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = s.scope AND d.status = 'completed' AND d.asset = 'USDT'), \
-               s.credit_units, s.credit_units - s.debit_units FROM ledger_balances s WHERE s.account = 'custody' AND s.currency = 'USDT' ORDER BY s.scope";
+               s.credit_units, ( \
+                 SELECT CAST(COALESCE(SUM(r.units), 0) AS BIGINT) FROM refunds r WHERE r.scope = s.scope AND r.status = 'completed' AND r.asset = 'USDT'), \
+               s.debit_units FROM ledger_balances s WHERE s.account = 'custody' AND s.currency = 'USDT' ORDER BY s.scope";
     let read = |mut row: Row| {
-        Ok(CustodySum { scope: row.scope()?, deposited_units: row.int()?, credited_units: row.int()?, held_units: row.int()? })
+        Ok(CustodySum {
+            scope: row.scope()?,
+            deposited_units: row.int()?,
+            credited_units: row.int()?,
+            refunded_units: row.int()?,
+            debited_units: row.int()?,
+        })
     };
     tx.rows(sql, &[])?.into_iter().map(read).collect()
-}
-
-impl CustodySum {
-    pub const fn mode(&self) -> Mode {
-        self.scope.mode()
-    }
 }

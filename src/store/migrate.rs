@@ -81,10 +81,24 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<(), StoreError> {
         for statement in statements(text) {
             tx.execute(&for_shared(&statement), &[])?;
         }
+        for statement in SHARED_ONLY.iter().filter(|(number, _)| *number == index + 1).flat_map(|(_, statements)| *statements) {
+            tx.execute(statement, &[])?;
+        }
         note(tx, index)?;
     }
     Ok(())
 }
+
+/// What follows a migration where several nodes write. A sequence gives out numbers without a row that transactions would wait for, and
+/// whoever writes after having read another's row gets a higher one.
+const SHARED_ONLY: &[(usize, &[&str])] = &[(
+    1,
+    &[
+        "CREATE SEQUENCE outbox_places",
+        "ALTER TABLE outbox ALTER COLUMN place SET DEFAULT nextval('outbox_places')",
+        "CREATE INDEX outbox_place ON outbox (place, id)",
+    ],
+)];
 
 /// A statement of a migration as stores other than SQLite take it: texts compare in the order of their bytes.
 fn for_shared(statement: &str) -> String {

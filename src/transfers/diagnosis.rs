@@ -433,7 +433,7 @@ mod tests {
 
     /// A transfer of 10 USDT that went through some statuses and received something.
     fn transfer(statuses: &[TransferStatus], received: i64) -> Transfer {
-        let mut minter = Minter::above(0);
+        let minter = Minter::above(0);
         let mut history = History::begun(TransferStatus::Funding, 1);
         statuses.iter().for_each(|status| history.push(*status, 2));
         Transfer {

@@ -170,7 +170,7 @@ pub struct AddressLine {
     pub asset: String,
     pub address: Address,
     pub derivation_index: i64,
-    /// Completed deposits, whatever they were in the eyes of the transfer.
+    /// Completed deposits, whatever they were in the eyes of the transfer, and what came from other deposit addresses on a real chain.
     pub received: Money,
     /// What left the address on a real chain.
     pub swept: Money,
@@ -180,7 +180,8 @@ pub struct AddressLine {
 pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>>, rows_max: i64) -> Result<Vec<AddressLine>, StoreError> {
     let rows = tx.rows(
         "SELECT t.id, t.chain, t.asset, t.deposit_address, t.derivation_index, \
-         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed'), \
+         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed') \
+         + (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = t.deposit_address AND s.chain = t.chain), \
          (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
          FROM transfers t WHERE t.scope = ?1 AND t.id > ?2 ORDER BY t.id LIMIT ?3",
         values![scope, &after.map_or([0; 16], Id::to_bytes), rows_max],

@@ -443,7 +443,7 @@ fn hear_line(tx: &mut dyn Tx, now: &mut Now, world: &World, line: &Line, place: 
 
 /// Compares the book with what the bank said, once a day, and tells in the log how much differs.
 async fn compare(app: &App) {
-    match app.store.read(Cost::Scan, |tx| Ok(reconcile::run(tx, None)?)).await {
+    match app.store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await {
         Ok(report) if report.differences.is_empty() => tracing::info!("the book agrees with the bank's statements"),
         Ok(report) => {
             let count = report.differences.len();

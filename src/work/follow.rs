@@ -5,8 +5,8 @@
 //! cursor and is an alarm. Above the cursor there is a view that is thrown away and made again whenever a block was replaced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -20,6 +20,7 @@ use crate::chains::rpc::{BlockRange, Node, NodeFault};
 use crate::chains::settings::ChainSettings;
 use crate::chains::verify::{self, Anchor, Doubt};
 use crate::chains::watched::Watched;
+use crate::chains::whole::{self, Known, ReadFault};
 use crate::chains::{Depth, Movement};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
@@ -80,6 +81,14 @@ pub struct FollowStats {
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
     pub is_in_trouble: AtomicBool,
+    /// Which of the nodes was read from last: the audit prefers another one.
+    pub lead: AtomicUsize,
+    /// Up to which block the book was compared with the chain.
+    pub audited_height: AtomicI64,
+    /// When it was last compared as a whole, Unix seconds.
+    pub audited_at: AtomicI64,
+    /// Differences that the operator has not explained.
+    pub differences: AtomicI64,
 }
 
 /// What every part of the service knows of a followed chain.
@@ -88,15 +97,17 @@ pub struct FollowedChain {
     pub settings: ChainSettings,
     pub nodes: Vec<Node>,
     pub stats: FollowStats,
+    /// In which units other tokens count, as the first node said that told it.
+    other_decimals: Mutex<HashMap<[u8; 20], u8>>,
 }
 
 impl FollowedChain {
     pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
         let nodes = settings.endpoints.iter().map(|endpoint| Node::new(client.clone(), endpoint.clone())).collect();
-        FollowedChain { mode, settings, nodes, stats: FollowStats::default() }
+        FollowedChain { mode, settings, nodes, stats: FollowStats::default(), other_decimals: Mutex::default() }
     }
 
-    fn form(&self) -> AddressForm {
+    pub fn form(&self) -> AddressForm {
         AddressForm::of_chain(self.settings.name.as_str())
     }
 
@@ -130,8 +141,26 @@ impl FollowedChain {
         if let Ok(Some(1)) = node.call_number(settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
             return Ok(Err(format!("the token contract {} is deprecated: configure its successor", settings.token_contract)));
         }
+        for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
+            let told = match node.call_number(&contract, DECIMALS_SELECTOR).await {
+                Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
+                Err(NodeFault::Refused(_)) => None,
+                Err(fault) => return Err(fault),
+            };
+            if let Some(decimals) = told {
+                self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).entry(contract).or_insert(decimals);
+            }
+        }
         node.final_block().await?;
         Ok(Ok(()))
+    }
+
+    /// In which units a watched contract counts; whole ones where it does not tell.
+    fn decimals(&self, contract: &[u8; 20]) -> u8 {
+        if contract == self.settings.token_contract.bytes() {
+            return self.settings.decimals;
+        }
+        self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).get(contract).copied().unwrap_or(0)
     }
 
     /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so far, `Err` where one does not fit.
@@ -169,7 +198,8 @@ impl FollowedChain {
         if standings.is_empty() { Err(Trouble::NoNode(faults.join("; "))) } else { Ok(standings) }
     }
 
-    fn contracts(&self) -> Vec<[u8; 20]> {
+    /// The watched contracts; the first is the token.
+    pub fn contracts(&self) -> Vec<[u8; 20]> {
         let others = self.settings.other_tokens.values().map(|address| *address.bytes());
         std::iter::once(*self.settings.token_contract.bytes()).chain(others).collect()
     }
@@ -190,13 +220,6 @@ struct Hit {
     log: Log,
     transfer: Transfer,
     is_sweep: bool,
-}
-
-/// What was read of single blocks besides the filter's logs.
-#[derive(Default)]
-struct Known {
-    headers: BTreeMap<i64, Header>,
-    receipts: HashMap<Hash, Receipt>,
 }
 
 /// Faults that tests plant to see that their oracle notices; builds with optimisation do not contain them.
@@ -386,6 +409,8 @@ impl Follower {
         let lowest = cursor.anchor.height + i64::from(is_behind);
         let leads: Vec<(&Node, i64)> = standings.iter().filter(|(_, number)| *number >= lowest).copied().collect();
         let (lead, lead_height) = leads[self.lead_offset % leads.len()];
+        let place = chain.nodes.iter().position(|node| std::ptr::eq(node, lead));
+        chain.stats.lead.store(place.unwrap_or(0), Ordering::Relaxed);
         if is_behind {
             match self.advance(&cursor, lead, lead_height, &standings).await? {
                 Some(next) if next.anchor.height >= lead_height => cursor = next,
@@ -570,41 +595,16 @@ impl Follower {
 
     /// Reads blocks without a filter and compares them with what the filter showed.
     async fn read_whole(&self, node: &Node, contracts: &[[u8; 20]], range: &BlockRange, numbers: &BTreeSet<i64>) -> Result<Known, Trouble> {
-        let mut known = Known::default();
-        let numbers: Vec<i64> = numbers.iter().copied().collect();
-        let headers = node.headers(&numbers).await.map_err(|fault| self.node_trouble(node, fault))?;
-        for (number, header) in numbers.into_iter().zip(headers) {
-            let header = header.ok_or_else(|| self.doubted(node, Doubt::Stale(number)))?;
-            let shown: Vec<&Log> = range.logs.iter().filter(|log| log.block_number.0 == number).collect();
-            if header.number.0 != number || shown.iter().any(|log| log.block_hash != header.hash) {
-                return Err(self.doubted(node, Doubt::WrongFork(number)));
-            }
-            let mut receipts = Vec::new();
-            if !header.transactions.is_empty() {
-                let told = node.receipts_in(&header).await.map_err(|fault| self.node_trouble(node, fault))?;
-                receipts = told.ok_or_else(|| self.doubted(node, Doubt::ReceiptsMissing(number)))?;
-            }
-            verify::whole_block(&header, &receipts, contracts, &shown).map_err(|doubt| self.doubted(node, doubt))?;
-            known.headers.insert(number, header);
-            known.receipts.extend(receipts.into_iter().map(|receipt| (receipt.transaction_hash, receipt)));
-        }
-        Ok(known)
+        whole::blocks(node, contracts, range, numbers).await.map_err(|fault| match fault {
+            ReadFault::Node(fault) => self.node_trouble(node, fault),
+            ReadFault::Doubt(doubt) => self.doubted(node, doubt),
+        })
     }
 
     /// Reads the receipts and blocks of what concerns us, and nothing else.
     async fn known_of(&self, node: &Node, hits: &[Hit]) -> Result<Known, Trouble> {
-        if hits.is_empty() {
-            return Ok(Known::default());
-        }
-        let trouble = |fault| self.node_trouble(node, fault);
-        let transactions: Vec<Hash> = hits.iter().map(|hit| hit.log.transaction_hash).collect::<BTreeSet<_>>().into_iter().collect();
-        let receipts = node.receipts_of(&transactions).await.map_err(trouble)?;
-        let numbers: Vec<i64> = hits.iter().map(|hit| hit.log.block_number.0).collect::<BTreeSet<_>>().into_iter().collect();
-        let headers = node.headers(&numbers).await.map_err(trouble)?;
-        Ok(Known {
-            headers: headers.into_iter().flatten().map(|header| (header.number.0, header)).collect(),
-            receipts: receipts.into_iter().flatten().map(|receipt| (receipt.transaction_hash, receipt)).collect(),
-        })
+        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
+        whole::of_logs(node, &logs).await.map_err(|fault| self.node_trouble(node, fault))
     }
 
     /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and that was committed before.
@@ -658,7 +658,8 @@ impl Follower {
                 continue;
             }
             let is_token = self.chain.token_log(&hit.log);
-            let Some(units) = millionths(hit.transfer.value, self.chain.settings.decimals).filter(|units| *units > 0) else {
+            let decimals = self.chain.decimals(&hit.log.address.0);
+            let Some(units) = millionths(hit.transfer.value, decimals).filter(|units| *units > 0) else {
                 tracing::warn!(block = number, "a movement to us is too small or too large for the book; it is not credited");
                 continue;
             };
@@ -944,23 +945,7 @@ mod tests {
     use sha2::Digest;
 
     use super::*;
-    use crate::chains::evm::Quantity;
-
-    fn hash(number: i64) -> Hash {
-        let mut bytes = [0; 32];
-        bytes[24..].copy_from_slice(&number.to_be_bytes());
-        Hash(bytes)
-    }
-
-    fn header(number: i64) -> Header {
-        Header {
-            number: Quantity(number),
-            hash: hash(number),
-            parent_hash: hash(number - 1),
-            timestamp: Quantity(number * 3),
-            transactions: Vec::new(),
-        }
-    }
+    use crate::chains::evm::samples::{hash, header};
 
     fn cursor(height: i64) -> Cursor {
         Cursor { anchor: Anchor { height, hash: hash(height) }, block_time: height * 3, deprecated_height: None }

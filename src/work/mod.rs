@@ -2,6 +2,7 @@
 
 pub mod alone;
 pub mod api;
+pub mod audit;
 pub mod bank;
 pub mod checks;
 pub mod deliveries;

@@ -559,6 +559,10 @@ impl Token {
         self.call_as(self.chain.treasury(), "addBlackList(address)", &[Argument::Address(user)]).await
     }
 
+    /// Counts in other units from the next block on.
+    pub async fn set_decimals(&self, count: u64) -> Hash {
+        self.call_as(self.chain.treasury(), "setDecimals(uint8)", &[Argument::Number(count)]).await
+    }
     pub async fn is_deprecated(&self) -> bool {
         number_of_word(&self.ask("deprecated()", &[]).await) == 1
     }

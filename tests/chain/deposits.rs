@@ -1,5 +1,6 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
+use hundi::kernel::{Mode, Scope};
 use hundi::store::Cost;
 use serde_json::{Value, json};
 
@@ -195,6 +196,24 @@ async fn what_is_no_money_is_not_credited() {
     assert_eq!((compared.deposits, compared.unsupported), (1, 1));
 }
 
+/// Another token is shown in its own units, in the list and by the doctor, and is no money in any of them.
+#[tokio::test]
+async fn other_tokens_are_shown_in_their_own_units() {
+    const HALF_OF_18_DECIMALS: u64 = 500_000_000_000_000_000;
+    for (decimals, value, amount) in [(18, HALF_OF_18_DECIMALS / 1_000, "0.0005"), (2, 1_250, "12.50"), (0, 7, "7.00")] {
+        let stage = Stage::set_with(Setup { others: 1, others_decimals: decimals, ..Setup::default() }).await;
+        let transfer = stage.transfer("100.00").await;
+        let sent = stage.others[0].1.transfer(address(&transfer), value).await;
+        stage.settle().await;
+        let deposits = stage.awaits_deposits(&transfer, |deposits| !deposits.is_empty()).await;
+        assert_eq!((deposits[0]["amount"].as_str(), deposits[0]["asset"].as_str()), (Some(amount), Some("OTHER0")), "{decimals}");
+        let path = format!("/v1/transfers/{}/funding/diagnose", transfer["id"].as_str().unwrap());
+        let told = stage.client.post(&path, json!({"transaction_hash": sent.plain()})).await.ok();
+        assert_eq!((told["code"].as_str(), told["amount"].as_str()), (Some("wrong_token"), Some(amount)), "{told}");
+        assert_eq!(stage.shown(&transfer).await["funding"]["amount_received"], "0.00");
+    }
+}
+
 #[tokio::test]
 async fn the_block_s_time_decides() {
     let stage = Stage::set_with(Setup { funding_seconds: 900, ..Setup::default() }).await;
@@ -300,9 +319,14 @@ async fn sweeps_are_no_deposits() {
     assert_eq!(stage.deposits(&two).await.len(), 1);
     let compared = stage.verify().await;
     assert_eq!((compared.deposits, compared.sweeps), (2, 3));
-    let (name, bytes) = (stage.followed_chain().settings.name, *address(&one).as_evm());
-    let swept = stage.app.store.read(Cost::Point, move |tx| Ok(hundi::chains::rows::swept_units(tx, name, &bytes)?)).await.unwrap();
-    assert_eq!(swept, 100_000_000);
+    // Two addresses, 100 each: one is empty now, and the other has ten more.
+    let name = stage.followed_chain().settings.name;
+    let scope = Scope::new(1, Mode::Test);
+    let held = stage.app.store.read(Cost::Scan, move |tx| Ok(hundi::reconcile::chain::rows::held_after(tx, scope, name, None, 10)?)).await;
+    assert_eq!(held.unwrap().iter().map(|held| held.units).collect::<Vec<_>>(), [0, 110_000_000]);
+    let exported = stage.app.store.read(Cost::Scan, move |tx| Ok(hundi::transfers::rows::addresses(tx, scope, None, 10)?)).await.unwrap();
+    let sums: Vec<(i64, i64)> = exported.iter().map(|line| (line.received.units, line.swept.units)).collect();
+    assert_eq!(sums, [(100_000_000, 100_000_000), (110_000_001, 1)]);
 }
 
 #[tokio::test]

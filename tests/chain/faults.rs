@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use hundi::kernel::Clock;
+use serde_json::json;
 
 use crate::anvil::FINALITY_BLOCKS;
+use crate::binary::Home;
 use crate::proxy::{Blocks, Faults, Fork, Garbage, Invented, Proxy, Sanction};
-use crate::service::{Folder, Setup, Stage, address, chain_with_token, config, eventually, variables};
+use crate::service::{Folder, Process, Setup, Stage, address, chain_with_token, config, eventually, variables};
 use crate::wire::{Hash, nobody};
 
 /// What a case knows when it plants its fault.
@@ -150,13 +152,75 @@ async fn lies_of_the_only_node_stop_and_lose_nothing() {
 
 #[tokio::test]
 async fn a_ban_is_sat_out() {
+    // How long TRON's gateway bans.
+    const BAN_SECONDS: u64 = 30;
     let stage = Stage::set().await;
+    let started = std::time::Instant::now();
     let place = pay(&stage, |stage, _| stage.proxy().ban(Duration::from_secs(1))).await;
     stage.trouble().await;
     stage.proxy().forget_calls();
     assert!(stage.height() < place.block as i64);
     stage.followed().await;
+    assert!(started.elapsed() >= Duration::from_secs(BAN_SECONDS), "after {:?}", started.elapsed());
     assert_eq!(stage.verify().await.deposits, 1);
+}
+
+/// A node that refuses is left alone for the time that it names, and for longer and longer where it names none.
+#[tokio::test]
+async fn who_is_refused_asks_less_often() {
+    let stage = Stage::set().await;
+    type Refuse = fn(&mut Faults);
+    let cases: [(&str, Refuse, u64, Duration); 2] = [
+        ("429 with a time", |faults| faults.too_many_retry_after_seconds = Some(1), 3, Duration::from_secs(3)),
+        ("HTTP 200 with an error", |faults| faults.is_overloaded = true, 2, Duration::from_secs(1 + 2)),
+    ];
+    for (what, refuse, refusals, rest) in cases {
+        stage.no_trouble().await;
+        let started = std::time::Instant::now();
+        stage.proxy().fail_next(refusals, refuse);
+        pay(&stage, |_, _| ()).await;
+        stage.followed().await;
+        assert!(started.elapsed() >= rest, "{what}: {refusals} refusals were used up in {:?}", started.elapsed());
+    }
+    assert_eq!(stage.verify().await.deposits, 2);
+}
+
+/// Callers, load balancer and monitoring are told the same.
+#[tokio::test]
+async fn everybody_is_told_how_far_the_chain_was_read() {
+    let stage = Stage::set().await;
+    let page = async |path: &str| String::from_utf8(stage.client.get(path).await.body.to_vec()).unwrap();
+    let chain = async || stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"].clone();
+    let metric = async |name: &str| -> i64 {
+        let page = page("/metrics").await;
+        let line = page.lines().find(|line| line.starts_with(&format!("{name}{{chain=\"tron\",mode=\"test\"}} ")));
+        line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_else(|| panic!("no {name} in {page}"))
+    };
+    let behind = stage.now() - stage.chain.block(stage.height() as u64).await.unwrap().time;
+    assert_eq!(behind, 18 * 3);
+    assert!(page("/readyz").await.contains(&format!("chain tron (test): block {}, {behind} s behind\n", stage.height())));
+    let told = chain().await;
+    assert_eq!(
+        [&told["status"], &told["block_number"], &told["seconds_behind"]],
+        [&json!("following"), &json!(stage.height()), &json!(behind)]
+    );
+    assert_eq!([metric("hundi_chain_height").await, metric("hundi_chain_final_height").await], [stage.height(); 2]);
+    assert_eq!([metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await], [behind, 0]);
+
+    stage.proxy().change(|faults| faults.is_dropping_connections = true);
+    stage.trouble().await;
+    stage.advance_seconds(1_000);
+    let (height, behind) = (stage.height(), behind + 1_000);
+    assert!(page("/readyz").await.contains(&format!("block {height}, {behind} s behind, in trouble: see the log\n")));
+    let told = chain().await;
+    assert_eq!([&told["status"], &told["block_number"], &told["seconds_behind"]], [&json!("behind"), &json!(height), &json!(behind)]);
+    assert_eq!([metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await], [behind, 1]);
+    assert_eq!(stage.client.get("/readyz").await.status, 200, "requests can still be answered");
+
+    stage.proxy().heal();
+    stage.mine(1).await;
+    stage.no_trouble().await;
+    assert_eq!(metric("hundi_chain_in_trouble").await, 0);
 }
 
 #[tokio::test]
@@ -297,6 +361,78 @@ async fn a_wrong_chain_or_token_is_refused_at_the_start() {
         }
         app.store.close().await;
     }
+    // A token whose owner has handed it over.
+    token.deprecate(nobody(4)).await;
+    chain.mine(1).await;
+    let folder = Folder::new();
+    let app = hundi::app::App::open(&config(&folder.database(), &right), Clock::System).await.unwrap();
+    assert!(app.check_chains().await.is_err_and(|told| told.contains("is deprecated")));
+    app.store.close().await;
+}
+
+/// The service itself does not start before a wrong chain, and with a node whose final view cannot be asked for it takes no transfers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_service_starts_only_before_its_own_chain() {
+    let setup = Setup { chain: Process::chain_now(), ..Setup::default() };
+    let (chain, token) = chain_with_token(setup.chain.clone()).await;
+    let proxy = Proxy::start(&chain).await;
+    proxy.change(|faults| faults.chain_id = Some(5));
+    let mut home = Home::new("chain-wrong");
+    for (name, value) in variables(&[proxy.url()], &token, &setup) {
+        home.set(&name, &value);
+    }
+    let started = tokio::task::block_in_place(|| home.try_start(&[], "127.0.0.1:0"));
+    assert!(started.is_err_and(|told| told.starts_with("it ended with exit status: 1")));
+    assert!(home.log().contains("is of chain 5 and not of 728126428"), "{}", home.log());
+
+    proxy.change(|faults| *faults = Faults { is_finalized_refused: true, is_solid_missing: true, ..Faults::default() });
+    let process = Process::start(&[proxy.url()], &token, &setup, None).await;
+    let lock = process.caller.client.quote_lock("100.00").await;
+    let body = json!({
+        "sender_id": process.caller.sender_id, "beneficiary_id": process.caller.beneficiary_id, "quote_lock_id": lock["id"],
+        "amount": "100.00", "currency": "USD", "payout_currency": "INR",
+        "funding": {"rail": "stablecoin", "asset": "USDT", "chain": "tron"},
+    });
+    assert_eq!(process.caller.client.post("/v1/transfers", body).await.error(503), "service_unavailable");
+    proxy.heal();
+    let transfer = process.caller.transfer("100.00").await;
+    token.transfer(address(&transfer), 100_000_000).await;
+    chain.mine(1 + FINALITY_BLOCKS).await;
+    process.followed_to(chain.finalized().await as i64).await;
+    assert_eq!(process.faults(&chain, &token).await.1, Vec::<String>::new());
+}
+
+/// A chain whose addresses are hexadecimal, with a gateway that wants a key.
+#[tokio::test]
+async fn another_chain_is_a_matter_of_names() {
+    let setup = Setup {
+        name: "polygon",
+        others: 1,
+        more: vec![("HUNDI_TEST_CHAIN_API_KEY", "the-gateway-s"), ("HUNDI_TEST_CHAIN_API_KEY_HEADER", "x-gateway-key")],
+        ..Setup::default()
+    };
+    let stage = Stage::set_with(setup).await;
+    let back = format!("0x{}", hundi::kernel::hex::encode(nobody(77).as_evm()));
+    let transfer = stage.caller.transfer_with("100.00", json!({"refund_address": back})).await;
+    assert!(transfer["funding"]["deposit_address"].as_str().unwrap().starts_with("0x"), "{transfer}");
+    let paid = stage.token.transfer(address(&transfer), 105_000_000).await;
+    stage.others[0].1.transfer(address(&transfer), 7).await;
+    stage.proxy().change(|faults| faults.is_finalized_refused = true);
+    stage.settle().await;
+    stage.awaits(&transfer, "payout_settled").await;
+    let deposits = stage.deposits(&transfer).await;
+    assert_eq!((deposits.len(), &deposits[0]["transaction_hash"]), (2, &json!(paid.to_string())));
+    assert!(paid.to_string().starts_with("0x") && deposits[0]["from_address"].as_str().unwrap().starts_with("0x"));
+    let refund = stage.refunds(&transfer).await.remove(0);
+    assert_eq!((refund["chain"].as_str(), refund["to_address"].as_str().map(str::to_lowercase)), (Some("polygon"), Some(back)));
+    let compared = stage.verify().await;
+    assert_eq!((compared.deposits, compared.unsupported), (1, 1));
+    let asked = hundi::work::audit::Asked::default();
+    let told = hundi::work::audit::run_once(&stage.app.store, stage.followed_chain(), asked).await.unwrap();
+    assert_eq!((told.movements_count, told.held, told.balance.units), (1, told.balance, 105_000_000));
+    let keys = stage.proxy().header_seen("x-gateway-key");
+    assert!(stage.proxy().calls("/walletsolidity/getnowblock") > 0 && keys.len() > 20);
+    assert!(keys.iter().all(|key| key.as_deref() == Some("the-gateway-s")), "{keys:?}");
 }
 
 /// A node that could not be asked at the start is not listened to before it was.

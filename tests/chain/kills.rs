@@ -37,9 +37,9 @@ async fn killed(kills: usize, fault: Option<&str>) -> (usize, Vec<String>) {
             }
             chain.mine(1).await;
         }
-        chain.mine(FINALITY_BLOCKS).await;
-        // Somewhere in the middle of what it just begins to read.
+        // Somewhere in the middle of what it is about to read; a follower that is quick may be through before somebody looks.
         let height = process.height();
+        chain.mine(FINALITY_BLOCKS).await;
         eventually("some progress", async || (process.height() > height).then_some(())).await;
         tokio::time::sleep(Duration::from_millis(random.between(0, 40))).await;
         process.kill();

@@ -32,6 +32,7 @@ mod service;
 mod anvil_operations;
 mod proxy_faults;
 
+mod audit;
 mod deposits;
 mod doctor;
 mod faults;

@@ -177,7 +177,8 @@ fn moved(tx: &mut SqliteTx<'_>, sql: &str) -> Vec<Moved> {
         .map(|mut row| Moved {
             block: row.int().expect("a final deposit has a block"),
             log_index: row.int().unwrap(),
-            transaction: row.text().unwrap(),
+            // Chains differ in how they write it.
+            transaction: row.text().unwrap().trim_start_matches("0x").to_owned(),
             time: row.int().expect("a final deposit has a time"),
             from: row.bytes().unwrap().try_into().expect("20 bytes"),
             to: row.bytes().unwrap().try_into().expect("20 bytes"),

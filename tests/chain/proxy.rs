@@ -192,6 +192,8 @@ pub struct Faults {
     pub fork: Option<Fork>,
     /// `finalized` answers -32602, as before version 4.8.0; the solid height is at `/walletsolidity/getnowblock`.
     pub is_finalized_refused: bool,
+    /// `/walletsolidity/getnowblock` is not there, as behind a gateway for the JSON-RPC alone.
+    pub is_solid_missing: bool,
     /// `eth_getBlockReceipts` answers -32601, as before version 4.8.1.
     pub is_receipts_missing: bool,
     /// `blockTimestamp` stands in logs, as from version 4.8.2 on.
@@ -231,6 +233,7 @@ impl Default for Faults {
             chain_id: None,
             fork: None,
             is_finalized_refused: false,
+            is_solid_missing: false,
             is_receipts_missing: false,
             is_time_in_logs: false,
             logs_hidden: Blocks::None,
@@ -272,8 +275,17 @@ struct State {
     /// When the calls of the last second arrived.
     recent: Vec<Instant>,
     calls: Vec<Call>,
+    headers: Vec<http::HeaderMap>,
     requests_count: u64,
     held: HashMap<String, (oneshot::Sender<()>, oneshot::Receiver<()>)>,
+}
+
+impl State {
+    fn remember(&mut self, headers: http::HeaderMap) {
+        if self.headers.len() < CALLS_REMEMBERED_MAX {
+            self.headers.push(headers);
+        }
+    }
 }
 
 impl Shared {
@@ -386,9 +398,15 @@ impl Proxy {
     pub fn requests(&self) -> u64 {
         self.shared.state().requests_count
     }
+    /// What each request had in a header, those without it included.
+    pub fn header_seen(&self, name: &str) -> Vec<Option<String>> {
+        let told = |headers: &http::HeaderMap| headers.get(name).map(|value| value.to_str().expect("a text").to_owned());
+        self.shared.state().headers.iter().map(told).collect()
+    }
     pub fn forget_calls(&self) {
         let mut state = self.shared.state();
         state.calls.clear();
+        state.headers.clear();
         state.requests_count = 0;
     }
     /// Waits until a method was called so often.
@@ -446,6 +464,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
         None => Vec::new(),
     };
 
+    shared.state().remember(parts.headers.clone());
     let (faults, is_banned, is_too_many) = register(&shared, &path, is_rpc, &calls);
     shared.called.notify_waiters();
 
@@ -486,7 +505,7 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
     } else {
         let made = match path.as_str() {
             "/wallet/getnowblock" => view.now_block("latest").await,
-            "/walletsolidity/getnowblock" => view.now_block("finalized").await,
+            "/walletsolidity/getnowblock" if !faults.is_solid_missing => view.now_block("finalized").await,
             _ => return Ok(reply(StatusCode::NOT_FOUND, "text/plain", "not found")),
         };
         wait_if_held(&shared, &path).await;
@@ -670,6 +689,10 @@ impl View<'_> {
                 }
             }
             _ => {
+                if method == "eth_call" && self.behind(method) > 0 {
+                    let stale = quantity(self.head(method).await?);
+                    return self.node.call(method, json!([first, stale])).await;
+                }
                 if params.get(1).is_some_and(|tag| tag != "latest") {
                     return Err(RpcError::refused(INVALID_PARAMS, "QUANTITY not supported, just support TAG as latest"));
                 }

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hundi::app::{self, App, KeyRequest};
+use hundi::chains::address::Address;
 use hundi::chains::tron_address::TronAddress;
 use hundi::config::{Config, Flags};
 use hundi::http::server;
@@ -66,28 +67,43 @@ pub fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> i
 /// What the operator configures.
 #[derive(Clone)]
 pub struct Setup {
+    /// The chain's name, which decides how addresses are written.
+    pub name: &'static str,
     /// Nodes that the service reads, each a proxy before the one chain.
     pub proxies: usize,
     /// Other tokens that are looked out for.
     pub others: usize,
+    /// The units that those count in.
+    pub others_decimals: u64,
     pub funding_seconds: i64,
     pub blocks_at_once: u64,
     pub chain: Options,
+    /// Any other variables.
+    pub more: Vec<(&'static str, &'static str)>,
 }
 
 impl Default for Setup {
     fn default() -> Setup {
-        Setup { proxies: 1, others: 0, funding_seconds: 1_800, blocks_at_once: 50, chain: Options::default() }
+        Setup {
+            name: "tron",
+            proxies: 1,
+            others: 0,
+            others_decimals: 6,
+            funding_seconds: 1_800,
+            blocks_at_once: 50,
+            chain: Options::default(),
+            more: Vec::new(),
+        }
     }
 }
 
 /// The variables that point a service at nodes.
 pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, String)> {
     [
-        ("HUNDI_TEST_CHAIN_NAME", "tron".to_owned()),
+        ("HUNDI_TEST_CHAIN_NAME", setup.name.to_owned()),
         ("HUNDI_TEST_CHAIN_ENDPOINTS", urls.join(",")),
         ("HUNDI_TEST_CHAIN_CHAIN_ID", setup.chain.chain_id.to_string()),
-        ("HUNDI_TEST_CHAIN_TOKEN_CONTRACT", token.address.to_string()),
+        ("HUNDI_TEST_CHAIN_TOKEN_CONTRACT", Address::of_chain(setup.name, *token.address.as_evm()).to_string()),
         ("HUNDI_TEST_CHAIN_ACCOUNT_KEY", ACCOUNT_KEY.to_owned()),
         ("HUNDI_TEST_CHAIN_POLL_MILLISECONDS", "100".to_owned()),
         ("HUNDI_TEST_CHAIN_BLOCKS_AT_ONCE", setup.blocks_at_once.to_string()),
@@ -96,8 +112,10 @@ pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, 
         ("HUNDI_RATE_LIMIT_READS", "0".to_owned()),
         ("HUNDI_RATE_LIMIT_WRITES", "0".to_owned()),
     ]
+    .into_iter()
+    .chain(setup.more.iter().map(|(name, value)| (*name, (*value).to_owned())))
     .map(|(name, value)| (name.to_owned(), value))
-    .into()
+    .collect()
 }
 
 /// A configuration on a database, without anything of this process's surroundings.
@@ -142,13 +160,14 @@ impl Drop for Folder {
 /// A caller of either form of the service.
 pub struct Caller {
     pub client: Client,
+    pub chain: &'static str,
     pub beneficiary_id: String,
     pub sender_id: String,
 }
 
 impl Caller {
     /// `nudge` moves a clock that does not move by itself.
-    async fn prepare(client: Client, nudge: impl Fn()) -> Caller {
+    async fn prepare(client: Client, chain: &'static str, nudge: impl Fn()) -> Caller {
         let sender_id = id(&client.sender().await);
         let beneficiary = client.beneficiary("50100012345678").await;
         let path = format!("/v1/beneficiaries/{}", id(&beneficiary));
@@ -157,13 +176,13 @@ impl Caller {
             (client.get(&path).await.ok()["payouts_enabled"] == true).then_some(())
         })
         .await;
-        Caller { client, beneficiary_id: id(&beneficiary), sender_id }
+        Caller { client, chain, beneficiary_id: id(&beneficiary), sender_id }
     }
 
     /// An unfunded transfer; `funding` adds to its funding leg.
     pub async fn transfer_with(&self, amount: &str, funding: Value) -> Value {
         let lock = self.client.quote_lock(amount).await;
-        let mut leg = json!({"rail": "stablecoin", "asset": "USDT", "chain": "tron"});
+        let mut leg = json!({"rail": "stablecoin", "asset": "USDT", "chain": self.chain});
         leg.as_object_mut().unwrap().extend(funding.as_object().cloned().unwrap_or_default());
         let body = json!({
             "sender_id": self.sender_id, "beneficiary_id": self.beneficiary_id, "quote_lock_id": id(&lock),
@@ -198,7 +217,7 @@ impl Caller {
 /// Where a transfer's deposit goes.
 pub fn address(transfer: &Value) -> TronAddress {
     let text = transfer["funding"]["deposit_address"].as_str().unwrap_or_else(|| panic!("no deposit address in {transfer}"));
-    TronAddress::parse(text).expect("a TRON address")
+    TronAddress::from_evm(*Address::parse(text).expect("an address").bytes())
 }
 
 /// What a transfer waits for, in the token's smallest units.
@@ -245,7 +264,9 @@ impl Stage {
         let token = chain.deploy_token().await;
         let mut others = Vec::new();
         for number in 0..setup.others {
-            others.push((format!("OTHER{number}"), chain.deploy_token_named("Other", "OTHER").await));
+            let other = chain.deploy_token_named("Other", "OTHER").await;
+            other.set_decimals(setup.others_decimals).await;
+            others.push((format!("OTHER{number}"), other));
         }
         chain.mine(BLOCKS_BEFORE).await;
         let mut proxies = Vec::new();
@@ -257,7 +278,7 @@ impl Stage {
         let mut config = config(&folder.database(), &variables(&urls, &token, &setup));
         let watched = config.test_chain.as_mut().expect("a chain");
         for (symbol, other) in &others {
-            let address = hundi::chains::address::Address::of_chain("tron", *other.address.as_evm());
+            let address = Address::of_chain(setup.name, *other.address.as_evm());
             watched.other_tokens.insert(symbol.clone(), address);
         }
         let clock = Arc::new(AtomicI64::new(chain.head_block().await.time * 1000));
@@ -269,7 +290,7 @@ impl Stage {
             KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::parse("").unwrap(), expires_at: None };
         let key = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.expect("a key");
         let (nudged, store) = (clock.clone(), app.store.clone());
-        let caller = Caller::prepare(Client::of(&address.to_string(), &key), || nudge(&nudged, &store)).await;
+        let caller = Caller::prepare(Client::of(&address.to_string(), &key), setup.name, || nudge(&nudged, &store)).await;
         let stage = Stage { chain, token, others, proxies, app, caller, clock, failed: BTreeSet::new(), setup, stop, folder };
         stage.followed().await;
         stage
@@ -433,7 +454,7 @@ impl Process {
             (home, server, key)
         });
         let listen = server.address().to_string();
-        let caller = Caller::prepare(Client::of(&listen, &key), || ()).await;
+        let caller = Caller::prepare(Client::of(&listen, &key), setup.name, || ()).await;
         Process { home, server: Some(server), listen, caller }
     }
 

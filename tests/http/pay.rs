@@ -73,6 +73,8 @@ impl Seen {
         }
         let address = transfer["funding"]["deposit_address"].as_str().unwrap();
         assert_eq!(html.contains(&format!("aria-label=\"QR code of the address {address}\"")), is_asked, "{html}");
+        let warning = "<strong>Send nothing but USDT on TRON (TRC-20).</strong> Another token or another network loses the money for good.";
+        assert_eq!(html.contains(warning), is_asked, "{html}");
         assert_eq!(html.contains(address), is_asked, "the address is shown only while money may be sent");
         assert_eq!(html.contains(transfer["funding"]["token_contract"].as_str().unwrap()), is_asked);
         assert_eq!(html.contains("<meta http-equiv=\"refresh\""), state["is_final"] == false, "{html}");

@@ -134,7 +134,7 @@ impl Scene {
 
     /// The kinds of difference that reconciliation finds, sorted.
     pub async fn differences(&self) -> Vec<DifferenceKind> {
-        let report = self.server.app.store.write(|tx, _| Ok(reconcile::run(tx, None)?)).await.unwrap();
+        let report = self.server.app.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
         let mut kinds: Vec<DifferenceKind> = report.differences.iter().map(|difference| difference.kind).collect();
         kinds.sort_by_key(|kind| kind.as_str());
         kinds

@@ -8,7 +8,7 @@ use hundi::operator::{Ruling, rule};
 use hundi::rails::iso20022::reports::Line;
 use hundi::rails::iso20022::rows::{self, Matching, Place};
 use hundi::rails::iso20022::simulator::Trait;
-use hundi::reconcile::{self, DifferenceKind, Holdings};
+use hundi::reconcile::{self, DifferenceKind};
 use hundi::work::bank::Bank;
 use serde_json::{Value, json};
 
@@ -186,7 +186,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.assert_book();
 
     // A credit that was kept while its payout is settled here, and a return that never came back.
-    let report = scene.server.app.store.write(|tx, _| Ok(reconcile::run(tx, None)?)).await.unwrap();
+    let report = scene.server.app.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
     assert!(report.differences.iter().all(|difference| !difference.to_string().contains("50100012345678")));
     let template = {
         let bytes = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/iso20022/corpus/camt.054-return.xml")).unwrap();
@@ -266,29 +266,6 @@ async fn a_return_is_found_by_the_reference_that_it_was_sent_under() {
     assert_eq!((&payout["status"], &payout["failure"]["code"]), (&json!("returned"), &json!("returned_by_beneficiary_bank")));
     assert_eq!(shown(&scene, &second).await.0["status"], "payout_settled");
     scene.assert_book();
-}
-
-/// A chain that holds a given amount.
-struct Held(Result<i64, String>);
-
-impl Holdings for Held {
-    fn usdt(&self, mode: hundi::kernel::Mode) -> Result<Money, String> {
-        let units = if mode.is_live() { Ok(0) } else { self.0.clone() };
-        units.map(|units| Money::new(units, Currency::Usdt))
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_chain_is_compared_where_it_answers() {
-    let scene = Scene::new(Vec::new()).await;
-    scene.payout(PAID, "100.00").await;
-    let run = async |held: Held| {
-        let report = scene.server.app.store.write(move |tx, _| Ok(reconcile::run(tx, Some(&held))?)).await.unwrap();
-        report.differences.iter().map(|difference| (difference.kind, difference.amount.units)).collect::<Vec<_>>()
-    };
-    assert_eq!(run(Held(Ok(100_000_000))).await, []);
-    assert_eq!(run(Held(Ok(99_999_999))).await, [(DifferenceKind::ChainCustody, -1)]);
-    assert_eq!(run(Held(Err("no node".into()))).await, [], "an answer that is missing is not zero");
 }
 
 #[tokio::test(flavor = "multi_thread")]

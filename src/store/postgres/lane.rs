@@ -105,6 +105,7 @@ impl Lanes {
         let (writes, reads) = (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
         let (alive, ended) = watch::channel(());
         let alive = Arc::new(alive);
+        let minter = Minter::above(0);
         let readers_count = (connections_count / 3).max(1);
         let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new()
@@ -116,7 +117,7 @@ impl Lanes {
         for number in 0..connections_count {
             let mut seed = [0; 32];
             getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
-            let (shared, alive) = (shared.clone(), alive.clone());
+            let (shared, alive, minter) = (shared.clone(), alive.clone(), minter.clone());
             if number < readers_count {
                 let reads = reads.clone();
                 thread(
@@ -131,7 +132,7 @@ impl Lanes {
                 thread(
                     "write-lane",
                     Box::new(move || {
-                        let now = Now::new(shared.clock.milliseconds(), Minter::above(0), seed);
+                        let now = Now::new(shared.clock.milliseconds(), minter, seed);
                         WriteLane { random: StdRng::from_seed(seed), shared: &shared, session: None, now }.run(&writes);
                         drop(alive);
                     }),

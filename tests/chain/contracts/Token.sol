@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A token that shows the watcher what USDT on TRON shows: six decimals, fees, a black list, and its own deprecation.
+// A token that shows the watcher what USDT on TRON shows: six decimals unless told otherwise, fees, a black list, and its own deprecation.
 pragma solidity ^0.8.37;
 
 import {ERC20} from "@openzeppelin/contracts/token/ERC20/ERC20.sol";
@@ -16,6 +16,7 @@ contract Token is ERC20 {
     uint256 public basisPointsRate;
     uint256 public maximumFee;
     mapping(address => bool) public isBlackListed;
+    uint8 private _decimals = 6;
 
     // Every holder begins with the same amount; the first one owns the contract and gets the fees.
     constructor(string memory name_, string memory symbol_, address[] memory holders, uint256 each) ERC20(name_, symbol_) {
@@ -25,8 +26,13 @@ contract Token is ERC20 {
         }
     }
 
-    function decimals() public pure override returns (uint8) {
-        return 6;
+    function decimals() public view override returns (uint8) {
+        return _decimals;
+    }
+
+    // Other tokens count in other units.
+    function setDecimals(uint8 count) external {
+        _decimals = count;
     }
 
     function transfer(address to, uint256 value) public override returns (bool) {

@@ -1,0 +1,60 @@
+//! Reads blocks of one node besides its index of logs, and answers only what holds together.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::evm::{Hash, Header, Log, Receipt};
+use super::rpc::{BlockRange, Node, NodeFault};
+use super::verify::{self, Doubt};
+
+/// Why nothing was read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ReadFault {
+    #[error("{0}")]
+    Node(#[from] NodeFault),
+    #[error("it is not believed: {0}")]
+    Doubt(#[from] Doubt),
+}
+
+/// What was read of single blocks besides the filter's logs.
+#[derive(Default)]
+pub struct Known {
+    pub headers: BTreeMap<i64, Header>,
+    pub receipts: HashMap<Hash, Receipt>,
+}
+
+/// Reads blocks without a filter and compares them with what the filter showed of them.
+pub async fn blocks(node: &Node, contracts: &[[u8; 20]], range: &BlockRange, numbers: &BTreeSet<i64>) -> Result<Known, ReadFault> {
+    let mut known = Known::default();
+    let numbers: Vec<i64> = numbers.iter().copied().collect();
+    let headers = node.headers(&numbers).await?;
+    for (number, header) in numbers.into_iter().zip(headers) {
+        let header = header.ok_or(Doubt::Stale(number))?;
+        let shown: Vec<&Log> = range.logs.iter().filter(|log| log.block_number.0 == number).collect();
+        if header.number.0 != number || shown.iter().any(|log| log.block_hash != header.hash) {
+            return Err(Doubt::WrongFork(number).into());
+        }
+        let mut receipts = Vec::new();
+        if !header.transactions.is_empty() {
+            receipts = node.receipts_in(&header).await?.ok_or(Doubt::ReceiptsMissing(number))?;
+        }
+        verify::whole_block(&header, &receipts, contracts, &shown)?;
+        known.headers.insert(number, header);
+        known.receipts.extend(receipts.into_iter().map(|receipt| (receipt.transaction_hash, receipt)));
+    }
+    Ok(known)
+}
+
+/// Reads the receipts and blocks of some logs, and nothing else.
+pub async fn of_logs(node: &Node, logs: &[&Log]) -> Result<Known, NodeFault> {
+    if logs.is_empty() {
+        return Ok(Known::default());
+    }
+    let transactions: Vec<Hash> = logs.iter().map(|log| log.transaction_hash).collect::<BTreeSet<_>>().into_iter().collect();
+    let receipts = node.receipts_of(&transactions).await?;
+    let numbers: Vec<i64> = logs.iter().map(|log| log.block_number.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let headers = node.headers(&numbers).await?;
+    Ok(Known {
+        headers: headers.into_iter().flatten().map(|header| (header.number.0, header)).collect(),
+        receipts: receipts.into_iter().flatten().map(|receipt| (receipt.transaction_hash, receipt)).collect(),
+    })
+}
