@@ -1,7 +1,7 @@
 //! Sanctions screening: published lists in memory, matched by name, identifier and blockchain address.
 //!
 //! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and answers questions; `judge.rs` weighs
-//! what was found; `hits.rs` keeps it for the operator. See `similarity.rs` and `index.rs` for how names are found.
+//! what was found; `hits.rs` keeps it for the operator. See `similarity.rs`, `shelf.rs` and `index.rs` for how names are found.
 
 pub mod birth;
 pub mod countries;
@@ -12,6 +12,7 @@ pub mod lists;
 pub mod ofac;
 pub mod own;
 pub mod rows;
+pub mod shelf;
 pub mod similarity;
 pub mod text;
 pub mod un;
