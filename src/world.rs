@@ -91,6 +91,10 @@ pub struct World {
 }
 
 impl World {
+    /// The sanctions lists that the subjects of a mode are compared with.
+    pub fn lists(&self, mode: Mode) -> Option<&std::sync::Arc<Lists>> {
+        self.screening.as_ref().filter(|_| self.ports(mode).map_or(true, |ports| ports.checks.asks_lists()))
+    }
     /// Screens a person or business, from memory. Live mode without ports asks the lists; without lists nobody looked.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
