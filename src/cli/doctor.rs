@@ -70,7 +70,7 @@ async fn reached(chain: &FollowedChain) -> Result<String, Trouble> {
             chain.settings.name.as_str(),
             chain.settings.chain_id
         )),
-        false => Err(Trouble::Fails("no node answers, so no transfer is taken on this chain; the log above says why".into())),
+        false => Err(Trouble::Fails("no node answers, and no deposit is seen until one does; the log above says why".into())),
     }
 }
 

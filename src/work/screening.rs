@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::checks::ScreeningQuestion;
+use crate::http::metrics::Metrics;
 use crate::kernel::{Failure, Id, Mode, Now, Scope, StoreError};
 use crate::keys;
 use crate::screening::lists::{Lists, Reload};
@@ -119,8 +120,12 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.world.screening.clone() else { return };
     while !*stop.borrow() {
-        reload(&lists).await;
-        if let Some(reason) = lists.why_not_live(app.store.clock.milliseconds() / 1000) {
+        reload(&lists, &app.metrics).await;
+        let now_seconds = app.store.clock.milliseconds() / 1000;
+        for state in lists.states() {
+            app.metrics.list_age(state.list.as_str(), now_seconds - state.dated_at);
+        }
+        if let Some(reason) = lists.why_not_live(now_seconds) {
             tracing::warn!(%reason, "the sanctions lists are not fit for live mode");
         }
         if let Err(failure) = walk(&app, &lists, &stop).await {
@@ -133,11 +138,13 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-async fn reload(lists: &Arc<Lists>) {
+async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
     let reader = lists.clone();
     match tokio::task::spawn_blocking(move || reader.reload_if_changed()).await {
-        Ok(Ok(Reload::Unchanged | Reload::Redated)) => {}
+        Ok(Ok(Reload::Unchanged)) => {}
+        Ok(Ok(Reload::Redated)) => metrics.list_reloads.count("loaded"),
         Ok(Ok(Reload::Changed)) => {
+            metrics.list_reloads.count("loaded");
             for state in lists.states() {
                 tracing::info!(
                     list = state.list.as_str(),
@@ -147,8 +154,14 @@ async fn reload(lists: &Arc<Lists>) {
                 );
             }
         }
-        Ok(Err(fault)) => tracing::error!(%fault, "a sanctions list was not taken; the one before stays"),
-        Err(_) => tracing::error!("reading the sanctions lists panicked; those before stay"),
+        Ok(Err(fault)) => {
+            metrics.list_reloads.count("refused");
+            tracing::error!(%fault, "a sanctions list was not taken; the one before stays");
+        }
+        Err(_) => {
+            metrics.list_reloads.count("refused");
+            tracing::error!("reading the sanctions lists panicked; those before stay");
+        }
     }
 }
 
@@ -527,6 +540,9 @@ mod tests {
         assert_eq!(stage.lists.reload_if_changed(), Ok(Reload::Unchanged));
         let before = stage.lists.content_hash();
         std::fs::write(stage.folder.join("operator.csv"), "id,name").unwrap();
+        let metrics = Metrics::default();
+        reload(&stage.lists, &metrics).await;
+        assert_eq!((metrics.list_reloads.counted("refused"), metrics.list_reloads.counted("loaded")), (1, 0));
         assert!(stage.lists.reload_if_changed().unwrap_err().contains("operator's list"));
         assert_eq!((stage.lists.content_hash(), stage.lists.screener().entries_count()), (before, 1), "the one before stays");
         assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));

@@ -75,7 +75,7 @@ impl Stage {
             .spawn()
             .unwrap();
         let text = format!(
-            "issuer_name = 'Example Payments Ltd'\nsponsor_bank_name = 'Example Bank, Mumbai'\nallow_loopback_webhooks = true\n\
+            "issuer_name = 'Example Payments Ltd'\nsponsor_bank_name = 'Example Bank, Mumbai'\nallow_loopback_webhooks = true\nmetrics = true\n\
              simulation_step_milliseconds = 5\nrate_limit_reads = 0\nrate_limit_writes = 0\n\
              [live_chain]\nname = 'tron'\nendpoints = ['{}']\nchain_id = {}\ntoken_contract = '{}'\naccount_key = '{ACCOUNT_KEY}'\n\
              poll_milliseconds = 100\n\
@@ -367,7 +367,12 @@ async fn a_live_payout_goes_all_the_way() {
     assert!(compared.await.contains("no differences"));
     assert!(stage.done(&["check"]).contains("the book and all histories are right"));
     assert!(stage.done(&["doctor"]).contains("live mode starts with this configuration"));
-    assert!(fs::read_dir(stage.bank.join("refused")).unwrap().next().is_none(), "every file of the bank's was understood");
+    // Every file of the bank's was understood, and what is not ours was not there.
+    let metrics = caller.client.send(Method::GET, "/metrics", &[], Bytes::new()).await;
+    let metrics = String::from_utf8_lossy(&metrics.body);
+    assert!(metrics.contains("hundi_bank_files_total{reason=\"applied\"}") && !metrics.contains("reason=\"refused\""), "{metrics}");
+    assert!(metrics.contains("hundi_sanctions_list_age_seconds{list=\"un_consolidated\"}"), "{metrics}");
+    assert!(fs::read_dir(stage.bank.join("refused")).unwrap().next().is_none());
     assert_eq!(stage.home.panics(), Vec::<String>::new());
     Stage::stop(server);
 }
@@ -400,6 +405,10 @@ async fn advice_is_evidence(stage: &Stage, caller: &Caller<'_>, transfer: &Value
     let json: Value = serde_json::from_slice(&document).unwrap();
     assert_eq!((&json["livemode"], &json["unique_transaction_reference"]), (&json!(true), &payout["unique_transaction_reference"]));
     assert!(!String::from_utf8_lossy(&document).contains(PAID));
+    // The page, for whoever wants to look at it.
+    if let Ok(folder) = std::env::var("HUNDI_TEST_PAGES") {
+        fs::write(format!("{folder}/live.pdf"), &page).unwrap();
+    }
     let shown = Command::new("pdftotext").args([&pdf, "-"]).output().expect("pdftotext, of poppler-utils");
     let text = String::from_utf8(shown.stdout).unwrap();
     assert!(text.contains(HOLDER) && text.contains("8,841.25") && !text.contains(PAID), "{text}");
@@ -443,6 +452,15 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     assert!(starts().is_err());
     stage.rewrite("chain_id = 1\n", &format!("chain_id = {}\n", Process::chain_now().chain_id));
     assert!(stage.done(&["doctor"]).contains("live mode starts with this configuration"));
+
+    // No node: the service starts, and sees nothing.
+    let url = format!("endpoints = ['{}']", stage.chain.url());
+    stage.rewrite(&url, "endpoints = ['http://127.0.0.1:9']");
+    stage.rewrite(&url, "endpoints = ['http://127.0.0.1:9']");
+    doctor("live_chain   fails        no node answers", "the parts that fail (2 parts)");
+    Stage::stop(starts().expect("a start"));
+    stage.rewrite("endpoints = ['http://127.0.0.1:9']", &url);
+    stage.rewrite("endpoints = ['http://127.0.0.1:9']", &url);
 
     // Rates that contradict themselves: the service starts, and quotes nothing.
     stage.feed.say("/usdt", json!({"price": 0.9}));
