@@ -365,6 +365,7 @@ async fn a_live_payout_goes_all_the_way() {
         outcome.status.success().then_some(outcome.stdout)
     });
     assert!(compared.await.contains("no differences"));
+    assert!(stage.home.log().contains("the book agrees with the bank's statements"), "compared by the service itself too");
     assert!(stage.done(&["check"]).contains("the book and all histories are right"));
     assert!(stage.done(&["doctor"]).contains("live mode starts with this configuration"));
     // Every file of the bank's was understood, and what is not ours was not there.
@@ -405,13 +406,16 @@ async fn advice_is_evidence(stage: &Stage, caller: &Caller<'_>, transfer: &Value
     let json: Value = serde_json::from_slice(&document).unwrap();
     assert_eq!((&json["livemode"], &json["unique_transaction_reference"]), (&json!(true), &payout["unique_transaction_reference"]));
     assert!(!String::from_utf8_lossy(&document).contains(PAID));
+    assert_eq!((&json["sponsor_bank"], &json["debited_account_last4"]), (&json!("Example Bank, Mumbai"), &json!("5566")));
     // The page, for whoever wants to look at it.
     if let Ok(folder) = std::env::var("HUNDI_TEST_PAGES") {
         fs::write(format!("{folder}/live.pdf"), &page).unwrap();
     }
     let shown = Command::new("pdftotext").args([&pdf, "-"]).output().expect("pdftotext, of poppler-utils");
     let text = String::from_utf8(shown.stdout).unwrap();
-    assert!(text.contains(HOLDER) && text.contains("8,841.25") && !text.contains(PAID), "{text}");
+    for part in [HOLDER, "8,841.25", "Example Bank, Mumbai, account ending in 5566"] {
+        assert!(text.contains(part) && !text.contains(PAID), "{text}");
+    }
     assert!(!text.contains("made in test mode"), "{text}");
 }
 
@@ -482,6 +486,17 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     assert_eq!(client.post("/v1/quote_locks", asked).await.error(403), "action_unauthorized");
     Stage::stop(server);
     stage.rewrite("[rates]", "[checks]\nadapter = 'manual'\n[rates]");
+
+    // Lists that name somebody new: everybody is screened again, and who may be meant is not paid until the operator decides.
+    fs::write(stage.lists.join("own.csv"), format!("id,name,aliases,date_of_birth,country,address,note\nown-3,{HOLDER},,,,,\n")).unwrap();
+    let server = starts().expect("a start");
+    let client = moved(&caller.client, &server);
+    let path = format!("/v1/beneficiaries/{beneficiary_id}");
+    let held = client.wait_until(&path, |found| found["payouts_enabled"] == false).await;
+    assert_eq!(held["payouts_disabled_reason"], "compliance_hold");
+    stage.done(&["decide", &beneficiary_id, "approve"]);
+    client.wait_until(&path, |found| found["payouts_enabled"] == true).await;
+    Stage::stop(server);
 
     // Lists that are too old stop the server, and not the operator's decisions beside it.
     stage.date_lists("2020-01-01T00:00:00Z");
