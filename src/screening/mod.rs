@@ -162,6 +162,15 @@ pub struct ReadList {
     pub made_at: Option<i64>,
 }
 
+/// Characters of the reason for which a list is refused: it may quote the file, which can hold anything.
+const FAULT_CHARACTERS_MAX: usize = 300;
+
+/// The reason for which a list is refused, short and on one line.
+fn told(fault: String) -> String {
+    let plain = fault.chars().take(FAULT_CHARACTERS_MAX).map(|letter| if letter.is_control() { ' ' } else { letter });
+    plain.chain((fault.chars().nth(FAULT_CHARACTERS_MAX).is_some()).then_some('…')).collect()
+}
+
 /// Refuses a list without entries, and one too large.
 fn checked(file: &str, entries: Vec<Entry>, made_at: Option<i64>) -> Result<ReadList, String> {
     if entries.is_empty() {

@@ -125,6 +125,13 @@ fn faults_name_the_file_and_the_line() {
     said(own::read(text(OWN).replace("TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj", "1 Main Street, Springfield").as_bytes()), "line 3");
 }
 
+#[test]
+fn a_fault_that_quotes_the_file_stays_short() {
+    let element = "X".repeat(10_000);
+    let fault = un::read(format!("<CONSOLIDATED_LIST dateGenerated=\"2026-11-20T00:00:09Z\"><{element}\n></Y>").as_bytes()).unwrap_err();
+    assert!(fault.starts_with("the UN list, line ") && fault.chars().count() == FAULT_CHARACTERS_MAX + 1, "{fault}");
+}
+
 /// One way to damage a file.
 #[derive(Clone, Debug)]
 enum Damage {
@@ -194,7 +201,11 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
             Ok(true)
         }
         Err(fault) => {
-            prop_assert!(!fault.is_empty() && fault.len() < 500, "{}", fault);
+            prop_assert!(
+                !fault.is_empty() && fault.chars().count() <= FAULT_CHARACTERS_MAX + 1 && !fault.contains(char::is_control),
+                "{}",
+                fault
+            );
             Ok(false)
         }
     }
