@@ -155,15 +155,22 @@ pub fn queue_health(tx: &mut dyn Tx, id: EndpointId, health: Health) -> Result<(
 
 /// Makes sure that an endpoint is looked at when a delivery of it becomes due.
 pub fn queue_due_by(tx: &mut dyn Tx, id: EndpointId, due_milliseconds: i64) -> Result<(), StoreError> {
-    tx.execute(
-        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)",
-        values![id, due_milliseconds],
-    )?;
+    let sql = if tx.is_shared() {
+        // Locks the row in any case: another transaction may be about to say that nothing is due, because it cannot see the delivery yet.
+        "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 THEN due_milliseconds ELSE ?2 END WHERE endpoint_id = ?1"
+    } else {
+        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)"
+    };
+    tx.execute(sql, values![id, due_milliseconds])?;
     Ok(())
 }
 
 /// Sets an endpoint's due time to that of its first due delivery.
 pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        // First the lock and then the look: a statement that waits for a lock goes on seeing what there was before the wait.
+        tx.execute("UPDATE webhook_queues SET due_milliseconds = due_milliseconds WHERE endpoint_id = ?1", values![id])?;
+    }
     tx.execute(
         "UPDATE webhook_queues SET due_milliseconds = (SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d \
          WHERE d.endpoint_id = ?1 AND d.due_milliseconds IS NOT NULL) WHERE endpoint_id = ?1 AND NOT closed",
