@@ -30,6 +30,7 @@ use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
 use crate::outbound::Client;
 use crate::payouts::advice;
 use crate::rails::iso20022::IsoRail;
+use crate::rails::iso20022::folders::Folders;
 use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rates::fixed::FixedRate;
@@ -74,21 +75,27 @@ pub struct App {
 impl App {
     /// Opens the store and puts the service together; nothing runs yet.
     pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, events::sequence, None).await
+        App::open_with(config, clock, events::sequence, None, true).await
     }
 
     /// The same with a bank in test mode's place that is spoken to by files, to try one before live mode.
     pub async fn open_with_bank(config: &Config, clock: Clock, bank: BankSettings) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, events::sequence, Some(bank)).await
+        App::open_with(config, clock, events::sequence, Some(bank), true).await
     }
 
     /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
-    /// mints event identifiers.
+    /// mints event identifiers, and does its work also where sanctions lists are too old for a server to start.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, handle::no_epilogue, None).await
+        App::open_with(config, clock, handle::no_epilogue, None, false).await
     }
 
-    async fn open_with(config: &Config, clock: Clock, epilogue: Epilogue, bank: Option<BankSettings>) -> Result<Arc<App>, String> {
+    async fn open_with(
+        config: &Config,
+        clock: Clock,
+        epilogue: Epilogue,
+        bank: Option<BankSettings>,
+        is_server: bool,
+    ) -> Result<Arc<App>, String> {
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
         let opened = Store::open_database(&config.database, clock, epilogue, config.database_connections).await;
         let store = opened.map_err(|error| error.to_string())?;
@@ -133,7 +140,8 @@ impl App {
             None => None,
         };
         let environment = |name: &str| std::env::var(name).ok();
-        let live_parts = live::assemble(config, &environment, &client, screening.as_ref(), store.clock.milliseconds() / 1000)?;
+        let serves_at = is_server.then(|| store.clock.milliseconds() / 1000);
+        let live_parts = live::assemble(config, &environment, &client, screening.as_ref(), serves_at)?;
         let mut rates = None;
         let mut bank = bank;
         let live = match live_parts {
@@ -191,6 +199,13 @@ impl App {
             }
         }
         Ok(())
+    }
+
+    /// Makes the bank's folders that are missing. `Err` where files cannot be given to the bank or taken from it: payouts would
+    /// wait for nobody.
+    pub fn check_bank(&self) -> Result<(), String> {
+        let Some(bank) = &self.bank else { return Ok(()) };
+        Folders::open(&bank.folder)?.check_writable()
     }
 
     /// Runs the workers and the server until `stop`; answers after running requests and deliveries have ended.

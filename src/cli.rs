@@ -339,6 +339,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     config.bound_to(address);
     let app = App::open(&config, Clock::System).await?;
     app.check_chains().await?;
+    app.check_bank()?;
     let first_key = first_key(&app.store).await?;
     print(&format!("listening on http://{address}"))?;
     if let Some(key) = first_key {

@@ -152,6 +152,7 @@ impl Config {
         let database_connections = within("database_connections", connections, default, connections_min, connections_max)? as usize;
         let defaults = Settings::default();
         let loopback_webhooks = flags.allow_loopback_webhooks.or(value!(allow_loopback_webhooks)).unwrap_or_else(|| is_loopback(&listen));
+        let bank = file.bank.map(BankSettings::try_from).transpose()?;
         let settings = Settings {
             quote_lock_seconds: within("quote_lock_seconds", value!(quote_lock_seconds), defaults.quote_lock_seconds, 30, 900)?,
             funding_seconds: within("funding_seconds", value!(funding_seconds), defaults.funding_seconds, 900, 86_400)?,
@@ -174,6 +175,7 @@ impl Config {
             public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
             issuer_name: name("issuer_name", value!(issuer_name))?.unwrap_or(defaults.issuer_name),
             sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
+            debit_account_last4: bank.as_ref().map(|bank| bank.debit_account_last4().to_owned()),
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
         };
         if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
@@ -186,7 +188,7 @@ impl Config {
         Ok(Config {
             test_chain: chain("test_chain", file.test_chain)?,
             live_chain: chain("live_chain", file.live_chain)?,
-            bank: file.bank.map(BankSettings::try_from).transpose()?,
+            bank,
             rates: file.rates,
             checks: file.checks,
             database,

@@ -42,7 +42,7 @@ pub struct LiveParts {
 pub fn parts(config: &Config) -> Vec<Part> {
     let part = |table, purpose, is_configured, fault| Part { table, purpose, is_configured, fault };
     let bank_fault = config.bank.as_ref().filter(|bank| !bank.supports_nre).map(|_| {
-        "supports_nre is false: set it once the sponsor bank has marked the debit account for foreign inward remittance".to_owned()
+        "supports_nre is false, so every transfer is refused: set it once the sponsor bank has marked the debit account for foreign inward remittance".to_owned()
     });
     vec![
         part("live_chain", "nodes and account key of the chain that deposits come over", config.live_chain.is_some(), None),
@@ -67,13 +67,14 @@ pub fn account_checks(
 }
 
 /// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a part out, which is told in
-/// the log; `Err` where something is configured that cannot be.
+/// the log; `Err` where something is configured that cannot be. `serves_at` is the time in Unix seconds of who will serve
+/// requests, and has to have lists that are young enough; a command beside the server works with what there is.
 pub fn assemble(
     config: &Config,
     environment: &dyn Fn(&str) -> Option<String>,
     client: &Client,
     lists: Option<&Arc<Lists>>,
-    now_seconds: i64,
+    serves_at: Option<i64>,
 ) -> Result<Option<LiveParts>, String> {
     let parts = parts(config);
     let missing: Vec<&str> = parts.iter().filter(|part| !part.is_configured).map(|part| part.table).collect();
@@ -88,7 +89,7 @@ pub fn assemble(
     else {
         return Ok(None);
     };
-    if let Some(reason) = lists.why_not_live(now_seconds) {
+    if let Some(reason) = serves_at.and_then(|now_seconds| lists.why_not_live(now_seconds)) {
         return Err(format!("live mode cannot start: {reason}"));
     }
     let accounts = account_checks(checks, environment, client)?;

@@ -42,6 +42,8 @@ pub struct Settings {
     pub issuer_name: String,
     /// The bank that sends the INR, for payment advices: 1 to 100 characters.
     pub sponsor_bank_name: Option<String>,
+    /// The last four of the account that live mode's INR leave, for payment advices.
+    pub debit_account_last4: Option<String>,
     /// Whether the operator is the Indian converter that charges GST on the exchange (see `quote_locks::gst`).
     pub is_gst_charged: bool,
 }
@@ -64,6 +66,7 @@ impl Default for Settings {
             public_url: "http://127.0.0.1:8080".into(),
             issuer_name: "hundi".into(),
             sponsor_bank_name: None,
+            debit_account_last4: None,
             is_gst_charged: false,
         }
     }
@@ -91,6 +94,10 @@ pub struct World {
 }
 
 impl World {
+    /// The sanctions lists that the subjects of a mode are compared with.
+    pub fn lists(&self, mode: Mode) -> Option<&std::sync::Arc<Lists>> {
+        self.screening.as_ref().filter(|_| self.ports(mode).map_or(true, |ports| ports.checks.asks_lists()))
+    }
     /// Screens a person or business, from memory. Live mode without ports asks the lists; without lists nobody looked.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {

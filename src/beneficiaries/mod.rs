@@ -285,7 +285,7 @@ pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Be
 }
 
 /// What screening is asked about a beneficiary.
-fn screening_question(beneficiary: &Beneficiary, world: &World) -> Result<ScreeningQuestion, StoreError> {
+pub fn screening_question(beneficiary: &Beneficiary, world: &World) -> Result<ScreeningQuestion, StoreError> {
     let kyc = open_kyc(beneficiary, world)?;
     Ok(ScreeningQuestion {
         date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),

@@ -24,6 +24,9 @@ impl Checks for ListedChecks {
     fn look_up<'a>(&'a self, question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
         self.accounts.look_up(question)
     }
+    fn asks_lists(&self) -> bool {
+        true
+    }
     fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
         self.lists.screener().screen(question)
     }

@@ -9,6 +9,7 @@ pub mod simulated;
 use futures_util::future::BoxFuture;
 use jiff::civil::Date;
 use secrecy::SecretString;
+use sha2::{Digest, Sha256};
 
 use crate::chains::tron_address::TronAddress;
 
@@ -112,6 +113,23 @@ impl ScreeningQuestion {
     }
 }
 
+impl ScreeningQuestion {
+    /// A hash of everything that is asked. Personal data can be guessed from it: it is kept in memory only.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update([self.kind as u8, u8::from(self.date_of_birth.is_some())]);
+        hash.update(self.date_of_birth.map(|date| date.to_string()).unwrap_or_default());
+        for list in [std::slice::from_ref(&self.name), &self.aliases, &self.countries, &self.identifiers] {
+            hash.update((list.len() as u64).to_le_bytes());
+            for text in list {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text);
+            }
+        }
+        hash.finalize().into()
+    }
+}
+
 /// A list entry that may be the subject.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningHit {
@@ -161,6 +179,10 @@ pub trait Checks: Send + Sync {
     /// Called by the worker for what `account` left to it. It may be asked the same twice.
     fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
         Box::pin(std::future::ready(LookedUp::Unanswered { reason: "not_configured", retry_after_seconds: None }))
+    }
+    /// Whether `screen` compares with the operator's lists, which takes so long that it is done before a transaction opens.
+    fn asks_lists(&self) -> bool {
+        false
     }
     /// Compares a person or business with the sanctions lists.
     fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding;

@@ -9,73 +9,91 @@ use crate::delivery::send::roots_platform;
 use crate::kernel::{Clock, Mode};
 use crate::live;
 use crate::outbound::Client;
+use crate::rails::iso20022::folders::{self, Folders};
+use crate::rates::RateRefusal;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 use crate::work::follow::FollowedChain;
 
-/// Tries every part and prints a table. `Err`, and so exit code 1, where live mode would not start or a part does not answer.
+/// What is wrong with a part that is configured.
+enum Trouble {
+    /// The service refuses to start with it.
+    Stops(String),
+    /// The service starts, and refuses what needs the part.
+    Fails(String),
+}
+
+/// Tries every part and prints a table. `Err`, and so exit code 1, where a part is missing or is not right.
 pub async fn run(place: &Place) -> Result<(), String> {
     let config = config(place)?;
     let client = Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
-    let mut faults_count = 0;
+    let (mut missing_count, mut stops_count, mut fails_count) = (0, 0, 0);
+    let mut told = |table: &str, outcome: Option<Result<String, Trouble>>, missing: &str| {
+        let (state, what) = match outcome {
+            None => ("missing", format!("write the table [{table}]: {missing}")),
+            Some(Ok(what)) => ("ok", what),
+            Some(Err(Trouble::Stops(fault))) => ("stops", fault),
+            Some(Err(Trouble::Fails(fault))) => ("fails", fault),
+        };
+        missing_count += usize::from(state == "missing");
+        stops_count += usize::from(state == "stops");
+        fails_count += usize::from(state == "fails");
+        print(&format!("{table:<12} {state:<12} {what}"))
+    };
     print("part         state        what")?;
     for part in live::parts(&config) {
-        let (state, what) = match part.is_configured {
-            false => ("missing", format!("write the table [{}]: {}", part.table, part.purpose)),
-            true => match part.fault.map_or(Ok(()), Err).and(tried(part.table, &config, &client).await) {
-                Ok(what) => ("ok", what),
-                Err(fault) => ("fails", fault),
-            },
+        let outcome = match part.is_configured {
+            false => None,
+            true => Some(
+                tried(part.table, &config, &client).await.and_then(|what| part.fault.map_or(Ok(what), |fault| Err(Trouble::Fails(fault)))),
+            ),
         };
-        faults_count += usize::from(state != "ok");
-        print(&format!("{:<12} {state:<12} {what}", part.table))?;
+        told(part.table, outcome, part.purpose)?;
     }
     if let Some(chain) = &config.test_chain {
-        let (state, what) = match reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await {
-            Ok(what) => ("ok", what),
-            Err(fault) => ("fails", fault),
-        };
-        faults_count += usize::from(state != "ok");
-        print(&format!("{:<12} {state:<12} {what}", "test_chain"))?;
+        told("test_chain", Some(reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await), "")?;
     }
-    match faults_count {
-        0 => print("live mode starts with this configuration"),
-        1 => Err("one part is missing or fails: live mode does not start until it is right".into()),
-        count => Err(format!("{count} parts are missing or fail: live mode does not start until they are right")),
+    let parts = |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
+    match (stops_count, missing_count, fails_count) {
+        (0, 0, 0) => print("live mode starts with this configuration"),
+        (0, 0, fails) => Err(format!("the service starts, and refuses what needs the parts that fail ({})", parts(fails))),
+        (0, missing, _) => Err(format!("the service starts without live mode: {} missing", parts(missing))),
+        (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
     }
 }
 
-async fn reached(chain: &FollowedChain) -> Result<String, String> {
-    match chain.check().await? {
+async fn reached(chain: &FollowedChain) -> Result<String, Trouble> {
+    match chain.check().await.map_err(Trouble::Stops)? {
         true => Ok(format!(
             "{} nodes of {} are of chain {} and know the token",
             chain.nodes.len(),
             chain.settings.name.as_str(),
             chain.settings.chain_id
         )),
-        false => Err("no node answers; the log above says why".into()),
+        false => Err(Trouble::Fails("no node answers, and no deposit is seen until one does; the log above says why".into())),
     }
 }
 
 /// Tries one part that is configured; answers what was seen.
-async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, String> {
+async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, Trouble> {
     let now_seconds = Clock::System.milliseconds() / 1000;
+    let missing = || Trouble::Stops("is missing".into());
     match table {
-        "live_chain" => match &config.live_chain {
-            Some(chain) => reached(&FollowedChain::new(Mode::Live, chain.clone(), client)).await,
-            None => Err("is missing".into()),
-        },
-        "bank" => config.bank.as_ref().map_or(Err("is missing".into()), |bank| writable(&bank.folder)),
+        "live_chain" => {
+            let chain = config.live_chain.as_ref().ok_or_else(missing)?;
+            reached(&FollowedChain::new(Mode::Live, chain.clone(), client)).await
+        }
+        "bank" => writable(&config.bank.as_ref().ok_or_else(missing)?.folder).map_err(Trouble::Stops),
         "rates" => {
-            let settings = config.rates.as_ref().ok_or("is missing")?;
-            let rates = HttpRates::new(settings, &environment, client.clone())?;
-            let (rate, _) =
-                rates.poll(now_seconds, &|_| {}).await.map_err(|refusal| format!("no rate that can be quoted: {}", refusal.as_str()))?;
+            let settings = config.rates.as_ref().ok_or_else(missing)?;
+            let rates = HttpRates::new(settings, &environment, client.clone()).map_err(Trouble::Stops)?;
+            let refused = |refusal: RateRefusal| Trouble::Fails(format!("no rate that can be quoted: {}", refusal.as_str()));
+            let (rate, _) = rates.poll(now_seconds, &|_| {}).await.map_err(refused)?;
             Ok(format!("{} INR for 1 USD, {} USD for 1 USDT", rate.mid, rate.usdt_usd))
         }
         "checks" => {
-            let table = config.checks.as_ref().ok_or("is missing")?;
-            live::account_checks(table, &environment, client)?;
+            let table = config.checks.as_ref().ok_or_else(missing)?;
+            live::account_checks(table, &environment, client).map_err(Trouble::Stops)?;
             Ok(match table {
                 ChecksTable::Manual {} => "by hand: hundi beneficiaries list, hundi beneficiaries review",
                 ChecksTable::Http(_) => "over HTTP; not asked here, because every question is about somebody's account",
@@ -83,9 +101,9 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
             .into())
         }
         "screening" => {
-            let lists = Lists::load(config.screening.clone().ok_or("is missing")?)?;
+            let lists = Lists::load(config.screening.clone().ok_or_else(missing)?).map_err(Trouble::Stops)?;
             match lists.why_not_live(now_seconds) {
-                Some(reason) => Err(reason),
+                Some(reason) => Err(Trouble::Stops(reason)),
                 None => {
                     let counts = lists.states().into_iter().map(|state| format!("{} {}", state.list.as_str(), state.entries_count));
                     Ok(format!("entries: {}", counts.collect::<Vec<_>>().join(", ")))
@@ -96,12 +114,18 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
     }
 }
 
-/// Whether files can be written below a folder; one that is not there yet is made at the start.
+/// Whether files can be written below a folder, in those of the bank that are there; what is missing is made at the start.
 fn writable(folder: &Path) -> Result<String, String> {
-    let existing = folder.ancestors().find(|path| path.exists()).ok_or_else(|| format!("{} has no parent", folder.display()))?;
-    let probe = existing.join(format!(".hundi-doctor-{}", std::process::id()));
-    std::fs::write(&probe, b"")
-        .and_then(|()| std::fs::remove_file(&probe))
-        .map_err(|error| format!("{} cannot be written: {error}", existing.display()))?;
+    match folder.join("staging").exists() {
+        true => Folders::open(folder)?.check_writable()?,
+        false => {
+            let existing = folder
+                .ancestors()
+                .find(|path| path.as_os_str().is_empty() || path.exists())
+                .ok_or_else(|| format!("{} has no parent", folder.display()))?;
+            // The last ancestor of a relative path is empty and means the working directory.
+            folders::check_writable(if existing.as_os_str().is_empty() { Path::new(".") } else { existing })?;
+        }
+    }
     Ok(format!("files can be written to {}", folder.display()))
 }

@@ -1,4 +1,5 @@
-//! Asking the outside world for one request, before its transaction opens: no transaction makes a network call.
+//! Asking the outside world for one request, before its transaction opens: no transaction makes a network call. What takes long
+//! without a network, as screening does, is worked out here too.
 //!
 //! A consult step runs only for a request that permission and form let through, and whose answer is not stored already. What
 //! it learns is handed to the handler as evidence; the handler judges in the usual order, as if it had always known it. Where
@@ -42,7 +43,8 @@ pub struct Asking {
 
 /// A step under way. `Ok(None)`: there is nothing to ask, and the handler does without.
 pub type Consulted = BoxFuture<'static, Result<Option<Evidence>, Failure>>;
-/// Starts a step with a body that was parsed; `None` where it does not have the form, which the handler refuses.
+/// Starts a step with a body that was parsed; `None` where there is nothing to ask, or it does not have the form, which the
+/// handler refuses.
 pub type Consult = Box<dyn Fn(Asking, &Node) -> Option<Consulted> + Send + Sync>;
 
 /// Places for consult steps.

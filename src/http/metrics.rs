@@ -41,10 +41,18 @@ impl Reasons {
     pub fn count(&self, reason: &'static str) {
         self.0.get_or_create(&ReasonLabels { reason }).inc();
     }
+    pub fn count_many(&self, reason: &'static str, times: u64) {
+        self.0.get_or_create(&ReasonLabels { reason }).inc_by(times);
+    }
     /// How often a reason was counted.
     pub fn counted(&self, reason: &'static str) -> u64 {
         self.0.get_or_create(&ReasonLabels { reason }).get()
     }
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ListLabels {
+    list: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -58,6 +66,13 @@ pub struct Metrics {
     pub rate_refusals: Reasons,
     /// Look-ups of accounts, by how they ended.
     pub look_ups: Reasons,
+    /// Files from the bank: `applied`, `again`, `refused`, `unreadable`.
+    pub bank_files: Reasons,
+    /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown` where it fits no payment.
+    pub bank_reports: Reasons,
+    /// Looks at sanctions lists that changed: `loaded`, `refused`.
+    pub list_reloads: Reasons,
+    list_age_seconds: Family<ListLabels, Gauge>,
     registry: Registry,
     requests: Family<RequestLabels, Counter>,
     request_seconds: Histogram,
@@ -98,6 +113,12 @@ impl Default for Metrics {
         let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
         registry.register("rate_refusals", "Rates that were not used, by reason", rate_refusals.0.clone());
         registry.register("account_look_ups", "Look-ups of beneficiaries' accounts by outcome", look_ups.0.clone());
+        let (bank_files, bank_reports) = (Reasons::default(), Reasons::default());
+        registry.register("bank_files", "Files from the bank, by what became of them", bank_files.0.clone());
+        registry.register("bank_reports", "What the bank said of single payments, by what it changed", bank_reports.0.clone());
+        let (list_reloads, list_age_seconds) = (Reasons::default(), Family::default());
+        registry.register("sanctions_list_reloads", "Sanctions lists that changed, by whether they were taken", list_reloads.0.clone());
+        registry.register("sanctions_list_age_seconds", "How old a sanctions list is", list_age_seconds.clone());
         let (chain_height, chain_final_height) = (Family::default(), Family::default());
         registry.register("chain_height", "Last final block that was read and credited", chain_height.clone());
         registry.register("chain_final_height", "Last final block as the nodes tell it", chain_final_height.clone());
@@ -123,6 +144,10 @@ impl Default for Metrics {
         Metrics {
             rate_refusals,
             look_ups,
+            bank_files,
+            bank_reports,
+            list_reloads,
+            list_age_seconds,
             registry,
             requests,
             request_seconds,
@@ -156,6 +181,9 @@ impl Metrics {
     pub fn webhook_attempt(&self, succeeded: bool) {
         let outcome = if succeeded { "succeeded" } else { "failed" };
         self.webhook_attempts.get_or_create(&OutcomeLabels { outcome }).inc();
+    }
+    pub fn list_age(&self, list: &'static str, seconds: i64) {
+        self.list_age_seconds.get_or_create(&ListLabels { list }).set(seconds);
     }
     pub fn webhook_in_flight(&self, delta: i64) {
         self.webhook_in_flight.inc_by(delta);

@@ -147,8 +147,8 @@ impl Route {
         self
     }
     /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
-    pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Consulted) -> Route {
-        self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().map(|form| consult(asking, form))));
+    pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Option<Consulted>) -> Route {
+        self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().and_then(|form| consult(asking, form))));
         self
     }
 }

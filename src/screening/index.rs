@@ -3,8 +3,8 @@
 //! The similarity of two names is an average over their tokens, weighted by length, times at most 1. Written as gains and
 //! losses against the threshold `t`, a pair of tokens of similarity `s` contributes `(s - t) * (bytes of both)`, a searched
 //! token without a partner `-t * bytes`, and a name reaches `t` only if the sum is not negative. So at least one pair reaches
-//! `t` itself: those tokens are found in the dictionary of all tokens, and their names are looked at. Where that would be many
-//! names, because a word is common, fewer words are chosen as *anchors*, of which every name that is found must contain
+//! `t` itself: those tokens are found in the dictionary of all tokens (`shelf.rs`), and their names are looked at. Where a word is
+//! common and that would be many names, fewer words are chosen as *anchors*, of which every name that is found must contain
 //! something alike: what the other words can gain at most does not pay for what the anchors lose without it.
 //! Of the names that are looked at, most fail the sum with the best partner for every searched token; the rest are compared in full.
 //! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both together.
@@ -13,15 +13,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
-use super::similarity::{Pattern, best_pairs, first_sound, similarity_bound, variations};
+use super::shelf::Shelf;
+use super::similarity::{PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations};
 use super::text::TOKEN_BYTES_MAX;
 
 /// Similarity down to which anchors may be alike.
-const ANCHOR_FLOOR: f64 = 0.75;
+const ANCHOR_FLOOR: f64 = 0.78;
 /// Steps between the floor and the threshold at which anchors are tried.
 const STEPS: usize = 10;
-/// Names to look at from which choosing anchors pays. Fewer in tests, so that small lists take that way too.
-const CHOICE_NAMES_MIN: usize = if cfg!(test) { 4 } else { 2_000 };
 /// Tokens up to which every choice of anchors is tried; of more, the most common ones are left out one after the other.
 const CHOICE_TOKENS_MAX: usize = 5;
 /// Tokens up to which anchors are chosen at all: one bit each.
@@ -39,68 +38,80 @@ pub struct Found {
     pub score: f64,
 }
 
-/// A distinct token of the listed names.
-struct Token {
-    text: String,
-    sound: Option<char>,
-}
-
-/// Tokens of one first sound and one length.
+/// The distinct tokens of one first sound.
 #[derive(Default)]
-struct Shelf {
-    tokens: Vec<u32>,
-    letters: Vec<Letters>,
+struct Sound {
+    shelves: Vec<Shelf>,
+    /// Tokens that are too long for a shelf.
+    long: Vec<u32>,
 }
 
-/// Which bytes a token has, so that the number that two tokens have in common is bounded by a few instructions.
-#[derive(Clone, Copy, Default)]
-struct Letters {
-    bits: u64,
-    /// Bytes that have no bit: third occurrences, second digits, anything but letters and digits.
-    others: u32,
-}
+/// Listed names in every variation of their tokens, one record after the other: the name's number, how many tokens, the tokens. A
+/// search reads many of them in no order, so that what is read of one stands together.
+#[derive(Default)]
+struct Records(Vec<u32>);
 
-impl Letters {
-    fn of(token: &[u8]) -> Letters {
-        let mut letters = Letters::default();
-        for byte in token {
-            let (first, second) = match byte {
-                b'a'..=b'z' => (1_u64 << (byte - b'a'), 1_u64 << (26 + byte - b'a')),
-                b'0'..=b'9' => (1_u64 << (52 + byte - b'0'), 0),
-                _ => (0, 0),
-            };
-            if first != 0 && letters.bits & first == 0 {
-                letters.bits |= first;
-            } else if second != 0 && letters.bits & second == 0 {
-                letters.bits |= second;
-            } else {
-                letters.others += 1;
-            }
-        }
-        letters
+impl Records {
+    fn add(&mut self, name: u32, tokens: &[u32]) {
+        self.0.extend([name, tokens.len() as u32]);
+        self.0.extend(tokens);
     }
-    const fn common_max(self, other: Letters) -> usize {
-        let others = if self.others < other.others { self.others } else { other.others };
-        ((self.bits & other.bits).count_ones() + others) as usize
+    /// The name and the tokens of the record at a place.
+    fn get(&self, place: u32) -> Option<(u32, &[u32])> {
+        let (head, rest) = self.0.get(place as usize..)?.split_at_checked(2)?;
+        let [name, count] = head else { return None };
+        Some((*name, rest.get(..*count as usize)?))
+    }
+    /// Every record's place, name and tokens.
+    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[u32])> {
+        let mut place = 0;
+        std::iter::from_fn(move || {
+            let (name, tokens) = self.get(place)?;
+            let found = (place, name, tokens);
+            place += 2 + tokens.len() as u32;
+            Some(found)
+        })
     }
 }
 
-/// A listed name in one variation of its tokens.
+/// A record that holds a token.
 #[derive(Clone, Copy)]
-struct Variation {
-    name: u32,
-    /// Its place in the list of all variations' tokens.
-    start: u32,
-    end: u32,
+struct Posting {
+    place: u32,
+    /// The first sounds of all its tokens, as bits: most records are ruled out by them alone.
+    sounds: u32,
+}
+
+/// The bit of a first sound; some that are rare share one.
+fn sound_bit(sound: Option<char>) -> u32 {
+    sound.map_or(0, |sound| 1 << (u32::from(sound) % 32))
+}
+
+/// A set of small numbers, as bits.
+#[derive(Default)]
+struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Adds a number below what the set was made for; answers whether it is new.
+    fn add(&mut self, number: u32) -> bool {
+        let (Some(word), bit) = (self.0.get_mut(number as usize / 64), 1 << (number % 64)) else { return false };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+    fn remove(&mut self, number: u32) {
+        if let Some(word) = self.0.get_mut(number as usize / 64) {
+            *word &= !(1 << (number % 64));
+        }
+    }
 }
 
 /// Names as they are added, before they can be searched.
 #[derive(Default)]
 pub struct IndexBuilder {
     numbers: HashMap<String, u32>,
-    tokens: Vec<Token>,
-    variations: Vec<Variation>,
-    variation_tokens: Vec<u32>,
+    tokens: Vec<String>,
+    records: Records,
     names_count: u32,
 }
 
@@ -110,12 +121,8 @@ impl IndexBuilder {
         let name = self.names_count;
         self.names_count += 1;
         for variation in variations(tokens) {
-            let start = self.variation_tokens.len() as u32;
-            for token in variation {
-                let number = self.number(token);
-                self.variation_tokens.push(number);
-            }
-            self.variations.push(Variation { name, start, end: self.variation_tokens.len() as u32 });
+            let numbers: Vec<u32> = variation.into_iter().map(|token| self.number(token)).collect();
+            self.records.add(name, &numbers);
         }
         name
     }
@@ -123,52 +130,50 @@ impl IndexBuilder {
     fn number(&mut self, token: String) -> u32 {
         let next = self.tokens.len() as u32;
         *self.numbers.entry(token).or_insert_with_key(|token| {
-            self.tokens.push(Token { text: token.clone(), sound: first_sound(token) });
+            self.tokens.push(token.clone());
             next
         })
     }
 
     /// `threshold` is the lowest score that will be found, above 0.
     pub fn build(self, threshold: f64) -> NameIndex {
-        let mut shelves: HashMap<char, BTreeMap<usize, Shelf>> = HashMap::new();
+        let mut sounds: HashMap<char, Sound> = HashMap::new();
+        let mut by_length: BTreeMap<(char, usize), Vec<(&[u8], u32)>> = BTreeMap::new();
         for (number, token) in self.tokens.iter().enumerate() {
-            if let Some(sound) = token.sound {
-                let shelf = shelves.entry(sound).or_default().entry(token.text.len()).or_default();
-                shelf.tokens.push(number as u32);
-                shelf.letters.push(Letters::of(token.text.as_bytes()));
+            match first_sound(token) {
+                Some(sound) if token.len() <= PATTERN_BYTES_MAX => {
+                    by_length.entry((sound, token.len())).or_default().push((token.as_bytes(), number as u32));
+                }
+                Some(sound) => sounds.entry(sound).or_default().long.push(number as u32),
+                None => {}
             }
         }
-        let mut postings: Vec<Vec<u32>> = vec![Vec::new(); self.tokens.len()];
-        for (number, variation) in self.variations.iter().enumerate() {
-            for token in self.variation_tokens.get(variation.start as usize..variation.end as usize).unwrap_or_default() {
+        for ((sound, _), tokens) in by_length {
+            sounds.entry(sound).or_default().shelves.push(Shelf::new(tokens));
+        }
+        let token_sounds: Vec<u32> = self.tokens.iter().map(|token| sound_bit(first_sound(token))).collect();
+        let mut postings: Vec<Vec<Posting>> = vec![Vec::new(); self.tokens.len()];
+        for (place, _, tokens) in self.records.iter() {
+            let sounds = tokens.iter().filter_map(|token| token_sounds.get(*token as usize)).fold(0, |all, sound| all | sound);
+            for token in tokens {
                 if let Some(list) = postings.get_mut(*token as usize)
-                    && list.last() != Some(&(number as u32))
+                    && list.last().is_none_or(|last| last.place != place)
                 {
-                    list.push(number as u32);
+                    list.push(Posting { place, sounds });
                 }
             }
         }
         let floor = ANCHOR_FLOOR.min(threshold);
         let steps: Vec<f64> = (0..=STEPS).map(|step| threshold - (threshold - floor) * step as f64 / STEPS as f64).collect();
         let losses = (0..=TOKEN_BYTES_MAX).map(|bytes| steps.iter().map(|step| loss_min(bytes, *step, threshold)).collect()).collect();
-        NameIndex {
-            threshold,
-            steps,
-            losses,
-            shelves,
-            postings,
-            tokens: self.tokens,
-            variations: self.variations,
-            variation_tokens: self.variation_tokens,
-            spare: Mutex::default(),
-        }
+        NameIndex { threshold, steps, losses, sounds, postings, tokens: self.tokens, records: self.records, spare: Mutex::default() }
     }
 }
 
 /// What a searched token of this length loses at least where no listed token reaches `similarity` with it.
 fn loss_min(bytes: usize, similarity: f64, threshold: f64) -> f64 {
     let matched = (1..=TOKEN_BYTES_MAX).map(|other| {
-        let reachable = similarity_bound(bytes, other, TOKEN_BYTES_MAX).min(similarity);
+        let reachable = similarity_bound(bytes, other, TOKEN_BYTES_MAX, PREFIX_MAX).min(similarity);
         (threshold - reachable) * (bytes + other) as f64
     });
     matched.fold(threshold * bytes as f64, f64::min)
@@ -180,13 +185,11 @@ pub struct NameIndex {
     steps: Vec<f64>,
     /// `loss_min` by length of the searched token and step.
     losses: Vec<Vec<f64>>,
-    shelves: HashMap<char, BTreeMap<usize, Shelf>>,
-    /// The variations that hold a token, by the token's number.
-    postings: Vec<Vec<u32>>,
-    tokens: Vec<Token>,
-    variations: Vec<Variation>,
-    /// The tokens of all variations, one after the other.
-    variation_tokens: Vec<u32>,
+    sounds: HashMap<char, Sound>,
+    /// The records that hold a token, by the token's number.
+    postings: Vec<Vec<Posting>>,
+    tokens: Vec<String>,
+    records: Records,
     /// Working memory of earlier searches.
     spare: Mutex<Vec<Scratch>>,
 }
@@ -194,23 +197,28 @@ pub struct NameIndex {
 /// Working memory that is as large as the index, kept between searches and left as it was found.
 #[derive(Default)]
 struct Scratch {
-    /// One more than the row of a token's contributions, by the token's number; 0 is none yet.
+    /// One more than the row of what an alike token contributes, by the token's number; 0 is none.
     rows: Vec<u32>,
     /// The tokens that have a row, in the order of the rows.
     numbers: Vec<u32>,
     /// Contributions, one for each searched token, row after row.
     cells: Vec<f64>,
-    /// Whether a variation was looked at, by its number.
-    seen: Vec<bool>,
+    /// The records that were looked at, by half their place, which no two share.
+    seen: Bits,
     touched: Vec<u32>,
 }
 
-/// What is alike to a searched token.
+/// The listed tokens that are alike to a searched one, down to where anchors may be.
 struct AlikeTokens {
     /// Similarity, number of the listed token, names that hold it or one before it; the most alike first.
     tokens: Vec<(f64, u32, usize)>,
-    /// What the searched token can gain at most.
+    /// What the searched token contributes at most.
     gain: f64,
+    /// What it contributes at most where none of these is its partner, which is a loss.
+    without: f64,
+    /// The bit of its first sound, and what it contributes where nothing sounds like it.
+    sound: u32,
+    alone: f64,
 }
 
 impl AlikeTokens {
@@ -221,30 +229,17 @@ impl AlikeTokens {
     }
 }
 
-/// What the variations of one searched name share: by token, and whether it is needed down to the anchors' floor.
-type Known = HashMap<(String, bool), Rc<AlikeTokens>>;
+/// What the variations of one searched name share, by token.
+type Known = HashMap<String, Alike>;
 type Alike = Rc<AlikeTokens>;
 
-/// A searched token.
-struct Searched<'a> {
-    text: &'a str,
-    sound: Option<char>,
-    pattern: Pattern<'a>,
-    /// What it contributes without a partner.
-    alone: f64,
-}
-
 impl NameIndex {
-    fn tokens_of(&self, variation: Variation) -> &[u32] {
-        self.variation_tokens.get(variation.start as usize..variation.end as usize).unwrap_or_default()
-    }
-
     /// Every listed name whose similarity with these tokens reaches the threshold, with its score, by number.
     pub fn search(&self, tokens: &[String]) -> Vec<Found> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let mut scratch = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         scratch.rows.resize(self.tokens.len(), 0);
-        scratch.seen.resize(self.variations.len(), false);
+        scratch.seen.0.resize(self.records.0.len() / 128 + 1, 0);
         let mut known = HashMap::new();
         for variation in variations(tokens) {
             self.search_variation(&variation, &mut scratch, &mut known, &mut best);
@@ -257,59 +252,49 @@ impl NameIndex {
     pub fn exhaustive(&self, tokens: &[String]) -> Vec<Found> {
         let mut best: HashMap<u32, f64> = HashMap::new();
         let searched = variations(tokens);
-        for variation in self.variations.iter().copied() {
+        for (_, name, listed) in self.records.iter() {
             for tokens in &searched {
-                self.compare(tokens, variation, &mut best);
+                self.compare(tokens, name, listed, &mut best);
             }
         }
         sorted(best)
     }
 
-    fn compare(&self, searched: &[String], variation: Variation, best: &mut HashMap<u32, f64>) {
-        let listed: Vec<&str> = self
-            .tokens_of(variation)
-            .iter()
-            .filter_map(|token| self.tokens.get(*token as usize))
-            .map(|token| token.text.as_str())
-            .collect();
+    fn compare(&self, searched: &[String], name: u32, listed: &[u32], best: &mut HashMap<u32, f64>) {
+        let listed: Vec<&str> = listed.iter().filter_map(|token| self.tokens.get(*token as usize)).map(String::as_str).collect();
         let score = best_pairs(searched, &listed);
         if score >= self.threshold {
-            let known = best.entry(variation.name).or_insert(score);
+            let known = best.entry(name).or_insert(score);
             *known = known.max(score);
         }
     }
 
     fn search_variation(&self, tokens: &[String], scratch: &mut Scratch, known: &mut Known, best: &mut HashMap<u32, f64>) {
-        let searched: Vec<Searched<'_>> = tokens
-            .iter()
-            .map(|text| Searched {
-                text,
-                sound: first_sound(text),
-                pattern: Pattern::new(text),
-                alone: -self.threshold * text.len() as f64,
-            })
-            .collect();
-        for list in self.anchors(&searched, known) {
-            for number in list {
-                for number in self.postings.get(number as usize).into_iter().flatten() {
-                    let (Some(seen @ false), Some(variation)) =
-                        (scratch.seen.get_mut(*number as usize), self.variations.get(*number as usize).copied())
-                    else {
-                        continue;
-                    };
-                    *seen = true;
-                    scratch.touched.push(*number);
-                    if self.sum_max(&searched, variation, scratch) >= -MARGIN {
-                        self.compare(tokens, variation, best);
-                    }
+        let alike: Vec<Alike> =
+            tokens.iter().map(|token| known.entry(token.clone()).or_insert_with_key(|token| Rc::new(self.alike(token))).clone()).collect();
+        let anchors = self.anchors(tokens, &alike);
+        if anchors.iter().all(Vec::is_empty) {
+            return;
+        }
+        self.fill_rows(tokens, &alike, scratch);
+        for number in anchors.into_iter().flatten() {
+            for Posting { place, sounds } in self.postings.get(number as usize).into_iter().flatten() {
+                let contribution = |alike: &Alike| if alike.sound & sounds != 0 { alike.gain } else { alike.alone };
+                if alike.iter().map(contribution).sum::<f64>() < -MARGIN || !scratch.seen.add(place / 2) {
+                    continue;
                 }
+                scratch.touched.push(*place);
             }
         }
-        for number in scratch.touched.drain(..) {
-            if let Some(seen) = scratch.seen.get_mut(number as usize) {
-                *seen = false;
+        let mut touched = std::mem::take(&mut scratch.touched);
+        for place in touched.drain(..) {
+            scratch.seen.remove(place / 2);
+            let Some((name, listed)) = self.records.get(place) else { continue };
+            if self.sum_max(&alike, listed, scratch) >= -MARGIN {
+                self.compare(tokens, name, listed, best);
             }
         }
+        scratch.touched = touched;
         for number in scratch.numbers.drain(..) {
             if let Some(row) = scratch.rows.get_mut(number as usize) {
                 *row = 0;
@@ -319,119 +304,100 @@ impl NameIndex {
     }
 
     /// The listed tokens of which every name that reaches the threshold contains one.
-    fn anchors(&self, searched: &[Searched<'_>], known: &mut Known) -> Vec<Vec<u32>> {
-        let alike = self.all_alike(searched, false, known);
-        let at_threshold =
-            |alike: Vec<Alike>| alike.iter().map(|alike| alike.tokens.iter().map(|(_, number, _)| *number).collect()).collect();
-        let names_count: usize = alike.iter().map(|alike| alike.names_count(0.0)).sum();
-        if names_count < CHOICE_NAMES_MIN || !(2..=CHOSEN_TOKENS_MAX).contains(&searched.len()) {
-            return at_threshold(alike);
-        }
-        let near = self.all_alike(searched, true, known);
-        let mut choice: Option<(usize, u128, f64)> = None;
-        for mask in choices(&near) {
-            let is_anchor = |place: usize| mask & (1 << place) != 0;
-            let gain: f64 = near.iter().enumerate().filter(|(place, _)| !is_anchor(*place)).map(|(_, alike)| alike.gain).sum();
+    fn anchors(&self, tokens: &[String], alike: &[Alike]) -> Vec<Vec<u32>> {
+        // Every token is one, alike to the threshold, where no choice is better.
+        let (mut mask, mut similarity) = (u128::MAX, self.threshold);
+        let mut count_least: usize = alike.iter().map(|alike| alike.names_count(self.threshold)).sum();
+        let choices = if (2..=CHOSEN_TOKENS_MAX).contains(&alike.len()) { choices(alike) } else { Vec::new() };
+        for choice in choices {
+            let is_anchor = |place: usize| choice & (1 << place) != 0;
+            let gain: f64 = alike.iter().enumerate().filter(|(place, _)| !is_anchor(*place)).map(|(_, alike)| alike.gain).sum();
             let loses_more = |step: &usize| {
-                let anchors = searched.iter().enumerate().filter(|(place, _)| is_anchor(*place));
-                anchors.map(|(_, token)| self.loss_min(token.text.len(), *step)).sum::<f64>() > gain + MARGIN
+                let anchors = tokens.iter().enumerate().filter(|(place, _)| is_anchor(*place));
+                anchors.map(|(_, token)| self.loss_min(token.len(), *step)).sum::<f64>() > gain + MARGIN
             };
-            let Some(similarity) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step)) else { continue };
-            let count =
-                near.iter().enumerate().filter(|(place, _)| is_anchor(*place)).map(|(_, alike)| alike.names_count(*similarity)).sum();
-            if count < choice.map_or(names_count, |(least, _, _)| least) {
-                choice = Some((count, mask, *similarity));
+            let Some(least) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step)) else { continue };
+            let count = alike.iter().enumerate().filter(|(place, _)| is_anchor(*place)).map(|(_, alike)| alike.names_count(*least)).sum();
+            if count < count_least {
+                (count_least, mask, similarity) = (count, choice, *least);
             }
         }
-        let Some((_, mask, similarity)) = choice else { return at_threshold(alike) };
-        let chosen = near.into_iter().enumerate().filter(|(place, _)| mask & (1 << place) != 0);
+        let chosen = alike.iter().enumerate().filter(|(place, _)| *place >= CHOSEN_TOKENS_MAX || mask & (1 << place) != 0);
         let reaching = |(score, _, _): &(f64, u32, usize)| *score >= similarity - MARGIN;
         chosen.map(|(_, alike)| alike.tokens.iter().copied().take_while(reaching).map(|(_, number, _)| number).collect()).collect()
-    }
-
-    /// What is alike to each searched token: to the threshold, or down to where anchors may be.
-    fn all_alike(&self, searched: &[Searched<'_>], is_near: bool, known: &mut Known) -> Vec<Alike> {
-        let similarity = if is_near { ANCHOR_FLOOR.min(self.threshold) } else { self.threshold };
-        let alike = |token: &Searched<'_>| {
-            known.entry((token.text.to_owned(), is_near)).or_insert_with(|| Rc::new(self.alike(token, similarity))).clone()
-        };
-        searched.iter().map(alike).collect()
     }
 
     fn loss_min(&self, bytes: usize, step: usize) -> f64 {
         self.losses.get(bytes).and_then(|losses| losses.get(step)).copied().unwrap_or(0.0)
     }
 
-    /// The listed tokens that reach a similarity with a searched one.
-    fn alike(&self, searched: &Searched<'_>, similarity: f64) -> AlikeTokens {
-        let (text, least) = (searched.text, similarity - MARGIN);
-        let letters = Letters::of(text.as_bytes());
+    /// The listed tokens that are alike to a searched one.
+    fn alike(&self, text: &str) -> AlikeTokens {
+        let least = ANCHOR_FLOOR.min(self.threshold) - MARGIN;
+        let pattern = Pattern::new(text);
         let mut tokens: Vec<(f64, u32, usize)> = Vec::new();
-        let shelves = searched.sound.and_then(|sound| self.shelves.get(&sound));
-        for (bytes, shelf) in shelves.into_iter().flatten() {
-            let reaches = |common: &usize| similarity_bound(text.len(), *bytes, *common) >= least;
-            let Some(common_min) = (1..=text.len().min(*bytes)).find(reaches) else { continue };
-            for (other, number) in shelf.letters.iter().zip(&shelf.tokens) {
-                if letters.common_max(*other) >= common_min {
-                    let score = self.tokens.get(*number as usize).map_or(0.0, |listed| searched.pattern.similarity(listed.text.as_bytes()));
-                    if score >= least {
-                        tokens.push((score, *number, 0));
-                    }
+        if let Some(sound) = first_sound(text).and_then(|sound| self.sounds.get(&sound)) {
+            for shelf in &sound.shelves {
+                shelf.search(&pattern, least, |score, number| tokens.push((score, number, 0)));
+            }
+            for number in &sound.long {
+                let score = self.tokens.get(*number as usize).map_or(0.0, |listed| pattern.similarity(listed.as_bytes()));
+                if score >= least {
+                    tokens.push((score, *number, 0));
                 }
             }
         }
-        tokens.sort_by(|left, right| right.0.total_cmp(&left.0));
-        let (mut count, mut gain) = (0, 0.0_f64);
+        tokens.sort_unstable_by(|left, right| right.0.total_cmp(&left.0));
+        let without = -self.loss_min(text.len(), STEPS);
+        let (mut count, mut gain) = (0, without);
         for (score, number, names_count) in &mut tokens {
             count += self.postings.get(*number as usize).map_or(0, Vec::len);
             *names_count = count;
-            let bytes = text.len() + self.tokens.get(*number as usize).map_or(0, |listed| listed.text.len());
-            gain = gain.max((*score - self.threshold) * bytes as f64);
+            gain = gain.max(self.contribution(text, *score, *number));
         }
-        AlikeTokens { tokens, gain }
+        AlikeTokens { tokens, gain, without, sound: sound_bit(first_sound(text)), alone: -self.threshold * text.len() as f64 }
+    }
+
+    /// What a pair of a searched and a listed token contributes.
+    fn contribution(&self, text: &str, score: f64, listed: u32) -> f64 {
+        (score - self.threshold) * (text.len() + self.tokens.get(listed as usize).map_or(0, String::len)) as f64
+    }
+
+    /// Works out what each alike token contributes with each searched one.
+    fn fill_rows(&self, tokens: &[String], alike: &[Alike], scratch: &mut Scratch) {
+        for (place, (text, own)) in tokens.iter().zip(alike).enumerate() {
+            for (score, number, _) in &own.tokens {
+                let Some(row) = scratch.rows.get_mut(*number as usize) else { continue };
+                if *row == 0 {
+                    scratch.numbers.push(*number);
+                    *row = scratch.numbers.len() as u32;
+                    scratch.cells.extend(alike.iter().map(|alike| alike.without));
+                }
+                if let Some(cell) = scratch.cells.get_mut((*row as usize - 1) * tokens.len() + place) {
+                    *cell = cell.max(self.contribution(text, *score, *number));
+                }
+            }
+        }
     }
 
     /// What a variation's gains and losses add up to at most: each searched token with its best partner, free or not.
-    fn sum_max(&self, searched: &[Searched<'_>], variation: Variation, scratch: &mut Scratch) -> f64 {
-        let width = searched.len();
-        let mut sum = 0.0;
-        for number in self.tokens_of(variation) {
-            self.fill_row(searched, *number, scratch);
-        }
-        for (i, token) in searched.iter().enumerate() {
-            let contributions = self.tokens_of(variation).iter().filter_map(|number| {
-                let row = scratch.rows.get(*number as usize).copied().unwrap_or(0) as usize;
-                row.checked_sub(1).and_then(|row| scratch.cells.get(row * width + i)).copied()
-            });
-            sum += contributions.fold(token.alone, f64::max);
-        }
-        sum
-    }
-
-    /// Works out what a listed token contributes with each searched one, once a search.
-    fn fill_row(&self, searched: &[Searched<'_>], number: u32, scratch: &mut Scratch) {
-        let (Some(row @ 0), Some(listed)) = (scratch.rows.get_mut(number as usize), self.tokens.get(number as usize)) else { return };
-        scratch.numbers.push(number);
-        *row = scratch.numbers.len() as u32;
-        for token in searched {
-            // Tokens that do not sound alike at the beginning are no pair.
-            let contribution = if token.sound.is_some() && token.sound == listed.sound {
-                (token.pattern.similarity(listed.text.as_bytes()) - self.threshold) * (token.text.len() + listed.text.len()) as f64
-            } else {
-                token.alone
-            };
-            scratch.cells.push(contribution);
-        }
+    fn sum_max(&self, alike: &[Alike], listed: &[u32], scratch: &Scratch) -> f64 {
+        let width = alike.len();
+        let rows = || listed.iter().filter_map(|number| scratch.rows.get(*number as usize)?.checked_sub(1));
+        let best = |(place, alike): (usize, &Alike)| {
+            rows().filter_map(|row| scratch.cells.get(row as usize * width + place)).copied().fold(alike.without, f64::max)
+        };
+        alike.iter().enumerate().map(best).sum()
     }
 }
 
 /// The sets of tokens that are tried as anchors, one bit a token.
-fn choices(near: &[Alike]) -> Vec<u128> {
-    if near.len() <= CHOICE_TOKENS_MAX {
-        return (1..(1 << near.len())).collect();
+fn choices(alike: &[Alike]) -> Vec<u128> {
+    if alike.len() <= CHOICE_TOKENS_MAX {
+        return (1..(1 << alike.len())).collect();
     }
     let mut by_count: Vec<(usize, usize)> =
-        near.iter().map(|alike| alike.names_count(0.0)).enumerate().map(|(place, count)| (count, place)).collect();
+        alike.iter().map(|alike| alike.names_count(0.0)).enumerate().map(|(place, count)| (count, place)).collect();
     by_count.sort_unstable();
     let mut mask = 0_u128;
     let grow = |(_, place): &(usize, usize)| {
@@ -486,7 +452,7 @@ mod tests {
         let names: Vec<Vec<String>> = ["rajesh kumar", "rakesh kumar", "ramesh kumaran"].map(words).to_vec();
         let mut index = index(&names, 0.85);
         assert_eq!(index.search(&names[0]), index.exhaustive(&names[0]));
-        index.postings.iter_mut().for_each(|list| list.retain(|variation| *variation != 1));
+        index.postings.iter_mut().for_each(|list| list.retain(|posting| posting.place != 4));
         assert_ne!(index.search(&names[0]), index.exhaustive(&names[0]));
     }
 

@@ -1,12 +1,14 @@
 //! The lists in memory: read from the files that the settings name, asked by the checks, read again when the files change.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use tokio::sync::Semaphore;
 
 use super::birth;
 use super::countries::CountryCode;
@@ -21,6 +23,10 @@ use crate::kernel::hex;
 pub const ALIASES_MAX: usize = 8;
 /// A list that lost more than this share of its entries is refused while the service runs.
 const SHRINK_PERCENT_MAX: usize = 20;
+/// Those who screen ahead at the same time.
+const AHEAD_MAX: usize = 2;
+/// Findings that are kept: more than the transactions that may wait for their turn.
+const RECENT_MAX: usize = 1_024;
 const DAY_SECONDS: i64 = 86_400;
 /// Days that a list may be old where the operator says nothing.
 const AGE_DAYS_DEFAULT: i64 = 7;
@@ -162,7 +168,29 @@ impl Names {
     }
 }
 
+/// What was found last, by the digest of the question.
+#[derive(Default)]
+struct Recent {
+    findings: HashMap<[u8; 32], ScreeningFinding>,
+    /// Oldest first.
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Recent {
+    fn keep(&mut self, digest: [u8; 32], finding: ScreeningFinding) {
+        if self.findings.insert(digest, finding).is_none() {
+            self.order.push_back(digest);
+        }
+        while self.order.len() > RECENT_MAX {
+            self.order.pop_front().map(|oldest| self.findings.remove(&oldest));
+        }
+    }
+}
+
 /// All entries, ready to be asked.
+///
+/// A finding follows from the entries and the question alone. It is kept for a while, so that a transaction finds what was worked
+/// out before it opened; other entries are another screener, which has nothing yet.
 pub struct Screener {
     thresholds: Thresholds,
     entries: Vec<Arc<Entry>>,
@@ -170,6 +198,8 @@ pub struct Screener {
     businesses: Names,
     identifiers: HashMap<String, Vec<u32>>,
     addresses: HashMap<AddressKey, Vec<u32>>,
+    recent: Mutex<Recent>,
+    comparisons_count: AtomicU64,
 }
 
 impl Screener {
@@ -190,6 +220,8 @@ impl Screener {
             entries,
             identifiers,
             addresses,
+            recent: Mutex::default(),
+            comparisons_count: AtomicU64::new(0),
         }
     }
 
@@ -197,8 +229,24 @@ impl Screener {
         self.entries.len()
     }
 
-    /// Compares a person or business with every entry.
+    /// Questions that were compared with the entries, those answered by an earlier finding left out.
+    pub fn comparisons_count(&self) -> u64 {
+        self.comparisons_count.load(Ordering::Relaxed)
+    }
+
+    /// What comparing a person or business with every entry finds.
     pub fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
+        let digest = question.digest();
+        let known = self.recent.lock().unwrap_or_else(PoisonError::into_inner).findings.get(&digest).cloned();
+        known.unwrap_or_else(|| {
+            let finding = self.compare(question);
+            self.recent.lock().unwrap_or_else(PoisonError::into_inner).keep(digest, finding.clone());
+            finding
+        })
+    }
+
+    fn compare(&self, question: &ScreeningQuestion) -> ScreeningFinding {
+        self.comparisons_count.fetch_add(1, Ordering::Relaxed);
         let (names, kind) = match question.kind {
             SubjectKind::Person => (&self.persons, EntryKind::Individual),
             SubjectKind::Business => (&self.businesses, EntryKind::Business),
@@ -284,6 +332,8 @@ struct Loaded {
 /// The lists of a running service. Questions are answered from what was loaded last.
 pub struct Lists {
     settings: ScreeningSettings,
+    /// Places for those who screen ahead: each keeps a thread busy.
+    ahead: Arc<Semaphore>,
     loaded: RwLock<Arc<Loaded>>,
 }
 
@@ -302,7 +352,7 @@ impl Lists {
     pub fn load(settings: ScreeningSettings) -> Result<Lists, String> {
         let sources = settings.files().iter().map(|(list, paths)| read_source(*list, paths)).collect::<Result<Vec<Source>, String>>()?;
         let screener = Arc::new(screener(&sources, settings.thresholds));
-        Ok(Lists { settings, loaded: RwLock::new(Arc::new(Loaded { sources, screener })) })
+        Ok(Lists { settings, ahead: Arc::new(Semaphore::new(AHEAD_MAX)), loaded: RwLock::new(Arc::new(Loaded { sources, screener })) })
     }
 
     fn loaded(&self) -> Arc<Loaded> {
@@ -312,6 +362,23 @@ impl Lists {
     /// The entries as they are now.
     pub fn screener(&self) -> Arc<Screener> {
         self.loaded().screener.clone()
+    }
+
+    /// Works out what a transaction is about to ask, outside of it and on another thread. Whatever goes wrong here, the
+    /// transaction does without.
+    pub async fn screen_ahead(self: &Arc<Lists>, questions: Vec<ScreeningQuestion>) {
+        let Ok(place) = self.ahead.clone().acquire_owned().await else { return };
+        let lists = self.clone();
+        let screened = tokio::task::spawn_blocking(move || {
+            let screener = lists.screener();
+            for question in &questions {
+                screener.screen(question);
+            }
+            drop(place);
+        });
+        if screened.await.is_err() {
+            tracing::error!("screening ahead of a transaction panicked");
+        }
     }
 
     pub fn states(&self) -> Vec<ListState> {

@@ -1,7 +1,7 @@
 //! Sanctions screening: published lists in memory, matched by name, identifier and blockchain address.
 //!
 //! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and answers questions; `judge.rs` weighs
-//! what was found; `hits.rs` keeps it for the operator. See `similarity.rs` and `index.rs` for how names are found.
+//! what was found; `hits.rs` keeps it for the operator. See `similarity.rs`, `shelf.rs` and `index.rs` for how names are found.
 
 pub mod birth;
 pub mod countries;
@@ -12,6 +12,7 @@ pub mod lists;
 pub mod ofac;
 pub mod own;
 pub mod rows;
+pub mod shelf;
 pub mod similarity;
 pub mod text;
 pub mod un;
@@ -159,6 +160,15 @@ pub struct ReadList {
     pub entries: Vec<Entry>,
     /// The moment the list says it was made, in Unix seconds, where it says so.
     pub made_at: Option<i64>,
+}
+
+/// Characters of the reason for which a list is refused: it may quote the file, which can hold anything.
+const FAULT_CHARACTERS_MAX: usize = 300;
+
+/// The reason for which a list is refused, short and on one line.
+fn told(fault: String) -> String {
+    let plain = fault.chars().take(FAULT_CHARACTERS_MAX).map(|letter| if letter.is_control() { ' ' } else { letter });
+    plain.chain((fault.chars().nth(FAULT_CHARACTERS_MAX).is_some()).then_some('…')).collect()
 }
 
 /// Refuses a list without entries, and one too large.

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::birth::Birth;
-use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, utf8};
+use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, told, utf8};
 
 /// The four files, as bytes.
 #[derive(Clone, Copy)]
@@ -73,6 +73,10 @@ fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<Record>,
 
 /// Reads the four files. Any fault refuses all of them: a list is whole or not there.
 pub fn read(files: Files<'_>) -> Result<ReadList, String> {
+    read_all(files).map_err(told)
+}
+
+fn read_all(files: Files<'_>) -> Result<ReadList, String> {
     let marked = [("sdn.csv", files.sdn), ("alt.csv", files.alt), ("add.csv", files.add)]
         .map(|(file, bytes)| (file, bytes.last() == Some(&END_MARK)));
     if marked.iter().any(|(_, is_marked)| *is_marked)

@@ -7,13 +7,17 @@
 use std::collections::HashSet;
 
 use super::birth::Birth;
-use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, utf8};
+use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, told, utf8};
 
 const FILE: &str = "the operator's list";
 const HEADER: [&str; 7] = ["id", "name", "aliases", "date_of_birth", "country", "address", "note"];
 
 /// Reads the list. Any fault refuses all of it.
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
+    read_all(bytes).map_err(told)
+}
+
+fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
     let text = utf8(FILE, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
         return Err(format!(

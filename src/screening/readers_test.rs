@@ -1,6 +1,10 @@
 //! Readers against small files in the published layouts, whole and damaged.
 
+use std::time::Instant;
+
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::birth::Birth;
 use super::*;
@@ -121,6 +125,13 @@ fn faults_name_the_file_and_the_line() {
     said(own::read(text(OWN).replace("TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj", "1 Main Street, Springfield").as_bytes()), "line 3");
 }
 
+#[test]
+fn a_fault_that_quotes_the_file_stays_short() {
+    let element = "X".repeat(10_000);
+    let fault = un::read(format!("<CONSOLIDATED_LIST dateGenerated=\"2026-11-20T00:00:09Z\"><{element}\n></Y>").as_bytes()).unwrap_err();
+    assert!(fault.starts_with("the UN list, line ") && fault.chars().count() == FAULT_CHARACTERS_MAX + 1, "{fault}");
+}
+
 /// One way to damage a file.
 #[derive(Clone, Debug)]
 enum Damage {
@@ -161,36 +172,68 @@ fn damaged(bytes: &[u8], damage: &Damage) -> Vec<u8> {
     out
 }
 
+/// Reads the kept files with one of them damaged; answers whether it was taken all the same.
+fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError> {
+    let mut files = [SDN.to_vec(), ALT.to_vec(), ADD.to_vec(), COMMENTS.to_vec(), UN.to_vec(), OWN.to_vec()];
+    let is_cut_only = matches!(damages, [Damage::Cut(_)]);
+    for damage in damages {
+        if !files[which].is_empty() {
+            files[which] = damaged(&files[which], damage);
+        }
+    }
+    let [sdn, alt, add, comments, un, own] = &files;
+    let read = match which {
+        0..4 => ofac([sdn, alt, add, comments]),
+        4 => un::read(un),
+        _ => own::read(own),
+    };
+    // A cut at the end of a line is a whole file of fewer lines: only what is sealed by an end mark, a root element or
+    // another file can tell. Of the operator's own list nothing can.
+    let at_line_end = files[which].ends_with(b"\n") && matches!(which, 3 | 5);
+    // The line break behind the root element says nothing.
+    let is_whole_xml = which == 4 && files[4].ends_with(b"</CONSOLIDATED_LIST>");
+    if is_cut_only && !at_line_end && !is_whole_xml {
+        prop_assert!(read.is_err(), "a cut file was taken: {which} of {} bytes", files[which].len());
+    }
+    match read {
+        Ok(list) => {
+            prop_assert!(!list.entries.is_empty());
+            Ok(true)
+        }
+        Err(fault) => {
+            prop_assert!(
+                !fault.is_empty() && fault.chars().count() <= FAULT_CHARACTERS_MAX + 1 && !fault.contains(char::is_control),
+                "{}",
+                fault
+            );
+            Ok(false)
+        }
+    }
+}
+
+/// Three seconds, or as long as `HUNDI_TEST_MUTATION_SECONDS` says.
+#[test]
+fn no_damage_to_a_kept_file_breaks_a_reader() {
+    let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
+    let strategy = (0_usize..6, prop::collection::vec(damage(), 1..5));
+    let (started, mut count, mut taken) = (Instant::now(), 0_u64, 0_u64);
+    while started.elapsed().as_secs() < seconds {
+        let (which, damages) = strategy.new_tree(&mut runner).unwrap().current();
+        taken += u64::from(read_damaged(which, &damages).unwrap_or_else(|fault| panic!("file {which}, {damages:?}: {fault}")));
+        count += 1;
+    }
+    println!("{count} damaged lists in {seconds} s, {taken} of them read");
+    assert!(count > 100 && taken > 0, "{count} lists, {taken} read");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
     #[test]
     fn damaged_files_never_panic_and_cut_ones_never_load(
         which in 0_usize..6, damages in prop::collection::vec(damage(), 1..4),
     ) {
-        let mut files = [SDN.to_vec(), ALT.to_vec(), ADD.to_vec(), COMMENTS.to_vec(), UN.to_vec(), OWN.to_vec()];
-        let is_cut_only = matches!(damages.as_slice(), [Damage::Cut(_)]);
-        for damage in &damages {
-            if !files[which].is_empty() {
-                files[which] = damaged(&files[which], damage);
-            }
-        }
-        let [sdn, alt, add, comments, un, own] = &files;
-        let read = match which {
-            0..4 => ofac([sdn, alt, add, comments]),
-            4 => un::read(un),
-            _ => own::read(own),
-        };
-        // A cut at the end of a line is a whole file of fewer lines: only what is sealed by an end mark, a root element or
-        // another file can tell. Of the operator's own list nothing can.
-        let at_line_end = files[which].ends_with(b"\n") && matches!(which, 3 | 5);
-        // The line break behind the root element says nothing.
-        let is_whole_xml = which == 4 && files[4].ends_with(b"</CONSOLIDATED_LIST>");
-        if is_cut_only && !at_line_end && !is_whole_xml {
-            prop_assert!(read.is_err(), "a cut file was taken: {which} of {} bytes", files[which].len());
-        }
-        if let Ok(list) = read {
-            prop_assert!(!list.entries.is_empty());
-        }
+        read_damaged(which, &damages)?;
     }
 
     #[test]

@@ -6,7 +6,7 @@ use super::text::TOKEN_BYTES_MAX;
 
 /// Above this Jaro similarity a common prefix counts.
 const BOOST_THRESHOLD: f64 = 0.7;
-const PREFIX_MAX: usize = 4;
+pub const PREFIX_MAX: usize = 4;
 const PREFIX_WEIGHT: f64 = 0.1;
 /// Below this ratio of lengths a pair is punished, by this weight.
 const LENGTH_RATIO_MIN: f64 = 0.9;
@@ -94,7 +94,26 @@ pub struct Pattern<'a> {
 }
 
 /// Longer tokens are compared without a table of places.
-const PATTERN_BYTES_MAX: usize = 64;
+pub const PATTERN_BYTES_MAX: usize = 64;
+
+/// How far the comparison with a listed token has come. It depends only on the bytes it has seen and on the token's length, so
+/// that tokens of one length that begin alike share it.
+#[derive(Clone, Copy)]
+pub struct Progress {
+    /// The searched token's places that have no partner yet.
+    free: u64,
+    /// Bytes that found a partner.
+    pub matches: usize,
+    /// Bytes that both tokens begin with, at most `PREFIX_MAX`.
+    pub prefix: usize,
+}
+
+impl Progress {
+    pub const BEGIN: Progress = Progress { free: u64::MAX, matches: 0, prefix: 0 };
+}
+
+/// The listed bytes that found a partner, in their order.
+pub type Matched = [u8; PATTERN_BYTES_MAX];
 
 impl<'a> Pattern<'a> {
     pub fn new(token: &'a str) -> Pattern<'a> {
@@ -107,56 +126,78 @@ impl<'a> Pattern<'a> {
         Pattern { token: token.as_bytes(), places }
     }
 
-    /// The same as `token_similarity(listed, token)`, some times faster.
-    pub fn similarity(&self, listed: &[u8]) -> f64 {
-        let (a, b) = (listed, self.token);
-        if a.is_empty() || b.is_empty() || a.len() > PATTERN_BYTES_MAX || b.len() > PATTERN_BYTES_MAX {
-            return token_similarity(a, b);
-        }
-        let range = (a.len().max(b.len()) / 2).saturating_sub(1);
-        let (mut free, mut matches) = (u64::MAX, 0_usize);
-        let mut in_order = [0_u8; PATTERN_BYTES_MAX];
-        for (i, byte) in a.iter().enumerate() {
-            let from = i.saturating_sub(range);
-            if from >= b.len() {
-                break;
-            }
-            // Places from `from` to `i + range`.
-            let window = (u64::MAX << from) & (u64::MAX >> (PATTERN_BYTES_MAX - 1).saturating_sub(i + range));
-            let found = self.places.get(usize::from(*byte)).copied().unwrap_or(0) & window & free;
+    /// Length of the searched token.
+    pub const fn bytes(&self) -> usize {
+        self.token.len()
+    }
+
+    /// Whether `step` and `end` compare with listed tokens of this length.
+    pub const fn takes(&self, listed_bytes: usize) -> bool {
+        0 < listed_bytes && listed_bytes <= PATTERN_BYTES_MAX && !self.token.is_empty() && self.token.len() <= PATTERN_BYTES_MAX
+    }
+
+    /// Goes on with the byte at `place` of a listed token of `listed_bytes`.
+    pub fn step(&self, mut progress: Progress, listed_bytes: usize, place: usize, byte: u8, matched: &mut Matched) -> Progress {
+        let range = (listed_bytes.max(self.token.len()) / 2).saturating_sub(1);
+        let from = place.saturating_sub(range);
+        if from < self.token.len() {
+            // Places from `from` to `place + range`.
+            let window = (u64::MAX << from) & (u64::MAX >> (PATTERN_BYTES_MAX - 1).saturating_sub(place + range));
+            let found = self.places.get(usize::from(byte)).copied().unwrap_or(0) & window & progress.free;
             if found != 0 {
-                free &= !(found & found.wrapping_neg());
-                if let Some(slot) = in_order.get_mut(matches) {
-                    *slot = *byte;
+                progress.free &= !(found & found.wrapping_neg());
+                if let Some(slot) = matched.get_mut(progress.matches) {
+                    *slot = byte;
                 }
-                matches += 1;
+                progress.matches += 1;
             }
         }
-        if matches == 0 {
+        if progress.prefix == place && place < PREFIX_MAX && self.token.get(place) == Some(&byte) {
+            progress.prefix += 1;
+        }
+        progress
+    }
+
+    /// The similarity, after the last byte.
+    pub fn end(&self, progress: Progress, listed_bytes: usize, matched: &Matched) -> f64 {
+        if progress.matches == 0 {
             return 0.0;
         }
-        let (mut matched, mut out_of_order) = (!free, 0_usize);
-        for byte in in_order.iter().take(matches) {
-            let place = matched.trailing_zeros() as usize;
-            out_of_order += usize::from(b.get(place) != Some(byte));
-            matched &= matched.wrapping_sub(1);
+        let (mut places, mut out_of_order) = (!progress.free, 0_usize);
+        for byte in matched.iter().take(progress.matches) {
+            let place = places.trailing_zeros() as usize;
+            out_of_order += usize::from(self.token.get(place) != Some(byte));
+            places &= places.wrapping_sub(1);
         }
-        let matches = matches as f64;
+        let matches = progress.matches as f64;
         let transpositions = (out_of_order / 2) as f64;
-        let jaro = (matches / a.len() as f64 + matches / b.len() as f64 + (matches - transpositions) / matches) / 3.0;
-        let prefix = a.iter().zip(b).take(PREFIX_MAX).take_while(|(left, right)| left == right).count();
-        winkler(jaro, prefix) * length_kept(a.len(), b.len())
+        let jaro = (matches / listed_bytes as f64 + matches / self.token.len() as f64 + (matches - transpositions) / matches) / 3.0;
+        winkler(jaro, progress.prefix) * length_kept(listed_bytes, self.token.len())
+    }
+
+    /// The same as `token_similarity(listed, token)`, some times faster.
+    pub fn similarity(&self, listed: &[u8]) -> f64 {
+        if !self.takes(listed.len()) {
+            return token_similarity(listed, self.token);
+        }
+        let (mut progress, mut matched) = (Progress::BEGIN, [0; PATTERN_BYTES_MAX]);
+        for (place, byte) in listed.iter().enumerate() {
+            progress = self.step(progress, listed.len(), place, *byte, &mut matched);
+        }
+        self.end(progress, listed.len(), &matched)
     }
 }
 
-/// What `token_similarity` cannot exceed for tokens of these lengths that have at most `common` bytes in common.
-pub fn similarity_bound(a: usize, b: usize, common: usize) -> f64 {
+/// What `token_similarity` cannot exceed for tokens of these lengths that have at most `common` bytes in common, and at most
+/// `prefix` at their beginning.
+pub fn similarity_bound(a: usize, b: usize, common: usize, prefix: usize) -> f64 {
     if a == 0 || b == 0 || common == 0 {
         return 0.0;
     }
-    let common = common.min(a).min(b) as f64;
-    let jaro = (common / a as f64 + common / b as f64 + 1.0) / 3.0;
-    winkler(jaro, PREFIX_MAX.min(a).min(b)) * length_kept(a, b)
+    let (counted_a, counted_b) = (a.min(TOKEN_BYTES_MAX), b.min(TOKEN_BYTES_MAX));
+    let common = common.min(counted_a).min(counted_b) as f64;
+    let jaro = (common / counted_a as f64 + common / counted_b as f64 + 1.0) / 3.0;
+    winkler(jaro, prefix.min(PREFIX_MAX).min(a).min(b)) * length_kept(a, b)
 }
 
 /// Similarity of a name that is looked for and a listed name, as tokens. Each token finds its best free partner; words
@@ -393,7 +434,8 @@ mod tests {
                 let count = |text: &str| text.chars().filter(|other| *other == letter).count();
                 count(&a).min(count(&b))
             }).sum();
-            prop_assert!(token_similarity(a.as_bytes(), b.as_bytes()) <= similarity_bound(a.len(), b.len(), common) + 1e-12);
+            let prefix = a.bytes().zip(b.bytes()).take_while(|(left, right)| left == right).count();
+            prop_assert!(token_similarity(a.as_bytes(), b.as_bytes()) <= similarity_bound(a.len(), b.len(), common, prefix) + 1e-12);
         }
     }
 }

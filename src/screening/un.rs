@@ -10,7 +10,7 @@ use quick_xml::{Reader, XmlVersion};
 
 use super::birth::Birth;
 use super::ofac::digital_currency_addresses;
-use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, utf8};
+use super::{ENTRIES_MAX, Entry, EntryKind, ListName, ReadList, checked, countries, told, utf8};
 
 /// What the file is called in messages.
 const FILE: &str = "the UN list";
@@ -41,6 +41,10 @@ impl Element {
 
 /// Reads the list. Any fault refuses all of it: a list is whole or not there.
 pub fn read(bytes: &[u8]) -> Result<ReadList, String> {
+    read_all(bytes).map_err(told)
+}
+
+fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
     let text = utf8(FILE, bytes)?;
     let mut reader = Reader::from_str(text);
     let line = |reader: &Reader<&[u8]>| {

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Address, IdentificationType, NewSender, Sender, SenderType, rows};
+use crate::http::consult::{Asking, Consulted};
 use crate::http::fields::{Country, Date, DocumentNumber, Email, Text, Word};
 use crate::http::query::{CREATED_FILTERS, Filter};
 use crate::http::route::{self, Context, List, Route};
@@ -89,7 +90,7 @@ pub fn view(sender: Sender) -> SenderView {
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/senders", "Create a sender", route::nothing, create),
+        route::post("/v1/senders", "Create a sender", route::nothing, create).consulting(screen_ahead),
         route::list("/v1/senders", "List senders", ObjectKind::Sender, FILTERS, route::nothing, index),
         route::get("/v1/senders/{id}", "Get a sender", show),
     ]
@@ -99,7 +100,21 @@ const FILTERS: &[Filter] = &CREATED_FILTERS;
 
 fn create(context: &mut Context<'_>, _: (), form: CreateSender) -> Result<SenderView, Failure> {
     let scope = context.scope();
-    let ask = NewSender {
+    Ok(view(super::create(context.tx, context.now, context.world, scope, ask(form))?))
+}
+
+/// Compares the sender with the sanctions lists before the transaction opens: that takes as long as many a transaction.
+fn screen_ahead(asking: Asking, form: CreateSender) -> Option<Consulted> {
+    let lists = asking.app.world.lists(asking.caller.scope.mode())?.clone();
+    let question = super::question_about(&ask(form));
+    Some(Box::pin(async move {
+        lists.screen_ahead(vec![question]).await;
+        Ok(None)
+    }))
+}
+
+fn ask(form: CreateSender) -> NewSender {
+    NewSender {
         name: form.name.0,
         sender_type: form.r#type.0,
         country: form.country.0,
@@ -115,8 +130,7 @@ fn create(context: &mut Context<'_>, _: (), form: CreateSender) -> Result<Sender
         nationality: form.nationality.map(|country| country.0),
         identification: form.identification.map(|document| (document.r#type.0, document.number.0)),
         metadata: form.metadata,
-    };
-    Ok(view(super::create(context.tx, context.now, context.world, scope, ask)?))
+    }
 }
 
 fn show(context: &mut Context<'_>) -> Result<SenderView, Failure> {

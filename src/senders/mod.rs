@@ -66,7 +66,7 @@ pub struct NewSender {
 
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewSender) -> Result<Sender, Failure> {
     let id: Id<kind::Sender> = now.mint();
-    let identification_number = ask.identification.as_ref().map(|(_, number)| number.clone());
+    let question = question_about(&ask);
     let (identification_type, identification_sealed) = match ask.identification {
         Some((document, number)) => {
             let sealed = world.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
@@ -90,7 +90,6 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         metadata: ask.metadata,
         created: now.business(),
     };
-    let question = question(&sender, identification_number);
     let finding = world.screen(scope.mode(), &question);
     sender.screening = finding.screening;
     if !finding.hits.is_empty() {
@@ -100,23 +99,34 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
     Ok(sender)
 }
 
-/// What screening is asked about a sender. `number` is that of its identification.
-fn question(sender: &Sender, number: Option<String>) -> ScreeningQuestion {
-    let countries = std::iter::once(&sender.country).chain(&sender.nationality).cloned().collect();
+/// What screening is asked about a new sender.
+pub fn question_about(ask: &NewSender) -> ScreeningQuestion {
+    let number = ask.identification.as_ref().map(|(_, number)| number.clone());
+    question(&ask.name, [Some(&ask.country), ask.nationality.as_ref()], ask.date_of_birth.as_deref(), number)
+}
+
+/// What screening is asked about a sender that there is.
+pub fn question_of(sender: &Sender, world: &World) -> Result<ScreeningQuestion, StoreError> {
+    let sealed = sender.identification_sealed.as_deref();
+    let number = sealed.map(|sealed| world.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed)).transpose()?;
+    let number = number.and_then(|number| String::from_utf8(number).ok());
+    Ok(question(&sender.name, [Some(&sender.country), sender.nationality.as_ref()], sender.date_of_birth.as_deref(), number))
+}
+
+/// `number` is that of the identification.
+fn question(name: &str, countries: [Option<&String>; 2], date_of_birth: Option<&str>, number: Option<String>) -> ScreeningQuestion {
     ScreeningQuestion {
-        date_of_birth: sender.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
-        countries,
+        date_of_birth: date_of_birth.and_then(|text| text.parse().ok()),
+        countries: countries.into_iter().flatten().cloned().collect(),
         identifiers: number.into_iter().collect(),
-        ..ScreeningQuestion::person(&sender.name)
+        ..ScreeningQuestion::person(name)
     }
 }
 
 /// Screens a sender again, because the lists changed: what counts now decides whether it may send.
 pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Sender>) -> Result<(), StoreError> {
     let Some(sender) = rows::find(tx, scope, id)? else { return Ok(()) };
-    let sealed = sender.identification_sealed.as_deref();
-    let number = sealed.map(|sealed| world.open(IDENTIFICATION_COLUMN, &id.to_bytes(), sealed)).transpose()?;
-    let question = question(&sender, number.and_then(|number| String::from_utf8(number).ok()));
+    let question = question_of(&sender, world)?;
     let finding = world.screen(scope.mode(), &question);
     let screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| world.screening_basis(&question, hit))?;
     if screening != sender.screening {

@@ -326,8 +326,8 @@ fn is_known(deposits: &[Deposit]) -> bool {
 }
 
 /// Asks the nodes of a real chain about the transaction.
-pub fn consult(asking: Asking, form: DiagnoseFunding) -> Consulted {
-    Box::pin(async move {
+pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
+    Some(Box::pin(async move {
         let Asking { app, caller, ids } = asking;
         let scope = caller.scope;
         let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned() else { return Ok(None) };
@@ -345,7 +345,7 @@ pub fn consult(asking: Asking, form: DiagnoseFunding) -> Consulted {
             Some(Ok(seen)) => Ok(Some(Evidence::Transaction(seen))),
             Some(Err(_)) | None => Err(Refusal::unavailable().into()),
         }
-    })
+    }))
 }
 
 /// What the account's simulated chain shows of a transaction.

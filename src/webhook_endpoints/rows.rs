@@ -146,11 +146,11 @@ pub fn queue(tx: &mut dyn Tx, id: EndpointId) -> Result<Option<Queue>, StoreErro
     }))
 }
 
-/// Keeps other nodes from changing an endpoint's queue until the commit. Without it a due time computed here could replace one that a delivery
-/// was given meanwhile, which then waits for nobody. A store with one writer needs none.
+/// Keeps other nodes from changing an endpoint's queue until the commit: what is read next is still so when it is written. A store with one writer
+/// needs no lock.
 pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
     if tx.is_shared() {
-        tx.execute("UPDATE webhook_queues SET failures_count = failures_count WHERE endpoint_id = ?1", values![id])?;
+        tx.execute("UPDATE webhook_queues SET due_milliseconds = due_milliseconds WHERE endpoint_id = ?1", values![id])?;
     }
     Ok(())
 }
@@ -164,17 +164,19 @@ pub fn queue_health(tx: &mut dyn Tx, id: EndpointId, health: Health) -> Result<(
 
 /// Makes sure that an endpoint is looked at when a delivery of it becomes due.
 pub fn queue_due_by(tx: &mut dyn Tx, id: EndpointId, due_milliseconds: i64) -> Result<(), StoreError> {
-    queue_lock(tx, id)?;
-    tx.execute(
-        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)",
-        values![id, due_milliseconds],
-    )?;
+    let sql = if tx.is_shared() {
+        // Locks the row in any case: another transaction may be about to say that nothing is due, because it cannot see the delivery yet.
+        "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 THEN due_milliseconds ELSE ?2 END WHERE endpoint_id = ?1"
+    } else {
+        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)"
+    };
+    tx.execute(sql, values![id, due_milliseconds])?;
     Ok(())
 }
 
 /// Sets an endpoint's due time to that of its first due delivery.
 pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
-    // Before the statement that looks: it sees what was committed while the lock was waited for.
+    // First the lock and then the look: a statement that waits for a lock goes on seeing what there was before the wait.
     queue_lock(tx, id)?;
     tx.execute(
         "UPDATE webhook_queues SET due_milliseconds = (SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d \

@@ -118,6 +118,7 @@ impl Bank {
             // The file went away, or cannot be read: the next look will tell.
             Ok(Err(error)) => {
                 tracing::warn!(%error, "a file in the bank's inbox could not be read; tried again");
+                app.metrics.bank_files.count("unreadable");
                 return Ok(());
             }
             Err(_) => return Err(Stopped::Trouble("reading a file panicked".into())),
@@ -125,13 +126,13 @@ impl Bank {
         let mark = hex::encode(&sha256[..8]);
         let message = match judged {
             Judged::Refused(refused) if refused.is_truncated && !seen.is_at_rest(SystemTime::now()) => return Ok(()),
-            Judged::Refused(refused) => return self.refuse(seen, &mark, &refused.reason, turn),
+            Judged::Refused(refused) => return self.refuse(app, seen, &mark, &refused.reason, turn),
             Judged::Message(message) => message,
         };
         if let Content::Accounts(accounts) = &message.content
             && accounts.iter().any(|account| account.account_number != self.settings.debit_account_number())
         {
-            return self.refuse(seen, &mark, "the file is about another account than the one of [bank] debit_account_number", turn);
+            return self.refuse(app, seen, &mark, "the file is about another account than the one of [bank] debit_account_number", turn);
         }
         let (kind, message_id) = (message.kind, message.message_id.clone());
         let begin = move |tx: &mut dyn Tx, now: &mut Now| {
@@ -148,10 +149,11 @@ impl Bank {
             None => {
                 let reason =
                     "another file with this message identity was applied before; this one holds something else, so it was left alone";
-                return self.refuse(seen, &mark, reason, turn);
+                return self.refuse(app, seen, &mark, reason, turn);
             }
             Some(Some(FileStatus::Applied)) => {
                 tracing::info!(kind = kind.as_str(), mark, "a file of the bank's came again and was ignored");
+                app.metrics.bank_files.count("again");
             }
             Some(_) => {
                 let counts = self.apply(app, sha256, message).await?;
@@ -164,6 +166,10 @@ impl Bank {
                     unknown = counts.unknown,
                     "a file of the bank's was applied"
                 );
+                app.metrics.bank_files.count("applied");
+                for (outcome, count) in [("applied", counts.applied), ("ignored", counts.ignored), ("unknown", counts.unknown)] {
+                    app.metrics.bank_reports.count_many(outcome, count.unsigned_abs());
+                }
                 turn.files_count += 1;
                 turn.counts.applied += counts.applied;
                 turn.counts.ignored += counts.ignored;
@@ -173,8 +179,9 @@ impl Bank {
         Ok(self.folders.archive(&seen.name, &mark)?)
     }
 
-    fn refuse(&self, seen: &Seen, mark: &str, reason: &str, turn: &mut Turn) -> Result<(), Stopped> {
+    fn refuse(&self, app: &App, seen: &Seen, mark: &str, reason: &str, turn: &mut Turn) -> Result<(), Stopped> {
         tracing::warn!(mark, reason, "a file of the bank's was refused; it lies in the folder refused");
+        app.metrics.bank_files.count("refused");
         turn.refused_count += 1;
         Ok(self.folders.refuse(&seen.name, mark, reason)?)
     }

@@ -112,6 +112,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let mut wait = until_next(&app).await;
         if wait == 0 {
+            screening::ahead_of_checks(&app).await;
             let world = app.world.clone();
             match app.store.write(move |tx, now| run_due(tx, now, &world)).await {
                 Ok(_) => continue,

@@ -6,11 +6,17 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app::App;
+use crate::beneficiaries::state::BeneficiaryStatus;
+use crate::checks::ScreeningQuestion;
+use crate::http::metrics::Metrics;
 use crate::kernel::{Failure, Id, Mode, Now, Scope, StoreError};
 use crate::keys;
 use crate::screening::lists::{Lists, Reload};
 use crate::screening::rows::{self, Table};
+use crate::store::Cost;
 use crate::store::{Tx, migrate};
+use crate::tasks::{self, TaskKind};
+use crate::work::TASKS_MAX;
 use crate::world::World;
 use crate::{beneficiaries, senders};
 
@@ -59,6 +65,52 @@ pub fn step(tx: &mut dyn Tx, now: &mut Now, world: &World, mut walk: Walk, rows_
     Ok(Some(walk))
 }
 
+/// What `step` is about to ask.
+fn questions(tx: &mut dyn Tx, world: &World, walk: Walk, rows_max: i64) -> Result<Vec<ScreeningQuestion>, StoreError> {
+    let scope = Scope::new(walk.account_number, walk.mode);
+    let mut questions = Vec::new();
+    for id in rows::ids_after(tx, walk.table, scope, walk.after, rows_max)? {
+        match walk.table {
+            Table::Senders => {
+                let found = senders::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
+                questions.extend(found.map(|sender| senders::question_of(&sender, world)).transpose()?);
+            }
+            Table::Beneficiaries => {
+                let found = beneficiaries::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
+                let active = found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Active);
+                questions.extend(active.map(|beneficiary| beneficiaries::screening_question(&beneficiary, world)).transpose()?);
+            }
+        }
+    }
+    Ok(questions)
+}
+
+/// What the checks of beneficiaries that are due are about to ask the lists.
+fn questions_of_checks(tx: &mut dyn Tx, world: &World, until_milliseconds: i64) -> Result<Vec<ScreeningQuestion>, StoreError> {
+    let mut questions = Vec::new();
+    for task in tasks::due(tx, until_milliseconds, TASKS_MAX)? {
+        if task.kind == TaskKind::BeneficiaryCheck && world.lists(task.scope.mode()).is_some() {
+            let found = beneficiaries::rows::find(tx, task.scope, task.object())?;
+            let waiting = found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying);
+            questions.extend(waiting.map(|beneficiary| beneficiaries::screening_question(&beneficiary, world)).transpose()?);
+        }
+    }
+    Ok(questions)
+}
+
+/// Compares with the lists whom the checks that are due ask about, before their transaction opens. What cannot be read here is
+/// the transaction's to tell.
+pub async fn ahead_of_checks(app: &App) {
+    let Some(lists) = &app.world.screening else { return };
+    let (world, until) = (app.world.clone(), app.store.clock.milliseconds());
+    let asked = app.store.read(Cost::Scan, move |tx| Ok(questions_of_checks(tx, &world, until)?)).await;
+    if let Ok(questions) = asked
+        && !questions.is_empty()
+    {
+        lists.screen_ahead(questions).await;
+    }
+}
+
 /// Whether everybody has to be screened again: the entries are not those of the last whole walk.
 pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
@@ -68,8 +120,12 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.world.screening.clone() else { return };
     while !*stop.borrow() {
-        reload(&lists).await;
-        if let Some(reason) = lists.why_not_live(app.store.clock.milliseconds() / 1000) {
+        reload(&lists, &app.metrics).await;
+        let now_seconds = app.store.clock.milliseconds() / 1000;
+        for state in lists.states() {
+            app.metrics.list_age(state.list.as_str(), now_seconds - state.dated_at);
+        }
+        if let Some(reason) = lists.why_not_live(now_seconds) {
             tracing::warn!(%reason, "the sanctions lists are not fit for live mode");
         }
         if let Err(failure) = walk(&app, &lists, &stop).await {
@@ -82,11 +138,13 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-async fn reload(lists: &Arc<Lists>) {
+async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
     let reader = lists.clone();
     match tokio::task::spawn_blocking(move || reader.reload_if_changed()).await {
-        Ok(Ok(Reload::Unchanged | Reload::Redated)) => {}
+        Ok(Ok(Reload::Unchanged)) => {}
+        Ok(Ok(Reload::Redated)) => metrics.list_reloads.count("loaded"),
         Ok(Ok(Reload::Changed)) => {
+            metrics.list_reloads.count("loaded");
             for state in lists.states() {
                 tracing::info!(
                     list = state.list.as_str(),
@@ -96,8 +154,14 @@ async fn reload(lists: &Arc<Lists>) {
                 );
             }
         }
-        Ok(Err(fault)) => tracing::error!(%fault, "a sanctions list was not taken; the one before stays"),
-        Err(_) => tracing::error!("reading the sanctions lists panicked; those before stay"),
+        Ok(Err(fault)) => {
+            metrics.list_reloads.count("refused");
+            tracing::error!(%fault, "a sanctions list was not taken; the one before stays");
+        }
+        Err(_) => {
+            metrics.list_reloads.count("refused");
+            tracing::error!("reading the sanctions lists panicked; those before stay");
+        }
     }
 }
 
@@ -113,6 +177,9 @@ async fn walk(app: &App, lists: &Arc<Lists>, stop: &watch::Receiver<bool>) -> Re
             return Ok(());
         }
         let world = app.world.clone();
+        let asked = app.store.read(Cost::Scan, move |tx| Ok(questions(tx, &world, walk, STEP_ROWS_MAX)?)).await?;
+        lists.screen_ahead(asked).await;
+        let world = app.world.clone();
         place = app.store.write(move |tx, now| Ok(step(tx, now, &world, walk, STEP_ROWS_MAX)?)).await?;
     }
     app.store.write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?)).await
@@ -121,7 +188,7 @@ async fn walk(app: &App, lists: &Arc<Lists>, stop: &watch::Receiver<bool>) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+    use crate::beneficiaries::state::DisabledReason;
     use crate::beneficiaries::{Beneficiary, Kyc, NewBeneficiary};
     use crate::chains::address::Address;
     use crate::chains::derivation::AccountKey;
@@ -235,6 +302,13 @@ mod tests {
             created.await.id
         }
 
+        /// How many questions were compared with the entries while this ran.
+        async fn compared<T>(&self, work: impl Future<Output = T>) -> u64 {
+            let before = self.lists.screener().comparisons_count();
+            work.await;
+            self.lists.screener().comparisons_count() - before
+        }
+
         async fn found_sender(&self, id: Id<kind::Sender>) -> Sender {
             self.write(move |tx, _, _| Ok(senders::rows::find(tx, SCOPE, id)?.unwrap())).await
         }
@@ -242,16 +316,7 @@ mod tests {
         async fn beneficiary(&self, name: &str, date_of_birth: Option<&str>) -> Id<kind::Beneficiary> {
             let (name, date_of_birth) = (name.to_owned(), date_of_birth.map(str::to_owned));
             let created = self.write(move |tx, now, world| {
-                let ask = NewBeneficiary {
-                    name: name.clone(),
-                    account_number: "50100012345678".into(),
-                    ifsc: "HDFC0000001".into(),
-                    email: None,
-                    phone: None,
-                    kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() },
-                    metadata: Metadata::default(),
-                    submit: true,
-                };
+                let ask = NewBeneficiary { kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() }, ..account_of(&name) };
                 beneficiaries::create(tx, now, world, SCOPE, ask).map_err(failed)
             });
             let id = created.await.id;
@@ -282,6 +347,19 @@ mod tests {
     }
 
     const SCOPE: Scope = Scope::new(1, Mode::Test);
+
+    fn account_of(name: &str) -> NewBeneficiary {
+        NewBeneficiary {
+            name: name.to_owned(),
+            account_number: "50100012345678".into(),
+            ifsc: "HDFC0000001".into(),
+            email: None,
+            phone: None,
+            kyc: Kyc::default(),
+            metadata: Metadata::default(),
+            submit: true,
+        }
+    }
 
     fn failed(failure: Failure) -> StoreError {
         StoreError::Broken(format!("{failure:?}"))
@@ -317,6 +395,42 @@ mod tests {
         stage.rule(clear.any(), Ruling::Refuse).await.unwrap();
         stage.walk().await;
         assert_eq!(stage.found_sender(clear).await.screening, Screening::ConfirmedMatch, "refused without any hit");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_was_screened_ahead_is_not_compared_again_in_a_transaction() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        let asked = ScreeningQuestion {
+            date_of_birth: Some(jiff::civil::date(1980, 5, 6)),
+            countries: vec!["IN".into()],
+            ..ScreeningQuestion::person("Asha Kulkarni")
+        };
+        stage.lists.screen_ahead(vec![asked]).await;
+        assert_eq!(stage.compared(stage.sender("Asha Kulkarni")).await, 0);
+        assert_eq!(stage.compared(stage.sender("Asha Kulkarny")).await, 1, "another question was not asked ahead");
+
+        // A check that is due, and the walk.
+        let created =
+            stage.write(|tx, now, world| beneficiaries::create(tx, now, world, SCOPE, account_of("Zubin Tarkhad")).map_err(failed));
+        let id = created.await.id;
+        let soon = stage.store.clock.milliseconds() + 60_000;
+        let asked = stage.write(move |tx, _, world| questions_of_checks(tx, world, soon)).await;
+        assert_eq!(stage.compared(stage.lists.screen_ahead(asked)).await, 1);
+        assert_eq!(stage.compared(stage.check(id)).await, 0);
+        assert_eq!(stage.found(id).await.payouts_disabled_reason, Some(DisabledReason::ComplianceHold));
+        let walk = Walk::begin(Mode::Test);
+        let asked = stage.write(move |tx, _, world| questions(tx, world, walk, 2)).await;
+        assert_eq!(asked.len(), 2);
+        stage.replace("own-2,Somebody New,,,,,\nown-3,Asha Kulkarni,,,,,\n");
+        assert_eq!(stage.compared(stage.lists.screen_ahead(asked)).await, 2, "other entries are asked again");
+        assert_eq!(stage.compared(stage.write(move |tx, now, world| step(tx, now, world, walk, 2))).await, 0);
+
+        // The lists change between the question and the transaction: it compares with what is there.
+        let asked = ScreeningQuestion::person("Zubin Tarkhad");
+        stage.lists.screen_ahead(vec![asked]).await;
+        stage.replace("own-4,Zubin Tarkhad,,,,,\n");
+        assert_eq!(stage.compared(stage.check(id)).await, 1);
+        assert_eq!(stage.found(id).await.payouts_disabled_reason, Some(DisabledReason::ComplianceHold));
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -426,6 +540,9 @@ mod tests {
         assert_eq!(stage.lists.reload_if_changed(), Ok(Reload::Unchanged));
         let before = stage.lists.content_hash();
         std::fs::write(stage.folder.join("operator.csv"), "id,name").unwrap();
+        let metrics = Metrics::default();
+        reload(&stage.lists, &metrics).await;
+        assert_eq!((metrics.list_reloads.counted("refused"), metrics.list_reloads.counted("loaded")), (1, 0));
         assert!(stage.lists.reload_if_changed().unwrap_err().contains("operator's list"));
         assert_eq!((stage.lists.content_hash(), stage.lists.screener().entries_count()), (before, 1), "the one before stays");
         assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));

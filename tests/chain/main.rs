@@ -26,6 +26,9 @@ use binary::postgres;
 #[allow(dead_code, reason = "what the other test binaries share; a part is used here")]
 #[path = "../http/support.rs"]
 mod callers;
+#[allow(dead_code, reason = "shared with the tests over HTTP")]
+#[path = "../http/feed.rs"]
+mod feed;
 mod oracle;
 mod service;
 
@@ -37,6 +40,7 @@ mod deposits;
 mod doctor;
 mod faults;
 mod kills;
+mod live;
 mod load;
 mod refunds;
 mod reorganisations;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::support::WAIT;
+/// How long a test waits for something that is to happen at once.
+const WAIT: std::time::Duration = std::time::Duration::from_secs(20);
 
 /// How a path is answered.
 #[derive(Clone, Debug)]

@@ -134,6 +134,7 @@ async fn the_page_shows_every_fact() {
         ("returned_at", Value::Null),
         ("issued_at", payout["payment_advice"]["available_at"].clone()),
         ("sponsor_bank", json!("Example Bank, Mumbai")),
+        ("debited_account_last4", Value::Null),
     ] {
         assert_eq!(document[name], value, "{name}");
     }

@@ -181,6 +181,12 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     let turn = scene.turn().await;
     assert_eq!((turn.files_count, turn.refused_count), (applied.len(), refused.len()));
     assert_eq!((turn.counts.applied, turn.counts.unknown), (0, 5));
+    let metrics = &scene.server.app.metrics;
+    assert_eq!(
+        ["applied", "refused", "again"].map(|word| metrics.bank_files.counted(word)),
+        [applied.len() as u64, refused.len() as u64, 0]
+    );
+    assert_eq!(["applied", "unknown"].map(|word| metrics.bank_reports.counted(word)), [0, 5]);
     let after = scene.find(payout_id).await;
     assert_eq!((after.status, after.version, &after.failure), (PayoutStatus::Processing, before.version, &None));
     let count = |folder: &std::path::Path| fs::read_dir(folder).unwrap().count();

@@ -108,6 +108,8 @@ pub struct Advice {
     pub deposits_count: i64,
     /// The bank that sent the INR, where the operator has named one.
     pub sponsor_bank: Option<String>,
+    /// The last four of the operator's account there that was debited, in live mode.
+    pub debited_account_last4: Option<String>,
     pub statement: &'static str,
     /// Where anybody can compare amount, date, reference and last four digits with what the service knows.
     pub verification_url: String,
@@ -212,6 +214,7 @@ pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice
             .collect(),
         deposits_count,
         sponsor_bank: world.settings.sponsor_bank_name.clone(),
+        debited_account_last4: world.settings.debit_account_last4.clone().filter(|_| mode.is_live()),
         statement: match mode {
             kernel::Mode::Test => STATEMENT_TEST,
             kernel::Mode::Live if is_returned => STATEMENT_RETURNED,

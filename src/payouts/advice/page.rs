@@ -89,8 +89,10 @@ fn sections(advice: &Advice) -> Vec<Section> {
         payment.push(Row { label: "Returned", value: format!("sent back by the beneficiary's bank on {at}"), is_strong: true });
     }
     payment.push(row("Purpose", format!("{} - {}", advice.purpose_code, advice.purpose)));
-    if let Some(bank) = &advice.sponsor_bank {
-        payment.push(row("Paid through", bank.clone()));
+    let account = advice.debited_account_last4.as_ref().map(|last4| format!("account ending in {last4}"));
+    let paid_through: Vec<String> = advice.sponsor_bank.iter().cloned().chain(account).collect();
+    if !paid_through.is_empty() {
+        payment.push(row("Paid through", paid_through.join(", ")));
     }
 
     let mut remitter = vec![row("Name", advice.sender.name.clone())];
@@ -563,6 +565,7 @@ mod tests {
             }],
             deposits_count: 1,
             sponsor_bank: Some("Example Bank, Mumbai".into()),
+            debited_account_last4: None,
             statement: STATEMENT,
             verification_url: format!(
                 "https://pay.example.com/verify/{}.{}",

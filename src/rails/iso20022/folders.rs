@@ -1,11 +1,12 @@
 //! Drop folders: `outbox` holds files for the bank, `inbox` files from it; an SFTP or host-to-host agent serves both.
 //!
 //! A file appears in `outbox` whole or not at all: it is written and made durable in `staging`, which no agent serves,
-//! and then renamed. Incoming files end in `archive`, or in `refused` beside a note that says why.
+//! and then renamed. Incoming files end in `archive`, or in `refused` beside a note that says why; they are kept as they came, so
+//! only the service's user may read them there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -49,6 +50,12 @@ fn make(path: &Path, is_served: bool) -> Result<(), String> {
     made.map_err(|error| format!("the bank's folder {} cannot be made: {error}", path.display()))
 }
 
+/// Makes a file that is kept readable by the service's user only. One that belongs to the agent's user stays as it is: the folder
+/// around it is closed to others.
+fn close_to_others(path: &Path) {
+    let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
+}
+
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -60,7 +67,19 @@ fn kept_name(name: &str, mark: &str) -> String {
     format!("{mark}-{}", name.get(..end).unwrap_or_default())
 }
 
+/// Whether a file can be written into a folder.
+pub fn check_writable(folder: &Path) -> Result<(), String> {
+    let probe = folder.join(format!(".hundi-probe-{}", std::process::id()));
+    let tried = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&probe).and_then(|_| fs::remove_file(&probe));
+    tried.map_err(|error| format!("the bank's folder {} cannot be written: {error}", folder.display()))
+}
+
 impl Folders {
+    /// Whether files can be written to the bank, and files from it put away.
+    pub fn check_writable(&self) -> Result<(), String> {
+        [&self.staging, &self.outbox, &self.inbox, &self.archive, &self.refused].into_iter().try_for_each(|folder| check_writable(folder))
+    }
+
     /// Opens the folders below `root` and makes those that are missing. They have to lie on one file system, because a
     /// rename is whole only there.
     pub fn open(root: &Path) -> Result<Folders, String> {
@@ -149,17 +168,22 @@ impl Folders {
     }
     /// Puts a file that was applied away. `mark` makes the name one of its own.
     pub fn archive(&self, name: &str, mark: &str) -> io::Result<()> {
-        fs::rename(self.inbox.join(name), self.archive.join(kept_name(name, mark)))?;
+        let kept = self.archive.join(kept_name(name, mark));
+        fs::rename(self.inbox.join(name), &kept)?;
+        close_to_others(&kept);
         sync_folder(&self.archive)?;
         sync_folder(&self.inbox)
     }
     /// Puts a file that was not taken beside a note that says why.
     pub fn refuse(&self, name: &str, mark: &str, reason: &str) -> io::Result<()> {
         let name_kept = kept_name(name, mark);
-        let mut note = File::create(self.refused.join(format!("{name_kept}.reason.txt")))?;
+        let note_path = self.refused.join(format!("{name_kept}.reason.txt"));
+        let mut note = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(note_path)?;
         writeln!(note, "{reason}")?;
         note.sync_all()?;
-        fs::rename(self.inbox.join(name), self.refused.join(name_kept))?;
+        let kept = self.refused.join(name_kept);
+        fs::rename(self.inbox.join(name), &kept)?;
+        close_to_others(&kept);
         sync_folder(&self.refused)?;
         sync_folder(&self.inbox)
     }
@@ -203,6 +227,32 @@ mod tests {
         folders.refuse(&long, "0123456789abcdef", "too long a name for a longer one").unwrap();
         folders.refuse("e.xml", "mark", "the reason").unwrap();
         assert_eq!(fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(), "the reason\n");
+        fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn what_is_kept_is_the_services_alone() {
+        let root = temporary();
+        let folders = Folders::open(&root).unwrap();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        for name in ["taken.xml", "refused.xml"] {
+            let path = folders.inbox.join(name);
+            fs::write(&path, b"x").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        }
+        folders.archive("taken.xml", "mark").unwrap();
+        folders.refuse("refused.xml", "mark", "the reason").unwrap();
+        folders.stage("out.xml", b"whole").unwrap();
+        for folder in [&folders.staging, &folders.archive, &folders.refused] {
+            assert_eq!(mode(folder), 0o700, "{}", folder.display());
+        }
+        for folder in [&root, &folders.outbox, &folders.inbox] {
+            assert_eq!(mode(folder) & 0o007, 0, "{}", folder.display());
+        }
+        assert_eq!(mode(&folders.archive.join("mark-taken.xml")), 0o600);
+        assert_eq!(mode(&folders.refused.join("mark-refused.xml")), 0o600);
+        assert_eq!(mode(&folders.refused.join("mark-refused.xml.reason.txt")), 0o600);
+        assert_eq!(mode(&folders.staging.join("out.xml")) & 0o007, 0, "the agent reads it by its group");
         fs::remove_dir_all(&root).unwrap();
     }
 }

@@ -128,6 +128,10 @@ impl TryFrom<BankTable> for BankSettings {
 }
 
 impl BankSettings {
+    pub fn debit_account_last4(&self) -> &str {
+        let number = self.debit_account_number();
+        number.get(number.len().saturating_sub(4)..).unwrap_or_default()
+    }
     /// Only for what goes to the bank and for comparing what comes from it.
     pub fn debit_account_number(&self) -> &str {
         self.debit_account_number.0.as_str()

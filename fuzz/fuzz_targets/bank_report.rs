@@ -1,0 +1,14 @@
+//! Any bytes as a file from the bank: read whole, or refused with a reason.
+#![no_main]
+
+use hundi::rails::iso20022::reports::{self, Content};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| match reports::read(bytes) {
+    Err(refused) => assert!(!refused.reason.is_empty() && refused.reason.len() < 300),
+    Ok(found) => {
+        assert!((1..=35).contains(&found.message_id.chars().count()));
+        if let Content::Accounts(accounts) = found.content {
+            assert!(accounts.iter().flat_map(|account| &account.lines).all(|line| line.amount.units >= 0));
+        }
+    }
+});

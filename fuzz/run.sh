@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Fuzzes each reader for so many seconds (60 without an argument), beginning with the files that the tests keep. Needs a nightly
+# compiler and cargo-fuzz. What it finds stays in target/fuzz; a file that breaks a reader belongs into the kept ones.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+work=target/fuzz
+mkdir -p "$work"/{bank_report,sanctions_list}
+cp tests/iso20022/corpus/*.xml "$work/bank_report/"
+number=0
+for name in sdn.csv alt.csv add.csv sdn_comments.csv consolidated.xml operator.csv; do
+  { printf %s "$number"; cat "tests/fixtures/screening/$name"; } >"$work/sanctions_list/$name"
+  number=$((number + 1))
+done
+for target in bank_report sanctions_list; do
+  cargo +nightly fuzz run --target-dir "$work/build" "$target" "$work/$target" -- -max_total_time="$seconds" -max_len=65536 -print_final_stats=1
+done
