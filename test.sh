@@ -49,6 +49,10 @@ read -r HUNDI_TEST_POSTGRES _ < "$cluster" || { echo "PostgreSQL did not start" 
 rm "$cluster"
 export HUNDI_TEST_POSTGRES
 
+# What statements run is noted, for the last of these tests.
+statements=$(mktemp -d)
+export HUNDI_TEST_STATEMENTS="$statements"
+
 say "tests"
 if cargo nextest --version >/dev/null 2>&1; then
   cargo nextest run --locked
@@ -63,6 +67,11 @@ if cargo nextest --version >/dev/null 2>&1; then
 else
   HUNDI_TEST_STORE=postgres cargo test --locked --quiet --test http --test iso20022
 fi
+
+say "every statement on both stores"
+cargo test --locked --quiet --test postgres -- --ignored every_statement_prepares_on_both_stores
+unset HUNDI_TEST_STATEMENTS
+rm -rf "$statements"
 
 if ! $quick; then
   say "the OpenAPI document against the running server"

@@ -127,8 +127,8 @@ impl Server {
     pub async fn client_with(&self, request: KeyRequest) -> Client {
         let key = self.app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.unwrap();
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
-        let apart = self.database.as_ref().map(|database| Apart { database_url: database.url(), clock: self.clock.clone() });
-        Client { apart, prefix, ..Client::of(&self.address, &key) }
+        let sequenced_url = self.database.as_ref().map(postgres::Database::url);
+        Client { sequenced_url, prefix, ..Client::of(&self.address, &key) }
     }
 
     /// The binary, in the server's folder and with what it needs to read the server's database.
@@ -189,14 +189,6 @@ impl Drop for Server {
         let _ = self.stop.send(true);
         let _ = std::fs::remove_dir_all(&self.folder);
     }
-}
-
-/// What is apart from a server on PostgreSQL and together on SQLite: its events, which follow within moments, and the order of identifiers
-/// that are minted at the same millisecond.
-#[derive(Clone)]
-struct Apart {
-    database_url: String,
-    clock: Arc<AtomicI64>,
 }
 
 /// Waits until every change has its event.
@@ -301,7 +293,8 @@ pub struct Client {
     prefix: u64,
     counter: AtomicU64,
     connection: Mutex<Option<SendRequest<Full<Bytes>>>>,
-    apart: Option<Apart>,
+    /// The database of a server whose events follow what they tell of within moments.
+    sequenced_url: Option<String>,
 }
 
 impl Client {
@@ -313,7 +306,7 @@ impl Client {
             prefix: 0,
             counter: AtomicU64::new(0),
             connection: Mutex::new(None),
-            apart: None,
+            sequenced_url: None,
         }
     }
 
@@ -321,7 +314,7 @@ impl Client {
     pub fn twin(&self) -> Client {
         Client {
             prefix: self.prefix + 1_000 + self.counter.fetch_add(1, Ordering::SeqCst),
-            apart: self.apart.clone(),
+            sequenced_url: self.sequenced_url.clone(),
             ..Client::of(&self.address, &self.key)
         }
     }
@@ -351,11 +344,8 @@ impl Client {
     /// Sends a request with the key and these headers; a header `authorization` given here replaces the key's.
     pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Answer {
         let mut connection = self.connection.lock().await;
-        if let Some(apart) = &self.apart {
-            apart.clock.fetch_add(1, Ordering::SeqCst);
-            if path.starts_with("/v1/events") {
-                await_sequencer(&apart.database_url);
-            }
+        if let Some(url) = self.sequenced_url.as_ref().filter(|_| path.starts_with("/v1/events")) {
+            await_sequencer(url);
         }
         let mut sender = match connection.take().filter(|sender| !sender.is_closed()) {
             Some(sender) => sender,
