@@ -39,7 +39,9 @@ fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
 
 /// The migrations that a database still needs, or why this binary cannot work with it.
 fn missing(tx: &mut dyn Tx, found: i64) -> Result<impl Iterator<Item = (usize, &'static str)> + use<>, StoreError> {
-    if found > SCHEMA_VERSION && version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > SCHEMA_VERSION {
+    // Only where several nodes serve does an older one work beside a newer one.
+    let is_too_new = found > SCHEMA_VERSION && (!tx.is_shared() || version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > SCHEMA_VERSION);
+    if is_too_new {
         return Err(StoreError::Broken(format!(
             "this database has schema {found}, newer than the {SCHEMA_VERSION} this hundi knows: start a newer hundi, or restore a backup made by this one"
         )));

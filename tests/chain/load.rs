@@ -55,6 +55,8 @@ async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
     let like: Id<kind::Transfer> = Id::parse(like["id"].as_str().unwrap()).unwrap();
     let scope = Scope::new(1, Mode::Test);
     let addresses: Vec<TronAddress> = (0..ADDRESSES).map(|number| nobody(1 << 40 | number)).collect();
+    // As the pool does with each that it hands out.
+    addresses.iter().for_each(|address| stage.app.world.test.addresses.watched.note(address.as_evm()));
     for part in addresses.chunks(500) {
         let part = part.to_vec();
         let made = stage.app.store.write(move |tx, now| {

@@ -31,6 +31,7 @@ mod payouts;
 mod properties;
 mod quote_locks;
 mod rates;
+mod round_trips;
 mod senders;
 mod test_clock;
 mod transfers;
