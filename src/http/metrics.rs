@@ -70,6 +70,10 @@ pub struct Metrics {
     pub bank_files: Reasons,
     /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown` where it fits no payment.
     pub bank_reports: Reasons,
+    /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
+    pub bank_comparisons: Reasons,
+    /// What the last of them found.
+    pub bank_differences: Gauge,
     /// Looks at sanctions lists that changed: `loaded`, `refused`.
     pub list_reloads: Reasons,
     list_age_seconds: Family<ListLabels, Gauge>,
@@ -116,6 +120,13 @@ impl Default for Metrics {
         let (bank_files, bank_reports) = (Reasons::default(), Reasons::default());
         registry.register("bank_files", "Files from the bank, by what became of them", bank_files.0.clone());
         registry.register("bank_reports", "What the bank said of single payments, by what it changed", bank_reports.0.clone());
+        let (bank_comparisons, bank_differences) = (Reasons::default(), Gauge::default());
+        registry.register("bank_comparisons", "Comparisons of the book with the bank's statements by outcome", bank_comparisons.0.clone());
+        registry.register(
+            "bank_differences",
+            "Differences that the last comparison with the bank's statements found",
+            bank_differences.clone(),
+        );
         let (list_reloads, list_age_seconds) = (Reasons::default(), Family::default());
         registry.register("sanctions_list_reloads", "Sanctions lists that changed, by whether they were taken", list_reloads.0.clone());
         registry.register("sanctions_list_age_seconds", "How old a sanctions list is", list_age_seconds.clone());
@@ -146,6 +157,8 @@ impl Default for Metrics {
             look_ups,
             bank_files,
             bank_reports,
+            bank_comparisons,
+            bank_differences,
             list_reloads,
             list_age_seconds,
             registry,

@@ -451,12 +451,21 @@ fn hear_line(tx: &mut dyn Tx, now: &mut Now, world: &World, line: &Line, place: 
 /// Compares the book with what the bank said, once a day, and tells in the log how much differs.
 async fn compare(app: &App) {
     match app.store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await {
-        Ok(report) if report.differences.is_empty() => tracing::info!("the book agrees with the bank's statements"),
+        Ok(report) if report.differences.is_empty() => {
+            app.metrics.bank_comparisons.count("agreed");
+            app.metrics.bank_differences.set(0);
+            tracing::info!("the book agrees with the bank's statements");
+        }
         Ok(report) => {
             let count = report.differences.len();
+            app.metrics.bank_comparisons.count("differed");
+            app.metrics.bank_differences.set(i64::try_from(count).unwrap_or(i64::MAX));
             tracing::error!(count, "the book differs from the bank's statements: `hundi reconcile` names each difference");
         }
-        Err(failure) => tracing::error!(?failure, "the book could not be compared with the bank's statements; tried again tomorrow"),
+        Err(failure) => {
+            app.metrics.bank_comparisons.count("failed");
+            tracing::error!(?failure, "the book could not be compared with the bank's statements; tried again tomorrow");
+        }
     }
 }
 

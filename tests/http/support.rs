@@ -72,6 +72,13 @@ impl Server {
         Server::open(&[], Clock::System, Arc::default(), Some((bank, runs_worker))).await
     }
 
+    /// The same with the worker, and a clock that stands still until the test moves it.
+    #[allow(dead_code, reason = "tests/iso20022 starts with it")]
+    pub async fn start_bank_manual(bank: BankSettings) -> Server {
+        let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
+        Server::open(&[], Clock::Manual(clock.clone()), clock, Some((bank, true))).await
+    }
+
     async fn open(variables: &[(&str, &str)], clock: Clock, manual: Arc<AtomicI64>, bank: Option<(BankSettings, bool)>) -> Server {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();

@@ -2,18 +2,21 @@
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
-use hundi::kernel::{Currency, Id, Money};
+use hundi::kernel::{Currency, Id, Money, Now};
 use hundi::operator::{Ruling, rule};
 use hundi::rails::iso20022::reports::Line;
 use hundi::rails::iso20022::rows::{self, Matching, Place};
 use hundi::rails::iso20022::simulator::Trait;
 use hundi::reconcile::{self, DifferenceKind};
+use hundi::store::Tx;
+use hundi::values;
 use hundi::work::bank::Bank;
 use serde_json::{Value, json};
 
 use crate::bank::{PAID, REFUSED, RETURNED, SILENT, Scene, UNREFERENCED, now, settings, temporary};
-use crate::support::{Server, id};
+use crate::support::{Server, WAIT, id};
 
 async fn shown(scene: &Scene, transfer: &Value) -> (Value, Value) {
     let transfer = scene.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok();
@@ -345,4 +348,32 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
     permitted.get("/v1/statements").await.ok();
     let other = scene.server.client_of("other", hundi::kernel::Mode::Test, "").await;
     assert_eq!(other.get("/v1/statements").await.ok()["data"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_book_is_compared_at_every_change_of_day_and_the_difference_is_shown() {
+    let folder = temporary();
+    let server = Server::start_bank_manual(settings(folder.clone(), "")).await;
+    let compared = async |wanted: [u64; 3]| {
+        let metrics = &server.app.metrics;
+        let until = tokio::time::Instant::now() + WAIT;
+        loop {
+            let counted = ["agreed", "differed", "failed"].map(|outcome| metrics.bank_comparisons.counted(outcome));
+            if counted == wanted {
+                return metrics.bank_differences.get();
+            }
+            assert!(tokio::time::Instant::now() < until, "{counted:?} and not {wanted:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    assert_eq!(compared([1, 0, 0]).await, 0, "at the start");
+    server.advance_seconds(24 * 3600);
+    assert_eq!(compared([2, 0, 0]).await, 0, "on the next day");
+    let line = "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, units, sign, matching) \
+                VALUES (?1, ?2, 1, 1, '2026-09-22', 100, 'debit', 'no_reference')";
+    let plant = move |tx: &mut dyn Tx, _: &mut Now| Ok(tx.execute_one(line, values![&[1_u8; 16], &[2_u8; 32]])?);
+    server.app.store.write(plant).await.unwrap();
+    server.advance_seconds(24 * 3600);
+    assert_eq!(compared([2, 1, 0]).await, 1, "a payment that nobody knows");
+    std::fs::remove_dir_all(folder).unwrap();
 }

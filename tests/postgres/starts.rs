@@ -117,7 +117,8 @@ fn a_user_that_does_not_own_the_schema_serves() {
     drop(home(&database.url()).start());
     database.sql(&format!(
         "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA public TO {role}; \
-         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}; REVOKE UPDATE, DELETE ON ledger_postings FROM {role}"
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}; \
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}; REVOKE UPDATE, DELETE ON ledger_postings FROM {role}"
     ));
     let url = database.url().replacen("postgres@", &format!("{role}@"), 1);
     let serving = home(&url);
