@@ -59,6 +59,7 @@ impl Payout {
             account_number_last4: beneficiary.account_number_last4.clone(),
             ifsc: beneficiary.ifsc.clone(),
             age_milliseconds: self.submitted_milliseconds.map_or(0, |at| business_milliseconds - at),
+            is_settled: self.status == PayoutStatus::Settled,
         }
     }
 }

@@ -78,6 +78,8 @@ pub struct Instruction {
     pub ifsc: String,
     /// Milliseconds since the instruction was given, 0 at first.
     pub age_milliseconds: i64,
+    /// Whether the bank has said that it paid.
+    pub is_settled: bool,
 }
 
 /// What a bank says of an instruction. "Unknown" is an answer, and never a reason to send again.

@@ -42,7 +42,8 @@ impl Rail for SimulatedBank {
         match instruction.account_number_last4.as_str() {
             _ if steps < 2 => BankReport::Processing,
             "1001" => BankReport::Failed { code: FailureCode::AccountClosed, source: FailureSource::BeneficiaryBank },
-            "1002" if steps >= 4 => {
+            // However late it is asked, a payment that comes back was paid first.
+            "1002" if steps >= 4 && instruction.is_settled => {
                 BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank }
             }
             "1003" => BankReport::Unknown,
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn the_account_number_steers_the_outcome() {
         let bank = SimulatedBank { step_milliseconds: 100 };
-        let ask = |last4: &str, method, age_milliseconds| {
+        let ask_of = |last4: &str, method, age_milliseconds, is_settled| {
             bank.inquire(&Instruction {
                 scope: Scope::new(1, Mode::Test),
                 payout_id: Id::from_u128(u128::MAX / 3),
@@ -68,8 +69,10 @@ mod tests {
                 account_number_last4: last4.into(),
                 ifsc: "HDFC0000001".into(),
                 age_milliseconds,
+                is_settled,
             })
         };
+        let ask = |last4: &str, method, age_milliseconds| ask_of(last4, method, age_milliseconds, false);
         assert_eq!(ask("5678", Method::Neft, 100), BankReport::Processing);
         for (method, length) in [(Method::Neft, 16), (Method::Rtgs, 22)] {
             let BankReport::Settled { unique_transaction_reference: reference } = ask("5678", method, 200) else { panic!() };
@@ -77,7 +80,9 @@ mod tests {
         }
         assert!(matches!(ask("1001", Method::Neft, 200), BankReport::Failed { code: FailureCode::AccountClosed, .. }));
         assert!(matches!(ask("1002", Method::Neft, 200), BankReport::Settled { .. }));
-        assert!(matches!(ask("1002", Method::Neft, 400), BankReport::Returned { .. }));
+        assert!(matches!(ask_of("1002", Method::Neft, 300, true), BankReport::Settled { .. }));
+        assert!(matches!(ask_of("1002", Method::Neft, 400, true), BankReport::Returned { .. }));
+        assert!(matches!(ask("1002", Method::Neft, 9_999), BankReport::Settled { .. }), "asked late, it was paid first all the same");
         assert_eq!(ask("1003", Method::Neft, 999_999), BankReport::Unknown);
     }
 }
