@@ -157,10 +157,11 @@ pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
     let mut highest = 0;
     for (table, column, leading) in MINTED {
         let sql = match leading {
-            None => format!("SELECT MAX({column}) FROM {table}"),
+            None => format!("SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"),
             Some(leading) => format!(
-                "SELECT MAX(id) FROM (SELECT (SELECT t.{column} FROM {table} t WHERE t.{leading} = s.scope ORDER BY t.{column} DESC LIMIT 1) AS id \
-                 FROM (SELECT number * 2 AS scope FROM accounts UNION ALL SELECT number * 2 + 1 FROM accounts) s) ids"
+                "SELECT id FROM (SELECT (SELECT t.{column} FROM {table} t WHERE t.{leading} = s.scope ORDER BY t.{column} DESC LIMIT 1) AS id \
+                 FROM (SELECT number * 2 AS scope FROM accounts UNION ALL SELECT number * 2 + 1 FROM accounts) s) ids \
+                 WHERE id IS NOT NULL ORDER BY id DESC LIMIT 1"
             ),
         };
         let found = tx.row(&sql, &[])?.map(|mut row| row.bytes_or_null()).transpose()?.flatten();

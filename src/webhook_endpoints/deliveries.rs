@@ -442,7 +442,7 @@ mod tests {
     fn emit_about(tx: &mut dyn Tx, now: &mut Now, event_type: &'static str, linked: AnyId) -> EventId {
         events::emit(tx, now, SCOPE, event_type, linked).unwrap();
         events::sequence(tx, now).unwrap();
-        let newest = tx.row("SELECT MAX(id) FROM events", &[]).unwrap().unwrap().id();
+        let newest = tx.row("SELECT id FROM events ORDER BY id DESC LIMIT 1", &[]).unwrap().unwrap().id();
         newest.unwrap()
     }
 

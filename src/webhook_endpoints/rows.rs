@@ -407,7 +407,8 @@ pub fn deliveries_record(tx: &mut dyn Tx, endpoint_id: EndpointId, rows_max: i64
 /// Removes the oldest deliveries of an endpoint below an identifier, with their attempts, a bounded number at once.
 pub fn deliveries_purge(tx: &mut dyn Tx, endpoint_id: EndpointId, below: DeliveryId, rows_max: i64) -> Result<u64, StoreError> {
     let last = tx.row(
-        "SELECT MAX(old.id) FROM (SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = ?1 AND d.id < ?2 ORDER BY d.id LIMIT ?3) old",
+        "SELECT old.id FROM (SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = ?1 AND d.id < ?2 ORDER BY d.id LIMIT ?3) old \
+         ORDER BY old.id DESC LIMIT 1",
         values![endpoint_id, below, rows_max],
     )?;
     let last: Option<DeliveryId> = last.map(|mut row| row.id_or_null()).transpose()?.flatten();

@@ -46,9 +46,8 @@ async fn two_processes_pay_through_two_folders() {
     }
     // Beside the running server, the operator sees the bank's charges, which belong to no payout, and says that they are
     // explained; then nothing differs.
-    let database = format!("sqlite:{}", server.folder.join("test.db").display());
     let reconcile = |more: &[&str]| {
-        let command = Command::new(env!("CARGO_BIN_EXE_hundi")).args(["reconcile", "--database", &database]).args(more).output().unwrap();
+        let command = server.binary(&["reconcile", "--database", &server.database_url]).args(more).output().unwrap();
         (command.status.code(), String::from_utf8(command.stdout).unwrap())
     };
     let mut accepted_count = 0;
