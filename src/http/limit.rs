@@ -158,7 +158,8 @@ impl Limiter {
             let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
             if handfuls.len() >= BUCKETS_MAX {
                 // What is in use, and what was used lately, stays.
-                handfuls.retain(|_, handful| handful.try_lock().is_ok_and(|handful| now_milliseconds - handful.used_milliseconds < 2_000));
+                let is_at_rest = |handful: &Handful| now_milliseconds - handful.used_milliseconds >= 2_000;
+                handfuls.retain(|_, handful| !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful)));
             }
             handfuls.entry(key).or_default().clone()
         };
