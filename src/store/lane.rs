@@ -133,12 +133,18 @@ enum Fault {
     None,
     /// Answers leave before the commit: the negative control of the crash tests.
     AnswerBeforeCommit,
+    /// Every group is undone once and runs again, as if one of its jobs had to be undone.
+    GroupsRunAgain,
 }
 
 impl Fault {
     fn from_environment() -> Fault {
-        let planted = cfg!(debug_assertions) && std::env::var("HUNDI_TEST_FAULT").is_ok_and(|fault| fault == "answer_before_commit");
-        if planted { Fault::AnswerBeforeCommit } else { Fault::None }
+        let planted = if cfg!(debug_assertions) { std::env::var("HUNDI_TEST_FAULT").ok() } else { None };
+        match planted.as_deref() {
+            Some("answer_before_commit") => Fault::AnswerBeforeCommit,
+            Some("groups_run_again") => Fault::GroupsRunAgain,
+            _ => Fault::None,
+        }
     }
 }
 
@@ -249,7 +255,7 @@ impl Lane {
             if !run_again.get() {
                 return ran;
             }
-            self.groups_marked_left = GROUPS_MARKED;
+            self.groups_marked_left = if self.fault == Fault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
             self.stats.groups_again.fetch_add(1, Ordering::Relaxed);
             self.now.leave_account();
             self.key_parts.mark_stale();
@@ -313,8 +319,13 @@ impl Lane {
                 }
             }
         }
-        if matches!(undo, Undo::Whole(run_again) if run_again.get()) {
-            return Err(StoreError::Broken("a part was not undone".into()));
+        if let Undo::Whole(run_again) = undo {
+            if self.fault == Fault::GroupsRunAgain {
+                run_again.set(true);
+            }
+            if run_again.get() {
+                return Err(StoreError::Broken("a part was not undone".into()));
+            }
         }
         if self.fault == Fault::AnswerBeforeCommit {
             for job in group.drain(..) {
