@@ -228,7 +228,7 @@ fn transfers_count(database: &Database) -> u64 {
 
 /// Creations of one measurement: few where they come one after the other.
 fn count_of(scale: &Scale, clients: usize) -> usize {
-    scale.creations / if clients == 1 { 16 } else { 4 }
+    scale.creations / if clients == 1 { 24 } else { 6 }
 }
 
 fn compare(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
@@ -317,7 +317,12 @@ struct Level {
     bytes: f64,
 }
 
+fn bytes_of(database: &Database) -> f64 {
+    database.value("SELECT pg_database_size(current_database())").parse().expect("a size")
+}
+
 fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
+    let bytes_at_first = bytes_of(&seed.database);
     let mut levels: Vec<Level> = scale
         .growth
         .iter()
@@ -330,7 +335,7 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
                 seed.creation.rows(base, from, to).iter().for_each(|statement| drop(database.sql(statement)));
             }
             database.sql("VACUUM ANALYZE");
-            let bytes: f64 = database.value("SELECT pg_database_size(current_database())").parse().expect("a size");
+            let bytes = bytes_of(&database) - bytes_at_first;
             Level { size: *size, database, creations: Vec::new(), gets: Vec::new(), pages: Vec::new(), bytes: bytes / *size as f64 }
         })
         .collect();
