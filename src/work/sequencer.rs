@@ -15,6 +15,8 @@ use crate::store::Cost;
 
 /// How often the outbox is looked at for rows of other nodes.
 const LOOK_MILLISECONDS: u64 = 20;
+/// How long it lets rows gather after it sequenced some: its commits and those of requests wait for the same disk.
+const GATHER_MILLISECONDS: u64 = 5;
 /// How long it rests after a fault of the store.
 const FAULT_PAUSE_MILLISECONDS: u64 = 250;
 
@@ -41,7 +43,7 @@ pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
                     Ok(lease.leave(tx, now.minter().last())?)
                 });
                 match sequenced.await {
-                    Ok(()) => {}
+                    Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
                     Err(failure) => {
                         tracing::warn!(?failure, "the outbox could not be sequenced; tried again");
                         pause = FAULT_PAUSE_MILLISECONDS;
