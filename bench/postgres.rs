@@ -93,7 +93,9 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         return;
     }
     let seed = prepare(runtime);
-    let version = sql(&seed.cluster.url, "SHOW server_version").concat().concat();
+    let setting = |name: &str| seed.database.value(&format!("SHOW {name}"));
+    let [version, fsync, commit] = ["server_version", "fsync", "synchronous_commit"].map(setting);
+    assert!(fsync == "on" && commit == "on", "commits are not waited for: fsync {fsync}, synchronous_commit {commit}");
     table.add(
         "PostgreSQL",
         format!("{version}, on this machine; a creation is a transaction of {} statements", seed.creation.statements_count()),

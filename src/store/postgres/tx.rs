@@ -220,6 +220,9 @@ impl Tx for PgTx<'_> {
         if let Some(rows) = self.taken_ahead(sql, values) {
             return rows.iter().map(row).collect();
         }
+        if !sql.starts_with("SELECT") {
+            self.forget_answers();
+        }
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Query { statement, parameters })? {
             Answer::Rows(rows) => rows.iter().map(row).collect(),
