@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use crate::Scale;
-use crate::machine::{CpuCost, CpuSpan};
+use crate::machine::{self, CpuCost, CpuSpan};
 use crate::server::{Folder, Server};
 use crate::table::{Table, median};
 
@@ -233,10 +233,12 @@ struct Level {
     node: FakeNode,
     rates: Vec<f64>,
     cpu_milliseconds: Vec<f64>,
+    /// CPU of a start, with everything that the service makes ready.
+    start_seconds: Vec<f64>,
     cost: CpuCost,
 }
 
-pub fn run(_: &Runtime, scale: &Scale, table: &mut Table) {
+pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let folder = Folder::new("chain");
     let mut levels: Vec<Level> = scale
         .watched
@@ -248,6 +250,7 @@ pub fn run(_: &Runtime, scale: &Scale, table: &mut Table) {
                 node: FakeNode::start(),
                 rates: Vec::new(),
                 cpu_milliseconds: Vec::new(),
+                start_seconds: Vec::new(),
                 cost: CpuCost::default(),
             };
             // A first start makes the schema and the cursor.
@@ -262,7 +265,7 @@ pub fn run(_: &Runtime, scale: &Scale, table: &mut Table) {
     for round in 0..=scale.rounds.max(2) {
         let count = levels.len();
         for turn in 0..count {
-            levels[(turn + round) % count].measure(scale.blocks, round > 0);
+            levels[(turn + round) % count].measure(runtime, scale.blocks, round > 0);
         }
     }
     tell(table, &levels, scale);
@@ -323,17 +326,19 @@ impl Level {
     }
 
     /// Lets the chain grow by some blocks at once, and the service catch up.
-    fn measure(&mut self, blocks: u64, is_kept: bool) {
+    fn measure(&mut self, runtime: &Runtime, blocks: u64, is_kept: bool) {
         let server = self.serve();
         let target = self.height().unwrap_or(FIRST_BLOCK) + blocks;
-        // Time for the shelf of deposit addresses to fill.
-        std::thread::sleep(Duration::from_millis(1_500));
+        // It fills its shelf of deposit addresses and reads the register of those handed out, which is told apart.
+        runtime.block_on(server.calm());
+        let start_seconds = machine::cpu_seconds(server.process_id());
         let (span, started) = (CpuSpan::start(server.process_id()), Instant::now());
         self.node.final_number.store(target, Ordering::Relaxed);
         self.await_height(target);
         let (seconds, cost) = (started.elapsed().as_secs_f64(), span.end());
         server.stop();
         if is_kept {
+            self.start_seconds.push(start_seconds);
             self.rates.push(blocks as f64 / seconds);
             self.cpu_milliseconds.push(cost.server_seconds * 1e3 / blocks as f64);
             self.cost = self.cost.plus(cost);
@@ -363,6 +368,8 @@ fn tell(table: &mut Table, levels: &[Level], scale: &Scale) {
     let shown = costs.iter().map(|cost| format!("{cost:.2} ms")).collect::<Vec<_>>().join(" / ");
     let growth = costs.last().copied().unwrap_or(0.0) / costs.first().copied().unwrap_or(1.0).max(1e-9);
     table.at_most(&format!("CPU of a block at {sizes} addresses watched, last to first"), growth, 1.3, &format!(" ({shown})"));
+    let starts = levels.iter().map(|level| format!("{:.2} s", median(level.start_seconds.iter().copied()))).collect::<Vec<_>>().join(" / ");
+    table.add(&format!("CPU of a start at {sizes} addresses watched, which reads them all"), starts, "");
 }
 
 fn derive(table: &mut Table) {

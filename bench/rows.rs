@@ -255,9 +255,9 @@ impl Bare {
     /// How many callers make groups of about this size.
     pub fn callers_for(&mut self, runtime: &Runtime, batch: f64) -> usize {
         let mut callers_count = batch.round().max(1.0) as usize;
-        for _ in 0..3 {
-            let run = self.grouped(runtime, 3_000, callers_count);
-            if (run.batch / batch - 1.0).abs() < 0.1 {
+        for _ in 0..6 {
+            let run = self.grouped(runtime, 12_000, callers_count);
+            if (run.batch / batch - 1.0).abs() < 0.05 {
                 break;
             }
             callers_count = ((callers_count as f64 * batch / run.batch).round() as usize).clamp(1, 512);

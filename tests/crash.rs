@@ -97,11 +97,22 @@ fn take_down(home: &Home, server: &mut Server, random: &mut Random, kill: u64, l
 
 #[test]
 fn kills_lose_nothing_and_double_nothing() {
+    expect_sound(&quiet_home("crash"), number("HUNDI_CRASH_KILLS", 20));
+}
+
+/// The lane runs a group again when one of its requests has to be undone: here it does so with every group.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn groups_that_run_twice_double_nothing() {
+    const KILLS_COUNT: u64 = 4;
+    expect_sound(&quiet_home("crash-again").with_fault("groups_run_again"), KILLS_COUNT);
+}
+
+/// Load, kills and the oracle's verdict.
+fn expect_sound(home: &Home, kills_count: u64) {
     let seed = seed("HUNDI_CRASH_SEED");
-    let kills_count = number("HUNDI_CRASH_KILLS", 20);
-    let home = quiet_home("crash");
     let receiver = Receiver::start();
-    let aftermath = storm_of_kills(&home, &receiver, kills_count, seed, |server, api_key, journals| {
+    let aftermath = storm_of_kills(home, &receiver, kills_count, seed, |server, api_key, journals| {
         await_quiet(&mut server.client(api_key), journals, &receiver);
     });
     let Aftermath { server, api_key, journals, events_followed, ready_slowest, .. } = aftermath;

@@ -12,11 +12,44 @@ use crate::store::key_filter::KeyFilter;
 
 /// Addresses in the first part of the filter; each further part has room for as many as all before it.
 const ROOM_ADDRESSES_MIN: usize = 65_536;
+/// How much wider than usual the filters are. A block asks for 160 strangers, and one that is claimed wrongly costs a look into the register:
+/// with twice the usual bits (four bytes an address) that is one in some hundred blocks.
+const WIDTH: usize = 2;
+
+/// A filter of addresses.
+struct Part {
+    filter: KeyFilter,
+    /// How many more addresses it takes before it claims too many strangers.
+    room: usize,
+}
+
+impl Part {
+    fn with_room(room: usize) -> Part {
+        Part { filter: KeyFilter::with_room(room.saturating_mul(WIDTH)), room }
+    }
+    fn note(&mut self, address: &[u8; 20]) {
+        self.filter.insert(&key(address));
+        self.room = self.room.saturating_sub(1);
+    }
+}
+
+/// What the register held before the start, in one part, because asking each part costs.
+pub struct Registered(Part);
+
+impl Registered {
+    /// With room for about so many addresses.
+    pub fn with_room(count: usize) -> Registered {
+        Registered(Part::with_room(count))
+    }
+    pub fn note(&mut self, address: &[u8; 20]) {
+        self.0.note(address);
+    }
+}
 
 #[derive(Default)]
 struct Parts {
-    /// Filters with how many more addresses each takes before it claims too many strangers.
-    filters: Vec<(KeyFilter, usize)>,
+    parts: Vec<Part>,
+    /// Addresses that were noted since the start.
     count: usize,
     is_complete: bool,
 }
@@ -39,27 +72,29 @@ impl Watched {
 
     /// Adds an address that is about to be handed out.
     pub fn note(&self, address: &[u8; 20]) {
-        let mut parts = self.parts();
-        if parts.filters.last().is_none_or(|(_, room)| *room == 0) {
-            let room = parts.count.max(ROOM_ADDRESSES_MIN);
-            parts.filters.push((KeyFilter::with_room(room), room));
+        let mut known = self.parts();
+        if known.parts.last().is_none_or(|part| part.room == 0) {
+            let room = known.count.max(ROOM_ADDRESSES_MIN);
+            known.parts.push(Part::with_room(room));
         }
-        if let Some((filter, room)) = parts.filters.last_mut() {
-            filter.insert(&key(address));
-            *room -= 1;
+        if let Some(part) = known.parts.last_mut() {
+            part.note(address);
         }
-        parts.count += 1;
+        known.count += 1;
     }
 
     /// Whether an address may have been handed out; `false` is certain. Before [`Watched::complete`] every address may.
     pub fn may_hold(&self, address: &[u8; 20]) -> bool {
-        let parts = self.parts();
-        !parts.is_complete || parts.filters.iter().any(|(filter, _)| filter.may_hold(&key(address)))
+        let known = self.parts();
+        !known.is_complete || known.parts.iter().any(|part| part.filter.may_hold(&key(address)))
     }
 
-    /// Says that everything handed out so far was noted, so that from now on a "no" is certain.
-    pub fn complete(&self) {
-        self.parts().is_complete = true;
+    /// Adds everything that was handed out before the start, so that from now on a "no" is certain.
+    pub fn complete(&self, registered: Registered) {
+        let mut known = self.parts();
+        // First, so that the last part goes on to take what is handed out.
+        known.parts.insert(0, registered.0);
+        known.is_complete = true;
     }
 }
 
@@ -85,11 +120,16 @@ mod tests {
         let watched = Watched::default();
         let ours = addresses(ROOM_ADDRESSES_MIN * 4 + 1, 1);
         ours.iter().for_each(|address| watched.note(address));
+        let before = addresses(ROOM_ADDRESSES_MIN * 4, 4);
+        let mut registered = Registered::with_room(before.len());
+        before.iter().for_each(|address| registered.note(address));
         assert!(watched.may_hold(&addresses(1, 3)[0]), "it answers for nobody before it is complete");
-        watched.complete();
-        assert!(ours.iter().all(|address| watched.may_hold(address)));
-        assert_eq!(watched.parts().filters.len(), 4, "64 Ki, 64 Ki, 128 Ki and 256 Ki");
-        let claimed = addresses(50_000, 2).iter().filter(|address| watched.may_hold(address)).count();
-        assert!(claimed < 200, "{claimed} of 50000 strangers were claimed");
+        watched.complete(registered);
+        let new = addresses(1_000, 5);
+        new.iter().for_each(|address| watched.note(address));
+        assert!(ours.iter().chain(&before).chain(&new).all(|address| watched.may_hold(address)));
+        assert_eq!(watched.parts().parts.len(), 5, "one of all before, then 64 Ki, 64 Ki, 128 Ki and 256 Ki");
+        let claimed = addresses(500_000, 2).iter().filter(|address| watched.may_hold(address)).count();
+        assert!(claimed < 100, "{claimed} of 500000 strangers were claimed");
     }
 }

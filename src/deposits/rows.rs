@@ -218,6 +218,11 @@ pub fn handed_out(tx: &mut dyn Tx, mode: Mode, addresses: &[[u8; 20]]) -> Result
     Ok(found)
 }
 
+/// How many addresses were handed out in either mode.
+pub fn addresses_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    tx.row("SELECT COUNT(*) FROM deposit_addresses", &[])?.map_or(Ok(0), |mut row| row.int())
+}
+
 /// Addresses handed out in either mode, in rising order, after one of them.
 pub fn addresses_after(tx: &mut dyn Tx, after: Option<[u8; 20]>, rows_max: i64) -> Result<Vec<[u8; 20]>, StoreError> {
     let after = after.as_ref().map_or(&[][..], |bytes| &bytes[..]);

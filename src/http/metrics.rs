@@ -86,6 +86,7 @@ pub struct Metrics {
     commits: Counter<u64, AtomicU64>,
     jobs: Counter<u64, AtomicU64>,
     commit_failures: Counter<u64, AtomicU64>,
+    groups_again: Counter<u64, AtomicU64>,
     chain_height: Family<ChainLabels, Gauge>,
     chain_final_height: Family<ChainLabels, Gauge>,
     chain_behind_seconds: Family<ChainLabels, Gauge>,
@@ -111,9 +112,11 @@ impl Default for Metrics {
         let webhook_in_flight = Gauge::default();
         registry.register("webhook_in_flight", "Webhook attempts that are running", webhook_in_flight.clone());
         let (commits, jobs, commit_failures) = (Counter::default(), Counter::default(), Counter::default());
+        let groups_again = Counter::default();
         registry.register("store_commits", "Commits of the write lane", commits.clone());
         registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
         registry.register("store_commit_failures", "Commits that failed and kept nothing", commit_failures.clone());
+        registry.register("store_groups_again", "Groups that ran again because one transaction was undone", groups_again.clone());
         let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
         registry.register("rate_refusals", "Rates that were not used, by reason", rate_refusals.0.clone());
         registry.register("account_look_ups", "Look-ups of beneficiaries' accounts by outcome", look_ups.0.clone());
@@ -170,6 +173,7 @@ impl Default for Metrics {
             commits,
             jobs,
             commit_failures,
+            groups_again,
             chain_height,
             chain_final_height,
             chain_behind_seconds,
@@ -210,6 +214,7 @@ impl Metrics {
         catch_up(&self.commits, store.stats.commits.load(Relaxed));
         catch_up(&self.jobs, store.stats.jobs.load(Relaxed));
         catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
+        catch_up(&self.groups_again, store.stats.groups_again.load(Relaxed));
         for chain in chains {
             let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: chain.mode.as_str() };
             let stats = &chain.stats;

@@ -59,6 +59,8 @@ pub struct LaneStats {
     pub jobs: AtomicU64,
     pub commit_failures: AtomicU64,
     pub commit_microseconds: AtomicU64,
+    /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
+    pub groups_again: AtomicU64,
     /// Times that writing transactions waited for a server, statements that had to be prepared included.
     pub round_trips: AtomicU64,
     /// The last commit that had anything to write failed.
@@ -106,6 +108,8 @@ where
     T: Send,
 {
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError> {
+        // What an earlier run answered went with its effects.
+        self.answer = None;
         let answer = (self.work)(tx, now);
         let ran = match &answer {
             Ok(_) => Ran::Keep,

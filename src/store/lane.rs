@@ -2,6 +2,9 @@
 //!
 //! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part of one
 //! transaction, commits once, and only then lets the answers go: an answer that left the lane is on the disk.
+//!
+//! Nearly every job keeps what it wrote, so a group first runs without savepoints. A job that wrote and has to be undone undoes its
+//! group, which runs again at once with a savepoint for each, and so do the next groups: such jobs seldom come alone.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -15,13 +18,15 @@ use tokio::sync::oneshot;
 
 use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, Ran, Signals};
 use super::key_parts::KeyParts;
-use super::sqlite::{self, SqliteTx};
+use super::sqlite::{self, RunAgain, SqliteTx, Undo};
 use super::{Signal, Tx};
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Failure, Now, StoreError};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
+/// Groups with savepoints after one that had to run again.
+const GROUPS_MARKED: u32 = 64;
 
 enum Message {
     Job(Box<dyn Job>),
@@ -92,6 +97,7 @@ impl Embedded {
             signals,
             stats,
             group_last: 0,
+            groups_marked_left: 0,
             key_parts,
             data_version: None,
             fault: Fault::from_environment(),
@@ -127,12 +133,18 @@ enum Fault {
     None,
     /// Answers leave before the commit: the negative control of the crash tests.
     AnswerBeforeCommit,
+    /// Every group is undone once and runs again, as if one of its jobs had to be undone.
+    GroupsRunAgain,
 }
 
 impl Fault {
     fn from_environment() -> Fault {
-        let planted = cfg!(debug_assertions) && std::env::var("HUNDI_TEST_FAULT").is_ok_and(|fault| fault == "answer_before_commit");
-        if planted { Fault::AnswerBeforeCommit } else { Fault::None }
+        let planted = if cfg!(debug_assertions) { std::env::var("HUNDI_TEST_FAULT").ok() } else { None };
+        match planted.as_deref() {
+            Some("answer_before_commit") => Fault::AnswerBeforeCommit,
+            Some("groups_run_again") => Fault::GroupsRunAgain,
+            _ => Fault::None,
+        }
     }
 }
 
@@ -145,6 +157,8 @@ struct Lane {
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
     group_last: usize,
+    /// Groups to come that have savepoints from the first.
+    groups_marked_left: u32,
     key_parts: KeyParts,
     /// As it was in the last transaction; `None` before the first one.
     data_version: Option<i64>,
@@ -235,7 +249,24 @@ impl Lane {
     }
 
     fn run_group(&mut self, group: &mut Vec<Box<dyn Job>>) -> Result<Vec<Signal>, StoreError> {
-        let mut tx = SqliteTx::new(&self.connection);
+        if self.groups_marked_left == 0 {
+            let run_again = RunAgain::new(false);
+            let ran = self.run_group_undone_by(group, Undo::Whole(&run_again));
+            if !run_again.get() {
+                return ran;
+            }
+            self.groups_marked_left = if self.fault == Fault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
+            self.stats.groups_again.fetch_add(1, Ordering::Relaxed);
+            self.now.leave_account();
+            self.key_parts.mark_stale();
+            self.connection.execute_batch("ROLLBACK").map_err(sqlite::store_error)?;
+        }
+        self.groups_marked_left -= 1;
+        self.run_group_undone_by(group, Undo::Savepoint)
+    }
+
+    fn run_group_undone_by(&mut self, group: &mut Vec<Box<dyn Job>>, undo: Undo<'_>) -> Result<Vec<Signal>, StoreError> {
+        let mut tx = SqliteTx::undone_by(&self.connection, undo);
         tx.run("BEGIN IMMEDIATE")?;
         let data_version = Some(sqlite::data_version(&self.connection)?);
         if self.data_version != data_version {
@@ -288,6 +319,14 @@ impl Lane {
                 }
             }
         }
+        if let Undo::Whole(run_again) = undo {
+            if self.fault == Fault::GroupsRunAgain {
+                run_again.set(true);
+            }
+            if run_again.get() {
+                return Err(StoreError::Broken("a part was not undone".into()));
+            }
+        }
         if self.fault == Fault::AnswerBeforeCommit {
             for job in group.drain(..) {
                 job.finish(Ok(()));
@@ -313,6 +352,7 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::{Code, Refusal};
     use crate::store::handle::no_epilogue;
     use crate::store::migrate::{read_meta, write_meta};
     use crate::store::{Cost, Store};
@@ -340,6 +380,61 @@ mod tests {
         store.close().await;
         assert!(store.write(|_, _| Ok(())).await.is_err(), "a closed store takes no writes");
         assert_eq!(std::fs::metadata(folder.join("lane.db-wal")).map_or(0, |wal| wal.len()), 0, "everything is in the database file");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    /// Writes a row, and keeps it or is refused.
+    async fn write_row(store: &Store, name: &'static str, is_kept: bool) -> Result<(), Failure> {
+        let work = move |tx: &mut dyn Tx, _: &mut Now| {
+            write_meta(tx, name, b"x")?;
+            if is_kept { Ok(()) } else { Err(Refusal::new(Code::ResourceLocked, "planted").into()) }
+        };
+        store.write(work).await
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_group_runs_again_when_one_that_wrote_is_refused_and_its_neighbours_keep_what_they_wrote() {
+        let folder = std::env::temp_dir().join(format!("hundi-group-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("lane.db"), Clock::System, no_epilogue).unwrap();
+        let refused_before_it_wrote = store.write(|_, _| Err::<(), _>(Refusal::new(Code::ResourceLocked, "planted").into())).await;
+        assert!(matches!(refused_before_it_wrote, Err(Failure::Refused(_))));
+        assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 0, "it had nothing to undo");
+        let (commits_before, jobs_before) = (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
+        // The lane is held until all that follow wait, so that they share a group.
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let is_held = Arc::new(tokio::sync::Notify::new());
+        let begun = is_held.clone();
+        let held = store.write(move |_, _| {
+            begun.notify_one();
+            Ok(released.recv().unwrap_or(()))
+        });
+        let queue = async {
+            is_held.notified().await;
+            let rest = [("before", true), ("refused", false), ("after", true)].map(|(name, is_kept)| write_row(&store, name, is_kept));
+            let release = async {
+                release.send(()).unwrap();
+            };
+            // In this order: all three wait in the queue before the lane is let go.
+            tokio::join!(biased; futures_util::future::join_all(rest), release).0
+        };
+        let (held, answers) = tokio::join!(held, queue);
+        held.unwrap();
+        assert!(matches!(answers.as_slice(), [Ok(()), Err(Failure::Refused(_)), Ok(())]), "{answers:?}");
+        let (commits, jobs) = (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
+        assert_eq!((commits - commits_before, jobs - jobs_before), (2, 4), "the three were one group");
+        assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 1);
+        // The next groups have savepoints from the first.
+        assert!(write_row(&store, "refused", false).await.is_err());
+        assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 1);
+        for _ in 1..GROUPS_MARKED {
+            assert!(write_row(&store, "refused", false).await.is_err());
+        }
+        assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 2, "then it is tried without them once more");
+        let names = ["before", "after", "refused"];
+        let found = store.read(Cost::Point, move |tx| Ok(names.map(|name| read_meta(tx, name).map(|row| row.is_some())))).await.unwrap();
+        assert_eq!(found.map(Result::unwrap), [true, true, false]);
+        store.close().await;
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -210,10 +210,26 @@ fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError>
     Ok(())
 }
 
+/// Set when a transaction has to run again.
+pub type RunAgain = std::cell::Cell<bool>;
+
+/// How an outermost part of a transaction is undone. A part within another one always has a savepoint.
+#[derive(Clone, Copy, Debug)]
+pub enum Undo<'c> {
+    /// To its savepoint, for which SQLite keeps the old content of every page that the part touches.
+    Savepoint,
+    /// Not alone: a part that wrote nothing has nothing to undo. One that wrote sets the mark; then nothing of the transaction may be
+    /// kept, and its owner runs it again with savepoints.
+    Whole(&'c RunAgain),
+}
+
 /// A transaction on one connection; the caller begins and ends it.
 pub struct SqliteTx<'c> {
     connection: &'c Connection,
+    undo: Undo<'c>,
     parts_open: u32,
+    /// Rows that the connection had changed when the outermost part began.
+    changes_before_part: u64,
     key_parts: Option<&'c mut KeyParts>,
     pub signals: Vec<Signal>,
 }
@@ -226,7 +242,10 @@ pub fn data_version(connection: &Connection) -> Result<i64, StoreError> {
 
 impl<'c> SqliteTx<'c> {
     pub fn new(connection: &'c Connection) -> SqliteTx<'c> {
-        SqliteTx { connection, parts_open: 0, key_parts: None, signals: Vec::new() }
+        SqliteTx::undone_by(connection, Undo::Savepoint)
+    }
+    pub fn undone_by(connection: &'c Connection, undo: Undo<'c>) -> SqliteTx<'c> {
+        SqliteTx { connection, undo, parts_open: 0, changes_before_part: 0, key_parts: None, signals: Vec::new() }
     }
     /// Lets the transaction use idempotency keys. `key_parts` must have been refreshed in it.
     pub fn lend_key_parts(&mut self, key_parts: &'c mut KeyParts) {
@@ -241,6 +260,20 @@ impl<'c> SqliteTx<'c> {
             self.part_end(false)?;
         }
         Ok(())
+    }
+    /// The mark to set where the innermost part has no savepoint.
+    const fn without_savepoint(&self) -> Option<&'c RunAgain> {
+        match self.undo {
+            Undo::Whole(run_again) if self.parts_open == 1 => Some(run_again),
+            _ => None,
+        }
+    }
+    fn undo_nothing_or_all(&self, run_again: &RunAgain) -> Result<(), StoreError> {
+        if self.connection.total_changes() == self.changes_before_part {
+            return Ok(());
+        }
+        run_again.set(true);
+        Err(StoreError::Unavailable("the transaction is run again with savepoints".into()))
     }
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
@@ -282,6 +315,10 @@ impl Tx for SqliteTx<'_> {
 
     fn part_begin(&mut self) -> Result<(), StoreError> {
         self.parts_open += 1;
+        if self.without_savepoint().is_some() {
+            self.changes_before_part = self.connection.total_changes();
+            return Ok(());
+        }
         self.run(match self.parts_open {
             1 => "SAVEPOINT part_1",
             2 => "SAVEPOINT part_2",
@@ -290,6 +327,10 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn part_end(&mut self, keep: bool) -> Result<(), StoreError> {
+        if let Some(run_again) = self.without_savepoint() {
+            self.parts_open = 0;
+            return if keep { Ok(()) } else { self.undo_nothing_or_all(run_again) };
+        }
         let (undo, release) = match self.parts_open {
             1 => ("ROLLBACK TO part_1", "RELEASE part_1"),
             2 => ("ROLLBACK TO part_2", "RELEASE part_2"),
@@ -303,6 +344,9 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn part_undo(&mut self) -> Result<(), StoreError> {
+        if let Some(run_again) = self.without_savepoint() {
+            return self.undo_nothing_or_all(run_again);
+        }
         self.run(match self.parts_open {
             1 => "ROLLBACK TO part_1",
             2 => "ROLLBACK TO part_2",

@@ -19,7 +19,7 @@ use crate::chains::rows::{self, Cursor, Sweep};
 use crate::chains::rpc::{BlockRange, Node, NodeFault};
 use crate::chains::settings::ChainSettings;
 use crate::chains::verify::{self, Anchor, Doubt};
-use crate::chains::watched::Watched;
+use crate::chains::watched::{Registered, Watched};
 use crate::chains::whole::{self, Known, ReadFault};
 use crate::chains::{Depth, Movement};
 use crate::deposits::{self, Deposit};
@@ -272,16 +272,18 @@ const PAGE_ADDRESSES: i64 = 16_384;
 
 /// Adds all that the register holds. To be called in the one process that hands addresses out, which may do so meanwhile.
 async fn load(watched: &Watched, store: &Store) -> Result<(), Failure> {
+    let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
+    let mut registered = Registered::with_room(usize::try_from(count).unwrap_or(0));
     let mut after = None;
     loop {
         let page = store.read(Cost::Scan, move |tx| Ok(deposits::rows::addresses_after(tx, after, PAGE_ADDRESSES)?)).await?;
-        page.iter().for_each(|address| watched.note(address));
+        page.iter().for_each(|address| registered.note(address));
         match page.last() {
             Some(last) => after = Some(*last),
             None => break,
         }
     }
-    watched.complete();
+    watched.complete(registered);
     Ok(())
 }
 
