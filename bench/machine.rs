@@ -26,11 +26,28 @@ fn idle_and_total() -> (u64, u64) {
 
 /// Seconds of CPU that a process has used in all its threads.
 pub fn cpu_seconds(process_id: u32) -> f64 {
+    (stat_field(process_id, 11) + stat_field(process_id, 12)) / TICKS_PER_SECOND
+}
+
+/// A number of `/proc/PID/stat`, counted from the process's state, which is 0; 0 for a process that is gone.
+fn stat_field(process_id: u32, index: usize) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
     // The command's name stands in parentheses and may hold blanks.
-    let fields: Vec<&str> = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
-    let ticks = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0);
-    (ticks(11) + ticks(12)) / TICKS_PER_SECOND
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    fields.split_whitespace().nth(index).and_then(|field| field.parse().ok()).unwrap_or(0.0)
+}
+
+/// Seconds of CPU that a process and its children have used, with those children that it has waited for.
+pub fn family_cpu_seconds(process_id: u32) -> f64 {
+    let is_child = |other: &u32| stat_field(*other, 1) as u32 == process_id;
+    let others = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let children = others.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_child);
+    waited_cpu_seconds(process_id) + std::iter::once(process_id).chain(children).map(cpu_seconds).sum::<f64>()
+}
+
+/// Seconds of CPU of those children of a process that have ended and were waited for.
+pub fn waited_cpu_seconds(process_id: u32) -> f64 {
+    (stat_field(process_id, 13) + stat_field(process_id, 14)) / TICKS_PER_SECOND
 }
 
 /// Memory of a process that is in RAM now, in MiB.

@@ -81,7 +81,7 @@ impl Scale {
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
   sections: floor create get payouts deliveries growth memory dead screening chain postgres; all of them without a name
-  --quick          a first look, about a minute
+  --quick          a first look, about two minutes
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
 /// What the arguments ask for.

@@ -11,6 +11,7 @@ use tokio::runtime::Runtime;
 use crate::Scale;
 use crate::cluster::{Cluster, Database, sql};
 use crate::load::{self, Measured, Until};
+use crate::machine::{self, CpuSpan};
 use crate::postgres_script::{self, Creation};
 use crate::server::{self, Api, Folder, Parties, Server};
 use crate::table::{Table, median};
@@ -28,6 +29,8 @@ const SETTINGS: &[&str] = &[
     "shared_buffers=2GB",
     "max_wal_size=8GB",
     "checkpoint_timeout=15min",
+    // The statements of a creation are taken from the log.
+    "log_min_messages=warning",
     "logging_collector=on",
     "log_destination=jsonlog",
     "log_filename=hundi.log",
@@ -49,6 +52,40 @@ struct Seed {
     runs_count: std::cell::Cell<u64>,
 }
 
+/// CPU in seconds, by who used it.
+#[derive(Clone, Copy, Default)]
+struct Cpu {
+    postgres: f64,
+    nodes: f64,
+    /// Of the load generator, or of pgbench.
+    load: f64,
+}
+
+impl Cpu {
+    fn since(self, before: Cpu) -> Cpu {
+        Cpu { postgres: self.postgres - before.postgres, nodes: self.nodes - before.nodes, load: self.load - before.load }
+    }
+    /// Microseconds for one of `count`.
+    fn of_each(self, count: usize) -> Cpu {
+        let each = |seconds: f64| seconds * 1e6 / count.max(1) as f64;
+        Cpu { postgres: each(self.postgres), nodes: each(self.nodes), load: each(self.load) }
+    }
+}
+
+/// One measurement: transfers a second, and microseconds of CPU that each took.
+#[derive(Clone, Copy)]
+struct Run {
+    rate: f64,
+    milliseconds_p99: f64,
+    cpu: Cpu,
+}
+
+impl Run {
+    fn new(measured: &Measured, cpu: Cpu) -> Run {
+        Run { rate: measured.rate(), milliseconds_p99: measured.milliseconds(99.0), cpu: cpu.of_each(measured.count()) }
+    }
+}
+
 pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let installed = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/install.sh")).status();
     if !installed.is_ok_and(|status| status.success()) {
@@ -56,7 +93,9 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         return;
     }
     let seed = prepare(runtime);
-    let version = sql(&seed.cluster.url, "SHOW server_version").concat().concat();
+    let setting = |name: &str| seed.database.value(&format!("SHOW {name}"));
+    let [version, fsync, commit] = ["server_version", "fsync", "synchronous_commit"].map(setting);
+    assert!(fsync == "on" && commit == "on", "commits are not waited for: fsync {fsync}, synchronous_commit {commit}");
     table.add(
         "PostgreSQL",
         format!("{version}, on this machine; a creation is a transaction of {} statements", seed.creation.statements_count()),
@@ -130,15 +169,25 @@ impl Seed {
         self.creation.base + run * BASE_STEP
     }
 
-    /// Transactions a second of pgbench with the statements of a creation.
-    fn pgbench(&self, database: &Database, clients: usize, count: usize) -> f64 {
+    /// CPU of PostgreSQL so far, in seconds, with back ends that have ended.
+    fn postgres_cpu_seconds(&self) -> f64 {
+        let text = std::fs::read_to_string(self.cluster.places().0.join("postmaster.pid")).unwrap_or_default();
+        let process_id = text.lines().next().and_then(|line| line.parse().ok()).expect("the server's process");
+        machine::family_cpu_seconds(process_id)
+    }
+
+    /// Runs pgbench with the statements of a creation.
+    fn pgbench(&self, database: &Database, clients: usize, count: usize) -> Run {
         let base = self.base();
         let each = count.div_ceil(clients);
         database.sql(&self.creation.quote_locks(base, each, clients));
+        sql(&self.cluster.url, "CHECKPOINT");
         let before = transfers_count(database);
         let script = self.folder.0.join("creation.sql");
         std::fs::write(&script, self.creation.script()).expect("the script");
         let (_, programs) = self.cluster.places();
+        let own = std::process::id();
+        let (postgres_before, load_before) = (self.postgres_cpu_seconds(), machine::waited_cpu_seconds(own));
         let output = Command::new(programs.join("pgbench"))
             .args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.min(2).to_string(), "-t", &each.to_string()])
             .args(["-D", &format!("base={base}"), "-D", "n=0", "-f"])
@@ -146,18 +195,32 @@ impl Seed {
             .arg(database.url())
             .output()
             .expect("pgbench runs");
+        let postgres = self.postgres_cpu_seconds() - postgres_before;
+        let load = machine::waited_cpu_seconds(own) - load_before;
         let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "pgbench: {text}");
         assert_eq!(transfers_count(database) - before, (each * clients) as u64, "pgbench did not do what it was to: {text}");
         let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse::<f64>().ok());
-        rate.unwrap_or_else(|| panic!("pgbench told no rate: {text}"))
+        let rate = rate.unwrap_or_else(|| panic!("pgbench told no rate: {text}"));
+        Run { rate, milliseconds_p99: 0.0, cpu: Cpu { postgres, load, nodes: 0.0 }.of_each(each * clients) }
     }
 
     /// Transfers created over HTTP, with the connections spread over the nodes.
-    async fn create(&self, addresses: &[SocketAddr], clients: usize, count: usize) -> Measured {
+    async fn create(&self, servers: &[Server], clients: usize, count: usize) -> Run {
+        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
         let api = Api::new(addresses[0], &self.key).await;
         let requests = api.creations(&self.parties, count).await;
-        load::closed_over(addresses, clients, requests, Until::AllSent, load::ignore()).await
+        for server in servers {
+            server.calm().await;
+        }
+        sql(&self.cluster.url, "CHECKPOINT");
+        let used = || {
+            let nodes = servers.iter().map(|server| machine::cpu_seconds(server.process_id())).sum();
+            Cpu { postgres: self.postgres_cpu_seconds(), load: machine::cpu_seconds(std::process::id()), nodes }
+        };
+        let before = used();
+        let measured = load::closed_over(&addresses, clients, requests, Until::AllSent, load::ignore()).await;
+        Run::new(&measured, used().since(before))
     }
 }
 
@@ -167,13 +230,13 @@ fn transfers_count(database: &Database) -> u64 {
 
 /// Creations of one measurement: few where they come one after the other.
 fn count_of(scale: &Scale, clients: usize) -> usize {
-    scale.creations / if clients == 1 { 16 } else { 4 }
+    scale.creations / if clients == 1 { 24 } else { 6 }
 }
 
 fn compare(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
-    let mut pgbench: [Vec<f64>; 4] = Default::default();
-    let mut embedded: [Vec<f64>; 4] = Default::default();
-    let mut nodes: [[Vec<Measured>; 4]; 3] = Default::default();
+    let mut pgbench: [Vec<Run>; 4] = Default::default();
+    let mut embedded: [Vec<Run>; 4] = Default::default();
+    let mut nodes: [[Vec<Run>; 4]; 3] = Default::default();
     let sqlite = seed.folder.database("embedded");
     let sqlite_server = Server::start(&sqlite);
     let sqlite_key = server::make_key(&sqlite, "default");
@@ -181,31 +244,29 @@ fn compare(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
     for _ in 0..scale.rounds {
         // A database of its own for each, so that none works on what another left.
         let database = seed.copy();
-        for (rates, clients) in pgbench.iter_mut().zip(CLIENTS) {
-            rates.push(seed.pgbench(&database, clients, count_of(scale, clients)));
+        for (runs, clients) in pgbench.iter_mut().zip(CLIENTS) {
+            runs.push(seed.pgbench(&database, clients, count_of(scale, clients)));
         }
         drop(database);
-        for (rates, clients) in embedded.iter_mut().zip(CLIENTS) {
-            runtime.block_on(sqlite_server.calm());
-            let measured = runtime.block_on(async {
+        for (runs, clients) in embedded.iter_mut().zip(CLIENTS) {
+            runs.push(runtime.block_on(async {
                 let api = Api::new(sqlite_server.address, &sqlite_key).await;
                 let requests = api.creations(&sqlite_parties, count_of(scale, clients)).await;
-                load::closed(sqlite_server.address, clients, requests, Until::AllSent, load::ignore()).await
-            });
-            rates.push(measured.rate());
+                sqlite_server.calm().await;
+                let span = CpuSpan::start(sqlite_server.process_id());
+                let measured = load::closed(sqlite_server.address, clients, requests, Until::AllSent, load::ignore()).await;
+                let cost = span.end();
+                Run::new(&measured, Cpu { postgres: 0.0, nodes: cost.server_seconds, load: cost.load_seconds })
+            }));
         }
-        for (measurements, nodes_count) in nodes.iter_mut().zip(NODES) {
+        for (runs_of, nodes_count) in nodes.iter_mut().zip(NODES) {
             let database = seed.copy();
             let servers: Vec<Server> = (0..nodes_count).map(|_| node(&database, &seed.folder, &[])).collect();
-            let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.address).collect();
             // Connections are made and statements prepared.
-            runtime.block_on(seed.create(&addresses, 32, scale.creations / 24));
-            for (kept, clients) in measurements.iter_mut().zip(CLIENTS) {
+            runtime.block_on(seed.create(&servers, 32, scale.creations / 24));
+            for (runs, clients) in runs_of.iter_mut().zip(CLIENTS) {
                 if clients >= nodes_count {
-                    for server in &servers {
-                        runtime.block_on(server.calm());
-                    }
-                    kept.push(runtime.block_on(seed.create(&addresses, clients, count_of(scale, clients))));
+                    runs.push(runtime.block_on(seed.create(&servers, clients, count_of(scale, clients))));
                 }
             }
             servers.into_iter().for_each(Server::stop);
@@ -215,33 +276,37 @@ fn compare(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
     tell(table, &pgbench, &embedded, &nodes);
 }
 
-fn tell(table: &mut Table, pgbench: &[Vec<f64>; 4], embedded: &[Vec<f64>; 4], nodes: &[[Vec<Measured>; 4]; 3]) {
+fn middle(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
+    median(runs.iter().map(of))
+}
+
+fn tell(table: &mut Table, pgbench: &[Vec<Run>; 4], embedded: &[Vec<Run>; 4], nodes: &[[Vec<Run>; 4]; 3]) {
     let clients = CLIENTS.map(|count| count.to_string()).join(" / ");
-    let shown = |rates: &[Vec<f64>; 4]| {
-        let figures: Vec<String> = rates.iter().map(|rates| format!("{:.0}/s", median(rates.iter().copied()))).collect();
+    let each = |runs_of: &[Vec<Run>; 4], shown: &dyn Fn(&[Run]) -> String| {
+        let figures: Vec<String> = runs_of.iter().map(|runs| if runs.is_empty() { "–".to_owned() } else { shown(runs) }).collect();
         figures.join(" / ")
     };
-    table.add(&format!("pgbench with the same statements, {clients} clients"), shown(pgbench), "");
-    table.add(&format!("create on the embedded store, {clients} connections"), shown(embedded), "");
-    for (measurements, count) in nodes.iter().zip(NODES) {
-        let figures: Vec<String> = measurements
-            .iter()
-            .map(|rounds| match rounds.is_empty() {
-                true => "–".to_owned(),
-                false => {
-                    let middle = |value: &dyn Fn(&Measured) -> f64| median(rounds.iter().map(value));
-                    format!("{:.0}/s, p99 {:.0} ms", middle(&Measured::rate), middle(&|measured| measured.milliseconds(99.0)))
-                }
-            })
-            .collect();
+    let rate = |runs: &[Run]| format!("{:.0}", middle(runs, |run| run.rate));
+    let rate_p99 = |runs: &[Run]| format!("{} (p99 {:.0} ms)", rate(runs), middle(runs, |run| run.milliseconds_p99));
+    let cpu = |runs: &[Run]| {
+        let middles = [middle(runs, |run| run.cpu.postgres), middle(runs, |run| run.cpu.nodes), middle(runs, |run| run.cpu.load)];
+        middles.map(|microseconds| format!("{microseconds:.0}")).join(" + ")
+    };
+    table.add(&format!("pgbench with the same statements, {clients} clients"), format!("{} a second", each(pgbench, &rate)), "");
+    table.add("CPU of each, µs: PostgreSQL + 0 + pgbench", each(pgbench, &cpu), "");
+    table.add(&format!("create on the embedded store, {clients} connections"), format!("{} a second", each(embedded, &rate_p99)), "");
+    table.add("CPU of each, µs: 0 + node + load", each(embedded, &cpu), "");
+    for (runs, count) in nodes.iter().zip(NODES) {
         let what = if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") };
-        table.add(&format!("create on PostgreSQL, {what}, {clients} connections"), figures.join(" / "), "");
+        table.add(&format!("create on PostgreSQL, {what}, {clients} connections"), format!("{} a second", each(runs, &rate_p99)), "");
+        table.add("CPU of each, µs: PostgreSQL + nodes + load", each(runs, &cpu), "");
     }
     for (index, clients) in CLIENTS.iter().enumerate() {
-        let one = median(nodes[0][index].iter().map(Measured::rate));
-        let ratio = one / median(pgbench[index].iter().copied()).max(1e-9);
+        let ratio = middle(&nodes[0][index], |run| run.rate) / middle(&pgbench[index], |run| run.rate).max(1e-9);
         table.at_least(&format!("one node against pgbench, {clients} clients"), ratio, 0.7);
     }
+    let best = |runs_of: &[Vec<Run>; 4]| runs_of.iter().map(|runs| middle(runs, |run| run.rate)).fold(0.0, f64::max);
+    table.at_least("one node against pgbench, each at its best", best(&nodes[0]) / best(pgbench).max(1e-9), 0.7);
 }
 
 /// A database of one size, and what was measured on it.
@@ -254,7 +319,12 @@ struct Level {
     bytes: f64,
 }
 
+fn bytes_of(database: &Database) -> f64 {
+    database.value("SELECT pg_database_size(current_database())").parse().expect("a size")
+}
+
 fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
+    let bytes_at_first = bytes_of(&seed.database);
     let mut levels: Vec<Level> = scale
         .growth
         .iter()
@@ -267,7 +337,7 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
                 seed.creation.rows(base, from, to).iter().for_each(|statement| drop(database.sql(statement)));
             }
             database.sql("VACUUM ANALYZE");
-            let bytes: f64 = database.value("SELECT pg_database_size(current_database())").parse().expect("a size");
+            let bytes = bytes_of(&database) - bytes_at_first;
             Level { size: *size, database, creations: Vec::new(), gets: Vec::new(), pages: Vec::new(), bytes: bytes / *size as f64 }
         })
         .collect();
@@ -277,13 +347,12 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
         let levels_count = levels.len();
         for turn in 0..levels_count {
             let level = &mut levels[(turn + round) % levels_count];
-            let server = node(&level.database, &seed.folder, &[]);
+            let servers = [node(&level.database, &seed.folder, &[])];
             runtime.block_on(async {
-                let address = server.address;
-                seed.create(&[address], CLIENTS_OF_GROWTH, count / 8).await;
-                server.calm().await;
-                level.creations.push(seed.create(&[address], CLIENTS_OF_GROWTH, count).await.rate());
-                server.calm().await;
+                let address = servers[0].address;
+                seed.create(&servers, CLIENTS_OF_GROWTH, count / 8).await;
+                level.creations.push(seed.create(&servers, CLIENTS_OF_GROWTH, count).await.rate);
+                servers[0].calm().await;
                 // Spread over all that is stored.
                 let step = (level.size / 500).max(1);
                 let hex = level.database.sql(&format!(
@@ -300,7 +369,7 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
                     rates.push(load::closed(address, CLIENTS_OF_GROWTH, requests, Until::AllSent, load::ignore()).await.rate());
                 }
             });
-            server.stop();
+            servers.into_iter().for_each(Server::stop);
         }
     }
     let sizes = levels.iter().map(|level| level.size.to_string()).collect::<Vec<_>>().join(" / ");

@@ -66,6 +66,27 @@ struct Drawn {
     bytes: Vec<u8>,
 }
 
+/// An identifier's first six bytes are milliseconds, and its first eight a number of this step.
+const HIGH_STEP: u64 = 1 << 16;
+/// Values that are drawn for one transaction, at most.
+const LOW_STEP: u64 = 100;
+
+/// Expressions for the two halves of a value that is drawn: the transaction, and by its number which of its values.
+struct Place {
+    high: String,
+    low: Box<dyn Fn(usize) -> String>,
+}
+
+impl Place {
+    /// Within a query that counts transactions as `n`.
+    fn of_rows(base: u64, client: &'static str) -> Place {
+        Place {
+            high: format!("({base}::bigint + n) * {HIGH_STEP}"),
+            low: Box::new(move |number| format!("{client}::bigint * {LOW_STEP} + {number}")),
+        }
+    }
+}
+
 /// The statements of a creation, with what changes from one to the next taken out.
 pub struct Creation {
     statements: Vec<Logged>,
@@ -112,35 +133,39 @@ impl Creation {
         creation
     }
 
-    /// A literal, or the expression that stands for it; `n` counts transactions and `client` who runs them.
-    fn value(&self, literal: &str, base: &str, n: &str, client: &str) -> String {
+    /// A literal, or the expression that stands for it.
+    fn value(&self, literal: &str, place: &Place) -> String {
         let Some(drawn) = self.drawn.get(literal) else { return literal.to_owned() };
-        let count = |digits: usize| format!("lpad(to_hex({base} + {n}), {digits}, '0')");
-        let who = |digits: usize| format!("lpad(to_hex({client} * 100 + {}), {digits}, '0')", drawn.number);
-        match (drawn.bytes[0], drawn.bytes.len()) {
-            (0xff, length) => format!("substring(sha256(decode({} || {}, 'hex')) from 1 for {length})", count(16), who(16)),
-            _ => format!("decode({} || {}, 'hex')", count(12), who(20)),
+        let bytes = format!("int8send({}) || int8send({})", place.high, (place.low)(drawn.number));
+        match drawn.bytes[0] {
+            0xff => format!("substring(sha256({bytes}) from 1 for {})", drawn.bytes.len()),
+            _ => bytes,
         }
     }
 
-    fn filled(&self, statement: &Logged, base: &str, n: &str, client: &str) -> String {
+    fn filled(&self, statement: &Logged, place: &Place) -> String {
         let mut text = String::new();
         let mut rest = statement.sql.as_str();
         while let Some((before, after)) = rest.split_once('$') {
             let digits = after.len() - after.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
             let number: usize = after[..digits].parse().expect("a parameter's number");
             text.push_str(before);
-            text.push_str(&self.value(&statement.parameters[number - 1], base, n, client));
+            text.push_str(&self.value(&statement.parameters[number - 1], place));
             rest = &after[digits..];
         }
         text + rest
     }
 
-    /// For `pgbench -D base=…`, with a fresh quote lock for each transaction of each client.
+    /// For `pgbench -D base=… -D n=0`, with a fresh quote lock for each transaction of each client. What can be worked out by pgbench is, so that
+    /// the server does as little as it does for the service, which sends values.
     pub fn script(&self) -> String {
-        let mut script = "\\set n :n + 1\n".to_owned();
+        let mut script = format!("\\set n :n + 1\n\\set high (:base + :n) * {HIGH_STEP}\n");
+        for number in 0..self.drawn.len() {
+            script.push_str(&format!("\\set low{number} :client_id * {LOW_STEP} + {number}\n"));
+        }
+        let place = Place { high: ":high".to_owned(), low: Box::new(|number| format!(":low{number}")) };
         for statement in &self.statements {
-            script.push_str(&self.filled(statement, ":base::bigint", ":n", ":client_id::bigint"));
+            script.push_str(&self.filled(statement, &place));
             script.push_str(";\n");
         }
         script
@@ -148,7 +173,7 @@ impl Creation {
 
     /// Quote locks that nobody has used, for `clients` clients with `count` transactions each.
     pub fn quote_locks(&self, base: u64, count: usize, clients: usize) -> String {
-        let id = self.value(&self.quote_lock, &base.to_string(), "n", "client");
+        let id = self.value(&self.quote_lock, &Place::of_rows(base, "client"));
         format!(
             "INSERT INTO quote_locks SELECT (jsonb_populate_record(q, jsonb_build_object('id', {id}, 'transfer_id', NULL))).* \
              FROM quote_locks q, generate_series(1, {count}) n, generate_series(0, {clients} - 1) client WHERE q.id = {}",
@@ -156,21 +181,17 @@ impl Creation {
         )
     }
 
-    /// All rows of creations with the numbers `from` to `to`, but for what the service would take up at once.
+    /// All rows of creations with the numbers `from` to `to`; their events as the sequencer leaves them.
     pub fn rows(&self, base: u64, from: usize, to: usize) -> Vec<String> {
-        const CLIENT: &str = "999::bigint";
+        let place = Place::of_rows(base, "999");
         let mut all = Vec::new();
-        let inserts = self
-            .statements
-            .iter()
-            .filter(|statement| statement.sql.starts_with("INSERT INTO ") && !statement.sql.starts_with("INSERT INTO outbox"));
-        for statement in inserts {
-            let text = self.filled(statement, &base.to_string(), "n", CLIENT);
+        for statement in self.statements.iter().filter(|statement| statement.sql.starts_with("INSERT INTO ")) {
+            let text = self.filled(statement, &place).replace("INSERT INTO outbox", "INSERT INTO events");
             let (head, tail) = text.split_once(" VALUES (").expect("an insert of values");
             let end = closing(tail);
             all.push(format!("{head} SELECT {} FROM generate_series({from}, {to}) n{}", &tail[..end], &tail[end + 1..]));
         }
-        let id = self.value(&self.quote_lock, &base.to_string(), "n", CLIENT);
+        let id = self.value(&self.quote_lock, &place);
         all.push(format!(
             "INSERT INTO quote_locks SELECT (jsonb_populate_record(q, jsonb_build_object('id', {id}))).* \
              FROM quote_locks q, generate_series({from}, {to}) n WHERE q.id = {}",

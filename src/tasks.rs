@@ -21,6 +21,9 @@ crate::words!(
     }
 );
 
+/// How long the worker waits at most until it looks for tasks, whatever it is told.
+pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
+
 #[derive(Debug)]
 pub struct Task {
     pub due_milliseconds: i64,
@@ -59,11 +62,15 @@ pub fn schedule<K: Kind>(
     business_milliseconds: i64,
 ) -> Result<(), StoreError> {
     let id: Id<kind::Request> = now.mint();
+    let due_milliseconds = now.due_milliseconds(business_milliseconds);
     tx.execute_one(
         "INSERT INTO tasks (due_milliseconds, id, scope, kind, object_id) VALUES (?1, ?2, ?3, ?4, ?5)",
-        values![now.due_milliseconds(business_milliseconds), id, scope, task.as_str(), object],
+        values![due_milliseconds, id, scope, task.as_str(), object],
     )?;
-    tx.signal(Signal::Tasks);
+    // Of what is due later the worker learns in time when it looks by itself.
+    if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
+        tx.signal(Signal::Tasks);
+    }
     Ok(())
 }
 

@@ -124,6 +124,11 @@ pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Beneficiary>) -> Result<
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
+/// Says that [`find`] will be asked.
+pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    tx.ahead(&FIND, values![scope, id])
+}
+
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
     list::read(tx, &Listing { table: "beneficiaries", columns: COLUMNS, key: ("scope", scope.into()) }, page)
 }

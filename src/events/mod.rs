@@ -6,7 +6,7 @@ pub mod rows;
 
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
-use crate::store::{Signal, Tx};
+use crate::store::{self, Signal, Tx, Value};
 use crate::values;
 
 /// Seconds an event is kept.
@@ -68,25 +68,26 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
     let order = if is_shared { "place, id" } else { "id" };
     let sql = format!("SELECT id, scope, type, linked_id, linked_object, created FROM outbox ORDER BY {order} LIMIT ?1");
     let outbox = tx.rows(&sql, values![SEQUENCED_MAX])?;
-    let mut subscribers = crate::webhook_endpoints::fan_out::Subscribers::default();
-    let mut last_id = None;
+    let mut outbox_ids = Vec::with_capacity(outbox.len());
+    let mut events = Vec::with_capacity(outbox.len());
     for mut row in outbox {
-        let outbox_id = row.bytes()?;
+        outbox_ids.push(row.bytes()?);
         let scope = row.scope()?;
         let event_type = row.text()?;
         let linked = row.any_id()?;
-        let event = rows::EventRow { id: now.mint(), event_type, linked, created: row.int()? };
-        rows::insert(tx, scope, &event)?;
-        subscribers.fan_out(tx, now, scope, &event)?;
-        if is_shared {
-            // Rows with lower identifiers may become visible at any moment, so exactly those that were read go.
-            tx.execute_one("DELETE FROM outbox WHERE id = ?1", values![&outbox_id])?;
-        } else {
-            last_id = Some(outbox_id);
-        }
+        events.push((scope, rows::EventRow { id: now.mint(), event_type, linked, created: row.int()? }));
     }
-    if let Some(last_id) = last_id {
-        tx.execute("DELETE FROM outbox WHERE id <= ?1", values![&last_id])?;
+    rows::insert_all(tx, &events)?;
+    let mut subscribers = crate::webhook_endpoints::fan_out::Subscribers::default();
+    for (scope, event) in &events {
+        subscribers.fan_out(tx, now, *scope, event)?;
+    }
+    if is_shared {
+        // Rows with lower identifiers may become visible at any moment, so exactly those that were read go.
+        let ids: Vec<Value<'_>> = outbox_ids.iter().map(Value::from).collect();
+        store::delete_all(tx, "outbox", "id", &ids)?;
+    } else if let Some(last_id) = outbox_ids.last() {
+        tx.execute("DELETE FROM outbox WHERE id <= ?1", values![last_id])?;
     }
     Ok(())
 }

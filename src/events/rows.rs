@@ -4,7 +4,7 @@ use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
 use crate::store::list::{self, Listing};
-use crate::store::{Row, Tx};
+use crate::store::{self, Row, Tx, Value};
 use crate::values;
 
 #[derive(Clone)]
@@ -26,6 +26,23 @@ pub fn insert(tx: &mut dyn Tx, scope: Scope, event: &EventRow) -> Result<(), Sto
         "INSERT INTO events (scope, id, type, linked_id, linked_object, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         values![scope, event.id, &event.event_type, event.linked, event.linked.kind.as_str(), event.created],
     )
+}
+
+/// Inserts the events of one account and mode, or of several.
+pub fn insert_all(tx: &mut dyn Tx, events: &[(Scope, EventRow)]) -> Result<(), StoreError> {
+    let mut rows: Vec<[Value<'_>; 6]> = Vec::with_capacity(events.len());
+    for (scope, event) in events {
+        let linked_object = event.linked.kind.as_str();
+        rows.push([
+            (*scope).into(),
+            event.id.into(),
+            (&event.event_type).into(),
+            event.linked.into(),
+            linked_object.into(),
+            event.created.into(),
+        ]);
+    }
+    store::insert_all(tx, "events", "scope, id, type, linked_id, linked_object, created", &rows)
 }
 
 pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Event>) -> Result<Option<EventRow>, StoreError> {

@@ -411,6 +411,10 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
         }
         _ => None,
     };
+    let ahead = match (&route.ahead, &parsed) {
+        (Some(prepare), Ok(body)) if permitted.is_ok() && app.store.is_shared() => prepare(body),
+        _ => None,
+    };
     let shared = app.clone();
     let held = Arc::new(held);
     let held_by_work = held.clone();
@@ -418,6 +422,10 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
         .store
         .write_keyed(move |tx, now| {
             let _held = &held_by_work;
+            if permitted.is_ok() {
+                keys::rows::clock_offset_ahead(tx, asked.caller.scope)?;
+                ahead.as_ref().map_or(Ok(()), |ahead| ahead(tx, asked.caller.scope))?;
+            }
             once::run(tx, now, &claim, shared.world.as_ref(), &mut |tx, now| {
                 permitted.clone()?;
                 asked.run(&shared, tx, now, &mut work, evidence.as_ref())

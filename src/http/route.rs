@@ -86,6 +86,11 @@ pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, Failure> + Sen
 /// Makes the work from the judged body; runs before the transaction, outside the write lane.
 type Prepare = Box<dyn Fn(Result<&Node, Refusal>) -> Work + Send + Sync>;
 
+/// Says to a transaction what the work is going to look up.
+pub type Ahead = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
+/// Makes that from a parsed body; `None` for one that does not have the form.
+type PrepareAhead = Box<dyn Fn(&Node) -> Option<Ahead> + Send + Sync>;
+
 /// A request body's name and schema, for the OpenAPI document.
 pub struct BodyDoc {
     pub name: &'static str,
@@ -113,6 +118,8 @@ pub struct Route {
     pub codes: &'static [Code],
     /// What is asked of the outside world before the transaction opens.
     pub consult: Option<Consult>,
+    /// What the work looks up by identifiers in the body, so that a store that is reached over a network has it at hand.
+    pub ahead: Option<PrepareAhead>,
 }
 
 impl Route {
@@ -132,6 +139,7 @@ impl Route {
             answers_csv: false,
             codes: &[],
             consult: None,
+            ahead: None,
         }
     }
     /// `<first path segment after /v1>:read|write`.
@@ -149,6 +157,14 @@ impl Route {
     /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
     pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Option<Consulted>) -> Route {
         self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().and_then(|form| consult(asking, form))));
+        self
+    }
+    /// Says what the work will look up, with [`Tx::ahead`].
+    pub fn reading_ahead<F: Form>(mut self, ahead: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>) -> Route {
+        self.ahead = Some(Box::new(move |body| {
+            let form = F::read_body(body).ok()?;
+            Some(Box::new(move |tx, scope| ahead(tx, scope, &form)))
+        }));
         self
     }
 }

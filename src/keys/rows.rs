@@ -55,8 +55,15 @@ pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreE
     if scope.mode() == Mode::Live {
         return Ok(0);
     }
-    let row = tx.row("SELECT clock_offset_seconds FROM accounts WHERE number = ?1", values![scope.account_number()])?;
+    let row = tx.row(CLOCK_OFFSET, values![scope.account_number()])?;
     row.map_or(Ok(0), |mut row| row.int())
+}
+
+const CLOCK_OFFSET: &str = "SELECT clock_offset_seconds FROM accounts WHERE number = ?1";
+
+/// Says that [`clock_offset_seconds`] will be asked.
+pub fn clock_offset_ahead(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
+    if scope.mode() == Mode::Live { Ok(()) } else { tx.ahead(CLOCK_OFFSET, values![scope.account_number()]) }
 }
 
 pub fn set_clock_offset_seconds(tx: &mut dyn Tx, scope: Scope, seconds: i64) -> Result<(), StoreError> {

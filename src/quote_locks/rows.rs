@@ -1,5 +1,7 @@
 //! The rows of quote locks.
 
+use std::sync::LazyLock;
+
 use super::QuoteLock;
 use super::gst::Gst;
 use crate::kernel::id::kind;
@@ -11,6 +13,8 @@ use crate::values;
 
 const COLUMNS: &str = "scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, \
     gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created";
+
+static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2"));
 
 pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
     let row = &mut row;
@@ -71,8 +75,12 @@ pub fn take(tx: &mut dyn Tx, lock: &QuoteLock, transfer_id: Id<kind::Transfer>) 
 }
 
 pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<Option<QuoteLock>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2");
-    tx.row(&sql, values![scope, id])?.map(read).transpose()
+    tx.row(&FIND, values![scope, id])?.map(read).transpose()
+}
+
+/// Says that [`find`] will be asked.
+pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<(), StoreError> {
+    tx.ahead(&FIND, values![scope, id])
 }
 
 /// A page; `status` is computed from the business time, so its filter becomes conditions on what is stored.

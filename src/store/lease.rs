@@ -55,11 +55,12 @@ impl Lease {
     /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers the last identifier that was left
     /// with it, which every later holder's have to be above.
     pub fn hold(&self, tx: &mut dyn Tx) -> Result<Option<Id<kind::Request>>, StoreError> {
-        let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND holder = ?2 AND token = ?3";
-        if tx.execute(lock, values![self.name, &self.holder, self.token])? != 1 {
-            return Err(StoreError::Unavailable(format!("another node holds the lease {:?} by now", self.name)));
+        let lock =
+            "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND holder = ?2 AND token = ?3 RETURNING last_id";
+        match tx.row(lock, values![self.name, &self.holder, self.token])? {
+            Some(mut row) => row.id_or_null(),
+            None => Err(StoreError::Unavailable(format!("another node holds the lease {:?} by now", self.name))),
         }
-        tx.row("SELECT last_id FROM leases WHERE name = ?1", values![self.name])?.map_or(Ok(None), |mut row| row.id_or_null())
     }
 
     /// Leaves the highest identifier that was minted under the lease.

@@ -242,6 +242,11 @@ pub trait Tx {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
     /// Runs a query and answers all its rows; callers bound them with `LIMIT`.
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
+    /// Says that a query will be asked in this transaction with the same text and values, before anything but the next statement changes
+    /// rows. A store that is reached over a network sends it along with that statement, behind it, and has the answer when it is asked.
+    fn ahead(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
+        Ok(())
+    }
     /// Opens a part of the transaction that can be undone alone.
     fn part_begin(&mut self) -> Result<(), StoreError>;
     /// Ends the innermost part, with its effects or without.
@@ -259,14 +264,55 @@ pub trait Tx {
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
-    /// A statement that must change exactly one row; another count means that the row moved on meanwhile. A store may send it
+    /// A statement that must change exactly so many rows; another count means that a row moved on meanwhile. A store may send it
     /// later, together with what follows, so that its fault shows only there: at the latest at the commit.
-    fn execute_one(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
-        match self.execute(sql, values)? {
-            1 => Ok(()),
-            _ => Err(StoreError::Conflict("a row was changed by another transaction")),
+    fn execute_exactly(&mut self, rows_count: u64, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        if self.execute(sql, values)? == rows_count {
+            return Ok(());
         }
+        Err(StoreError::Conflict("a row was changed by another transaction"))
     }
+    /// [`Tx::execute_exactly`] for one row.
+    fn execute_one(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        self.execute_exactly(1, sql, values)
+    }
+}
+
+/// How many rows one statement takes where there are many, the largest first: few texts, and few statements for any number.
+const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
+
+/// Splits rows into the parts that one statement takes each.
+fn at_once<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
+    std::iter::from_fn(move || {
+        let count = ROWS_AT_ONCE.into_iter().find(|count| *count <= rows.len())?;
+        let (part, rest) = rows.split_at(count);
+        rows = rest;
+        Some(part)
+    })
+}
+
+/// `(?1, ?2), (?3, ?4)` for two rows of two columns.
+fn marks(rows_count: usize, columns_count: usize) -> String {
+    let row = |row: usize| (1..=columns_count).map(|column| format!("?{}", row * columns_count + column)).collect::<Vec<_>>().join(", ");
+    (0..rows_count).map(|index| format!("({})", row(index))).collect::<Vec<_>>().join(", ")
+}
+
+/// Inserts rows, each with a value for each of the columns, many with one statement.
+pub fn insert_all<const N: usize>(tx: &mut dyn Tx, table: &str, columns: &str, rows: &[[Value<'_>; N]]) -> Result<(), StoreError> {
+    for part in at_once(rows) {
+        let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", marks(part.len(), N));
+        tx.execute_exactly(part.len() as u64, &sql, part.as_flattened())?;
+    }
+    Ok(())
+}
+
+/// Deletes the rows with these keys, all of which have to be there, many with one statement.
+pub fn delete_all(tx: &mut dyn Tx, table: &str, key: &str, keys: &[Value<'_>]) -> Result<(), StoreError> {
+    for part in at_once(keys) {
+        let sql = format!("DELETE FROM {table} WHERE {key} IN {}", marks(1, part.len()));
+        tx.execute_exactly(part.len() as u64, &sql, part)?;
+    }
+    Ok(())
 }
 
 /// Builds `INSERT INTO table (columns) VALUES (?1, …)` for a constant list of columns.

@@ -245,7 +245,11 @@ pub fn routes() -> Vec<Route> {
         Code::QuoteLockMismatch,
     ];
     vec![
-        route::post("/v1/transfers", "Create a transfer", route::creation, create).codes(CREATE_CODES),
+        route::post("/v1/transfers", "Create a transfer", route::creation, create).codes(CREATE_CODES).reading_ahead(
+            |tx, scope, form: &CreateTransfer| {
+                super::references_ahead(tx, scope, form.sender_id.0, form.beneficiary_id.0, form.quote_lock_id.0)
+            },
+        ),
         route::list("/v1/transfers", "List transfers", ObjectKind::Transfer, FILTERS, route::nothing, index),
         route::get("/v1/transfers/{id}", "Get a transfer", |context| {
             let found = locate(context)?;

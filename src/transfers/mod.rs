@@ -209,6 +209,19 @@ fn missing(name: &'static str) -> Fault {
     Fault::field(Code::ObjectNotFound, name, "No such object.")
 }
 
+/// Says what [`create`] will look up.
+pub fn references_ahead(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    sender_id: Option<Id<kind::Sender>>,
+    beneficiary_id: Option<Id<kind::Beneficiary>>,
+    quote_lock_id: Option<Id<kind::QuoteLock>>,
+) -> Result<(), StoreError> {
+    sender_id.map_or(Ok(()), |id| senders::rows::ahead(tx, scope, id))?;
+    beneficiary_id.map_or(Ok(()), |id| beneficiaries::rows::ahead(tx, scope, id))?;
+    quote_lock_id.map_or(Ok(()), |id| quote_locks::rows::ahead(tx, scope, id))
+}
+
 fn referenced(tx: &mut dyn Tx, scope: Scope, ask: &NewTransfer) -> Result<(Sender, Beneficiary, QuoteLock), Failure> {
     let sender = ask.sender_id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
     let beneficiary = ask.beneficiary_id.map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();

@@ -32,9 +32,7 @@ use crate::world::World;
 
 /// Tasks that one transaction takes, so that requests get their turn in between.
 const TASKS_MAX: i64 = 64;
-/// How long a worker sleeps at most before it looks again, whatever signals it missed.
-const WAIT_MILLISECONDS_MAX: i64 = 1_000;
-/// The same where other nodes write tasks, whose signals do not come here.
+/// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose signals do not come here.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long a task that failed rests.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
@@ -118,7 +116,7 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
                 Ok(_) => continue,
                 Err(failure) => {
                     tracing::error!(?failure, "the task worker could not run; it tries again");
-                    wait = WAIT_MILLISECONDS_MAX;
+                    wait = tasks::LOOK_MILLISECONDS_MAX;
                 }
             }
         }
@@ -133,10 +131,10 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 
 async fn until_next(app: &App) -> i64 {
     let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
-    let wait_max = if app.store.is_shared() { WAIT_SHARED_MILLISECONDS_MAX } else { WAIT_MILLISECONDS_MAX };
+    let wait_max = if app.store.is_shared() { WAIT_SHARED_MILLISECONDS_MAX } else { tasks::LOOK_MILLISECONDS_MAX };
     match next {
         Ok(Some(due)) => (due - app.store.clock.milliseconds()).clamp(0, wait_max),
         Ok(None) => wait_max,
-        Err(_) => WAIT_MILLISECONDS_MAX,
+        Err(_) => tasks::LOOK_MILLISECONDS_MAX,
     }
 }

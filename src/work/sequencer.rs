@@ -15,14 +15,22 @@ use crate::store::Cost;
 
 /// How often the outbox is looked at for rows of other nodes.
 const LOOK_MILLISECONDS: u64 = 20;
+/// How long it lets rows gather after it sequenced some: its commits and those of requests wait for the same disk.
+const GATHER_MILLISECONDS: u64 = 5;
 /// How long it rests after a fault of the store.
 const FAULT_PAUSE_MILLISECONDS: u64 = 250;
 
 /// Sequences until `stop`.
 pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
     let Some(lease) = lease else { return };
+    // A commit of this node's own says that there is something; for other nodes' it has to look.
+    let mut is_told = false;
     while !*stop.borrow() {
-        let waiting = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await;
+        let waiting = match is_told {
+            true => Ok(true),
+            false => app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await,
+        };
+        is_told = false;
         let mut pause = LOOK_MILLISECONDS;
         match waiting {
             Ok(false) => {}
@@ -35,7 +43,7 @@ pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
                     Ok(lease.leave(tx, now.minter().last())?)
                 });
                 match sequenced.await {
-                    Ok(()) => continue,
+                    Ok(()) => tokio::time::sleep(Duration::from_millis(GATHER_MILLISECONDS)).await,
                     Err(failure) => {
                         tracing::warn!(?failure, "the outbox could not be sequenced; tried again");
                         pause = FAULT_PAUSE_MILLISECONDS;
@@ -46,7 +54,7 @@ pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(pause)) => {}
-            () = app.store.signals.outbox.notified() => {}
+            () = app.store.signals.outbox.notified() => is_told = true,
             _ = stop.changed() => {}
         }
     }

@@ -6,10 +6,10 @@ use serde_json::json;
 
 use crate::support::{Server, is_on_postgres};
 
-/// The claim, the test clock, three references, what the lock's update says, and the commit.
-const TRANSFER_ROUND_TRIPS: u64 = 7;
-/// The claim, the test clock, and the commit with all that was written.
-const SENDER_ROUND_TRIPS: u64 = 3;
+/// The claim with the test clock and three references behind it, what the lock's update says, and the commit.
+const TRANSFER_ROUND_TRIPS: u64 = 3;
+/// The claim with the test clock behind it, and the commit with all that was written.
+const SENDER_ROUND_TRIPS: u64 = 2;
 /// Workers wait for the server beside a request, so the least of several counts is the request's own.
 const TRIES_COUNT: usize = 40;
 

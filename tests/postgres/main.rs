@@ -10,11 +10,13 @@ mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod ahead;
 mod equal;
 mod events;
 mod kills;
 mod limits;
 mod network;
+mod partitions;
 mod same_time;
 mod starts;
 mod statements;

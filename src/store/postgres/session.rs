@@ -36,7 +36,7 @@ impl Fault {
 }
 
 /// A parameter, owned, because it may be sent later.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub(super) enum Parameter {
     Null,
     Int(i64),
@@ -84,10 +84,10 @@ impl ToSql for Parameter {
 pub(super) enum Wanted {
     /// Any number: somebody counts.
     Any,
-    /// One; another number is no fault to the server.
-    One,
-    /// One, and the server itself refuses everything else.
-    OneInserted,
+    /// So many; another number is no fault to the server.
+    Exactly(u64),
+    /// So many, and the server itself refuses everything else.
+    Inserted(u64),
 }
 
 /// One message of an exchange.

@@ -51,12 +51,21 @@ impl CommitFault {
     }
 }
 
+/// A query that will be asked, and its answer once it was sent.
+struct Ahead {
+    sql: String,
+    statement: tokio_postgres::Statement,
+    parameters: Vec<Parameter>,
+    rows: Option<Vec<tokio_postgres::Row>>,
+}
+
 pub(super) struct PgTx<'c> {
     session: &'c mut Session,
     kind: Kind,
     end: Instant,
     /// What goes before the next message.
     waiting: Vec<Message>,
+    ahead: Vec<Ahead>,
     parts_open: u32,
     key_parts: KeyParts,
     pub(super) signals: Vec<Signal>,
@@ -70,6 +79,7 @@ impl<'c> PgTx<'c> {
             kind,
             end,
             waiting: vec![Message::Control(kind.begin())],
+            ahead: Vec::new(),
             parts_open: 0,
             key_parts: KeyParts::single(),
             signals: Vec::new(),
@@ -91,12 +101,29 @@ impl<'c> PgTx<'c> {
     }
 
     fn exchange(&mut self, message: Message) -> Result<Answer, Fault> {
+        // Nothing goes behind what ends the transaction.
+        let is_control = matches!(message, Message::Control(_));
         self.waiting.push(message);
-        let messages = std::mem::take(&mut self.waiting);
+        let mut messages = std::mem::take(&mut self.waiting);
+        let own_count = messages.len();
+        let mut ahead = std::mem::take(&mut self.ahead);
+        if !is_control {
+            let unsent = ahead.iter().filter(|query| query.rows.is_none());
+            messages
+                .extend(unsent.map(|query| Message::Query { statement: query.statement.clone(), parameters: query.parameters.clone() }));
+        }
         let mut answers = self.session.exchange(&messages, self.end)?;
+        let answers_ahead = answers.split_off(own_count);
+        for (query, answer) in ahead.iter_mut().filter(|query| query.rows.is_none()).zip(answers_ahead) {
+            if let Answer::Rows(rows) = answer {
+                query.rows = Some(rows);
+            }
+        }
+        self.ahead = ahead;
         for (message, answer) in messages.iter().zip(&answers) {
-            if let (Message::Execute { wanted: Wanted::One | Wanted::OneInserted, .. }, Answer::Changed(count)) = (message, answer)
-                && *count != 1
+            if let (Message::Execute { wanted: Wanted::Exactly(wanted) | Wanted::Inserted(wanted), .. }, Answer::Changed(count)) =
+                (message, answer)
+                && count != wanted
             {
                 return Err(Fault::Answered(StoreError::Conflict("a row was changed by another transaction")));
             }
@@ -116,6 +143,22 @@ impl<'c> PgTx<'c> {
         }
     }
 
+    /// What was read ahead may have changed by what is written now.
+    fn forget_answers(&mut self) {
+        self.ahead.retain(|query| query.rows.is_none());
+    }
+
+    /// The answer to a query that was sent ahead. One that still waits is asked now instead.
+    fn taken_ahead(&mut self, sql: &str, values: &[Value<'_>]) -> Option<Vec<tokio_postgres::Row>> {
+        let is_same = |query: &Ahead| {
+            query.sql == sql
+                && query.parameters.len() == values.len()
+                && query.parameters.iter().zip(values).all(|(sent, value)| *sent == Parameter::from(value))
+        };
+        let place = self.ahead.iter().position(is_same)?;
+        self.ahead.swap_remove(place).rows
+    }
+
     /// Whether anything was sent.
     fn is_begun(&self) -> bool {
         !matches!(self.waiting.first(), Some(Message::Control(sql)) if *sql == self.kind.begin())
@@ -126,7 +169,7 @@ impl<'c> PgTx<'c> {
             return Ok(());
         }
         // An update that changed no row is no fault to PostgreSQL, so it is known before COMMIT is sent.
-        if self.waiting.iter().any(|message| matches!(message, Message::Execute { wanted: Wanted::Any | Wanted::One, .. })) {
+        if self.waiting.iter().any(|message| matches!(message, Message::Execute { wanted: Wanted::Any | Wanted::Exactly(_), .. })) {
             self.settle().map_err(CommitFault::Refused)?;
         }
         self.exchange(Message::Control("COMMIT")).map(|_| ()).map_err(|fault| match fault {
@@ -149,6 +192,7 @@ impl<'c> PgTx<'c> {
 
 impl Tx for PgTx<'_> {
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError> {
+        self.forget_answers();
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Execute { statement, parameters, wanted: Wanted::Any })? {
             Answer::Changed(count) => Ok(count),
@@ -156,16 +200,29 @@ impl Tx for PgTx<'_> {
         }
     }
 
-    fn execute_one(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+    fn execute_exactly(&mut self, rows_count: u64, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        self.forget_answers();
         let (statement, parameters) = self.statement(sql, values)?;
         let is_insert = sql.starts_with("INSERT") && !sql.contains("ON CONFLICT") && !sql.contains("SELECT");
-        let wanted = if is_insert { Wanted::OneInserted } else { Wanted::One };
+        let wanted = if is_insert { Wanted::Inserted(rows_count) } else { Wanted::Exactly(rows_count) };
         self.waiting.push(Message::Execute { statement, parameters, wanted });
         // Within a part a fault has to show before the part ends, and the part's caller expects it where it is.
         if self.parts_open > 0 { self.settle() } else { Ok(()) }
     }
 
+    fn ahead(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+        let (statement, parameters) = self.statement(sql, values)?;
+        self.ahead.push(Ahead { sql: sql.to_owned(), statement, parameters, rows: None });
+        Ok(())
+    }
+
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        if let Some(rows) = self.taken_ahead(sql, values) {
+            return rows.iter().map(row).collect();
+        }
+        if !sql.starts_with("SELECT") {
+            self.forget_answers();
+        }
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Query { statement, parameters })? {
             Answer::Rows(rows) => rows.iter().map(row).collect(),
@@ -174,6 +231,7 @@ impl Tx for PgTx<'_> {
     }
 
     fn part_begin(&mut self) -> Result<(), StoreError> {
+        self.ahead.clear();
         self.parts_open += 1;
         self.waiting.push(Message::Control(match self.parts_open {
             1 => "SAVEPOINT part_1",
@@ -192,12 +250,14 @@ impl Tx for PgTx<'_> {
             (2, false) => "ROLLBACK TO SAVEPOINT part_2; RELEASE SAVEPOINT part_2",
             _ => return Err(StoreError::Broken("no part of a transaction is open".into())),
         };
+        self.ahead.clear();
         self.parts_open -= 1;
         self.control(sql)
     }
 
     /// Outside every part this undoes the whole transaction and begins it again.
     fn part_undo(&mut self) -> Result<(), StoreError> {
+        self.ahead.clear();
         match self.parts_open {
             0 if !self.is_begun() => {
                 self.waiting.truncate(1);
