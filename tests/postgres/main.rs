@@ -16,5 +16,6 @@ mod kills;
 mod limits;
 mod network;
 mod same_time;
+mod settings;
 mod starts;
 mod statements;
