@@ -184,7 +184,7 @@ fn answers_at_once(node: &Node, api_key: &str, ways: &[(&str, String, Option<Str
 fn slowest_in_a_black_hole(fault: Option<&str>, are_connected: &[bool]) -> (Duration, Vec<String>) {
     let database = Database::fresh();
     let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
-    let home = home(&database.url_at(proxy.address));
+    let home = home(&database.url_at(proxy.address)).with("HUNDI_METRICS", "true");
     let node = Node::start(match fault {
         Some(fault) => home.with_fault(fault),
         None => home,
