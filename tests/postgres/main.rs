@@ -19,3 +19,4 @@ mod same_time;
 mod settings;
 mod starts;
 mod statements;
+mod tls;

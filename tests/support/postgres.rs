@@ -77,6 +77,26 @@ impl Cluster {
         assert!(status.success(), "pg_ctl {arguments:?} ended with {status}");
     }
 
+    /// Changes lines of the server's configuration, such as `ssl=on`; new connections find them in force.
+    pub fn set(&self, settings: &[&str]) {
+        let lines: String =
+            settings.iter().filter_map(|line| line.split_once('=')).map(|(name, value)| format!("{name} = '{value}'\n")).collect();
+        let path = self.data.join("postgresql.conf");
+        let text = std::fs::read_to_string(&path).expect("the configuration");
+        std::fs::write(&path, text + &lines).expect("the configuration");
+        let before = self.loaded_at();
+        self.control(&["reload"]);
+        let started = Instant::now();
+        while self.loaded_at() == before {
+            assert!(started.elapsed() < START_PATIENCE, "PostgreSQL does not read its configuration");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn loaded_at(&self) -> Vec<Vec<String>> {
+        sql(&self.url, "SELECT pg_conf_load_time()")
+    }
+
     /// Ends the server as a crash does: nothing is written any more, and the next start replays its log.
     pub fn stop_now(&self) {
         self.control(&["-m", "immediate", "-w", "stop"]);
