@@ -114,6 +114,8 @@ pub struct Aftermath {
     pub events_count: usize,
     /// The longest that any request was waited for.
     pub slowest: Duration,
+    /// Answers that asked the caller to come again later.
+    pub unavailable_count: usize,
 }
 
 impl Aftermath {
@@ -185,6 +187,12 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
         Aftermath {
             payments_count: oracle::paid_transfers(&journals).len(),
             operations_count: journals.iter().map(|journal| journal.operations.len()).sum(),
+            unavailable_count: journals
+                .iter()
+                .flat_map(|journal| &journal.operations)
+                .flat_map(|operation| &operation.answers)
+                .filter(|answer| answer.status == 503)
+                .count(),
             slowest: journals.iter().map(|journal| journal.slowest).max().unwrap_or_default(),
             events_count: followed[0].len(),
             findings,

@@ -141,15 +141,19 @@ fn migrate(session: &mut Session) -> Result<(), StoreError> {
     loop {
         let mut tx = tx::PgTx::begin(session, tx::Kind::Migrate, end);
         let outcome = match migrate::migrate_shared(&mut tx) {
-            Ok(()) => tx.commit().map_err(tx::CommitFault::into_error),
+            Ok(is_more) => tx.commit().map(|()| is_more).map_err(tx::CommitFault::into_error),
             Err(error) => {
                 tx.roll_back();
                 Err(error)
             }
         };
         match outcome {
-            Err(StoreError::Conflict(_) | StoreError::Locked) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
-            other => return other,
+            Ok(false) => return Ok(()),
+            Ok(true) => {}
+            Err(StoreError::Conflict(_)) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
+            // Requests that waited behind a table's lock get their turn.
+            Err(StoreError::Locked) if Instant::now() < end => std::thread::sleep(Duration::from_millis(1_000)),
+            Err(error) => return Err(error),
         }
     }
 }
