@@ -9,6 +9,10 @@ use crate::support::load::{Journal, Load, Writer, follow_events};
 use crate::support::oracle::{self, Finding};
 use crate::support::{Answer, Client, Home, Random, Receiver, Server, fresh_key, steps, until};
 
+/// No request is waited for longer than this, whatever happens to nodes, network and PostgreSQL.
+pub const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// What a busy machine may add.
+pub const SLACK: Duration = Duration::from_secs(1);
 /// Writers of the load.
 const WRITERS_COUNT: usize = 8;
 /// Callers that page the events all the time.
@@ -123,10 +127,11 @@ impl Aftermath {
         let Aftermath { payments_count, operations_count, events_count, slowest, .. } = self;
         println!("{what}: {operations_count} operations, {payments_count} payments settled, {events_count} events, slowest {slowest:?}");
     }
-    /// Nothing lost, nothing doubled, and enough of it for that to mean something.
+    /// Nothing lost, nothing doubled, no request waited for too long, and enough of it for that to mean something.
     pub fn expect_sound(&self, payments_min: usize) {
         assert!(self.findings.is_empty(), "{} findings\n{}", self.findings.len(), oracle::show(&self.findings));
         assert!(self.payments_count >= payments_min, "only {} payments were made", self.payments_count);
+        assert!(self.slowest <= ANSWER_MAX + SLACK, "a request was waited for {:?}", self.slowest);
     }
     pub fn losses_count(&self) -> usize {
         self.findings.iter().filter(|finding| matches!(finding, Finding::Lost(_))).count()
