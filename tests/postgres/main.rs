@@ -10,8 +10,10 @@ mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod equal;
 mod events;
+mod growth;
 mod kills;
 mod limits;
 mod network;
