@@ -87,7 +87,11 @@ impl Names {
             let body = text.strip_prefix("whsec_").unwrap_or(text);
             body.len() >= 32 && body.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte))
         };
-        let is_identifier = |text: &str| text.rsplit_once('_').is_some_and(|(_, end)| end.len() == 26);
+        // A ULID has one case; the end of a signature that is as long has both.
+        let is_ulid = |end: &str| {
+            end.len() == 26 && (!end.bytes().any(|byte| byte.is_ascii_lowercase()) || !end.bytes().any(|byte| byte.is_ascii_uppercase()))
+        };
+        let is_identifier = |text: &str| text.rsplit_once('_').is_some_and(|(_, end)| is_ulid(end));
         if left.len() == right.len() && is_base64(left) && is_base64(right) && !is_identifier(left) {
             return !self.match_up(left, right);
         }
