@@ -63,9 +63,9 @@ fi
 
 say "the tests over HTTP on PostgreSQL"
 if cargo nextest --version >/dev/null 2>&1; then
-  HUNDI_TEST_STORE=postgres cargo nextest run --locked --test http --test iso20022
+  HUNDI_TEST_STORE=postgres cargo nextest run --locked --test http --test iso20022 --test malformed
 else
-  HUNDI_TEST_STORE=postgres cargo test --locked --quiet --test http --test iso20022
+  HUNDI_TEST_STORE=postgres cargo test --locked --quiet --test http --test iso20022 --test malformed
 fi
 
 say "every statement on both stores"

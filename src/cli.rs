@@ -338,6 +338,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
     let app = App::open(&config, Clock::System).await?;
+    warn_of_doubts(&config).await;
     app.check_chains().await?;
     app.check_bank()?;
     let first_key = first_key(&app.store).await?;
@@ -360,6 +361,16 @@ async fn serve(mut config: Config) -> Result<(), String> {
     });
     app.run(listener, stopping).await;
     Ok(())
+}
+
+/// Tells of settings of the database's server that no connection can overrule.
+async fn warn_of_doubts(config: &Config) {
+    let database = config.database.clone();
+    let server = tokio::task::spawn_blocking(move || database.server()).await;
+    // A server that went away since is told of by those who need it.
+    if let Ok(Ok(Some(server))) = server {
+        server.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    }
 }
 
 async fn wait_for_signal() {

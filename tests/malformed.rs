@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::client::Trouble;
+use support::postgres::Database;
 use support::random::{number, seed};
 use support::requests::{Case, Expected, Maker, fixtures};
 use support::steps;
 use support::{Answer, Connection, Home, Random};
 
 const THREADS_COUNT: u64 = 4;
+/// Requests of an ordinary run, on SQLite and with `HUNDI_TEST_STORE=postgres`; `HUNDI_MALFORMED_REQUESTS` is for another number.
+const REQUESTS: u64 = 10_000;
 /// Single waits: an answer or a close must come within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Findings that are kept word for word, for each kind of request; the count goes on.
@@ -187,8 +190,13 @@ fn shown(bytes: &[u8]) -> String {
 #[test]
 fn malformed_requests_are_refused_in_shape() {
     let seed = seed("HUNDI_MALFORMED_SEED");
-    let requests_count = number("HUNDI_MALFORMED_REQUESTS", 10_000);
-    let home = Home::new("malformed").with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0");
+    let database = std::env::var("HUNDI_TEST_STORE").is_ok_and(|store| store == "postgres").then(Database::fresh);
+    let requests_count = number("HUNDI_MALFORMED_REQUESTS", REQUESTS);
+    let home = match &database {
+        Some(database) => Home::new("malformed").on(&database.url()),
+        None => Home::new("malformed"),
+    };
+    let home = home.with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0");
     let mut server = home.start();
     let key = home.key();
     let fixtures = fixtures(&mut server.client(&key));

@@ -13,6 +13,7 @@ use crate::rails::iso20022::folders::{self, Folders};
 use crate::rates::RateRefusal;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
+use crate::store::Database;
 use crate::work::follow::FollowedChain;
 
 /// What is wrong with a part that is configured.
@@ -41,6 +42,9 @@ pub async fn run(place: &Place) -> Result<(), String> {
         print(&format!("{table:<12} {state:<12} {what}"))
     };
     print("part         state        what")?;
+    if let Database::Postgres(_) = &config.database {
+        told("database", Some(server(config.database.clone()).await), "")?;
+    }
     for part in live::parts(&config) {
         let outcome = match part.is_configured {
             false => None,
@@ -59,6 +63,15 @@ pub async fn run(place: &Place) -> Result<(), String> {
         (0, 0, fails) => Err(format!("the service starts, and refuses what needs the parts that fail ({})", parts(fails))),
         (0, missing, _) => Err(format!("the service starts without live mode: {} missing", parts(missing))),
         (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
+    }
+}
+
+async fn server(database: Database) -> Result<String, Trouble> {
+    let looked = tokio::task::spawn_blocking(move || database.server()).await.map_err(|fault| Trouble::Stops(fault.to_string()))?;
+    match looked.map_err(|error| Trouble::Stops(error.to_string()))? {
+        None => Ok(String::new()),
+        Some(server) if server.doubts.is_empty() => Ok(format!("PostgreSQL {} answers, and keeps what it says it keeps", server.version)),
+        Some(server) => Err(Trouble::Fails(server.doubts.join("; "))),
     }
 }
 

@@ -47,7 +47,8 @@ fn refuse(request_id: &str, failure: Failure) -> Reply {
 /// The public halves of all keys, as a JWK set. A new key is seen within minutes.
 async fn key_set(app: &Arc<App>, request_id: &str) -> Reply {
     let world = app.world.clone();
-    match app.store.read(Cost::Point, move |tx| Ok(signing::public_keys(tx, &world.sealer)?)).await {
+    let read = app.store.read(Cost::Point, move |tx| Ok(signing::public_keys(tx, &world.sealer)?));
+    match dispatch::within(app, dispatch::answer_end(), read).await {
         Ok(keys) => page("application/jwk-set+json", signing::key_set(&keys).to_string(), "public, max-age=300"),
         Err(failure) => refuse(request_id, failure),
     }
@@ -81,7 +82,7 @@ async fn verify(app: &Arc<App>, request_id: &str, token: &str) -> Reply {
             livemode: payout.scope.livemode(),
         })
     });
-    match found.await {
+    match dispatch::within(app, dispatch::answer_end(), found).await {
         Err(failure) => refuse(request_id, failure),
         Ok(certified) => {
             let mut reply = page("text/html; charset=utf-8", html(&certified), "no-store");

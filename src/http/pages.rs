@@ -86,21 +86,21 @@ async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> 
 
 /// Ready means: the store answers. A load balancer asks this; `/healthz` only says that the process lives.
 async fn ready(app: &Arc<App>) -> Reply {
-    let known = app.store.read(Cost::Point, |tx| Ok(crate::store::migrate::schema_version(tx)?)).await;
     // After a failed commit only a real write tells whether the disk takes writes again.
     let is_failing = app.store.stats.is_failing.load(std::sync::atomic::Ordering::Relaxed);
-    let written = app
-        .store
-        .write(move |tx, now| {
+    let answers = async {
+        app.store.read(Cost::Point, |tx| Ok(crate::store::migrate::schema_version(tx)?)).await?;
+        let probe = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
             if is_failing {
                 crate::store::migrate::write_meta(tx, "probed_at", now.instant().to_string().as_bytes())?;
             }
             Ok(())
-        })
-        .await;
-    match (known, written) {
-        (Ok(_), Ok(())) => text(StatusCode::OK, "text/plain; charset=utf-8", format!("ready\n{}", chain_lines(app))),
-        _ => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "the store does not answer\n"),
+        };
+        app.store.write(probe).await
+    };
+    match dispatch::within(app, dispatch::answer_end(), answers).await {
+        Ok(()) => text(StatusCode::OK, "text/plain; charset=utf-8", format!("ready\n{}", chain_lines(app))),
+        Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "the store does not answer\n"),
     }
 }
 

@@ -203,6 +203,14 @@ impl Database {
         }
     }
 
+    /// What a database's server says of itself; `None` where there is none. Not to be called on a thread of a runtime.
+    pub fn server(&self) -> Result<Option<postgres::Server>, StoreError> {
+        match self {
+            Database::Sqlite(_) => Ok(None),
+            Database::Postgres(url) => postgres::look(url).map(Some),
+        }
+    }
+
     /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not to be called on a thread of a runtime.
     pub fn examine<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>) -> Result<T, StoreError> {
         match self {

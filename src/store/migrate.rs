@@ -1,14 +1,29 @@
 //! Migrations inside the binary, each run once, and the store's own facts in `meta`.
 
-use super::Tx;
+use std::borrow::Cow;
+
+use super::{Tx, plants};
 use crate::kernel::StoreError;
 use crate::values;
 
 /// Every schema this binary knows, oldest first. Append; never edit one that was released.
 const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_initial.sql")];
 
+/// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a binary stands for the next release.
+fn migrations() -> Vec<Cow<'static, str>> {
+    let mut all: Vec<Cow<'static, str>> = MIGRATIONS.iter().map(|text| Cow::Borrowed(*text)).collect();
+    if cfg!(debug_assertions)
+        && let Ok(path) = std::env::var("HUNDI_TEST_MIGRATION")
+    {
+        all.extend(std::fs::read_to_string(path).map(Cow::Owned));
+    }
+    all
+}
+
 /// The schema this binary works with.
-pub const SCHEMA_VERSION: i64 = MIGRATIONS.len() as i64;
+pub fn schema_known() -> i64 {
+    migrations().len() as i64
+}
 
 /// The oldest binary that can go on working while this one has migrated, by the schema it knows. A migration that only adds leaves it as it is;
 /// one that takes away what an older binary uses raises it, one version after the code stopped using it.
@@ -30,6 +45,8 @@ pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 const SCHEMA: &str = "schema_version";
 /// The oldest binary that can work beside the newest one that has migrated, by the schema it knows.
 const SCHEMA_BESIDE: &str = "schema_version_beside";
+/// Statements of the next migration that have run already.
+const SCHEMA_STEPS: &str = "schema_steps";
 
 fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
     let Some(bytes) = read_meta(tx, name)? else { return Ok(None) };
@@ -38,15 +55,16 @@ fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
 }
 
 /// The migrations that a database still needs, or why this binary cannot work with it.
-fn missing(tx: &mut dyn Tx, found: i64) -> Result<impl Iterator<Item = (usize, &'static str)> + use<>, StoreError> {
+fn missing(tx: &mut dyn Tx, found: i64) -> Result<impl Iterator<Item = (usize, Cow<'static, str>)> + use<>, StoreError> {
+    let known = schema_known();
     // Only where several nodes serve does an older one work beside a newer one.
-    let is_too_new = found > SCHEMA_VERSION && (!tx.is_shared() || version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > SCHEMA_VERSION);
+    let is_too_new = found > known && (!tx.is_shared() || version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > known);
     if is_too_new {
         return Err(StoreError::Broken(format!(
-            "this database has schema {found}, newer than the {SCHEMA_VERSION} this hundi knows: start a newer hundi, or restore a backup made by this one"
+            "this database has schema {found}, newer than the {known} this hundi knows: start a newer hundi, or restore a backup made by this one"
         )));
     }
-    Ok(MIGRATIONS.iter().copied().enumerate().skip(usize::try_from(found).unwrap_or(0)))
+    Ok(migrations().into_iter().enumerate().skip(usize::try_from(found).unwrap_or(0)))
 }
 
 fn note(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
@@ -59,7 +77,7 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     let found = schema_version(tx)?;
     for (index, text) in missing(tx, found)? {
         tx.execute("BEGIN IMMEDIATE", &[])?;
-        for statement in statements(text) {
+        for statement in statements(&text) {
             tx.execute(&statement, &[])?;
         }
         note(tx, index)?;
@@ -68,27 +86,52 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The same in a transaction of a store that several nodes may open at once: they take turns by a row.
-pub fn migrate_shared(tx: &mut dyn Tx) -> Result<(), StoreError> {
+/// How long a migration waits for a table that nodes work with. Requests wait behind it, so this is well below what they wait for a row; the
+/// caller tries again after a pause.
+const TABLE_LOCK_MILLISECONDS_MAX: u64 = 500;
+
+/// The next step of the same on a store that several nodes may open at once: they take turns by a row. Answers whether there is more to do. An
+/// empty database gets everything in one step; one that nodes work with gets a statement at a time, because a transaction that held one table
+/// and waited for the next would meet requests that do it the other way round.
+pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     // A schema that is there is left alone, so that a user who may not change it can serve.
     let found = schema_version(tx)?;
-    if found >= SCHEMA_VERSION {
-        return missing(tx, found).map(|_| ());
+    if found >= schema_known() {
+        return missing(tx, found).map(|_| false);
     }
     tx.execute("CREATE TABLE IF NOT EXISTS migration_turns (turn BIGINT NOT NULL PRIMARY KEY, nodes_count BIGINT NOT NULL)", &[])?;
     tx.execute("INSERT INTO migration_turns (turn, nodes_count) VALUES (1, 0) ON CONFLICT (turn) DO NOTHING", &[])?;
     tx.execute("UPDATE migration_turns SET nodes_count = nodes_count + 1 WHERE turn = 1", &[])?;
     let found = schema_version(tx)?;
-    for (index, text) in missing(tx, found)? {
-        for statement in statements(text) {
-            tx.execute(&for_shared(&statement), &[])?;
+    let mut missing = missing(tx, found)?;
+    if found == 0 {
+        for (index, text) in missing {
+            statements_shared(index, &text).iter().try_for_each(|statement| tx.execute(statement, &[]).map(drop))?;
+            note(tx, index)?;
         }
-        for statement in SHARED_ONLY.iter().filter(|(number, _)| *number == index + 1).flat_map(|(_, statements)| *statements) {
-            tx.execute(statement, &[])?;
-        }
-        note(tx, index)?;
+        return Ok(false);
     }
-    Ok(())
+    let Some((index, text)) = missing.next() else { return Ok(false) };
+    let statements = statements_shared(index, &text);
+    let done_count = version(tx, SCHEMA_STEPS)?.unwrap_or(0);
+    if let Some(statement) = usize::try_from(done_count).ok().and_then(|done| statements.get(done)) {
+        if !plants("migration_waits_for_tables") {
+            tx.execute(&format!("SET LOCAL lock_timeout = '{TABLE_LOCK_MILLISECONDS_MAX}ms'"), &[])?;
+        }
+        tx.execute(statement, &[])?;
+        write_meta(tx, SCHEMA_STEPS, (done_count + 1).to_string().as_bytes())?;
+    } else {
+        note(tx, index)?;
+        write_meta(tx, SCHEMA_STEPS, b"0")?;
+    }
+    Ok(true)
+}
+
+/// What a migration runs where several nodes write.
+fn statements_shared(index: usize, text: &str) -> Vec<String> {
+    let own = SHARED_ONLY.iter().filter(|(number, _)| *number == index + 1).flat_map(|(_, statements)| *statements);
+    let all = statements(text).iter().map(|statement| for_shared(statement)).collect::<Vec<_>>();
+    all.into_iter().chain(own.map(|statement| (*statement).to_owned())).collect()
 }
 
 /// What follows a migration where several nodes write. A sequence gives out numbers without a row that transactions would wait for, and

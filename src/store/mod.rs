@@ -321,3 +321,8 @@ pub fn insert_sql(table: &str, columns: &str) -> String {
     let marks: Vec<String> = (1..=count).map(|number| format!("?{number}")).collect();
     format!("INSERT INTO {table} ({columns}) VALUES ({})", marks.join(", "))
 }
+
+/// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with optimisation contain none.
+pub(crate) fn plants(fault: &str) -> bool {
+    cfg!(debug_assertions) && std::env::var("HUNDI_TEST_FAULT").is_ok_and(|planted| planted == fault)
+}

@@ -251,10 +251,28 @@ fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, ans
     )
 }
 
+/// The same where all keys are in one part, in two exchanges and not two for each row.
+fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
+    // A key that was used again has another answer, and stays.
+    tx.execute(
+        "DELETE FROM idempotency_keys WHERE (part, key_hash, answer_id) IN ( \
+           SELECT 0, key_hash, answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2)",
+        values![bound, rows_max],
+    )?;
+    tx.execute(
+        "DELETE FROM idempotency_answers WHERE answer_id IN ( \
+           SELECT answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2)",
+        values![bound, rows_max],
+    )
+}
+
 /// Removes answers past their time, a bounded number at once; answers how many.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let bound = (now.instant() - ANSWER_KEPT_SECONDS) as u128 * 1000;
     let bound = (bound << 80).to_be_bytes();
+    if tx.is_shared() {
+        return purge_shared(tx, &bound, rows_max);
+    }
     let old = tx.rows(
         "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2",
         values![&bound, rows_max],

@@ -7,13 +7,15 @@ use tokio::sync::watch;
 
 use super::deliveries;
 use crate::app::App;
-use crate::kernel::{Mode, Now, Scope};
+use crate::kernel::{Mode, Now, Scope, StoreError};
 use crate::store::Cost;
 use crate::store::{Signal, Tx, once};
 use crate::{events, keys};
 
 /// Rows that one purge removes, so that it never stands long in the write lane.
 const PURGED_ROWS_MAX: i64 = 500;
+/// Accounts whose events are looked through in one transaction.
+const ACCOUNTS_PURGED_MAX: i64 = 100;
 const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets others run.
 const DERIVED_AT_ONCE: usize = 64;
@@ -70,22 +72,34 @@ pub async fn purge(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-async fn purge_once(app: &App) -> bool {
-    let accounts = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await.unwrap_or(0);
-    let purged = app
-        .store
-        .write(move |tx, now| {
-            let mut removed = once::purge(tx, now, PURGED_ROWS_MAX)?;
-            removed += deliveries::purge(tx, now, PURGED_ROWS_MAX)?;
-            for number in 1..=accounts {
+/// Removes some of each kind; answers whether there may be more. Each kind has a transaction of its own, so that no number of accounts and no slow
+/// way to the store makes one too long.
+pub async fn purge_once(app: &App) -> bool {
+    let accounts_count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await.unwrap_or(0);
+    let mut is_more = purged(app, |tx, now| once::purge(tx, now, PURGED_ROWS_MAX)).await;
+    is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
+    let mut next = 1;
+    while next <= accounts_count {
+        let numbers = next..(next + ACCOUNTS_PURGED_MAX).min(accounts_count + 1);
+        next = numbers.end;
+        let events = move |tx: &mut dyn Tx, now: &mut Now| {
+            let mut removed = 0;
+            for number in numbers.clone() {
                 for mode in [Mode::Test, Mode::Live] {
-                    removed += events::rows::purge(tx, now, Scope::new(number, mode), PURGED_ROWS_MAX)?;
+                    let rows_left = PURGED_ROWS_MAX - removed as i64;
+                    removed += events::rows::purge(tx, now, Scope::new(number, mode), rows_left)?;
                 }
             }
             Ok(removed)
-        })
-        .await;
-    match purged {
+        };
+        is_more |= purged(app, events).await;
+    }
+    is_more
+}
+
+/// Runs one purge; answers whether it removed as many rows as it may.
+async fn purged(app: &App, mut remove: impl FnMut(&mut dyn Tx, &mut Now) -> Result<u64, StoreError> + Send + 'static) -> bool {
+    match app.store.write(move |tx, now| Ok(remove(tx, now)?)).await {
         Ok(removed) => removed >= PURGED_ROWS_MAX as u64,
         Err(failure) => {
             tracing::error!(?failure, "rows past their time could not be removed; tried again");

@@ -20,7 +20,10 @@ cd "$folder"
 run() { env -i PATH="$programs:/usr/bin:/bin" LC_ALL=C HOME="$folder" "${as[@]}" "$@"; }
 
 remove() {
-  run pg_ctl -D "$data" -m immediate stop >/dev/null 2>&1 || true
+  # Copies of the cluster that a test started beside it go with it.
+  for running in "$folder"/*/postmaster.pid; do
+    [ -e "$running" ] && run pg_ctl -D "$(dirname "$running")" -m immediate stop >/dev/null 2>&1 || true
+  done
   rm -rf "$folder"
 }
 trap remove EXIT

@@ -1,12 +1,14 @@
 //! Events are visible in the order of their identifiers, however many nodes write them and whatever their clocks say.
 
 use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
 
 use crate::nodes::Nodes;
+use crate::support::oracle::wait_while_it_moves;
 use crate::support::postgres::Database;
 use crate::support::random::number;
 use crate::support::{Client, Home, Receiver, steps, until};
@@ -98,13 +100,17 @@ fn run(fault: Option<&str>, events_min: u64) -> (Vec<String>, usize) {
             })
             .collect();
         let beneficiaries: Vec<String> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
-        // Every beneficiary is active, and its event is there.
-        let mut client = nodes.client();
-        until("every beneficiary's last event", Duration::from_secs(120), || {
-            let active = client.list("/v1/events", "type=beneficiary.status.active").len();
-            (active >= beneficiaries.len()).then_some(())
-        });
+        // Every beneficiary is active, and its event is there. Counted in the database, because so many pages would take longer than what they wait for.
+        let told = "SELECT COUNT(*) FROM events WHERE type = 'beneficiary.status.active'";
+        let quiet = catch_unwind(AssertUnwindSafe(|| {
+            wait_while_it_moves("every beneficiary's last event", || {
+                let told: usize = database.value(told).parse().expect("a number");
+                (beneficiaries.len().saturating_sub(told), String::new())
+            });
+        }));
+        // Whatever fails must not leave the pollers running, or the scope never ends.
         is_over.store(true, Ordering::Relaxed);
+        quiet.unwrap_or_else(|panic| resume_unwind(panic));
         (pollers.into_iter().map(|poller| poller.join().expect("a poller")).collect::<Vec<_>>(), beneficiaries)
     });
     let events = nodes.client().list("/v1/events", "");
@@ -150,34 +156,61 @@ fn events_minted_by_handlers_are_found_out() {
     panic!("{TRIES_MAX} runs with the planted fault, and the pollers missed nothing");
 }
 
-/// A worker that finds an endpoint's queue empty, and the sequencer that puts something into it at that moment, do not miss each other.
+/// A worker that finds an endpoint's queue empty, and the sequencer that puts something into it at that moment, do not miss each other. The next
+/// event would wake the queue again, so it is looked at all the time and not in the end alone.
 #[test]
 fn no_delivery_is_forgotten() {
     const BENEFICIARIES_PER_WRITER: usize = 60;
+    const WRITERS_PER_NODE: usize = 3;
+    const FORGOTTEN: &str = "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_queues q ON q.endpoint_id = d.endpoint_id \
+        WHERE d.due_milliseconds IS NOT NULL AND (q.due_milliseconds IS NULL OR q.due_milliseconds > d.due_milliseconds)";
     let database = Database::fresh();
     let nodes = Nodes::plain(2, &database.url());
-    let receiver = Receiver::start();
-    receiver.register(&mut nodes.client());
-    std::thread::scope(|scope| {
-        for mut client in nodes.clients() {
-            scope.spawn(move || {
-                for _ in 0..BENEFICIARIES_PER_WRITER {
-                    client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
-                }
-            });
-        }
+    let receivers: Vec<Receiver> = (0..4).map(|_| Receiver::start()).collect();
+    receivers.iter().for_each(|receiver| drop(receiver.register(&mut nodes.client())));
+    let (is_over, looks) = (AtomicBool::new(false), AtomicU64::new(0));
+    let forgotten: u64 = std::thread::scope(|scope| {
+        let (database, is_over, looks) = (&database, &is_over, &looks);
+        let looking = scope.spawn(move || {
+            let mut forgotten = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                forgotten += database.value(FORGOTTEN).parse::<u64>().expect("a number");
+                looks.fetch_add(1, Ordering::Relaxed);
+            }
+            forgotten
+        });
+        let writers: Vec<_> = nodes
+            .clients()
+            .iter()
+            .flat_map(|client| (0..WRITERS_PER_NODE).map(|_| client.twin()))
+            .map(|mut client| {
+                scope.spawn(move || {
+                    for _ in 0..BENEFICIARIES_PER_WRITER {
+                        client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+                        // The queues run dry in between.
+                        std::thread::sleep(Duration::from_millis(30));
+                    }
+                })
+            })
+            .collect();
+        let written: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+        is_over.store(true, Ordering::Relaxed);
+        written.into_iter().for_each(|outcome| outcome.expect("a writer"));
+        looking.join().expect("the looks")
     });
+    println!("{forgotten} forgotten deliveries in {} looks", looks.load(Ordering::Relaxed));
     let mut client = nodes.client();
-    let wanted = BENEFICIARIES_PER_WRITER * 2;
+    let wanted = BENEFICIARIES_PER_WRITER * WRITERS_PER_NODE * 2;
     until("every beneficiary's last event", Duration::from_secs(60), || {
         (client.list("/v1/events", "type=beneficiary.status.active").len() == wanted).then_some(())
     });
     let events: Vec<String> = client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
     // Far sooner than any lease or retry would bring it back.
-    until("every delivery", Duration::from_secs(15), || events.iter().all(|id| receiver.valid_count(id) > 0).then_some(()));
-    let forgotten = "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_queues q ON q.endpoint_id = d.endpoint_id \
-        WHERE d.due_milliseconds IS NOT NULL AND (q.due_milliseconds IS NULL OR q.due_milliseconds > d.due_milliseconds)";
-    assert_eq!(database.value(forgotten), "0", "a delivery is due and its queue does not know of it");
+    let is_everywhere = |id: &String| receivers.iter().all(|receiver| receiver.valid_count(id) > 0);
+    until("every delivery", Duration::from_secs(15), || events.iter().all(is_everywhere).then_some(()));
+    assert!(looks.into_inner() > 20, "nobody looked");
+    assert_eq!(forgotten, 0, "a delivery was due and its queue did not know of it");
+    assert_eq!(database.value(FORGOTTEN), "0");
 }
 
 #[test]

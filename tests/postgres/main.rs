@@ -3,7 +3,8 @@
 //!
 //! The scenarios run within a few minutes. These make them longer:
 //! `HUNDI_POSTGRES_EVENTS=100000`, `HUNDI_POSTGRES_KILLS=100` (with `HUNDI_POSTGRES_LIFE_MILLISECONDS=5000`), `HUNDI_POSTGRES_RESTARTS=5`,
-//! `HUNDI_POSTGRES_TERMINATIONS=500`, `HUNDI_POSTGRES_NETWORK_ROUNDS=40`, `HUNDI_POSTGRES_EQUAL_REQUESTS=10000`.
+//! `HUNDI_POSTGRES_TERMINATIONS=500`, `HUNDI_POSTGRES_NETWORK_ROUNDS=40`, `HUNDI_POSTGRES_EQUAL_REQUESTS=10000`,
+//! `HUNDI_POSTGRES_GROWTH_ROUNDS=20`.
 
 mod nodes;
 mod proxy;
@@ -11,12 +12,16 @@ mod proxy;
 mod support;
 
 mod ahead;
+mod backup;
 mod equal;
 mod events;
+mod growth;
 mod kills;
 mod limits;
 mod network;
 mod partitions;
 mod same_time;
+mod settings;
 mod starts;
 mod statements;
+mod tls;

@@ -9,6 +9,10 @@ use crate::support::load::{Journal, Load, Writer, follow_events};
 use crate::support::oracle::{self, Finding};
 use crate::support::{Answer, Client, Home, Random, Receiver, Server, fresh_key, steps, until};
 
+/// No request is waited for longer than this, whatever happens to nodes, network and PostgreSQL.
+pub const ANSWER_MAX: Duration = Duration::from_secs(10);
+/// What a busy machine may add.
+pub const SLACK: Duration = Duration::from_secs(1);
 /// Writers of the load.
 const WRITERS_COUNT: usize = 8;
 /// Callers that page the events all the time.
@@ -114,6 +118,8 @@ pub struct Aftermath {
     pub events_count: usize,
     /// The longest that any request was waited for.
     pub slowest: Duration,
+    /// Answers that asked the caller to come again later.
+    pub unavailable_count: usize,
 }
 
 impl Aftermath {
@@ -121,10 +127,11 @@ impl Aftermath {
         let Aftermath { payments_count, operations_count, events_count, slowest, .. } = self;
         println!("{what}: {operations_count} operations, {payments_count} payments settled, {events_count} events, slowest {slowest:?}");
     }
-    /// Nothing lost, nothing doubled, and enough of it for that to mean something.
+    /// Nothing lost, nothing doubled, no request waited for too long, and enough of it for that to mean something.
     pub fn expect_sound(&self, payments_min: usize) {
         assert!(self.findings.is_empty(), "{} findings\n{}", self.findings.len(), oracle::show(&self.findings));
         assert!(self.payments_count >= payments_min, "only {} payments were made", self.payments_count);
+        assert!(self.slowest <= ANSWER_MAX + SLACK, "a request was waited for {:?}", self.slowest);
     }
     pub fn losses_count(&self) -> usize {
         self.findings.iter().filter(|finding| matches!(finding, Finding::Lost(_))).count()
@@ -185,6 +192,12 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
         Aftermath {
             payments_count: oracle::paid_transfers(&journals).len(),
             operations_count: journals.iter().map(|journal| journal.operations.len()).sum(),
+            unavailable_count: journals
+                .iter()
+                .flat_map(|journal| &journal.operations)
+                .flat_map(|operation| &operation.answers)
+                .filter(|answer| answer.status == 503)
+                .count(),
             slowest: journals.iter().map(|journal| journal.slowest).max().unwrap_or_default(),
             events_count: followed[0].len(),
             findings,

@@ -1,10 +1,14 @@
 //! How nodes start: on an empty database all at once, with the right key only, and in their roles.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::nodes::{Node, home};
+use crate::nodes::{Aftermath, Node, Nodes, home, under_load};
 use crate::support::postgres::{Database, try_sql};
+use crate::support::random::seed;
 use crate::support::{Home, Server, steps, until};
+
+/// How long a request may wait for a row before it is answered 503.
+const ROW_WAIT_MAX: Duration = Duration::from_secs(2);
 
 #[test]
 fn eight_nodes_make_one_schema() {
@@ -107,6 +111,98 @@ fn roles_share_the_work() {
     let refused = refusal(&home(&database.url()).with("HUNDI_ROLE", "everything"));
     assert!(refused.contains("role"), "{refused}");
     serving.home.check().expect_success("the check");
+}
+
+/// What a next release may do to the schema: it only adds.
+const NEXT_MIGRATION: &str = "
+CREATE TABLE next_notes (
+  scope BIGINT NOT NULL,
+  id BYTEA NOT NULL,
+  note TEXT,
+  PRIMARY KEY (scope, id)
+) WITHOUT ROWID;
+ALTER TABLE transfers ADD COLUMN next_note TEXT;
+ALTER TABLE beneficiaries ADD COLUMN next_flag BOOLEAN;
+ALTER TABLE outbox ADD COLUMN next_note TEXT;
+CREATE INDEX next_transfers ON transfers (scope, next_note);
+";
+
+/// A node of the next release joins and migrates under load, while a report holds a view of the tables that change. Then one of this release
+/// comes back and another one is added. Answers what the callers saw, and all nodes.
+fn joined_by_the_next_release(database: &Database, next_home: impl Fn() -> Home, settles: bool) -> (Aftermath, Vec<Node>) {
+    // Longer than a request waits for a row.
+    const REPORT_SECONDS: u64 = 4;
+    let schema = || database.value("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = 'schema_version'");
+    let mut nodes = Nodes::plain(2, &database.url());
+    let (mut joined_after, mut others) = (Duration::ZERO, Vec::new());
+    let aftermath = under_load(&mut nodes, seed("HUNDI_POSTGRES_SEED"), settles, |nodes, _| {
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(schema(), "1");
+        let report_url = database.url();
+        let report = std::thread::spawn(move || {
+            try_sql(&report_url, &format!("BEGIN; SELECT COUNT(*) FROM transfers; SELECT pg_sleep({REPORT_SECONDS}); COMMIT"))
+        });
+        until("the report to run", Duration::from_secs(5), || {
+            (database.value("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'") != "0")
+                .then_some(())
+        });
+        let started = Instant::now();
+        let next = Node::start(next_home());
+        joined_after = started.elapsed();
+        report.join().expect("the report's thread").expect("the report");
+        assert_eq!(schema(), "2");
+        steps::sender(&mut next.client(&nodes.probe_key));
+        nodes.nodes[1].kill();
+        nodes.nodes[1].start_again();
+        let another = Node::start(home(&database.url()));
+        steps::sender(&mut another.client(&nodes.probe_key));
+        others.extend([next, another]);
+        std::thread::sleep(Duration::from_secs(1));
+    });
+    aftermath.tell(&format!("the next release joined within {joined_after:?}, {} answers were 503", aftermath.unavailable_count));
+    if settles {
+        for node in nodes.nodes.iter().chain(&others) {
+            steps::six_steps(&mut node.client(&nodes.probe_key), "42.00");
+        }
+    }
+    others.extend(nodes.nodes);
+    (aftermath, others)
+}
+
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not take further migrations")]
+fn the_next_release_joins_while_this_one_serves() {
+    let database = Database::fresh();
+    let files = Home::new("next");
+    let migration = files.directory.join("next.sql");
+    std::fs::write(&migration, NEXT_MIGRATION).expect("the next release's migration");
+    let next_home = || home(&database.url()).with("HUNDI_TEST_MIGRATION", &migration.to_string_lossy());
+    let (aftermath, nodes) = joined_by_the_next_release(&database, next_home, true);
+    aftermath.expect_sound(10);
+    assert_eq!(aftermath.unavailable_count, 0, "callers were told to come again later");
+    assert!(aftermath.slowest < ROW_WAIT_MAX, "a request was waited for {:?}", aftermath.slowest);
+    drop(nodes);
+    next_home().check().expect_success("the next release's check");
+    // The release after that takes away what this one uses.
+    database
+        .sql("UPDATE meta SET value = '3' WHERE name = 'schema_version'; UPDATE meta SET value = '2' WHERE name = 'schema_version_beside'");
+    let said = refusal(&home(&database.url()));
+    assert!(said.contains("newer"), "{said}");
+    drop(Node::start(next_home()));
+}
+
+/// The same with a migration that waits for its tables as long as it takes: the callers of the other nodes notice, and the test sees it.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn a_migration_that_waits_for_its_tables_is_found_out() {
+    let database = Database::fresh();
+    let files = Home::new("next");
+    let migration = files.directory.join("next.sql");
+    std::fs::write(&migration, NEXT_MIGRATION).expect("the next release's migration");
+    let next_home =
+        || home(&database.url()).with("HUNDI_TEST_MIGRATION", &migration.to_string_lossy()).with_fault("migration_waits_for_tables");
+    let (aftermath, _nodes) = joined_by_the_next_release(&database, next_home, false);
+    assert!(aftermath.unavailable_count > 0 || aftermath.slowest >= ROW_WAIT_MAX, "nobody noticed: slowest {:?}", aftermath.slowest);
 }
 
 /// The rights that docs/postgresql.md gives to a service that does not own its schema: enough to serve, and none over the book's past.

@@ -8,8 +8,18 @@ use hundi::store::sqlite::SqliteTx;
 use crate::support::postgres::Database;
 
 /// What belongs to one store alone: facts about its own tables, and what steers its transactions.
-const OF_ONE_STORE: &[&str] =
-    &["PRAGMA ", "sqlite_master", "sqlite_schema", "information_schema", "clock_timestamp()", "BEGIN", "COMMIT", "migration_turns"];
+const OF_ONE_STORE: &[&str] = &[
+    "PRAGMA ",
+    "sqlite_master",
+    "sqlite_schema",
+    "information_schema",
+    "clock_timestamp()",
+    "current_setting(",
+    "SHOW ",
+    "BEGIN",
+    "COMMIT",
+    "migration_turns",
+];
 /// What only tests write: damage that they plant, with bytes and tables of their own, and looks at plans.
 const OF_TESTS: &[&str] = &["x'", "kept_", "_gone", "effects", "children", "EXPLAIN", "hex(", "ALTER TABLE"];
 /// Statements there are at least once the suites have run.

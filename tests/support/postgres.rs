@@ -65,16 +65,81 @@ impl Cluster {
     }
 
     fn control(&self, arguments: &[&str]) {
+        self.control_at(&self.data, arguments);
+    }
+
+    fn control_at(&self, data: &Path, arguments: &[&str]) {
+        let data = data.to_string_lossy();
+        self.run("pg_ctl", &[&["-D", &data], arguments].concat());
+    }
+
+    /// Runs one of PostgreSQL's programs as the user whom the cluster belongs to, beside its data.
+    pub fn run(&self, program: &str, arguments: &[&str]) {
         let owner = std::fs::metadata(&self.data).expect("the cluster's folder");
         let is_root = std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0);
-        let mut command = Command::new(self.programs.join("pg_ctl"));
-        command.arg("-D").arg(&self.data).args(arguments).current_dir(&self.data).env("LC_ALL", "C");
+        let mut command = Command::new(self.programs.join(program));
+        command.args(arguments).current_dir(self.folder()).env("LC_ALL", "C");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         if is_root {
             command.uid(owner.uid()).gid(owner.gid());
         }
-        let status = command.status().expect("pg_ctl runs");
-        assert!(status.success(), "pg_ctl {arguments:?} ended with {status}");
+        let status = command.status().expect("the program runs");
+        assert!(status.success(), "{program} {arguments:?} ended with {status}");
+    }
+
+    /// What goes with the cluster: its data, and what tests put beside it.
+    pub fn folder(&self) -> &Path {
+        self.data.parent().expect("a folder around the data")
+    }
+
+    /// Copies the running server as docs/postgresql.md says, with more arguments for `pg_basebackup`; answers where the copy is.
+    pub fn base_backup(&self, name: &str, arguments: &[&str]) -> PathBuf {
+        let copy = self.folder().join(name);
+        // A standby that follows from the copy calls itself so.
+        let url = format!("{}?application_name={name}", self.url);
+        let copied = format!("--pgdata={}", copy.display());
+        self.run("pg_basebackup", &[&[copied.as_str(), "--dbname", &url, "--wal-method=stream", "--checkpoint=fast"], arguments].concat());
+        copy
+    }
+
+    /// Starts a second server on a copy, with lines of configuration of its own.
+    pub fn start_copy(&self, data: PathBuf, settings: &[&str]) -> Copy<'_> {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = free.local_addr().expect("an address").port();
+        drop(free);
+        let port_line = format!("port={port}");
+        let lines: String = settings
+            .iter()
+            .chain([&port_line.as_str()])
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, value)| format!("{name} = '{value}'\n"))
+            .collect();
+        let path = data.join("postgresql.conf");
+        let text = std::fs::read_to_string(&path).expect("the configuration");
+        std::fs::write(&path, text + &lines).expect("the configuration");
+        let log = data.with_extension("log");
+        self.control_at(&data, &["-l", &log.to_string_lossy(), "-w", "-t", "60", "start"]);
+        Copy { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), cluster: self, data }
+    }
+
+    /// Changes lines of the server's configuration, such as `ssl=on`; new connections find them in force.
+    pub fn set(&self, settings: &[&str]) {
+        let lines: String =
+            settings.iter().filter_map(|line| line.split_once('=')).map(|(name, value)| format!("{name} = '{value}'\n")).collect();
+        let path = self.data.join("postgresql.conf");
+        let text = std::fs::read_to_string(&path).expect("the configuration");
+        std::fs::write(&path, text + &lines).expect("the configuration");
+        let before = self.loaded_at();
+        self.control(&["reload"]);
+        let started = Instant::now();
+        while self.loaded_at() == before {
+            assert!(started.elapsed() < START_PATIENCE, "PostgreSQL does not read its configuration");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn loaded_at(&self) -> Vec<Vec<String>> {
+        sql(&self.url, "SELECT pg_conf_load_time()")
     }
 
     /// Ends the server as a crash does: nothing is written any more, and the next start replays its log.
@@ -91,6 +156,35 @@ impl Cluster {
             assert!(started.elapsed() < START_PATIENCE, "PostgreSQL does not take connections");
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+}
+
+/// A second server on a copy of a cluster; it ends with its value.
+pub struct Copy<'c> {
+    /// The superuser's URL of the database `postgres`.
+    pub url: String,
+    cluster: &'c Cluster,
+    data: PathBuf,
+}
+
+impl Copy<'_> {
+    /// Where it listens, such as `127.0.0.1:5433`.
+    pub fn place(&self) -> &str {
+        self.url.split(['@', '/']).nth(3).unwrap_or_default()
+    }
+    /// The standby becomes a server that takes writes.
+    pub fn promote(&self) {
+        self.cluster.control_at(&self.data, &["-w", "promote"]);
+    }
+}
+
+impl Drop for Copy<'_> {
+    fn drop(&mut self) {
+        let data = self.data.to_string_lossy().into_owned();
+        // It may have ended already.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            self.cluster.control_at(Path::new(&data), &["-m", "immediate", "stop"])
+        }));
     }
 }
 

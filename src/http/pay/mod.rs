@@ -150,7 +150,8 @@ struct Found {
 async fn load(app: &Arc<App>, token: &str) -> Result<Option<Found>, Failure> {
     let Some(id) = transfers::api::instructed(&app.world, token) else { return Ok(None) };
     let shared = app.clone();
-    app.store.read(Cost::Point, move |tx| Ok(read(tx, &shared.world, shared.store.clock.milliseconds(), id)?)).await
+    let found = app.store.read(Cost::Point, move |tx| Ok(read(tx, &shared.world, shared.store.clock.milliseconds(), id)?));
+    dispatch::within(app, dispatch::answer_end(), found).await
 }
 
 fn read(tx: &mut dyn Tx, world: &World, instant_milliseconds: i64, id: Id<kind::Transfer>) -> Result<Option<Found>, StoreError> {

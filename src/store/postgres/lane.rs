@@ -167,7 +167,7 @@ fn connected<'s>(shared: &Shared, session: &'s mut Option<Session>, end: Instant
     if !is_good {
         *session = None;
         loop {
-            match Session::connect(&shared.url) {
+            match Session::connect(&shared.url, end) {
                 Ok(fresh) => {
                     shared.stats.is_failing.store(false, Ordering::Relaxed);
                     *session = Some(fresh);
@@ -315,11 +315,11 @@ impl WriteLane<'_> {
                         Run::Over(Ok(()))
                     }
                     Err(CommitFault::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
-                        session.undo();
+                        session.undo(end);
                         Run::Again
                     }
                     Err(CommitFault::Refused(error)) => {
-                        session.undo();
+                        session.undo(end);
                         Run::Over(Err(error))
                     }
                     Err(CommitFault::Unknown(reason)) => Run::Unknown(reason),

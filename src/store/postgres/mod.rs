@@ -93,10 +93,41 @@ impl Postgres {
     }
 }
 
+/// When a connection has to be there that no caller waits for.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1)
+}
+
+/// What a server says of itself.
+pub struct Server {
+    /// Such as `15.14`.
+    pub version: String,
+    /// Settings with which a crash can take what was acknowledged, a sentence each.
+    pub doubts: Vec<String>,
+}
+
+/// Asks the server for its version and for settings that no connection can set for itself. Not to be called on a thread of a runtime.
+pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
+    const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes')";
+    let mut session = Session::connect(url, soon())?;
+    let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Read, soon());
+    let row = tx.row(SETTINGS, &[]);
+    tx.roll_back();
+    let mut row = row?.ok_or_else(|| StoreError::Broken("PostgreSQL tells no settings".into()))?;
+    let (version, fsync, full_page_writes) = (row.text()?, row.text()?, row.text()?);
+    let mut doubts = Vec::new();
+    for (name, setting) in [("fsync", fsync), ("full_page_writes", full_page_writes)] {
+        if setting != "on" {
+            doubts.push(format!("the server's {name} is {setting}: a crash of its machine can lose or spoil what was acknowledged"));
+        }
+    }
+    Ok(Server { version, doubts })
+}
+
 /// Runs `work` on one view, on a connection of its own and without a limit of time.
 pub(super) fn examine<T>(url: &PostgresUrl, work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>) -> Result<T, StoreError> {
     const PATIENCE_SECONDS: u64 = 24 * 3600;
-    let mut session = Session::connect(url)?;
+    let mut session = Session::connect(url, soon())?;
     let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Examine, Instant::now() + Duration::from_secs(PATIENCE_SECONDS));
     let answer = work(&mut tx);
     tx.roll_back();
@@ -110,15 +141,19 @@ fn migrate(session: &mut Session) -> Result<(), StoreError> {
     loop {
         let mut tx = tx::PgTx::begin(session, tx::Kind::Migrate, end);
         let outcome = match migrate::migrate_shared(&mut tx) {
-            Ok(()) => tx.commit().map_err(tx::CommitFault::into_error),
+            Ok(is_more) => tx.commit().map(|()| is_more).map_err(tx::CommitFault::into_error),
             Err(error) => {
                 tx.roll_back();
                 Err(error)
             }
         };
         match outcome {
-            Err(StoreError::Conflict(_) | StoreError::Locked) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
-            other => return other,
+            Ok(false) => return Ok(()),
+            Ok(true) => {}
+            Err(StoreError::Conflict(_)) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
+            // Requests that waited behind a table's lock get their turn.
+            Err(StoreError::Locked) if Instant::now() < end => std::thread::sleep(Duration::from_millis(1_000)),
+            Err(error) => return Err(error),
         }
     }
 }
@@ -128,7 +163,7 @@ fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
     let mut is_told = false;
     loop {
-        match Session::connect(url) {
+        match Session::connect(url, soon()) {
             Err(StoreError::Unavailable(reason)) if Instant::now() < end => {
                 if !is_told {
                     tracing::warn!(database = %url, reason, "the database cannot be reached yet; the start waits for it");
@@ -158,7 +193,8 @@ async fn keep_measuring(url: PostgresUrl, offset_milliseconds: Arc<AtomicI64>, m
         }
         let (url, offset) = (url.clone(), offset_milliseconds.clone());
         let measured =
-            tokio::task::spawn_blocking(move || Session::connect(&url).and_then(|mut session| measure(&mut session, &offset))).await;
+            tokio::task::spawn_blocking(move || Session::connect(&url, soon()).and_then(|mut session| measure(&mut session, &offset)))
+                .await;
         if let Ok(Err(error)) = measured {
             tracing::warn!(%error, "the database's clock could not be read; the last known difference is used");
         }

@@ -33,19 +33,17 @@ impl PostgresUrl {
     /// file that `sslrootcert` names or else the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         const EXAMPLE: &str = "write postgres://USER@HOST:5432/NAME";
-        let mut url = url::Url::parse(text).map_err(|error| format!("the database's address does not read ({error}): {EXAMPLE}"))?;
-        if !matches!(url.scheme(), "postgres" | "postgresql") {
+        let Some(("postgres" | "postgresql", rest)) = text.split_once("://") else {
             return Err(format!("the database's address does not begin with postgres://: {EXAMPLE}"));
-        }
-        let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+        };
+        let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
         let own = |name: &str| pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         let (mode, root_file) = (own("sslmode"), own("sslrootcert").map(PathBuf::from));
-        url.set_query(None);
-        let passed = pairs.iter().filter(|(key, _)| key != "sslmode" && key != "sslrootcert");
-        for (key, value) in passed {
-            url.query_pairs_mut().append_pair(key, value);
-        }
-        let mut config = tokio_postgres::Config::from_str(url.as_str())
+        pairs.retain(|(key, _)| key != "sslmode" && key != "sslrootcert");
+        // Blanks as `%20`: a plus sign is one here.
+        let passed = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish().replace('+', "%20");
+        let mut config = tokio_postgres::Config::from_str(&format!("postgres://{place}?{passed}"))
             .map_err(|error| format!("the database's address does not read ({error}): {EXAMPLE}"))?;
         if config.get_hosts().is_empty() || config.get_dbname().is_none() {
             return Err(format!("the database's address names no host or no database: {EXAMPLE}"));
@@ -63,9 +61,9 @@ impl PostgresUrl {
             }
         };
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        let _ = url.set_password(None);
-        url.set_query(None);
-        Ok(PostgresUrl { config, tls, shown: url.to_string() })
+        let (login, servers) = place.rsplit_once('@').map_or((None, place), |(login, servers)| (Some(login), servers));
+        let user = login.and_then(|login| login.split(':').next()).map_or(String::new(), |user| format!("{user}@"));
+        Ok(PostgresUrl { config, tls, shown: format!("postgres://{user}{servers}") })
     }
 }
 
@@ -117,6 +115,10 @@ mod tests {
         let url = PostgresUrl::parse("postgres://hundi:geheim@localhost:5433/hundi?application_name=a").unwrap();
         assert_eq!(url.to_string(), "postgres://hundi@localhost:5433/hundi");
         assert!(!format!("{url:?}").contains("geheim"));
+        let several = PostgresUrl::parse("postgres://hundi:ge%40heim@127.0.0.1:5433,[::1]:5434/hundi?options=-c%20geqo%3Doff").unwrap();
+        assert_eq!(several.to_string(), "postgres://hundi@127.0.0.1:5433,[::1]:5434/hundi");
+        assert_eq!((several.config.get_hosts().len(), several.config.get_ports()), (2, &[5433, 5434][..]));
+        assert_eq!((several.config.get_options(), several.config.get_password()), (Some("-c geqo=off"), Some(&b"ge@heim"[..])));
         for text in [
             "postgres://",
             "postgres://hundi@localhost",

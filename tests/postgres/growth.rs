@@ -1,0 +1,178 @@
+//! Rows past their time leave while requests go on, nobody waits for their going, and the tables they leave do not grow without end.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use hundi::app::{self, App, KeyRequest};
+use hundi::config::{Config, Flags};
+use hundi::http::server;
+use hundi::kernel::{Clock, Mode};
+use hundi::keys::Permissions;
+use hundi::work::housekeeping;
+use tokio::sync::watch;
+
+use crate::support::load::{Load, Writer};
+use crate::support::postgres::{Cluster, Database, ENCRYPTION_KEY};
+use crate::support::random::{number, seed};
+use crate::support::{Client, Receiver, until};
+
+const WRITERS_COUNT: usize = 8;
+/// How long each round writes.
+const ROUND: Duration = Duration::from_secs(3);
+/// Between two rounds everything that is kept for a time is past it: events are kept for 30 days.
+const BETWEEN_ROUNDS_MILLISECONDS: i64 = 31 * 24 * 3600 * 1000;
+/// Tables whose rows leave after their time.
+const PURGED: [&str; 5] = ["events", "webhook_deliveries", "webhook_attempts", "idempotency_answers", "idempotency_keys"];
+/// Tables whose rows come and go, or change with every request.
+const CHURNED: [&str; 5] = ["outbox", "tasks", "webhook_queues", "leases", "ledger_balances"];
+/// What tables may grow to, against their size after the second round. Rounds write different numbers of rows.
+const GROWTH_MAX: f64 = 2.0;
+
+/// The settings that docs/postgresql.md gives to tables that churn.
+fn documented_settings() -> String {
+    let text = include_str!("../../docs/postgresql.md");
+    let start = text.find("ALTER TABLE outbox SET").expect("the settings in docs/postgresql.md");
+    text[start..].split("```").next().unwrap_or_default().to_owned()
+}
+
+/// What one round left.
+#[derive(Debug)]
+struct Round {
+    bytes: BTreeMap<String, i64>,
+    slowest: Duration,
+    purge_slowest: Duration,
+    purges_count: u64,
+    /// Times that a session was seen waiting for one that removes rows.
+    waits_count: u64,
+}
+
+fn rounds(count: u64, purges: bool) -> Vec<Round> {
+    let cluster = Cluster::start(&["autovacuum_naptime=1s"]);
+    let database = Database::in_cluster(&cluster.url);
+    let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
+    let variables = [
+        ("HUNDI_ENCRYPTION_KEY", ENCRYPTION_KEY),
+        ("HUNDI_RATE_LIMIT_READS", "0"),
+        ("HUNDI_RATE_LIMIT_WRITES", "0"),
+        ("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"),
+    ];
+    let environment = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
+    let flags = Flags { database: Some(database.url()), listen: Some("127.0.0.1:0".into()), ..Flags::default() };
+    let config = Config::read(&flags, &environment).expect("a configuration");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let app = runtime.block_on(App::open(&config, Clock::Manual(clock.clone()))).expect("the service");
+    let (listener, address) = runtime.block_on(server::bind(&config.listen)).expect("a port");
+    let (stop, stopping) = watch::channel(false);
+    let running = runtime.spawn(app.clone().run(listener, stopping));
+    database.sql(&documented_settings());
+    let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+    let made = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?));
+    let api_key = runtime.block_on(made).expect("a key");
+    let receiver = Receiver::start();
+    receiver.register(&mut Client::new(address, &api_key));
+
+    let mut seen = Vec::new();
+    for index in 0..count {
+        seen.push(round(&database, &app, &runtime, &clock, address, &api_key, purges, seed("HUNDI_POSTGRES_SEED") ^ index));
+        let Round { bytes, slowest, purge_slowest, purges_count, waits_count } = seen.last().expect("a round");
+        let shown: Vec<String> = bytes.iter().map(|(table, bytes)| format!("{table} {}", bytes / 1024)).collect();
+        println!(
+            "round {index}: slowest request {slowest:?}, {purges_count} purges of {purge_slowest:?} at most, {waits_count} waits; KiB: {}",
+            shown.join(", ")
+        );
+        clock.fetch_add(BETWEEN_ROUNDS_MILLISECONDS, Ordering::SeqCst);
+    }
+    let _ = stop.send(true);
+    let _ = runtime.block_on(running);
+    seen
+}
+
+#[allow(clippy::too_many_arguments, reason = "what a round has in common with the others")]
+fn round(
+    database: &Database,
+    app: &Arc<App>,
+    runtime: &tokio::runtime::Runtime,
+    clock: &AtomicI64,
+    address: std::net::SocketAddr,
+    api_key: &str,
+    purges: bool,
+    seed: u64,
+) -> Round {
+    let load = Load::default();
+    let (is_over, waits_count) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (mut purge_slowest, mut purges_count) = (Duration::ZERO, 0);
+    let slowest = std::thread::scope(|scope| {
+        let (load, is_over, waits_count) = (&load, &is_over, &waits_count);
+        let writers: Vec<_> = (0..WRITERS_COUNT)
+            .map(|index| {
+                let writer = Writer::new(load, seed ^ (index as u64 + 1) << 32, &[address], api_key);
+                scope.spawn(move || writer.run())
+            })
+            .collect();
+        // The clock goes on while the round does.
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(10));
+                clock.fetch_add(10, Ordering::SeqCst);
+            }
+        });
+        scope.spawn(move || {
+            let waiting = "SELECT COUNT(*) FROM pg_stat_activity w, LATERAL unnest(pg_blocking_pids(w.pid)) AS blocker \
+                 JOIN pg_stat_activity b ON b.pid = blocker WHERE w.wait_event_type = 'Lock' AND b.query LIKE 'DELETE FROM %'";
+            while !is_over.load(Ordering::Relaxed) {
+                let count: u64 = database.value(waiting).parse().unwrap_or(0);
+                waits_count.fetch_add(count, Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let started = Instant::now();
+        while started.elapsed() < ROUND {
+            if purges {
+                let began = Instant::now();
+                runtime.block_on(housekeeping::purge_once(app));
+                purge_slowest = purge_slowest.max(began.elapsed());
+                purges_count += 1;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        load.end();
+        let journals: Vec<_> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        until("the outbox to be empty", Duration::from_secs(60), || (database.value("SELECT COUNT(*) FROM outbox") == "0").then_some(()));
+        is_over.store(true, Ordering::Relaxed);
+        journals.iter().map(|journal| journal.slowest).max().unwrap_or_default()
+    });
+    // What is past its time has gone by now; let vacuum see it.
+    while purges && runtime.block_on(housekeeping::purge_once(app)) {}
+    std::thread::sleep(Duration::from_millis(2_500));
+    let size = |table: &str| database.value(&format!("SELECT pg_total_relation_size('{table}')")).parse().expect("a size");
+    let bytes = PURGED.iter().chain(&CHURNED).map(|table| ((*table).to_owned(), size(table))).collect();
+    Round { bytes, slowest, purge_slowest, purges_count, waits_count: waits_count.into_inner() }
+}
+
+/// By what these tables together grew from the second round to the last.
+fn growth(seen: &[Round], tables: &[&str]) -> f64 {
+    let size = |round: &Round| tables.iter().map(|table| round.bytes[*table]).sum::<i64>() as f64;
+    size(seen.last().expect("a round")) / size(&seen[1])
+}
+
+#[test]
+fn purged_tables_do_not_grow_without_end() {
+    let seen = rounds(number("HUNDI_POSTGRES_GROWTH_ROUNDS", 7), true);
+    let waits: u64 = seen.iter().map(|round| round.waits_count).sum();
+    assert_eq!(waits, 0, "somebody waited for rows to be removed");
+    let slowest = seen.iter().map(|round| round.slowest).max().unwrap_or_default();
+    assert!(slowest < Duration::from_secs(2), "a request was waited for {slowest:?}");
+    for tables in [PURGED, CHURNED] {
+        let factor = growth(&seen, &tables);
+        assert!(factor <= GROWTH_MAX, "{tables:?} grew to {factor:.1} times their size");
+    }
+}
+
+/// The same without a purge: the tables grow, and the test sees it.
+#[test]
+fn tables_that_nobody_purges_are_found_out() {
+    let factor = growth(&rounds(7, false), &PURGED);
+    assert!(factor > GROWTH_MAX, "they grew to {factor:.1} times their size only");
+}
