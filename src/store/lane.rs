@@ -407,7 +407,8 @@ mod tests {
         let begun = is_held.clone();
         let held = store.write(move |_, _| {
             begun.notify_one();
-            Ok(released.recv().unwrap_or(()))
+            released.recv().map_err(|_| StoreError::Unavailable("nobody lets the lane go".into()))?;
+            Ok(())
         });
         let queue = async {
             is_held.notified().await;
