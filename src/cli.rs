@@ -276,10 +276,19 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Structured logs on standard error; `HUNDI_LOG` sets the level: error, warn, info (default), debug.
+/// Structured logs on standard error; `HUNDI_LOG` sets the level: error, warn, info (default), debug. A log that nobody takes any more is lost,
+/// and the service goes on.
 fn start_log() {
     let level = std::env::var("HUNDI_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or(tracing::Level::INFO);
-    tracing_subscriber::fmt().json().flatten_event(true).with_target(false).with_max_level(level).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false)
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        // Telling of a log that cannot be written goes the same way, and would end the task that logged.
+        .log_internal_errors(false)
+        .init();
 }
 
 fn environment(name: &str) -> Option<String> {

@@ -386,6 +386,18 @@ fn term_signal_finishes_what_is_running_and_ends_with_success() {
     assert!(lost.is_empty(), "acknowledged and gone after the shutdown: {lost:?}");
 }
 
+/// Whoever collects the log may go away: requests are still answered, and the service still ends when it is told to.
+#[test]
+fn a_log_that_nobody_reads_holds_nothing_up() {
+    let home = Home::new("cli-broken-log").with("HUNDI_LOG", "debug");
+    let server = home.start_as(&["bash", "-c", "exec \"$@\" 2> >(true)", "bash"], "127.0.0.1:0");
+    let mut client = server.client(&home.key());
+    for _ in 0..3 {
+        client.post("/v1/senders", &steps::sender_body()).expect_success("a request");
+    }
+    assert!(server.stop().success(), "the server did not end well");
+}
+
 #[test]
 fn openapi_is_valid_json_and_names_every_endpoint_of_the_specification() {
     let home = Home::new("cli-openapi");
