@@ -340,7 +340,7 @@ fn fill_one(
     let id = template.create(tx, now, index, &lock, address)?;
     let event =
         EventRow { id: now.mint(), event_type: TransferStatus::Funding.event_type().to_owned(), linked: id.any(), created: now.business() };
-    events::rows::insert(tx, template.scope, &event)?;
+    events::rows::insert_all(tx, &[(template.scope, event.clone())])?;
     if !endpoints.is_empty() {
         let delivery = Delivery {
             endpoint_id: endpoints[index % endpoints.len()],

@@ -38,7 +38,7 @@ pub fn catalogue() -> Vec<&'static str> {
 pub fn emit(tx: &mut dyn Tx, now: &mut Now, scope: Scope, event_type: &'static str, linked: AnyId) -> Result<(), StoreError> {
     if is_sequenced_in_handlers() {
         let event = rows::EventRow { id: now.mint(), event_type: event_type.to_owned(), linked, created: now.business() };
-        return rows::insert(tx, scope, &event);
+        return rows::insert_all(tx, &[(scope, event)]);
     }
     let id: Id<crate::kernel::id::kind::Request> = now.mint();
     tx.execute_one(

@@ -21,13 +21,6 @@ pub fn read(mut row: Row) -> Result<EventRow, StoreError> {
     Ok(EventRow { id: row.id()?, event_type: row.text()?, linked: row.any_id()?, created: row.int()? })
 }
 
-pub fn insert(tx: &mut dyn Tx, scope: Scope, event: &EventRow) -> Result<(), StoreError> {
-    tx.execute_one(
-        "INSERT INTO events (scope, id, type, linked_id, linked_object, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        values![scope, event.id, &event.event_type, event.linked, event.linked.kind.as_str(), event.created],
-    )
-}
-
 /// Inserts the events of one account and mode, or of several.
 pub fn insert_all(tx: &mut dyn Tx, events: &[(Scope, EventRow)]) -> Result<(), StoreError> {
     let mut rows: Vec<[Value<'_>; 6]> = Vec::with_capacity(events.len());

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, Ran, Signals};
 use super::key_parts::KeyParts;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
-use super::{Signal, Tx};
+use super::{Signal, Tx, plants};
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Failure, Now, StoreError};
 
@@ -139,11 +139,12 @@ enum Fault {
 
 impl Fault {
     fn from_environment() -> Fault {
-        let planted = if cfg!(debug_assertions) { std::env::var("HUNDI_TEST_FAULT").ok() } else { None };
-        match planted.as_deref() {
-            Some("answer_before_commit") => Fault::AnswerBeforeCommit,
-            Some("groups_run_again") => Fault::GroupsRunAgain,
-            _ => Fault::None,
+        if plants("answer_before_commit") {
+            Fault::AnswerBeforeCommit
+        } else if plants("groups_run_again") {
+            Fault::GroupsRunAgain
+        } else {
+            Fault::None
         }
     }
 }

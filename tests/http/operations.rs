@@ -40,6 +40,7 @@ async fn probes_and_metrics_answer_without_a_key() {
         r#"hundi_http_requests_total{method="GET",route="/v1/senders/{id}",status="404"} 1"#,
         "hundi_http_connections ",
         "hundi_store_commits_total ",
+        "hundi_store_groups_again_total ",
         "hundi_webhook_in_flight 0",
     ] {
         assert!(text.contains(line), "{line} is not in\n{text}");

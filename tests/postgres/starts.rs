@@ -169,14 +169,19 @@ fn joined_by_the_next_release(database: &Database, next_home: impl Fn() -> Home,
     (aftermath, others)
 }
 
+/// A home of the next release, which knows one migration more; `files` keeps its text.
+fn next_release(database: &Database, files: &Home) -> Home {
+    let migration = files.directory.join("next.sql");
+    std::fs::write(&migration, NEXT_MIGRATION).expect("the next release's migration");
+    home(&database.url()).with("HUNDI_TEST_MIGRATION", &migration.to_string_lossy())
+}
+
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not take further migrations")]
 fn the_next_release_joins_while_this_one_serves() {
     let database = Database::fresh();
     let files = Home::new("next");
-    let migration = files.directory.join("next.sql");
-    std::fs::write(&migration, NEXT_MIGRATION).expect("the next release's migration");
-    let next_home = || home(&database.url()).with("HUNDI_TEST_MIGRATION", &migration.to_string_lossy());
+    let next_home = || next_release(&database, &files);
     let (aftermath, nodes) = joined_by_the_next_release(&database, next_home, true);
     aftermath.expect_sound(10);
     assert_eq!(aftermath.unavailable_count, 0, "callers were told to come again later");
@@ -197,10 +202,7 @@ fn the_next_release_joins_while_this_one_serves() {
 fn a_migration_that_waits_for_its_tables_is_found_out() {
     let database = Database::fresh();
     let files = Home::new("next");
-    let migration = files.directory.join("next.sql");
-    std::fs::write(&migration, NEXT_MIGRATION).expect("the next release's migration");
-    let next_home =
-        || home(&database.url()).with("HUNDI_TEST_MIGRATION", &migration.to_string_lossy()).with_fault("migration_waits_for_tables");
+    let next_home = || next_release(&database, &files).with_fault("migration_waits_for_tables");
     let (aftermath, _nodes) = joined_by_the_next_release(&database, next_home, false);
     assert!(aftermath.unavailable_count > 0 || aftermath.slowest >= ROW_WAIT_MAX, "nobody noticed: slowest {:?}", aftermath.slowest);
 }
