@@ -396,11 +396,13 @@ CREATE TABLE webhook_attempts (
   PRIMARY KEY (endpoint_id, delivery_id, number)
 ) WITHOUT ROWID;
 
--- What is due: one row a thing that a worker or a test clock has to do. Due times are the store's clock.
+-- What is due: one row a thing that a worker or a test clock has to do. Due times are the store's clock, reckoned with the account's test clock
+-- as `clock_offset_seconds` has it.
 CREATE TABLE tasks (
   due_milliseconds BIGINT NOT NULL,
   id BYTEA NOT NULL,
   scope BIGINT NOT NULL,
+  clock_offset_seconds BIGINT NOT NULL CHECK (clock_offset_seconds >= 0),
   kind TEXT NOT NULL,
   object_id BYTEA NOT NULL,
   PRIMARY KEY (due_milliseconds, id)

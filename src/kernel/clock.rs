@@ -105,6 +105,10 @@ impl Now {
     pub const fn business(&self) -> i64 {
         self.business_milliseconds().div_euclid(1000)
     }
+    /// How far the entered account's test clock is ahead of the store's clock.
+    pub const fn clock_offset_seconds(&self) -> i64 {
+        self.clock_offset_seconds
+    }
     /// The instant of the store's clock at which a business time is reached, for due times of tasks.
     pub const fn due_milliseconds(&self, business_milliseconds: i64) -> i64 {
         business_milliseconds - self.clock_offset_seconds * 1000

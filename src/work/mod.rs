@@ -11,6 +11,7 @@ pub mod housekeeping;
 pub mod rates;
 pub mod screening;
 pub mod sequencer;
+pub mod test_clock;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,6 +52,7 @@ pub fn run_task(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> R
         TaskKind::PayoutHoldExpiry => paying::hold_expired(tx, now, world, scope, task.object()),
         TaskKind::AdviceIssue => paying::issue_advice(tx, now, scope, task.object()),
         TaskKind::RefundConfirm => refunding::confirm_due(tx, now, scope, task.object()),
+        TaskKind::ClockCatchUp => test_clock::catch_up(tx, now, world, scope),
     }
 }
 

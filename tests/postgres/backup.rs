@@ -142,7 +142,7 @@ fn failover(is_synchronous: bool) -> Aftermath {
 fn a_failover_to_a_synchronous_standby_loses_nothing() {
     let aftermath = failover(true);
     aftermath.tell("a failover to a synchronous standby");
-    aftermath.expect_sound(10);
+    aftermath.expect_sound();
 }
 
 /// The same with a standby that lags and is waited for by nobody: were the judge blind, it would find nothing here either.

@@ -17,6 +17,9 @@ pub const SLACK: Duration = Duration::from_secs(1);
 const WRITERS_COUNT: usize = 8;
 /// Callers that page the events all the time.
 const FOLLOWERS_COUNT: usize = 2;
+/// Payments that the load makes at least, so that a verdict on it means something, and how long a slow machine is given for them.
+const PAYMENTS_MIN: usize = 12;
+const PAYMENTS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A place for a node on a database: no rate limits.
 pub fn home(url: &str) -> Home {
@@ -128,9 +131,9 @@ impl Aftermath {
         println!("{what}: {operations_count} operations, {payments_count} payments settled, {events_count} events, slowest {slowest:?}");
     }
     /// Nothing lost, nothing doubled, no request waited for too long, and enough of it for that to mean something.
-    pub fn expect_sound(&self, payments_min: usize) {
+    pub fn expect_sound(&self) {
         assert!(self.findings.is_empty(), "{} findings\n{}", self.findings.len(), oracle::show(&self.findings));
-        assert!(self.payments_count >= payments_min, "only {} payments were made", self.payments_count);
+        assert!(self.payments_count >= PAYMENTS_MIN, "only {} payments were made", self.payments_count);
         assert!(self.slowest <= ANSWER_MAX + SLACK, "a request was waited for {:?}", self.slowest);
     }
     pub fn losses_count(&self) -> usize {
@@ -161,7 +164,15 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
             })
             .collect();
         // Whatever fails in here must not leave the writers running, or the scope never ends.
-        let troubled = catch_unwind(AssertUnwindSafe(|| trouble(nodes, &mut Random::new(seed))));
+        let until_payments =
+            |count| until("the load to make payments", PAYMENTS_PATIENCE, || (load.payments_count() >= count).then_some(()));
+        let troubled = catch_unwind(AssertUnwindSafe(|| {
+            until_payments(1);
+            trouble(nodes, &mut Random::new(seed));
+            if settles {
+                until_payments(PAYMENTS_MIN);
+            }
+        }));
         load.end();
         let journals: Vec<Journal> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
         let settled = catch_unwind(AssertUnwindSafe(|| {

@@ -2,13 +2,15 @@
 
 use std::collections::HashSet;
 use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::nodes::Nodes;
+use crate::proxy::Proxy;
 use crate::support::at_once::{expect_one_effect, send_at_once};
-use crate::support::postgres::Database;
-use crate::support::{Answer, Client, fresh_key, steps, until};
+use crate::support::postgres::{Cluster, Database};
+use crate::support::{Answer, Client, Home, fresh_key, steps, until};
 
 const NODES_COUNT: usize = 4;
 const SENDS_COUNT: usize = 100;
@@ -179,4 +181,78 @@ fn no_deposit_address_is_given_twice() {
     let indexes = database.value("SELECT COUNT(*) - COUNT(DISTINCT derivation_index) FROM transfers");
     assert_eq!(indexes, "0", "an index was used twice");
     nodes.check();
+}
+
+/// The account's own time.
+fn business_time(client: &mut Client) -> i64 {
+    client.post("/v1/senders", &steps::sender_body()).expect_success("a sender")["created"].as_i64().expect("a time")
+}
+
+/// Advances of one test clock at several nodes at once add up.
+#[test]
+fn advances_at_once_add_up() {
+    const ADVANCES_COUNT: usize = 12;
+    let database = Database::fresh();
+    let nodes = Nodes::plain(NODES_COUNT, &database.url());
+    let mut client = nodes.client();
+    let before = business_time(&mut client);
+    let advance = json!({ "advance_seconds": 1000 }).to_string();
+    let requests: Vec<(String, String)> = (0..ADVANCES_COUNT).map(|_| (fresh_key(), advance.clone())).collect();
+    let answers = send_at_once(&nodes.clients(), "/v1/test_helpers/clock", &requests);
+    let times: HashSet<i64> =
+        answers.iter().map(|answer| answer.clone().expect_success("an advance")["now"].as_i64().expect("a time") - before).collect();
+    assert_eq!(times.iter().map(|time| time / 1000).collect::<HashSet<_>>(), (1..=ADVANCES_COUNT as i64).collect(), "{times:?}");
+    let after = business_time(&mut client);
+    assert_eq!((after - before) / 1000, ADVANCES_COUNT as i64, "advances were lost or doubled");
+    nodes.check();
+}
+
+/// A transfer whose creation is at its COMMIT at one node while its account's test clock is moved by a day at another one; answers its history
+/// as soon as it has expired, or nothing if that takes longer than `patience`.
+fn advanced_while_it_is_made(patience: Duration, shape: impl Fn(Home) -> Home) -> Option<Value> {
+    let database = Database::fresh();
+    let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
+    let nodes = Nodes::start(&[database.url_at(proxy.address), database.url()], |_, home| shape(home));
+    let (mut maker, mut other) = (nodes.nodes[0].client(&nodes.api_key), nodes.nodes[1].client(&nodes.api_key));
+    let beneficiary_id = steps::beneficiary_payable(&mut other);
+    let sender_id = steps::sender(&mut other);
+    let quote_lock_id = steps::quote_lock(&mut other, "20.00");
+    let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00").to_string();
+    proxy.change(|faults| faults.holds_commits = true);
+    maker.start("POST", "/v1/transfers", Some(&fresh_key()), Some(body.as_bytes())).expect("a request");
+    let held = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction' \
+        AND query LIKE 'INSERT INTO idempotency_answers %'";
+    until("the creation to be held at its COMMIT", steps::PATIENCE, || (database.value(held) == "1").then_some(()));
+    other.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 86_400 })).expect_success("the advance");
+    proxy.heal();
+    let made = maker.finish().expect("an answer").expect_success("the transfer");
+    let path = format!("/v1/transfers/{}", steps::text(&made, "id"));
+    let deadline = Instant::now() + patience;
+    loop {
+        let shown = other.get(&path).expect_success("the transfer");
+        if shown["status"] == "expired" {
+            nodes.check();
+            return Some(shown);
+        }
+        if Instant::now() > deadline {
+            return None;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn an_advance_reaches_what_is_being_made() {
+    let expired = advanced_while_it_is_made(Duration::from_secs(30), |home| home).expect("a transfer that expires");
+    let expires_at = expired["funding"]["expires_at"].as_i64().expect("a time");
+    let expired_at = expired["status_history"][1]["at"].as_i64().expect("a time");
+    assert!((expires_at..=expires_at + 5).contains(&expired_at), "it expired {} s after its time", expired_at - expires_at);
+}
+
+/// The same without the looks after an advance: the transfer would expire half an hour later.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn an_advance_that_misses_what_is_being_made_is_found_out() {
+    let expired = advanced_while_it_is_made(Duration::from_secs(6), |home| home.with_fault("no_clock_catch_up"));
+    assert_eq!(expired, None);
 }

@@ -183,7 +183,7 @@ fn the_next_release_joins_while_this_one_serves() {
     let files = Home::new("next");
     let next_home = || next_release(&database, &files);
     let (aftermath, nodes) = joined_by_the_next_release(&database, next_home, true);
-    aftermath.expect_sound(10);
+    aftermath.expect_sound();
     assert_eq!(aftermath.unavailable_count, 0, "callers were told to come again later");
     assert!(aftermath.slowest < ROW_WAIT_MAX, "a request was waited for {:?}", aftermath.slowest);
     drop(nodes);

@@ -1,7 +1,7 @@
 //! Concurrent payments under any kind of trouble, and a journal of everything that was acknowledged; `oracle.rs` judges it.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -167,11 +167,12 @@ pub struct Journal {
 pub struct Load {
     is_over: AtomicBool,
     numbers: AtomicU64,
+    payments_count: AtomicUsize,
 }
 
 impl Default for Load {
     fn default() -> Load {
-        Load { is_over: AtomicBool::new(false), numbers: AtomicU64::new(1) }
+        Load { is_over: AtomicBool::new(false), numbers: AtomicU64::new(1), payments_count: AtomicUsize::new(0) }
     }
 }
 
@@ -179,6 +180,10 @@ impl Load {
     /// Lets every writer finish its round and end.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::Relaxed);
+    }
+    /// How many payments were acknowledged until now.
+    pub fn payments_count(&self) -> usize {
+        self.payments_count.load(Ordering::Relaxed)
     }
 }
 
@@ -300,7 +305,9 @@ impl Writer<'_> {
             }
         }
         let number = self.number();
-        self.perform(number, Kind::Deposit, &path, json!({}), None);
+        if self.perform(number, Kind::Deposit, &path, json!({}), None).is_some() {
+            self.load.payments_count.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Sends until there is a final answer, sometimes twice at once, and answers the new object's ID.
