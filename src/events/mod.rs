@@ -36,7 +36,8 @@ pub fn catalogue() -> Vec<&'static str> {
 
 /// Writes an event's outbox row; the event is visible once the sequencer has seen it, within the same commit here.
 pub fn emit(tx: &mut dyn Tx, now: &mut Now, scope: Scope, event_type: &'static str, linked: AnyId) -> Result<(), StoreError> {
-    if is_sequenced_in_handlers() {
+    // Events become visible in the order of commits, not of their identifiers.
+    if store::plants("sequence_in_handler") {
         let event = rows::EventRow { id: now.mint(), event_type: event_type.to_owned(), linked, created: now.business() };
         return rows::insert_all(tx, &[(scope, event)]);
     }
@@ -47,12 +48,6 @@ pub fn emit(tx: &mut dyn Tx, now: &mut Now, scope: Scope, event_type: &'static s
     )?;
     tx.signal(Signal::Outbox);
     Ok(())
-}
-
-/// A planted fault, to see that a test notices it: events become visible in the order of commits, not of their identifiers.
-fn is_sequenced_in_handlers() -> bool {
-    static PLANTED: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
-    cfg!(debug_assertions) && *PLANTED.get_or_init(|| std::env::var("HUNDI_TEST_FAULT").is_ok_and(|fault| fault == "sequence_in_handler"))
 }
 
 /// Emits the event of a status that an object just took.

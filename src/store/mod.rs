@@ -15,6 +15,8 @@ pub mod postgres;
 pub mod sqlite;
 mod statements;
 
+use std::sync::OnceLock;
+
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
 pub use handle::{Cost, Database, Store};
 use key_parts::KeyParts;
@@ -324,5 +326,6 @@ pub fn insert_sql(table: &str, columns: &str) -> String {
 
 /// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with optimisation contain none.
 pub(crate) fn plants(fault: &str) -> bool {
-    cfg!(debug_assertions) && std::env::var("HUNDI_TEST_FAULT").is_ok_and(|planted| planted == fault)
+    static PLANTED: OnceLock<Option<String>> = OnceLock::new();
+    cfg!(debug_assertions) && PLANTED.get_or_init(|| std::env::var("HUNDI_TEST_FAULT").ok()).as_deref() == Some(fault)
 }

@@ -29,8 +29,7 @@ use crate::keys;
 use crate::outbound::Client;
 use crate::refunds::state::{RefundStatus, SentFault};
 use crate::refunds::{self, Refund};
-use crate::store::Cost;
-use crate::store::{Store, Tx};
+use crate::store::{Cost, Store, Tx, plants};
 use crate::transfers::{funding, refunding};
 use crate::world::World;
 
@@ -222,29 +221,6 @@ struct Hit {
     is_sweep: bool,
 }
 
-/// Faults that tests plant to see that their oracle notices; builds with optimisation do not contain them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    None,
-    /// What a filter does not show did not happen.
-    TrustEmptyAnswers,
-    /// After trouble the cursor goes on at the head.
-    JumpToHead,
-    /// The cursor moves in a transaction of its own, before the deposits.
-    CursorBeforeDeposits,
-}
-
-impl Fault {
-    fn from_environment() -> Fault {
-        match std::env::var("HUNDI_TEST_FAULT").as_deref() {
-            Ok("trust_empty_answers") if cfg!(debug_assertions) => Fault::TrustEmptyAnswers,
-            Ok("jump_to_head") if cfg!(debug_assertions) => Fault::JumpToHead,
-            Ok("cursor_before_deposits") if cfg!(debug_assertions) => Fault::CursorBeforeDeposits,
-            _ => Fault::None,
-        }
-    }
-}
-
 /// Blocks above the cursor that were looked at last.
 #[derive(Default)]
 struct Pending {
@@ -262,7 +238,6 @@ struct Follower {
     lead_offset: usize,
     pending: Pending,
     refunds_looked_at: Option<Instant>,
-    fault: Fault,
     /// The addresses handed out before the start are in memory.
     knows_addresses: bool,
 }
@@ -305,7 +280,6 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
         lead_offset: 0,
         pending: Pending::default(),
         refunds_looked_at: None,
-        fault: Fault::from_environment(),
         knows_addresses: false,
     };
     // What was told lately: two nodes can take turns with two troubles.
@@ -393,7 +367,7 @@ impl Follower {
             // The final view never goes back: all nodes that answer are behind.
             return Err(self.doubted(standings[0].0, Doubt::Stale(cursor.anchor.height)));
         }
-        if self.fault == Fault::JumpToHead && self.lead_offset > 0 && final_height > cursor.anchor.height {
+        if plants("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height {
             self.lead_offset = 0;
             let header = standings[0].0.header(final_height).await.map_err(|fault| self.node_trouble(standings[0].0, fault))?;
             if let Some(header) = header {
@@ -484,7 +458,7 @@ impl Follower {
         let empty = verify::range(cursor.anchor, to, &contracts, &range).map_err(|doubt| self.doubted(lead, doubt))?;
         let hits = self.hits(&range.logs).await?;
         let second = standings.iter().find(|(node, number)| !std::ptr::eq(*node, lead) && *number >= to).map(|(node, _)| *node);
-        let known = if self.fault == Fault::TrustEmptyAnswers {
+        let known = if plants("trust_empty_answers") {
             self.known_of(lead, &hits).await?
         } else {
             self.cross_check(lead, second, &contracts, &range, empty, &hits).await?
@@ -522,7 +496,7 @@ impl Follower {
     /// it was: another node read these blocks, and what it wrote is the same.
     async fn take_over(&self, from: Anchor, part: Part) -> Result<bool, Trouble> {
         let (world, mode, name) = (self.app.world.clone(), self.chain.mode, self.chain.settings.name);
-        let is_moved = self.fault == Fault::CursorBeforeDeposits;
+        let is_moved = plants("cursor_before_deposits");
         if is_moved {
             let to = part.to;
             self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, from, &to)?)).await.map_err(store)?;

@@ -441,12 +441,9 @@ impl Process {
     }
 
     pub async fn start(urls: &[String], token: &Token, setup: &Setup, fault: Option<&str>) -> Process {
-        let mut home = Home::new("chain-binary");
+        let mut home = Home::new("chain-binary").with_fault(fault);
         for (name, value) in variables(urls, token, setup) {
             home.set(&name, &value);
-        }
-        if let Some(fault) = fault {
-            home = home.with_fault(fault);
         }
         let (home, server, key) = tokio::task::block_in_place(move || {
             let key = home.key();

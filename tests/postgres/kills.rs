@@ -56,10 +56,7 @@ fn nodes_that_die_lose_nothing() {
 fn restarts(settings: &[&str], fault: Option<&str>, count: u64, settles: bool, seed: u64) -> (Aftermath, Duration) {
     let cluster = Cluster::start(settings);
     let database = Database::in_cluster(&cluster.url);
-    let mut nodes = Nodes::start(&vec![database.url(); 2], |_, home| match fault {
-        Some(fault) => home.with_fault(fault),
-        None => home,
-    });
+    let mut nodes = Nodes::start(&vec![database.url(); 2], |_, home| home.with_fault(fault));
     let mut back_slowest = Duration::ZERO;
     let aftermath = under_load(&mut nodes, seed, settles, |nodes, random| {
         for _ in 0..count {

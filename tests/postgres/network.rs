@@ -180,10 +180,7 @@ fn slowest_in_a_black_hole(fault: Option<&str>, are_connected: &[bool]) -> (Dura
     let database = Database::fresh();
     let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
     let home = home(&database.url_at(proxy.address)).with("HUNDI_METRICS", "true");
-    let node = Node::start(match fault {
-        Some(fault) => home.with_fault(fault),
-        None => home,
-    });
+    let node = Node::start(home.with_fault(fault));
     let api_key = node.home.key();
     let ways = ways(&mut node.client(&api_key));
     let (mut slowest, mut wrong, mut refused_count) = (Duration::ZERO, Vec::new(), 0);

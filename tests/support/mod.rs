@@ -107,9 +107,9 @@ impl Home {
         self.database_url = Some(database_url.to_owned());
         self.with("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY)
     }
-    /// Plants a fault in the servers of this home, to see that a test notices it.
-    pub fn with_fault(mut self, fault: &str) -> Home {
-        self.fault = Some(fault.to_owned());
+    /// Plants a fault, if any, in the servers of this home, to see that a test notices it.
+    pub fn with_fault<'a>(mut self, fault: impl Into<Option<&'a str>>) -> Home {
+        self.fault = fault.into().map(str::to_owned);
         self
     }
     pub fn set(&mut self, name: &str, value: &str) {
