@@ -3,6 +3,7 @@
 mod addresses;
 mod advice;
 mod beneficiaries;
+mod deposits;
 mod doctor;
 mod ifsc;
 mod reconcile;
@@ -121,6 +122,11 @@ enum Command {
     Screening {
         #[command(subcommand)]
         command: ScreeningCommand,
+    },
+    /// Take over what a node of a real chain hid
+    Deposits {
+        #[command(subcommand)]
+        command: deposits::DepositsCommand,
     },
     /// List refunds, and name the transactions that were sent for them on a real chain
     Refunds {
@@ -316,6 +322,7 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Beneficiaries { command } => beneficiaries::run(command).await,
         Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
         Command::IfscPack(pack) => ifsc::pack(&pack),
+        Command::Deposits { command } => deposits::run(command).await,
         Command::Refunds { command } => refunds::run(command).await,
         Command::Addresses { command } => addresses::run(command).await,
         Command::Check { place } => run_check(&config(&place)?).await,

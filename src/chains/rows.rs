@@ -104,6 +104,12 @@ pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<
     )
 }
 
+/// Whether a movement away from one of our addresses is in the book.
+pub fn has_sweep(tx: &mut dyn Tx, chain: ChainName, transaction_hash: &str, log_index: i64) -> Result<bool, StoreError> {
+    let sql = "SELECT log_index FROM chain_sweeps WHERE chain = ?1 AND transaction_hash = ?2 AND log_index = ?3";
+    Ok(tx.row(sql, values![chain.as_str(), transaction_hash, log_index])?.is_some())
+}
+
 /// Up to where the book was compared with the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AuditMark {

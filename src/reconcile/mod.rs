@@ -56,7 +56,7 @@ impl DifferenceKind {
             DifferenceKind::StatementGap => "the opening balance is not the closing one of the statement before",
             DifferenceKind::DepositsBook => "final deposits are not what the book has credited",
             DifferenceKind::RefundsBook => "completed refunds are not what the book has let go",
-            DifferenceKind::MovementNotInBook => "on the chain, and not in the book",
+            DifferenceKind::MovementNotInBook => "on the chain, and not in the book: look at it, then `hundi deposits credit`",
             DifferenceKind::MovementNotOnChain => "in the book, and not on the chain",
             DifferenceKind::MovementToken => "another token's movement is in the book as ours",
             DifferenceKind::MovementAddress => "the chain shows another payer or recipient, or the book another owner of the address",

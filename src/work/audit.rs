@@ -91,10 +91,7 @@ pub struct Compared {
 /// Compares the book with the chain and keeps the differences. What was compared before a fault stays compared.
 pub async fn run_once(store: &Store, chain: &FollowedChain, asked: Asked) -> Result<Compared, AuditFault> {
     let (mode, name) = (chain.mode, chain.settings.name);
-    if !chain.nodes.iter().any(Node::fits) && !chain.check().await.map_err(AuditFault::Mismatch)? {
-        let unreachable = ReadFault::Node(NodeFault::Unreachable("it could not be checked".into()));
-        return Err(AuditFault::Nodes(chain.nodes.iter().map(|node| (node.label(), unreachable.clone())).collect()));
-    }
+    check(chain).await?;
     let followed = store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?.zip(rows::audit_mark(tx, mode, name)?)));
     let (cursor, mark) = followed.await.map_err(unstored)?.ok_or(AuditFault::NeverFollowed)?;
     let audit = Audit { store, chain, nodes: believed(chain, &cursor).await?, cursor };
@@ -124,6 +121,15 @@ pub async fn run_once(store: &Store, chain: &FollowedChain, asked: Asked) -> Res
         }
     }
     Ok(compared)
+}
+
+/// Checks that there is a node of the chain that was configured.
+pub(super) async fn check(chain: &FollowedChain) -> Result<(), AuditFault> {
+    if chain.nodes.iter().any(Node::fits) || chain.check().await.map_err(AuditFault::Mismatch)? {
+        return Ok(());
+    }
+    let unreachable = ReadFault::Node(NodeFault::Unreachable("it could not be checked".into()));
+    Err(AuditFault::Nodes(chain.nodes.iter().map(|node| (node.label(), unreachable.clone())).collect()))
 }
 
 /// The nodes that have the block up to which the chain was followed; the one that the follower read from last comes last.
@@ -216,7 +222,7 @@ impl<T: Into<ReadFault>> From<T> for Stopped {
     }
 }
 
-fn unstored(failure: Failure) -> AuditFault {
+pub(super) fn unstored(failure: Failure) -> AuditFault {
     AuditFault::Store(match failure {
         Failure::Store(error) => error.to_string(),
         Failure::Refused(refusal) => refusal.to_string(),

@@ -215,7 +215,7 @@ impl FollowedChain {
 }
 
 /// A movement that concerns us, with its log.
-struct Hit {
+pub(super) struct Hit {
     log: Log,
     transfer: Transfer,
     is_sweep: bool,
@@ -229,7 +229,8 @@ struct Pending {
     movements: Vec<(Movement, Anchor)>,
 }
 
-struct Follower {
+/// What follows one chain: it keeps where it is, and knows whom to ask.
+pub(super) struct Follower {
     app: Arc<App>,
     chain: Arc<FollowedChain>,
     /// Blocks that the next request covers.
@@ -271,17 +272,8 @@ enum Progress {
 
 /// Follows one mode's chain until `stop`.
 pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Receiver<bool>) {
-    let blocks_at_once = chain.settings.blocks_at_once as i64;
     let poll = Duration::from_millis(chain.settings.poll_milliseconds);
-    let mut follower = Follower {
-        app,
-        chain: chain.clone(),
-        blocks_at_once,
-        lead_offset: 0,
-        pending: Pending::default(),
-        refunds_looked_at: None,
-        knows_addresses: false,
-    };
+    let mut follower = Follower::new(app, chain.clone());
     // What was told lately: two nodes can take turns with two troubles.
     let mut told: Vec<(Trouble, Instant)> = Vec::new();
     let mut troubles_in_a_row = 0_u32;
@@ -327,6 +319,18 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
 }
 
 impl Follower {
+    pub(super) fn new(app: Arc<App>, chain: Arc<FollowedChain>) -> Follower {
+        Follower {
+            app,
+            blocks_at_once: chain.settings.blocks_at_once as i64,
+            chain,
+            lead_offset: 0,
+            pending: Pending::default(),
+            refunds_looked_at: None,
+            knows_addresses: false,
+        }
+    }
+
     fn node_trouble(&self, node: &Node, fault: NodeFault) -> Trouble {
         Trouble::Node { node: node.label(), fault }
     }
@@ -578,13 +582,13 @@ impl Follower {
     }
 
     /// Reads the receipts and blocks of what concerns us, and nothing else.
-    async fn known_of(&self, node: &Node, hits: &[Hit]) -> Result<Known, Trouble> {
+    pub(super) async fn known_of(&self, node: &Node, hits: &[Hit]) -> Result<Known, Trouble> {
         let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
         whole::of_logs(node, &logs).await.map_err(|fault| self.node_trouble(node, fault))
     }
 
     /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and that was committed before.
-    async fn hits(&self, logs: &[Log]) -> Result<Vec<Hit>, Trouble> {
+    pub(super) async fn hits(&self, logs: &[Log]) -> Result<Vec<Hit>, Trouble> {
         let mut moved: Vec<(Log, Transfer)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
         let mut addresses: BTreeSet<[u8; 20]> = BTreeSet::new();
@@ -620,7 +624,13 @@ impl Follower {
     }
 
     /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is `None` above the final view.
-    fn judged(&self, lead: &Node, hits: &[Hit], known: &Known, final_height: Option<i64>) -> Result<(Vec<Movement>, Vec<Sweep>), Trouble> {
+    pub(super) fn judged(
+        &self,
+        lead: &Node,
+        hits: &[Hit],
+        known: &Known,
+        final_height: Option<i64>,
+    ) -> Result<(Vec<Movement>, Vec<Sweep>), Trouble> {
         let (mut movements, mut sweeps) = (Vec::new(), Vec::new());
         for hit in hits {
             let number = hit.log.block_number.0;
@@ -880,7 +890,7 @@ fn parts(movements: Vec<Movement>, sweeps: Vec<Sweep>, headers: &BTreeMap<i64, H
 }
 
 /// Takes over movements in the order of the chain, each in its account's time. Answers the deposits that they are.
-fn observe<'a>(
+pub(super) fn observe<'a>(
     tx: &mut dyn Tx,
     now: &mut Now,
     world: &World,

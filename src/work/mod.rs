@@ -5,6 +5,7 @@ pub mod api;
 pub mod audit;
 pub mod bank;
 pub mod checks;
+pub mod credit;
 pub mod deliveries;
 pub mod follow;
 pub mod housekeeping;

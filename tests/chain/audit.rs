@@ -13,6 +13,7 @@ use hundi::reconcile::chain::{self as book};
 use hundi::refunds;
 use hundi::store::Cost;
 use hundi::work::audit::{self, Asked, AuditFault, Compared};
+use hundi::work::credit::{self, CreditFault, Credited};
 use hundi::work::follow::FollowedChain;
 use serde_json::{Value, json};
 
@@ -288,6 +289,63 @@ async fn a_log_that_was_hidden_from_the_follower_is_found() {
     assert_eq!(stage.deposits(&transfer).await.len(), 0, "nothing is put right by itself");
 }
 
+/// What the follower missed is taken over once the operator names it, as the follower would have: the book then agrees with the chain.
+#[tokio::test]
+async fn a_missed_deposit_is_taken_over_once() {
+    let stage = Stage::set().await;
+    let transfer = stage.transfer("100.00").await;
+    let paid = missed(&stage, &transfer, 0).await;
+    let credit = async |hash: Hash| credit::credit(&stage.app, Mode::Test, hundi::chains::evm::Hash(hash.0)).await;
+    let counts = |credited: &Credited| (credited.deposits.len(), credited.known_count, credited.sweeps_count);
+    stage.proxy().change(|faults| faults.failed = [paid].into());
+    assert_eq!(credit(paid).await.err(), Some(CreditFault::Failed));
+    stage.proxy().heal();
+    let credited = credit(paid).await.unwrap();
+    assert_eq!(counts(&credited), (1, 0, 0));
+    stage.awaits(&transfer, "payout_settled").await;
+    assert_eq!(counts(&credit(paid).await.unwrap()), (1, 1, 0), "once");
+    assert_eq!(stage.deposits(&transfer).await.len(), 1);
+    let (_, faults) = stage.oracle().oracle().faults().await;
+    assert_eq!(faults, Vec::<String>::new());
+    stage.audit().await.unwrap();
+    assert_eq!(stage.differences().await, []);
+    assert_eq!(stage.audit_again().await.movements_count, 1);
+    assert_eq!(stage.differences().await, []);
+
+    let unknown = credit(Hash([7; 32])).await.err();
+    assert!(matches!(unknown, Some(CreditFault::NotShown(_))), "{unknown:?}");
+    let stranger = stage.token.transfer(nobody(9), 1_000_000).await;
+    stage.mine(1).await;
+    let ahead = credit(stranger).await.err();
+    assert!(matches!(ahead, Some(CreditFault::Ahead(number, height)) if number > height), "{ahead:?}");
+    stage.settle().await;
+    assert_eq!(credit(stranger).await.err(), Some(CreditFault::NothingOfOurs));
+}
+
+/// Of two endpoints both have to show it, and to show the same.
+#[tokio::test]
+async fn what_one_endpoint_does_not_show_is_not_taken_over() {
+    let stage = Stage::set_with(Setup { proxies: 2, ..Setup::default() }).await;
+    let transfer = stage.transfer("100.00").await;
+    let paid = stage.token.transfer(address(&transfer), 100_000_000).await;
+    stage.settle().await;
+    stage.awaits(&transfer, "payout_settled").await;
+    let credit = async || credit::credit(&stage.app, Mode::Test, hundi::chains::evm::Hash(paid.0)).await;
+    assert_eq!(credit().await.unwrap().known_count, 1);
+    type Trouble = (fn(&mut crate::proxy::Faults, Hash), fn(&CreditFault) -> bool);
+    let troubles: [Trouble; 3] = [
+        (|faults, paid| faults.failed = [paid].into(), |told| matches!(told, CreditFault::ShownDifferently(_))),
+        (|faults, _| faults.behind_blocks = 2 * FINALITY_BLOCKS, |told| matches!(told, CreditFault::NotShown(_))),
+        (|faults, _| faults.is_dropping_connections = true, |told| matches!(told, CreditFault::Node { .. })),
+    ];
+    for (trouble, is_told) in troubles {
+        stage.proxies[1].heal();
+        stage.proxies[1].change(|faults| trouble(faults, paid));
+        let told = credit().await.err();
+        assert!(told.as_ref().is_some_and(is_told), "{told:?}");
+    }
+}
+
 #[tokio::test]
 async fn a_log_that_no_node_ever_shows_is_found_by_the_balance() {
     let stage = Stage::set().await;
@@ -507,6 +565,18 @@ async fn the_command_names_differences_and_takes_explanations() {
     let told = run(&["reconcile", "--mode", "test", "--from-block", "1", "--to-block", &last]).expect_success("explained");
     assert!(told.stdout.contains(&format!("blocks 1 to {last}, 1 movements")), "{}", told.stdout);
 
+    let hash = paid.plain();
+    let told = run(&["deposits", "credit", &hash, "--mode", "test"]).expect_success("a deposit taken over");
+    assert!(told.stdout.contains("1 deposits and 0 sweeps were taken over; 0 deposits were in the book before"), "{}", told.stdout);
+    let path = format!("/v1/transfers/{}", transfer["id"].as_str().unwrap());
+    eventually("the transfer to be settled", async || {
+        (process.caller.client.get(&path).await.ok()["status"] == "payout_settled").then_some(())
+    })
+    .await;
+    let told = run(&["deposits", "credit", &hash, "--mode", "test"]).expect_success("nothing more");
+    assert!(told.stdout.contains("0 deposits and 0 sweeps were taken over; 1 deposits were in the book before"), "{}", told.stdout);
+    process.home.check().expect_success("the check");
+
     proxy.change(|faults| faults.is_dropping_connections = true);
     let told = run(&["reconcile"]);
     assert!(told.status.code() == Some(1) && told.stderr.contains("could not be compared"), "{}{}", told.stdout, told.stderr);
@@ -514,6 +584,10 @@ async fn the_command_names_differences_and_takes_explanations() {
         (&["reconcile", "--mode", "live"][..], Some(1)),
         (&["reconcile", "--from-block", "1", "--to-block", "2"], Some(2)),
         (&["reconcile", "--mode", "test", "--from-block", "1"], Some(2)),
+        (&["deposits", "credit", &hash, "--mode", "test"], Some(1)),
+        (&["deposits", "credit", &hash, "--mode", "live"], Some(1)),
+        (&["deposits", "credit", "0x12", "--mode", "test"], Some(1)),
+        (&["deposits", "credit", &hash], Some(2)),
     ] {
         assert_eq!(run(arguments).status.code(), code, "{arguments:?}");
     }

@@ -1,0 +1,48 @@
+//! `hundi deposits`: takes what a node of a real chain hid from the service into the book.
+
+use clap::Subcommand;
+
+use super::{ModeFlag, Place, config, print};
+use crate::app::App;
+use crate::chains::evm::Hash;
+use crate::deposits::Deposit;
+use crate::kernel::Clock;
+use crate::kernel::state::Status;
+use crate::work::credit::{self, Credited};
+
+#[derive(Subcommand)]
+pub enum DepositsCommand {
+    /// Take over a transaction that a comparison found on the chain and not in the book; every endpoint has to show it
+    Credit {
+        /// The transaction's hash
+        hash: String,
+        /// The mode whose chain it is on
+        #[arg(long, value_enum)]
+        mode: ModeFlag,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+pub async fn run(command: DepositsCommand) -> Result<(), String> {
+    let DepositsCommand::Credit { hash, mode, place } = command;
+    let hash = Hash::parse(&hash).ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
+    let app = App::open_beside(&config(&place)?, Clock::System).await?;
+    let credited = credit::credit(&app, mode.mode(), hash).await;
+    let Credited { deposits, known_count, sweeps_count } = credited.map_err(|fault| fault.to_string())?;
+    deposits.iter().try_for_each(|deposit| print(&line(deposit)))?;
+    let new_count = deposits.len() - known_count;
+    print(&format!("{new_count} deposits and {sweeps_count} sweeps were taken over; {known_count} deposits were in the book before"))
+}
+
+fn line(deposit: &Deposit) -> String {
+    let classification = deposit.classification.map_or("-", |classification| classification.as_str());
+    [
+        deposit.id.to_string(),
+        deposit.transfer_id.to_string(),
+        format!("{} {}", deposit.amount, deposit.asset),
+        deposit.status.as_str().to_owned(),
+        classification.to_owned(),
+    ]
+    .join("\t")
+}
