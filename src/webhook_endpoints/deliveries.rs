@@ -12,8 +12,8 @@ use crate::kernel::{Code, Failure, Fault, Id, Now, Refusal, Scope, StoreError};
 use crate::store::{Signal, Tx, migrate};
 
 /// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds: after a crash it is
-/// sent again this much later.
-pub const LEASE_MILLISECONDS: i64 = 60_000;
+/// sent again this much later. What a dead worker held is promised to be taken over within 60 s, on a busy machine too.
+pub const LEASE_MILLISECONDS: i64 = 45_000;
 /// Events, or deliveries, that one replay goes through.
 pub const REPLAYED_MAX: i64 = 10_000;
 /// Deliveries that become `recorded` in the moment in which their endpoint is disabled; the others follow when due.

@@ -20,8 +20,6 @@ const BACK_MAX: Duration = Duration::from_secs(3);
 const SEQUENCER_LEASE_MAX: Duration = Duration::from_secs(10);
 /// From a worker's death to the next attempt at what it had in its hands.
 const WORKER_LEASE_MAX: Duration = Duration::from_secs(60);
-/// What a busy machine may add to a lease before the test says that it is late.
-const SLACK: Duration = Duration::from_secs(2);
 
 fn skewed(index: usize, home: Home) -> Home {
     const SKEWS_SECONDS: [i64; 4] = [120, -90, 0, -150];
@@ -157,14 +155,14 @@ fn a_dead_sequencer_is_taken_over() {
         nodes.nodes[victim].start_again();
     }
     println!("the sequencer was taken over within {slowest:?}");
-    assert!(slowest <= SEQUENCER_LEASE_MAX + SLACK, "an event {slowest:?} after a death");
+    assert!(slowest <= SEQUENCER_LEASE_MAX, "an event {slowest:?} after a death");
     // The control: a lease that somebody dead holds for longer than is promised, and the same clock.
     database.sql(
         "UPDATE leases SET token = token + 1, holder = '\\x00', ends_milliseconds = \
          CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) + 14000 WHERE name = 'events'",
     );
     let late = event_after(&nodes);
-    assert!(late > SEQUENCER_LEASE_MAX + SLACK, "an event {late:?} after a death that lasts 14 s");
+    assert!(late > SEQUENCER_LEASE_MAX, "an event {late:?} after a death that lasts 14 s");
 }
 
 /// The next connection; a test that waits for one in vain fails.
@@ -214,7 +212,7 @@ fn a_dead_workers_delivery_is_taken_over() {
     first.kill();
     let died = Instant::now();
     // The control: what the second endpoint gets is held for longer than is promised.
-    const LATER: Duration = Duration::from_secs(10);
+    const LATER: Duration = Duration::from_secs(20);
     let held_longer = format!(
         "UPDATE webhook_deliveries SET due_milliseconds = due_milliseconds + {} \
          WHERE endpoint_id = (SELECT endpoint_id FROM webhook_queues ORDER BY endpoint_id DESC LIMIT 1)",
@@ -230,8 +228,8 @@ fn a_dead_workers_delivery_is_taken_over() {
         waited
     });
     println!("the deliveries were taken over after {waited:?} and {waited_longer:?}");
-    assert!(waited <= WORKER_LEASE_MAX + SLACK, "the next attempt came {waited:?} after a worker's death");
-    assert!(waited_longer > WORKER_LEASE_MAX + SLACK, "what was held for longer came {waited_longer:?} after a worker's death");
+    assert!(waited <= WORKER_LEASE_MAX, "the next attempt came {waited:?} after a worker's death");
+    assert!(waited_longer > WORKER_LEASE_MAX, "what was held for longer came {waited_longer:?} after a worker's death");
 }
 
 /// The judges of all the above: rows that are gone or there twice, a book that was changed, and a service that is late.
