@@ -446,13 +446,15 @@ CREATE TABLE simulated_transactions (
 ) WITHOUT ROWID;
 CREATE INDEX simulated_transactions_block ON simulated_transactions (scope, block_number);
 
--- How far a real chain was followed: the last block of its final view that was read. One row a chain and mode.
+-- How far a real chain was followed: the last block of its final view that was read, and the contract that handed over to another one, if one
+-- did. One row a chain and mode.
 CREATE TABLE chain_cursors (
   mode TEXT NOT NULL,
   chain TEXT NOT NULL,
   height BIGINT NOT NULL CHECK (height >= 0),
   block_hash TEXT NOT NULL,
   block_time BIGINT NOT NULL,
+  deprecated_contract BYTEA,
   deprecated_height BIGINT,
   updated_milliseconds BIGINT NOT NULL,
   PRIMARY KEY (mode, chain)

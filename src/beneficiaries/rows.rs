@@ -82,6 +82,14 @@ pub fn insert(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
     )
 }
 
+/// Keeps a beneficiary as it was read until the commit: who changes it meanwhile comes before or after this transaction.
+pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE beneficiaries SET version = version WHERE scope = ?1 AND id = ?2 AND version = ?3",
+        values![b.scope, b.id, b.version],
+    )
+}
+
 /// Writes a changed beneficiary over the version and status it was read with.
 pub fn update(tx: &mut dyn Tx, b: &mut Beneficiary, from: BeneficiaryStatus) -> Result<(), StoreError> {
     tx.execute_one(

@@ -204,14 +204,14 @@ impl AddressPool {
         self.key.address(index).ok().map(|address| Fresh { index, address })
     }
 
-    /// A fresh address and its derivation index. One taken for a transaction that is undone stays unused.
-    pub fn take(&self) -> Result<(i64, TronAddress), StoreError> {
+    /// A fresh address and its derivation index; `None` where none is reserved yet. One taken for a transaction that is undone stays unused.
+    pub fn take(&self) -> Option<(i64, TronAddress)> {
         let taken = self.take_unnoted()?;
         self.watched.note(taken.1.as_evm());
-        Ok(taken)
+        Some(taken)
     }
 
-    fn take_unnoted(&self) -> Result<(i64, TronAddress), StoreError> {
+    fn take_unnoted(&self) -> Option<(i64, TronAddress)> {
         let mut shelf = self.shelf();
         if shelf.present.is_empty() {
             if let Some(next) = shelf.next.take() {
@@ -225,14 +225,14 @@ impl AddressPool {
             }
         }
         if let Some(Fresh { index, address }) = shelf.present.pop() {
-            return Ok((i64::from(index), address));
+            return Some((i64::from(index), address));
         }
         while let Some(index) = shelf.index() {
             if let Some(Fresh { index, address }) = self.fresh(index) {
-                return Ok((i64::from(index), address));
+                return Some((i64::from(index), address));
             }
         }
-        Err(StoreError::Unavailable("no deposit addresses are ready".into()))
+        None
     }
 }
 
@@ -341,7 +341,7 @@ mod tests {
     fn what_is_missing_is_derived_when_it_is_asked_for() {
         with_store(|tx| {
             let pool = pool(200, 200);
-            assert!(matches!(pool.take(), Err(StoreError::Unavailable(_))), "nothing was reserved");
+            assert!(pool.take().is_none(), "nothing was reserved");
             let range = pool.reserve(tx).unwrap();
             assert_eq!(range, 0..SPARE_INDICES);
             pool.restock(range);
@@ -353,7 +353,7 @@ mod tests {
             for _ in 2..SPARE_INDICES {
                 assert!(seen.insert(pool.take().unwrap().0));
             }
-            assert!(matches!(pool.take(), Err(StoreError::Unavailable(_))), "all reserved indices were handed out");
+            assert!(pool.take().is_none(), "all reserved indices were handed out");
         });
     }
 

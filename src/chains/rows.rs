@@ -13,8 +13,21 @@ pub struct Cursor {
     pub anchor: Anchor,
     /// Time of that block, Unix seconds.
     pub block_time: i64,
-    /// Where the token's contract handed over to another one.
-    pub deprecated_height: Option<i64>,
+    pub deprecation: Option<Deprecation>,
+}
+
+/// A token's contract that handed over to another one. What is configured since then may be its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deprecation {
+    pub contract: [u8; 20],
+    pub height: i64,
+}
+
+impl Cursor {
+    /// Whether this contract of the chain was seen to hand over to another one.
+    pub fn has_deprecated(&self, contract: &[u8; 20]) -> bool {
+        self.deprecation.is_some_and(|deprecation| deprecation.contract == *contract)
+    }
 }
 
 /// A token movement away from one of our addresses.
@@ -33,12 +46,17 @@ pub struct Sweep {
 fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
-    Ok(Cursor { anchor: Anchor { height, hash }, block_time: row.int()?, deprecated_height: row.int_or_null()? })
+    let block_time = row.int()?;
+    let contract = row.bytes_or_null()?.map(TryInto::try_into).transpose();
+    let contract: Option<[u8; 20]> = contract.map_err(|_| StoreError::Broken("a contract's address is not 20 bytes long".into()))?;
+    let deprecation = contract.zip(row.int_or_null()?).map(|(contract, height)| Deprecation { contract, height });
+    Ok(Cursor { anchor: Anchor { height, hash }, block_time, deprecation })
 }
 
 /// `None` before the first start.
 pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cursor>, StoreError> {
-    let sql = "SELECT height, block_hash, block_time, deprecated_height FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
+    let sql =
+        "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
@@ -48,14 +66,13 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &
         return Ok(false);
     }
     tx.execute_one(
-        "INSERT INTO chain_cursors (mode, chain, height, block_hash, block_time, deprecated_height, updated_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO chain_cursors (mode, chain, height, block_hash, block_time, updated_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         values![
             mode.as_str(),
             chain.as_str(),
             cursor.anchor.height,
             &cursor.anchor.hash.to_string(),
             cursor.block_time,
-            cursor.deprecated_height,
             now.instant_milliseconds(),
         ],
     )?;
@@ -66,12 +83,21 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &
     Ok(true)
 }
 
+/// Whether the cursor still is where it was read, and stays there until the commit: of two nodes that look at the same blocks one comes after the other.
+pub fn stands_at(tx: &mut dyn Tx, mode: Mode, chain: ChainName, anchor: Anchor) -> Result<bool, StoreError> {
+    if !tx.is_shared() {
+        return Ok(cursor(tx, mode, chain)?.is_some_and(|cursor| cursor.anchor == anchor));
+    }
+    let lock = "UPDATE chain_cursors SET height = height WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4";
+    Ok(tx.execute(lock, values![mode.as_str(), chain.as_str(), anchor.height, &anchor.hash.to_string()])? == 1)
+}
+
 /// Moves the cursor on from where it was read. Answers whether it still was there: of two nodes that read the same blocks
 /// one wins.
 pub fn advance(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, from: Anchor, to: &Cursor) -> Result<bool, StoreError> {
     let changed = tx.execute(
-        "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, deprecated_height = ?8, updated_milliseconds = ?9 \
-         WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
+        "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, deprecated_contract = ?8, deprecated_height = ?9, \
+         updated_milliseconds = ?10 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
         values![
             mode.as_str(),
             chain.as_str(),
@@ -80,7 +106,8 @@ pub fn advance(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, from: A
             to.anchor.height,
             &to.anchor.hash.to_string(),
             to.block_time,
-            to.deprecated_height,
+            to.deprecation.as_ref().map(|deprecation| &deprecation.contract),
+            to.deprecation.map(|deprecation| deprecation.height),
             now.instant_milliseconds(),
         ],
     )?;

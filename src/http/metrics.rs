@@ -218,10 +218,17 @@ impl Metrics {
         for chain in chains {
             let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: chain.mode.as_str() };
             let stats = &chain.stats;
-            self.chain_height.get_or_create(&labels).set(stats.height.load(Relaxed));
-            self.chain_final_height.get_or_create(&labels).set(stats.final_height.load(Relaxed));
-            self.chain_behind_seconds.get_or_create(&labels).set(chain.behind_seconds(store.clock.milliseconds() / 1000));
-            self.chain_in_trouble.get_or_create(&labels).set(i64::from(stats.is_in_trouble.load(Relaxed)));
+            // A node that does not follow knows nothing of it; what it knew once would be an alarm for ever.
+            let is_followed = stats.is_followed.load(Relaxed);
+            let figure = |gauge: &Family<ChainLabels, Gauge>, is_known: bool, value: i64| match is_known {
+                true => drop(gauge.get_or_create(&labels).set(value)),
+                false => drop(gauge.remove(&labels)),
+            };
+            let has_height = is_followed && stats.height.load(Relaxed) > 0;
+            figure(&self.chain_height, has_height, stats.height.load(Relaxed));
+            figure(&self.chain_final_height, is_followed, stats.final_height.load(Relaxed));
+            figure(&self.chain_behind_seconds, has_height, chain.behind_seconds(store.clock.milliseconds() / 1000));
+            figure(&self.chain_in_trouble, is_followed, i64::from(stats.is_in_trouble.load(Relaxed)));
             self.chain_audited_height.get_or_create(&labels).set(stats.audited_height.load(Relaxed));
             self.chain_audited_at.get_or_create(&labels).set(stats.audited_at.load(Relaxed));
             self.chain_differences.get_or_create(&labels).set(stats.differences.load(Relaxed));

@@ -112,6 +112,9 @@ fn chain_lines(app: &App) -> String {
     let line = |chain: &Arc<FollowedChain>| {
         let (mode, name) = (if chain.mode.is_live() { "live" } else { "test" }, chain.settings.name.as_str());
         let height = chain.stats.height.load(Relaxed);
+        if !chain.stats.is_followed.load(Relaxed) {
+            return format!("chain {name} ({mode}): not followed by this node\n");
+        }
         if height == 0 {
             return format!("chain {name} ({mode}): not followed yet\n");
         }

@@ -200,11 +200,11 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, Failure> {
     let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
     // The chain knows no test clock.
     let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
-    let status = match (cursor.and_then(|cursor| cursor.deprecated_height), seconds_behind) {
-        (Some(_), _) => ChainViewStatus::TokenDeprecated,
-        (None, None) => ChainViewStatus::NotFollowed,
-        (None, Some(seconds)) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
-        (None, Some(_)) => ChainViewStatus::Following,
+    let status = match seconds_behind {
+        _ if cursor.is_some_and(|cursor| cursor.has_deprecated(chain.token_contract.bytes())) => ChainViewStatus::TokenDeprecated,
+        None => ChainViewStatus::NotFollowed,
+        Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
+        Some(_) => ChainViewStatus::Following,
     };
     let (block_number, block_time) = (cursor.map(|cursor| cursor.anchor.height), cursor.map(|cursor| cursor.block_time));
     Ok(Some(ChainView { status, block_number, block_time, seconds_behind }))

@@ -113,13 +113,20 @@ pub fn find_for_deposit(
     tx.row(&sql, values![scope, transfer_id, deposit_id])?.map(read).transpose()
 }
 
-/// Refunds of a mode that the operator sent over a chain, whose transaction was not confirmed yet; those without a fault first.
-pub fn sent_on(tx: &mut dyn Tx, mode: Mode, chain: &str, rows_max: i64) -> Result<Vec<Refund>, StoreError> {
+/// Refunds of a mode that the operator sent over a chain, whose transaction was not confirmed yet: the next ones after a refund.
+pub fn sent_on(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: &str,
+    after: Option<(Scope, Id<kind::Refund>)>,
+    rows_max: i64,
+) -> Result<Vec<Refund>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM refunds WHERE chain = ?1 AND status <> 'completed' AND sent_transaction_hash IS NOT NULL AND scope % 2 = ?2 \
-         ORDER BY CASE WHEN sent_fault IS NULL THEN 0 ELSE 1 END, scope, id LIMIT ?3"
+         AND (scope > ?3 OR (scope = ?3 AND id > ?4)) ORDER BY scope, id LIMIT ?5"
     );
-    tx.rows(&sql, values![chain, i64::from(mode.is_live()), rows_max])?.into_iter().map(read).collect()
+    let (scope, id) = after.unwrap_or((Scope::from_code(0), Id::from_u128(0)));
+    tx.rows(&sql, values![chain, i64::from(mode.is_live()), scope, id, rows_max])?.into_iter().map(read).collect()
 }
 
 /// Whether a movement on chain confirmed a refund already.

@@ -30,12 +30,14 @@ impl Lease {
             let is_ours = tx.execute(insert, values![name, &holder, ends])? == 1;
             return Ok(is_ours.then_some(Lease { name, holder, token: 1 }));
         };
-        let token = row.int()?;
-        if row.int()? > instant {
+        let (token, ended) = (row.int()?, row.int()?);
+        if ended > instant {
             return Ok(None);
         }
-        let update = "UPDATE leases SET holder = ?3, token = token + 1, ends_milliseconds = ?4 WHERE name = ?1 AND token = ?2";
-        let is_ours = tx.execute(update, values![name, token, &holder, ends])? == 1;
+        // The holder may have renewed it since, which leaves the token as it was.
+        let update = "UPDATE leases SET holder = ?3, token = token + 1, ends_milliseconds = ?4 \
+             WHERE name = ?1 AND token = ?2 AND ends_milliseconds = ?5";
+        let is_ours = tx.execute(update, values![name, token, &holder, ends, ended])? == 1;
         Ok(is_ours.then_some(Lease { name, holder, token: token + 1 }))
     }
 

@@ -153,14 +153,16 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
     let chain = &ports.chain;
     if !chain.is_simulated() {
         let cursor = chains::rows::cursor(tx, scope.mode(), chain.name)?;
-        if cursor.is_none_or(|cursor| cursor.deprecated_height.is_some()) {
-            return Err(
-                StoreError::Unavailable(format!("the chain {} is not followed, or its token is deprecated", chain.name.as_str())).into()
-            );
+        if cursor.is_none_or(|cursor| cursor.has_deprecated(chain.token_contract.bytes())) {
+            tracing::warn!(chain = chain.name.as_str(), "no transfer is taken: the chain is not followed, or its token handed over");
+            return Err(Refusal::unavailable().into());
         }
     }
     let id = now.mint();
-    let (derivation_index, deposit_address) = ports.addresses.take()?;
+    let Some((derivation_index, deposit_address)) = ports.addresses.take() else {
+        tracing::warn!(chain = chain.name.as_str(), "no transfer is taken: no deposit address is ready");
+        return Err(Refusal::unavailable().into());
+    };
     let deposit_address = Address::new(AddressForm::of_chain(chain.name.as_str()), *deposit_address.as_evm());
     quote_locks::rows::take(tx, &lock, id)?;
     let business = now.business();

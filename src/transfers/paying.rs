@@ -44,6 +44,8 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
     let (mut transfer, beneficiary) = related(tx, &payout)?;
     if !beneficiary.is_payable() {
         if payout.status == PayoutStatus::Initialized {
+            // Whoever makes it payable looks for the payouts on hold, and has to see this one.
+            beneficiaries::rows::lock(tx, &beneficiary)?;
             payouts::become_status(tx, now, &mut payout, PayoutStatus::Hold)?;
             let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
             tasks::schedule(tx, now, scope, TaskKind::PayoutHoldExpiry, id, due)?;
@@ -192,6 +194,9 @@ pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
     match payouts::rows::find(tx, scope, id)? {
         Some(mut payout) if payout.status == PayoutStatus::Hold => {
             let (_, beneficiary) = related(tx, &payout)?;
+            if beneficiary.is_payable() {
+                return submit(tx, now, world, scope, id);
+            }
             let code = match beneficiary.payouts_disabled_reason {
                 Some(DisabledReason::ReturnedPayout) => FailureCode::ReturnedByBeneficiaryBank,
                 _ => FailureCode::ComplianceRejected,

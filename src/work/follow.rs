@@ -80,6 +80,8 @@ pub struct FollowStats {
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
     pub is_in_trouble: AtomicBool,
+    /// Whether this process follows the chain now, and the others of these figures move.
+    pub is_followed: AtomicBool,
     /// Which of the nodes was read from last: the audit prefers another one.
     pub lead: AtomicUsize,
     /// Up to which block the book was compared with the chain.
@@ -239,6 +241,8 @@ pub(super) struct Follower {
     lead_offset: usize,
     pending: Pending,
     refunds_looked_at: Option<Instant>,
+    /// The refund that was looked for last, in a round over all that were sent.
+    refunds_after: Option<(Scope, Id<kind::Refund>)>,
     /// The addresses handed out before the start are in memory.
     knows_addresses: bool,
 }
@@ -270,10 +274,27 @@ enum Progress {
     CaughtUp,
 }
 
+/// Says that a chain is followed here, for as long as it is.
+struct FollowedHere(Arc<FollowedChain>);
+
+impl FollowedHere {
+    fn begin(chain: Arc<FollowedChain>) -> FollowedHere {
+        chain.stats.is_followed.store(true, Ordering::Relaxed);
+        FollowedHere(chain)
+    }
+}
+
+impl Drop for FollowedHere {
+    fn drop(&mut self) {
+        self.0.stats.is_followed.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Follows one mode's chain until `stop`.
 pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Receiver<bool>) {
     let poll = Duration::from_millis(chain.settings.poll_milliseconds);
     let mut follower = Follower::new(app, chain.clone());
+    let _here = FollowedHere::begin(chain.clone());
     // What was told lately: two nodes can take turns with two troubles.
     let mut told: Vec<(Trouble, Instant)> = Vec::new();
     let mut troubles_in_a_row = 0_u32;
@@ -327,6 +348,7 @@ impl Follower {
             lead_offset: 0,
             pending: Pending::default(),
             refunds_looked_at: None,
+            refunds_after: None,
             knows_addresses: false,
         }
     }
@@ -378,7 +400,7 @@ impl Follower {
                 let to = Cursor {
                     anchor: Anchor { height: final_height, hash: header.hash },
                     block_time: header.timestamp.0,
-                    deprecated_height: None,
+                    deprecation: None,
                 };
                 self.take_over(cursor.anchor, Part { to, movements: Vec::new(), sweeps: Vec::new() }).await?;
                 cursor = to;
@@ -425,8 +447,7 @@ impl Follower {
                 return Err(self.doubted(other, Doubt::Disagreement(number, number)));
             }
         }
-        let cursor =
-            Cursor { anchor: Anchor { height: number, hash: header.hash }, block_time: header.timestamp.0, deprecated_height: None };
+        let cursor = Cursor { anchor: Anchor { height: number, hash: header.hash }, block_time: header.timestamp.0, deprecation: None };
         self.app.store.write(move |tx, now| Ok(rows::begin(tx, now, mode, name, &cursor)?)).await.map_err(store)?;
         tracing::info!(chain = name.as_str(), height = number, "the chain is followed from here");
         Ok(cursor)
@@ -468,8 +489,9 @@ impl Follower {
             self.cross_check(lead, second, &contracts, &range, empty, &hits).await?
         };
         let (movements, sweeps) = self.judged(lead, &hits, &known, Some(lead_height))?;
-        let deprecated = range.logs.iter().find(|log| chain.token_log(log) && !log.is_transfer()).map(|log| log.block_number.0);
-        if deprecated.is_some() {
+        let handed_over = range.logs.iter().find(|log| chain.token_log(log) && !log.is_transfer());
+        let deprecation = handed_over.map(|log| rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
+        if deprecation.is_some() {
             tracing::error!(
                 chain = chain.settings.name.as_str(),
                 "the token's contract handed over to another one: no new deposit address is given out until the operator configures it"
@@ -478,7 +500,7 @@ impl Follower {
         let last = Cursor {
             anchor: Anchor { height: to, hash: range.last.hash },
             block_time: range.last.timestamp.0,
-            deprecated_height: cursor.deprecated_height.or(deprecated),
+            deprecation: deprecation.or(cursor.deprecation),
         };
         let mut reached = *cursor;
         for part in parts(movements, sweeps, &known.headers, *cursor, last) {
@@ -688,7 +710,8 @@ impl Follower {
         let head = lead.head().await.map_err(trouble)?;
         let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
         let mut base = cursor.anchor;
-        let kept = self.pending.top.filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
+        // Taken out together with its movements: one without the other, after a request that fails, would be a view without deposits.
+        let kept = self.pending.top.take().filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
         let mut movements = std::mem::take(&mut self.pending.movements);
         let still_stands = match kept {
             Some(top) => lead.header(top.height).await.map_err(trouble)?.is_some_and(|header| header.hash == top.hash),
@@ -701,7 +724,6 @@ impl Follower {
             }
             None => movements.clear(),
         }
-        self.pending.top = None;
         if head_height > base.height {
             let contracts = self.chain.contracts();
             while base.height < head_height {
@@ -759,7 +781,7 @@ impl Follower {
         let movements: Arc<Vec<Movement>> = Arc::new(movements.iter().map(|(movement, _)| movement.clone()).collect());
         let world = self.app.world.clone();
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            if rows::cursor(tx, mode, name)?.is_none_or(|cursor| cursor.anchor != anchor) {
+            if !rows::stands_at(tx, mode, name, anchor)? {
                 return Ok(());
             }
             let seen: HashSet<Id<kind::Deposit>> = observe(tx, now, &world, name.as_str(), movements.iter())?.into_iter().collect();
@@ -782,8 +804,13 @@ impl Follower {
         }
         self.refunds_looked_at = Some(Instant::now());
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
-        let sent = self.app.store.read(Cost::Scan, move |tx| Ok(refunds::rows::sent_on(tx, mode, name.as_str(), REFUNDS_COUNT_MAX)?));
-        for refund in sent.await.map_err(store)? {
+        let after = self.refunds_after.take();
+        let sent =
+            self.app.store.read(Cost::Scan, move |tx| Ok(refunds::rows::sent_on(tx, mode, name.as_str(), after, REFUNDS_COUNT_MAX)?));
+        let sent = sent.await.map_err(store)?;
+        // The next look goes on where this one ends, so that none waits behind others whose transactions are never found.
+        self.refunds_after = sent.last().filter(|_| sent.len() as i64 == REFUNDS_COUNT_MAX).map(|refund| (refund.scope, refund.id));
+        for refund in sent {
             let Some(hash) = refund.sent_transaction_hash.as_deref().and_then(Hash::parse) else { continue };
             let trouble = |fault| Trouble::Node { node: lead.label(), fault };
             let receipt = lead.receipt(&hash).await.map_err(trouble)?;
@@ -874,7 +901,7 @@ fn parts(movements: Vec<Movement>, sweeps: Vec<Sweep>, headers: &BTreeMap<i64, H
             let to = Cursor {
                 anchor: Anchor { height: header.number.0, hash: header.hash },
                 block_time: header.timestamp.0,
-                deprecated_height: from.deprecated_height.or(last.deprecated_height.filter(|height| *height <= header.number.0)),
+                deprecation: last.deprecation.filter(|deprecation| deprecation.height <= header.number.0).or(from.deprecation),
             };
             cut.push(Part { to, movements: std::mem::take(&mut group), sweeps: Vec::new() });
         }
@@ -934,7 +961,7 @@ mod tests {
     use crate::chains::evm::samples::{hash, header};
 
     fn cursor(height: i64) -> Cursor {
-        Cursor { anchor: Anchor { height, hash: hash(height) }, block_time: height * 3, deprecated_height: None }
+        Cursor { anchor: Anchor { height, hash: hash(height) }, block_time: height * 3, deprecation: None }
     }
 
     fn movement(number: i64, log_index: i64) -> Movement {
@@ -975,17 +1002,18 @@ mod tests {
         ];
         let headers = (11..=13).map(|number| (number, header(number))).collect();
         for (counts, deprecated_height, expected) in table {
+            let deprecation = deprecated_height.map(|height| rows::Deprecation { contract: [7; 20], height });
             let blocks = counts.iter().zip(11..).flat_map(|(count, number)| (0..*count).map(move |place| movement(number, place)));
             let all: Vec<Movement> = blocks.collect();
-            let last = Cursor { deprecated_height, ..cursor(20) };
+            let last = Cursor { deprecation, ..cursor(20) };
             let cut = parts(all.clone(), vec![sweep(11), sweep(12), sweep(15)], &headers, cursor(10), last);
             let shape: Vec<_> = cut.iter().map(|part| (part.to.anchor.height, part.movements.len(), part.sweeps.len())).collect();
             assert_eq!(shape, expected, "{counts:?}");
             assert_eq!(cut.iter().flat_map(|part| part.movements.clone()).collect::<Vec<_>>(), all, "nothing is lost or turned round");
             for part in &cut {
                 let height = part.to.anchor.height;
-                let deprecated_height = deprecated_height.filter(|at| *at <= height);
-                assert_eq!(part.to, Cursor { deprecated_height, ..cursor(height) });
+                let deprecation = deprecation.filter(|deprecation| deprecation.height <= height);
+                assert_eq!(part.to, Cursor { deprecation, ..cursor(height) });
             }
         }
     }

@@ -38,6 +38,8 @@ const TASKS_MAX: i64 = 64;
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long a task that failed rests.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
+/// How long one rests that met another transaction, which will have ended by then.
+const TASK_MET_MILLISECONDS: i64 = 250;
 
 /// Runs one task. A task whose object has moved on changes nothing.
 pub fn run_task(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
@@ -100,6 +102,11 @@ fn run_apart(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Resu
     match outcome {
         Ok(()) => tx.part_end(true),
         Err(StoreError::Unavailable(reason)) => Err(StoreError::Unavailable(reason)),
+        Err(met @ (StoreError::Conflict(_) | StoreError::Locked)) => {
+            tx.part_end(false)?;
+            tracing::info!(task = task.kind.as_str(), id = %task.id, %met, "a task met another transaction and is tried again in 0.25 s");
+            tasks::put_off(tx, task, now.instant_milliseconds() + TASK_MET_MILLISECONDS)
+        }
         Err(error) => {
             tx.part_end(false)?;
             tracing::error!(task = task.kind.as_str(), id = %task.id, %error, "a task failed and is tried again in 30 s");

@@ -1,11 +1,14 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
-use hundi::kernel::{Mode, Scope};
-use hundi::store::Cost;
+use hundi::chains::ChainName;
+use hundi::kernel::{AnyId, Currency, Failure, Id, Mode, Money, Now, Scope};
+use hundi::store::{Cost, Tx};
+use hundi::transfers::{self, NewTransfer};
 use serde_json::{Value, json};
 
 use crate::anvil::FINALITY_BLOCKS;
-use crate::service::{Setup, Stage, address, expected_units};
+use crate::proxy::Proxy;
+use crate::service::{Process, Setup, Stage, address, chain_with_token, eventually, expected_units, variables};
 use crate::wire::nobody;
 
 /// What is sent to a transfer of 100.00 in one block: transactions, each with its movements in the token's smallest units.
@@ -347,4 +350,70 @@ async fn a_token_that_hands_over_stops_new_addresses() {
     });
     assert_eq!(stage.client.post("/v1/transfers", body).await.error(503), "service_unavailable");
     assert_eq!(stage.verify().await.deposits, 1);
+    assert_eq!(stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"]["status"], "token_deprecated");
+
+    // In one group with others, it undoes nothing of theirs.
+    let (world, ids) = (stage.app.world.clone(), [&stage.sender_id, &stage.beneficiary_id].map(|id| AnyId::parse(id).unwrap()));
+    let lock_id = Id::parse(lock["id"].as_str().unwrap());
+    let refused = move |tx: &mut dyn Tx, now: &mut Now| {
+        let ask = NewTransfer {
+            sender_id: ids[0].typed(),
+            beneficiary_id: ids[1].typed(),
+            quote_lock_id: lock_id,
+            amount: Money::new(10_000, Currency::Usd),
+            payout_currency: Currency::Inr,
+            purpose_code: None,
+            chain: ChainName::Tron,
+            refund_address: None,
+            policy: Default::default(),
+            metadata: Default::default(),
+        };
+        transfers::create(tx, now, &world, Scope::new(1, Mode::Test), ask).map(drop)
+    };
+    let writes = |tx: &mut dyn Tx, _: &mut Now| Ok(tx.execute("UPDATE accounts SET suspended = suspended", &[])?);
+    let (go, wait) = std::sync::mpsc::channel();
+    let held = move |_: &mut dyn Tx, _: &mut Now| Ok(wait.recv().is_ok());
+    let store = &stage.app.store;
+    let release = async { go.send(()).is_ok() };
+    let outcomes = tokio::join!(store.write(held), store.write(writes), store.write(refused), store.write(writes), release);
+    assert!(matches!(outcomes, (Ok(true), Ok(1), Err(Failure::Refused(_)), Ok(1), true)), "{outcomes:?}");
+}
+
+/// Once the operator has configured the contract that a token was handed over to, transfers are taken again, and paid with it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_successor_that_is_configured_takes_over() {
+    let setup = Setup { funding_seconds: 86_400, chain: Process::chain_now(), ..Setup::default() };
+    let (chain, token) = chain_with_token(setup.chain.clone()).await;
+    let proxy = Proxy::start(&chain).await;
+    let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
+    let before = process.caller.transfer("100.00").await;
+    let successor = chain.deploy_token().await;
+    token.deprecate(successor.address).await;
+    chain.mine(1 + FINALITY_BLOCKS).await;
+    process.followed_to(chain.finalized().await as i64).await;
+    let lock = process.caller.client.quote_lock("100.00").await;
+    let body = json!({
+        "sender_id": process.caller.sender_id, "beneficiary_id": process.caller.beneficiary_id, "quote_lock_id": lock["id"],
+        "amount": "100.00", "currency": "USD", "payout_currency": "INR",
+        "funding": {"rail": "stablecoin", "asset": "USDT", "chain": "tron"},
+    });
+    assert_eq!(process.caller.client.post("/v1/transfers", body).await.error(503), "service_unavailable");
+    process.kill();
+    for (name, value) in variables(&[proxy.url()], &successor, &setup) {
+        process.home.set(&name, &value);
+    }
+    process.resume();
+    let after = process.caller.transfer("100.00").await;
+    for transfer in [&before, &after] {
+        successor.transfer(address(transfer), 100_000_000).await;
+    }
+    chain.mine(1 + FINALITY_BLOCKS).await;
+    for transfer in [&before, &after] {
+        let path = format!("/v1/transfers/{}", transfer["id"].as_str().unwrap());
+        eventually("the transfer to be settled", async || {
+            (process.caller.client.get(&path).await.ok()["status"] == "payout_settled").then_some(())
+        })
+        .await;
+    }
+    tokio::task::block_in_place(|| process.home.check().expect_success("the check"));
 }

@@ -127,3 +127,24 @@ async fn a_transfer_ends_refunded_when_the_chain_says_so() {
     let compared = stage.verify().await;
     assert_eq!((compared.deposits, compared.sweeps), (1, 1));
 }
+
+/// Transactions that are never found do not keep others from being looked for, however many they are.
+#[tokio::test]
+async fn a_refund_behind_many_that_are_never_found_is_confirmed() {
+    const NEVER_FOUND: usize = 120;
+    let stage = Stage::set().await;
+    let to = nobody(77);
+    let owed = excesses(&stage, &to.to_string(), 1).await.remove(0);
+    let sql = async |sql: String| stage.app.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap();
+    sql("CREATE TABLE copied AS SELECT * FROM refunds".into()).await;
+    for number in 0..NEVER_FOUND {
+        // Before the real one in the order of identifiers.
+        let id = format!("{number:032x}");
+        sql(format!("UPDATE copied SET id = X'{id}', sent_transaction_hash = '{number:064x}', sent_fault = 'not_found'")).await;
+        sql("INSERT INTO refunds SELECT * FROM copied".into()).await;
+    }
+    let sent = stage.token.transfer(to, 5_000_000).await;
+    stage.settle().await;
+    mark_sent(&stage, &owed, &sent.to_string()).await.unwrap();
+    awaits(&stage, &owed, "completed").await;
+}

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::anvil::{FINALITY_BLOCKS, Kept};
-use crate::service::{Stage, address};
+use crate::proxy::Blocks;
+use crate::service::{Stage, address, eventually};
 use crate::wire::Hash;
 
 const DAY: i64 = 86_400;
@@ -208,4 +209,26 @@ async fn a_node_restarts_and_one_loses_its_last_blocks() {
     stage.awaits(&kept, "payout_settled").await;
     stage.no_trouble().await;
     assert_eq!(stage.verify().await.deposits, 2);
+}
+
+/// A request that fails while the blocks above the final view are looked at takes no deposit out of sight.
+#[tokio::test]
+async fn a_request_that_fails_hides_no_deposit() {
+    let stage = Stage::set().await;
+    let transfer = stage.transfer("100.00").await;
+    stage.token.transfer(address(&transfer), 100_000_000).await;
+    stage.mine(2).await;
+    let confirmations = |deposits: &[Value]| deposits.first().and_then(|deposit| deposit["confirmations"].as_i64());
+    let before = stage.awaits_deposits(&transfer, |deposits| confirmations(deposits) > Some(1)).await;
+    // The block up to which they were looked at cannot be read for a moment.
+    let top = stage.chain.head().await;
+    stage.proxy().change(|faults| faults.poison = Blocks::only([top]));
+    let is_in_trouble = || stage.followed_chain().stats.is_in_trouble.load(std::sync::atomic::Ordering::Relaxed);
+    stage.mine(1).await;
+    eventually("the node to fail", async || is_in_trouble().then_some(())).await;
+    stage.proxy().heal();
+    eventually("the node to be well", async || (!is_in_trouble()).then_some(())).await;
+    stage.mine(1).await;
+    let deposit = stage.awaits_deposits(&transfer, |deposits| confirmations(deposits) > confirmations(&before)).await.remove(0);
+    assert!(deposit["block_number"].is_i64(), "{deposit}");
 }

@@ -1,15 +1,21 @@
 //! The same thing wanted at several nodes at the same time happens once.
 
 use std::collections::HashSet;
-use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier, mpsc};
 use std::time::{Duration, Instant};
 
+use hundi::app::App;
+use hundi::config::{Config, Flags};
+use hundi::kernel::{Clock, Now};
+use hundi::store::Tx;
+use hundi::work;
 use serde_json::{Value, json};
 
-use crate::nodes::Nodes;
+use crate::nodes::{Node, Nodes, home};
 use crate::proxy::Proxy;
 use crate::support::at_once::{expect_one_effect, send_at_once};
-use crate::support::postgres::{Cluster, Database};
+use crate::support::postgres::{Cluster, Database, ENCRYPTION_KEY};
 use crate::support::{Answer, Client, Home, fresh_key, steps, until};
 
 const NODES_COUNT: usize = 4;
@@ -255,4 +261,69 @@ fn an_advance_reaches_what_is_being_made() {
 fn an_advance_that_misses_what_is_being_made_is_found_out() {
     let expired = advanced_while_it_is_made(Duration::from_secs(6), |home| home.with_fault("no_clock_catch_up"));
     assert_eq!(expired, None);
+}
+
+/// A payout that goes on hold while its beneficiary is made payable again is found by whoever does that, and paid.
+#[test]
+fn a_payout_that_goes_on_hold_is_not_left_there() {
+    let database = Database::fresh();
+    let serving = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
+    let mut working = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
+    let api_key = serving.home.key();
+    let mut client = serving.client(&api_key);
+    let (beneficiary_id, _, _, transfer) = steps::transfer_unfunded(&mut client, "20.00");
+    // From here on tasks run when this test says so.
+    working.kill();
+    steps::deposit(&mut client, &steps::text(&transfer, "id"));
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let flags = Flags { database: Some(database.url()), ..Flags::default() };
+    let environment = |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
+    let config = Config::read(&flags, &environment).expect("a configuration");
+    let app = runtime.block_on(App::open(&config, Clock::System)).expect("the service");
+    let run_due = |then: Box<dyn FnMut() + Send>| {
+        let (world, mut then) = (app.world.clone(), then);
+        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+            work::run_due(tx, now, &world)?;
+            // What was written so far is at the server.
+            tx.row("SELECT number FROM accounts LIMIT 1", &[])?;
+            then();
+            Ok(())
+        };
+        runtime.block_on(app.store.write(work)).expect("the tasks that are due");
+    };
+    let awaits = |what: &str, sql: &str, steps: &dyn Fn()| {
+        until(what, steps::PATIENCE, || {
+            steps();
+            (database.value(sql) == "1").then_some(())
+        });
+    };
+    let nothing = || -> Box<dyn FnMut() + Send> { Box::new(|| ()) };
+    let payout_is_next = "SELECT COUNT(*) FROM tasks WHERE kind = 'payout_submit'";
+    awaits("the payout", payout_is_next, &|| run_due(nothing()));
+    database.sql("UPDATE beneficiaries SET version = version + 1, payouts_enabled = FALSE, payouts_disabled_reason = 'returned_payout'");
+
+    let (held, is_held) = mpsc::channel();
+    let is_activated = Arc::new(AtomicBool::new(false));
+    let (url, seen) = (database.url(), is_activated.clone());
+    let until_met = move || {
+        let _ = held.send(());
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        until("the other to wait or to end", Duration::from_secs(5), || {
+            (seen.load(Ordering::SeqCst) || crate::support::postgres::sql(&url, waiting)[0][0] == "1").then_some(())
+        });
+    };
+    std::thread::scope(|scope| {
+        let (client, is_activated) = (&mut client, &is_activated);
+        let path = format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/activate");
+        let activation = scope.spawn(move || {
+            is_held.recv().expect("the payout on hold");
+            client.post(&path, &json!({})).expect_success("the activation");
+            is_activated.store(true, Ordering::SeqCst);
+        });
+        run_due(Box::new(until_met));
+        activation.join().expect("the activation");
+    });
+    awaits("the payout to be paid", "SELECT COUNT(*) FROM payouts WHERE status = 'settled'", &|| run_due(nothing()));
+    drop(app);
+    serving.home.check().expect_success("the check");
 }
