@@ -1,5 +1,6 @@
 //! Bad nodes: each fault is planted while money arrives, and afterwards everything is right.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hundi::kernel::Clock;
@@ -221,6 +222,15 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
     stage.mine(1).await;
     stage.no_trouble().await;
     assert_eq!(metric("hundi_chain_in_trouble").await, 0);
+
+    // A node that follows no more knows nothing of it, and alarms nobody.
+    stage.stop();
+    let stats = &stage.followed_chain().stats;
+    eventually("the follower to end", async || (!stats.is_followed.load(Ordering::Relaxed)).then_some(())).await;
+    let page = stage.app.metrics.page(&stage.app.store, &stage.app.chains);
+    for name in ["hundi_chain_height", "hundi_chain_final_height", "hundi_chain_behind_seconds", "hundi_chain_in_trouble"] {
+        assert!(!page.lines().any(|line| line.starts_with(&format!("{name}{{"))), "{name} is still told");
+    }
 }
 
 #[tokio::test]

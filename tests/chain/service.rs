@@ -315,6 +315,11 @@ impl Stage {
         second
     }
 
+    /// Has the service end what it does.
+    pub fn stop(&self) {
+        let _ = self.stop.send(true);
+    }
+
     // ---- Time ----
 
     /// The clock, in Unix seconds.
@@ -414,7 +419,7 @@ impl OracleOf<'_> {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        let _ = self.stop.send(true);
+        self.stop();
     }
 }
 
