@@ -194,7 +194,7 @@ impl App {
             if !chain.check().await? {
                 tracing::warn!(
                     chain = chain.settings.name.as_str(),
-                    "no node answers yet; no transfer is taken on this chain until one does"
+                    "no node answers yet; where the chain was never followed, no transfer is taken until one does"
                 );
             }
         }

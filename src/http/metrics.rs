@@ -218,7 +218,7 @@ impl Metrics {
         for chain in chains {
             let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: chain.mode.as_str() };
             let stats = &chain.stats;
-            // A node that does not follow knows nothing of it; what it knew once would be an alarm for ever.
+            // A node that does not follow, or compare, knows nothing of it; what it knew once would be an alarm for ever.
             let is_followed = stats.is_followed.load(Relaxed);
             let figure = |gauge: &Family<ChainLabels, Gauge>, is_known: bool, value: i64| match is_known {
                 true => drop(gauge.get_or_create(&labels).set(value)),
@@ -229,9 +229,10 @@ impl Metrics {
             figure(&self.chain_final_height, is_followed, stats.final_height.load(Relaxed));
             figure(&self.chain_behind_seconds, has_height, chain.behind_seconds(store.clock.milliseconds() / 1000));
             figure(&self.chain_in_trouble, is_followed, i64::from(stats.is_in_trouble.load(Relaxed)));
-            self.chain_audited_height.get_or_create(&labels).set(stats.audited_height.load(Relaxed));
-            self.chain_audited_at.get_or_create(&labels).set(stats.audited_at.load(Relaxed));
-            self.chain_differences.get_or_create(&labels).set(stats.differences.load(Relaxed));
+            let audited_at = stats.audited_at.load(Relaxed);
+            figure(&self.chain_audited_height, audited_at > 0, stats.audited_height.load(Relaxed));
+            figure(&self.chain_audited_at, audited_at > 0, audited_at);
+            figure(&self.chain_differences, audited_at > 0, stats.differences.load(Relaxed));
             let up_to = |counter: &Counter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
             up_to(&self.chain_deposits.get_or_create(&labels), stats.deposits.load(Relaxed));
             up_to(&self.chain_doubts.get_or_create(&labels), stats.doubts.load(Relaxed));

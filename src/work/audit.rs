@@ -627,4 +627,6 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
             _ = stop.changed() => {}
         }
     }
+    // Another node compares from here on, and what was known here would stand still.
+    chain.stats.audited_at.store(0, Ordering::Relaxed);
 }

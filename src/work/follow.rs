@@ -86,7 +86,7 @@ pub struct FollowStats {
     pub lead: AtomicUsize,
     /// Up to which block the book was compared with the chain.
     pub audited_height: AtomicI64,
-    /// When it was last compared as a whole, Unix seconds.
+    /// When it was last compared as a whole, Unix seconds; 0 where another process compares.
     pub audited_at: AtomicI64,
     /// Differences that the operator has not explained.
     pub differences: AtomicI64,
