@@ -210,7 +210,19 @@ impl Config {
 
 fn read_file(path: &Path) -> Result<Sources, String> {
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
-    toml::from_str(&text).map_err(|error| format!("the configuration {} does not read: {error}", path.display()))
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
+        format!("line {line} of the configuration {} does not read: {}", path.display(), shown(error.message()))
+    })
+}
+
+/// What a reader of settings says, without the value it says it of: that may be a password or an account number.
+fn shown(message: &str) -> String {
+    if !message.starts_with("invalid ") {
+        return message.to_owned();
+    }
+    let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", which should be {expected}"));
+    format!("a value is of the wrong kind{}", expected.unwrap_or_default())
 }
 
 fn within(name: &str, value: Option<i64>, default: i64, min: i64, max: i64) -> Result<i64, String> {
@@ -287,6 +299,23 @@ mod tests {
         assert!(config.live_chain.is_some() && config.bank.is_some() && config.rates.is_some() && config.checks.is_some());
         assert!(config.screening.is_some() && config.ifsc_file.is_some());
         assert!(crate::live::parts(&config).iter().all(|part| part.is_configured && part.fault.is_none()));
+    }
+
+    #[test]
+    fn a_mistake_in_the_file_is_named_by_its_line_and_not_by_its_value() {
+        for (text, wanted) in [
+            ("listen = \"127.0.0.1:1\"\ndatabase = 112233445566\n", "line 2 of"),
+            ("[bank]\ndebit_account_number = 112233445566\n", "line 2 of"),
+            ("database = \"postgres://hundi:112233445566@db\n", "line 1 of"),
+            ("database = postgres://hundi:112233445566@db\n", "line 1 of"),
+        ] {
+            let path = std::env::temp_dir().join(format!("hundi-mistake-{}.toml", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            let told = read(&[], Flags { config: Some(path.clone()), ..Flags::default() }).err();
+            std::fs::remove_file(path).unwrap();
+            let told = told.unwrap();
+            assert!(told.starts_with(wanted) && !told.contains("112233445566"), "{told}");
+        }
     }
 
     #[test]

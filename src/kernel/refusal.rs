@@ -97,6 +97,9 @@ impl Fault {
 }
 
 /// All problems of one stage of a request; the answer's status is that of the first.
+/// Faults that one answer tells: a body of nothing but wrong keys has thousands.
+pub const FAULTS_MAX: usize = 100;
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
     faults: Vec<Fault>,
@@ -115,8 +118,9 @@ impl Refusal {
     pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
         Refusal::one(Fault::field(code, field_name, message))
     }
-    /// `Ok` without faults, else all of them together.
-    pub fn check(faults: Vec<Fault>) -> Result<(), Refusal> {
+    /// `Ok` without faults, else all of them together, or the first [`FAULTS_MAX`].
+    pub fn check(mut faults: Vec<Fault>) -> Result<(), Refusal> {
+        faults.truncate(FAULTS_MAX);
         if faults.is_empty() { Ok(()) } else { Err(Refusal { faults, retry_after_seconds: None }) }
     }
     /// The one answer for an object that is not there, is another account's, or is of the other mode.

@@ -59,7 +59,8 @@ pub fn returned_at_bank(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>
 /// Returned here before `until`, and never back on the account.
 pub fn returned_without_line(tx: &mut dyn Tx, until: i64, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
     let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id \
-               JOIN ledger_postings g ON g.scope = p.scope AND g.transfer_id = p.transfer_id AND g.entry = 'payout_returned' AND g.currency = 'INR' \
+               JOIN ledger_postings g ON g.scope = p.scope AND g.transfer_id = p.transfer_id AND g.entry = 'payout_returned' \
+               AND g.credit_account = 'paid_out' \
                WHERE p.status = 'returned' AND g.posted_at < ?1 AND NOT EXISTS ( \
                  SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = 'credit' AND l.matching = 'payout') \
                ORDER BY p.id LIMIT ?2";

@@ -333,7 +333,7 @@ fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding)
 }
 
 /// The largest simulated deposit: more than ever moves at once, and far from what the book's sums can hold.
-const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000_000, Currency::Usdt);
+const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
 
 /// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
 fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) -> Result<DepositView, Failure> {

@@ -843,3 +843,20 @@ async fn refusals_that_heal_say_that_a_new_key_is_needed() {
         ]
     );
 }
+
+/// A body of thousands of faults is told a hundred of them, and its answer can be given again.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_to_a_body_of_faults_alone_is_bounded_and_replayed() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let letters = || b'a'..=b'z';
+    let keys = letters().flat_map(|first| letters().flat_map(move |second| letters().map(move |third| [first, second, third])));
+    let policy: serde_json::Map<String, Value> = keys.take(6_000).map(|key| (String::from_utf8(key.to_vec()).unwrap(), json!(1))).collect();
+    let body = json!({ "funding": { "policy": policy } });
+    let key = client.fresh_key();
+    let first = client.post_with("/v1/transfers", &key, body.clone()).await;
+    let told: Value = serde_json::from_slice(&first.body).unwrap();
+    assert_eq!((first.status, told["errors"].as_array().unwrap().len()), (400, hundi::kernel::refusal::FAULTS_MAX));
+    let again = client.post_with("/v1/transfers", &key, body).await;
+    assert_eq!((again.status, &again.body, again.header("idempotent-replayed")), (400, &first.body, Some("true")));
+}

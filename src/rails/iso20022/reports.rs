@@ -391,10 +391,10 @@ fn read_entry(entry: &Element, lines: &mut Vec<Line>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The amount of one transaction in the account's currency.
+/// The amount of one transaction in the account's currency; what was ordered in another one says nothing of it.
 fn details_amount(details: &Element) -> Result<Option<Money>, Refused> {
     for path in ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/InstdAmt/Amt"] {
-        if let Some(element) = details.at(path)? {
+        if let Some(element) = details.at(path)?.filter(|element| element.currency() == Some("INR")) {
             return amount(element).map(Some);
         }
     }
