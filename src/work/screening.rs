@@ -338,7 +338,7 @@ mod tests {
         }
 
         async fn rule(&self, id: AnyId, ruling: Ruling) -> Result<String, String> {
-            self.write(move |tx, now, world| Ok(rule(tx, now, world, id, &ruling))).await
+            self.write(move |tx, now, world| rule(tx, now, world, id, &ruling)).await
         }
 
         async fn open(&self) -> Vec<String> {

@@ -223,9 +223,9 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
         desk.advance_seconds(86_400);
         desk.run_tasks().await;
         assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
-        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer)))).await.unwrap().unwrap();
+        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)).await.unwrap().unwrap();
         assert_eq!(desk.find(TEST, id).await.status, status, "{answer:?}");
-        let again = desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer)))).await.unwrap();
+        let again = desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)).await.unwrap();
         assert!(again.unwrap_err().contains("does not take"), "a finding is given once");
     }
     // A right account does not end what screening holds.
@@ -237,7 +237,7 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
     .await
     .unwrap();
     let refused =
-        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed)))).await.unwrap();
+        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed))?)).await.unwrap();
     assert!(refused.unwrap_err().contains("screening"));
 }
 
