@@ -272,13 +272,13 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
-            // Nothing may go to the bank any more once the money goes back.
-            let is_being_sent =
-                journal::find(tx, payout.id)?.is_some_and(|found| found.status == InstructionStatus::Writing);
-            if is_being_sent {
+            // Nothing may go to the bank any more once the money goes back. Withdrawn before it is looked at: whoever claims it for
+            // the bank at this moment is waited for.
+            let is_withdrawn = journal::withdraw(tx, payout.id)?;
+            let is_being_sent = |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing);
+            if !is_withdrawn && journal::find(tx, payout.id)?.is_some_and(|found| is_being_sent(found.status)) {
                 return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
             }
-            journal::withdraw(tx, payout.id)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }

@@ -1,8 +1,11 @@
 //! The operator, the bank's worker and a second one of each at the same moment, on PostgreSQL: a lock that the test holds keeps
 //! both where they meet until both are there.
 
-use hundi::kernel::AnyId;
+use hundi::kernel::id::kind;
+use hundi::kernel::{AnyId, Id};
 use hundi::operator::{Ruling, rule};
+use hundi::payouts::state::PayoutStatus;
+use hundi::rails::iso20022::words::EndToEndId;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -16,6 +19,35 @@ fn deciding(scene: &Scene, id: AnyId, ruling: Ruling) -> JoinHandle<Result<Strin
         let world = app.world.clone();
         app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await.expect("the store")
     })
+}
+
+fn sent_count(files: &[String], payout_id: Id<kind::Payout>) -> usize {
+    let name = format!("<EndToEndId>{}</EndToEndId>", EndToEndId::of(payout_id));
+    files.iter().filter(|file| file.contains(&name)).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
+    let scene = Scene::on_postgres().await;
+    let (_, payout_id) = scene.payout(PAID, "100.00").await;
+    let (_, next_id) = scene.payout(PAID, "100.00").await;
+    let database = scene.server.database();
+    // The claim has made the first instruction `writing` and waits for the second.
+    let next = next_id.to_bytes().map(|byte| format!("{byte:02x}")).concat();
+    let held = database.hold(&format!("SELECT 1 FROM bank_instructions WHERE payout_id = '\\x{next}' FOR UPDATE"));
+    let meet = async {
+        database.until_waiting(1);
+        let failing = deciding(&scene, payout_id.any(), Ruling::Fail);
+        database.until_waiting(2);
+        drop(held);
+        failing.await.unwrap()
+    };
+    let (published, ruled) = tokio::join!(scene.bank.publish(&scene.server.app), meet);
+    assert_eq!(published.unwrap(), 2);
+    assert_eq!(sent_count(&scene.taken(), payout_id), 1);
+    assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Processing, "{ruled:?}");
+    assert!(ruled.as_ref().is_err_and(|told| told.contains("being written")), "{ruled:?}");
+    scene.assert_book();
 }
 
 /// A decision that met another transaction is made again, also where a question of its own brought that to light.
