@@ -6,6 +6,8 @@ use hundi::kernel::{AnyId, Id};
 use hundi::operator::{Ruling, rule};
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::iso20022::words::EndToEndId;
+use hundi::work::bank::Bank;
+use hundi::work::bank::publish::Step;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -47,6 +49,37 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
     assert_eq!(sent_count(&scene.taken(), payout_id), 1);
     assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Processing, "{ruled:?}");
     assert!(ruled.as_ref().is_err_and(|told| told.contains("being written")), "{ruled:?}");
+    scene.assert_book();
+}
+
+/// The holder of the bank's lease falls behind with a file that it has claimed; the next one looks at it, and before it writes down what follows
+/// the first goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
+    let scene = Scene::on_postgres().await;
+    let (_, payout_id) = scene.payout(PAID, "100.00").await;
+    let app = &scene.server.app;
+    scene.bank.publish_in(app, &[Step::Claim, Step::Stage], None).await.unwrap();
+    let name = scene.bank.folders().staged().unwrap().pop().unwrap();
+    let database = scene.server.database();
+    let held = database.hold("UPDATE bank_messages SET status = 'staged', sha256 = 'x', boot = 'boot-1'");
+    scene.bank.folders().publish(&name).unwrap();
+    let next = Bank::open_in_boot(scene.settings.clone(), Some("boot-2".into())).unwrap();
+    let app_of_next = app.clone();
+    let recovering = tokio::spawn(async move { (next.recover(&app_of_next).await, next) });
+    database.until_waiting(1);
+    drop(held);
+    let (recovered, mut next) = recovering.await.unwrap();
+    let mut files = scene.taken();
+    for _ in 0..3 {
+        next.turn(app).await.unwrap();
+        files.extend(scene.taken());
+    }
+    assert_eq!(sent_count(&files, payout_id), 1, "{recovered:?}");
+    assert!(recovered.is_err(), "it is told, and tried again with the next turn");
+    let payout = scene.find(payout_id).await;
+    assert_eq!((payout.status, payout.failure), (PayoutStatus::Processing, None));
+    assert_eq!(database.value("SELECT status FROM bank_instructions"), "published");
     scene.assert_book();
 }
 
