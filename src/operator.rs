@@ -84,6 +84,8 @@ pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &R
 
 fn rule_object(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Outcome {
     let scope = find_scope(tx, id)?.ok_or_else(|| wrong(id, "there is no such object"))?;
+    // Before the first look: decisions about one object, and screening everybody again, would each miss what the other writes.
+    keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     match id.kind {
         ObjectKind::Sender => rule_sender(tx, now, scope, id, ruling),

@@ -48,6 +48,8 @@ pub fn step(tx: &mut dyn Tx, now: &mut Now, world: &World, mut walk: Walk, rows_
         return Ok(None);
     }
     let scope = Scope::new(walk.account_number, walk.mode);
+    // With the operator's decisions, which a step must not write over.
+    keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
     for id in &ids {

@@ -83,6 +83,30 @@ async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     scene.assert_book();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deposit_is_refunded_once_whoever_decides() {
+    let scene = Scene::on_postgres().await;
+    let (transfer, _) = scene.payout(PAID, "100.00").await;
+    let extra = scene.client.deposit(&transfer, json!({ "amount": "7.50" })).await;
+    let extra = scene.client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
+    assert_eq!(extra["classification"], "unmatched");
+    let deposit_id = AnyId::parse(&id(&extra)).unwrap();
+    let database = scene.server.database();
+    let held = database.hold("LOCK TABLE refunds IN SHARE MODE");
+    let both = [deciding(&scene, deposit_id, Ruling::Refund(None)), deciding(&scene, deposit_id, Ruling::Refund(None))];
+    database.until_waiting(2);
+    drop(held);
+    let mut taken_count = 0;
+    for deciding in both {
+        match deciding.await.unwrap() {
+            Ok(_) => taken_count += 1,
+            Err(told) => assert!(told.contains("refunded already"), "{told}"),
+        }
+    }
+    assert_eq!((taken_count, database.value("SELECT COUNT(*) FROM refunds").as_str()), (1, "1"));
+    scene.assert_book();
+}
+
 /// A decision that met another transaction is made again, also where a question of its own brought that to light.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_met_another_transaction_is_made_again() {
