@@ -112,3 +112,27 @@ async fn a_refusal_stays_that_the_walk_met() {
     assert_eq!(office.database.sql("SELECT decision FROM screening_hits"), [["refused"]]);
     office.app.store.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_does_not_walk_reads_changed_lists_too() {
+    for role in ["serve", "all"] {
+        let office = Office::open(role, "own-1,Zubin Tarkhad,,,,,\n").await;
+        if role == "all" {
+            // Another node has the lease for longer than this test takes.
+            office.database.sql("INSERT INTO leases (name, holder, token, ends_milliseconds) VALUES ('screening', 'x', 1, 9000000000000)");
+        }
+        let lists = office.app.world.screening.clone().expect("lists");
+        let before = lists.content_hash();
+        office.replace("own-2,Somebody New,,,,,\n");
+        let (listener, _) = server::bind(&office.config.listen).await.expect("a port");
+        let (stop, stopping) = watch::channel(false);
+        let running = tokio::spawn(office.app.clone().run(listener, stopping));
+        let started = Instant::now();
+        while lists.content_hash() == before {
+            assert!(started.elapsed() < PATIENCE, "role {role}: the lists stay those of the start");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        stop.send(true).expect("a node that runs");
+        running.await.expect("a node that ends");
+    }
+}
