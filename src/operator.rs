@@ -2,7 +2,7 @@
 //! the transactions of refunds, and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
-use crate::beneficiaries::{self, Decision};
+use crate::beneficiaries::{self, Beneficiary, Decision};
 use crate::chains::address::Address;
 use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
@@ -174,7 +174,7 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
         Ruling::Refuse => Decision::Reject,
-        Ruling::Check(answer) => return check_beneficiary(tx, now, scope, id, *answer),
+        Ruling::Check(answer) => return check_beneficiary(tx, now, world, scope, id, *answer),
         _ => return Err(wrong(id, "a beneficiary is approved or refused")),
     };
     let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
@@ -195,6 +195,13 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
+        // The lists may have changed since its check.
+        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+            if let Some(answer) = beneficiaries::screened(tx, now, world, &beneficiary)? {
+                beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
+                return Ok(outcome_of(&beneficiary));
+            }
+        }
         // Nothing leads from active to rejected: it stays unpaid, and screening again does not change that.
         (BeneficiaryStatus::Active, Decision::Reject) if is_held => return Ok(format!("{id} stays without payouts{decided}")),
         _ => {}
@@ -208,8 +215,15 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
     Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(beneficiary.status)))
 }
 
+/// What a beneficiary has become, and whether screening keeps it from being paid.
+fn outcome_of(beneficiary: &Beneficiary) -> String {
+    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let held = if is_held { "; screening holds it" } else { "" };
+    format!("{} is {}{held}", beneficiary.id, crate::kernel::state::Status::as_str(beneficiary.status))
+}
+
 /// Applies what a person found about an account, as the answer of a look-up would be.
-fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, answer: AccountAnswer) -> Outcome {
+fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, answer: AccountAnswer) -> Outcome {
     let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
@@ -219,8 +233,8 @@ fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, an
     if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
         return Err(wrong(id, "screening holds it, which a right account does not end: `hundi decide ID approve` or `refuse`"));
     }
-    beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
-    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
+    beneficiaries::apply_late(tx, now, world, &mut beneficiary, answer)?;
+    Ok(outcome_of(&beneficiary))
 }
 
 fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {

@@ -6,7 +6,7 @@
 mod rows;
 
 use super::state::BeneficiaryStatus;
-use super::{Beneficiary, apply_check};
+use super::{Beneficiary, apply_late};
 use crate::checks::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -76,7 +76,7 @@ fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, Sto
 }
 
 /// Applies what a look-up came to. Answers `false` where the question is no longer the one that stands.
-pub fn finish(tx: &mut dyn Tx, now: &mut Now, look_up: &LookUp, outcome: LookedUp) -> Result<bool, StoreError> {
+pub fn finish(tx: &mut dyn Tx, now: &mut Now, world: &World, look_up: &LookUp, outcome: LookedUp) -> Result<bool, StoreError> {
     match outcome {
         LookedUp::Unanswered { retry_after_seconds, .. } => {
             let attempts_count = look_up.attempts_count + 1;
@@ -89,7 +89,7 @@ pub fn finish(tx: &mut dyn Tx, now: &mut Now, look_up: &LookUp, outcome: LookedU
                 return Ok(false);
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
-            apply_check(tx, now, &mut beneficiary, answer)?;
+            apply_late(tx, now, world, &mut beneficiary, answer)?;
             Ok(true)
         }
     }
