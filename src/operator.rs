@@ -298,9 +298,7 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
-        (PayoutStatus::Hold, Ruling::Refuse) => {
-            paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?
-        }
+        (PayoutStatus::Hold, Ruling::Refuse) => paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?,
         _ => return Err(wrong(id, NOT_TAKEN)),
     }
     Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(payout.status)))

@@ -225,6 +225,8 @@ pub fn update(
     if change.submit.unwrap_or(submits_by_default) {
         beneficiary.requirements.clear();
         beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+        // One that a decision overtook may still be open.
+        look_ups::forget(tx, beneficiary.scope, beneficiary.id)?;
         become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
         schedule_check(tx, now, world, &beneficiary)?;
     } else {

@@ -164,8 +164,9 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
     let office = Office::start().await;
     let id = office.waiting().await;
     let claim = || office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?));
-    let finish =
-        |look_up, answer| office.desk.write(move |tx, now, world| Ok(look_ups::finish(tx, now, world, &look_up, LookedUp::Answered(answer))?));
+    let finish = |look_up, answer| {
+        office.desk.write(move |tx, now, world| Ok(look_ups::finish(tx, now, world, &look_up, LookedUp::Answered(answer))?))
+    };
     let first = claim().await.unwrap();
     assert_eq!(first.len(), 1);
     assert_eq!(first[0].question.account_number.expose_secret(), "50100012345678");
@@ -198,8 +199,10 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
         })
         .await
         .unwrap();
+    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "the old account's answer is dropped before the next check");
+    assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
     office.desk.run_tasks().await;
-    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "the old account's answer is dropped");
+    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "and after it");
     assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
     let second = claim().await.unwrap();
     assert_eq!(second[0].question.account_number.expose_secret(), "60100012345678");

@@ -44,6 +44,11 @@ pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id: Id<ki
     Ok(())
 }
 
+/// Drops the question about an account that was changed, so that no answer to it that is under way is taken for the new one's.
+pub fn forget(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    rows::forget(tx, scope, beneficiary_id)
+}
+
 /// Takes questions that are due, with a lease. A beneficiary that is no longer in verification has no question.
 pub fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: i64) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
