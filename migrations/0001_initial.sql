@@ -285,6 +285,7 @@ CREATE TABLE refunds (
 ) WITHOUT ROWID;
 CREATE INDEX refunds_transfer ON refunds (scope, transfer_id, id);
 CREATE INDEX refunds_open ON refunds (chain, scope, id) WHERE status <> 'completed';
+CREATE UNIQUE INDEX refunds_deposit ON refunds (scope, deposit_id) WHERE deposit_id IS NOT NULL;
 CREATE UNIQUE INDEX refunds_final ON refunds (chain, transaction_hash, log_index) WHERE log_index IS NOT NULL;
 
 -- The book. A posting moves one amount of one currency from one ledger account to another; an imbalance cannot be written down.

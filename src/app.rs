@@ -220,6 +220,10 @@ impl App {
         if let Some(rates) = self.rates.clone() {
             workers.push(tokio::spawn(work::rates::run(self.store.clone(), rates, self.metrics.rate_refusals.clone(), stop.clone())));
         }
+        // Whoever takes requests or runs tasks screens.
+        if self.world.screening.is_some() {
+            workers.push(tokio::spawn(work::screening::keep_lists(self.clone(), stop.clone())));
+        }
         if self.role != Role::Serve {
             self.start_workers(&mut workers, &stop);
         }

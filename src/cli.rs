@@ -551,7 +551,7 @@ async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
     // A refused ruling undoes what it wrote, so it leaves the transaction as an error.
     let ruled = app
         .store
-        .write(move |tx, now| operator::rule(tx, now, &world, id, &ruling).map_err(|message| StoreError::Broken(message).into()))
+        .write(move |tx, now| operator::rule(tx, now, &world, id, &ruling)?.map_err(|message| StoreError::Broken(message).into()))
         .await;
     match ruled {
         Ok(outcome) => print(&outcome),

@@ -2,7 +2,7 @@
 //! the transactions of refunds, and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
-use crate::beneficiaries::{self, Decision};
+use crate::beneficiaries::{self, Beneficiary, Decision};
 use crate::chains::address::Address;
 use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
@@ -40,22 +40,53 @@ pub enum Ruling {
     Check(AccountAnswer),
 }
 
-fn wrong(id: AnyId, what: impl std::fmt::Display) -> String {
-    format!("{id}: {what}")
+/// Why nothing is decided.
+enum Denied {
+    /// In words for the operator.
+    Told(String),
+    /// The store's reason: a transaction that met another one is run again.
+    Store(StoreError),
 }
 
-fn told(id: AnyId, failure: Failure) -> String {
-    match failure {
-        Failure::Refused(refusal) => refusal.faults().first().map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
-        Failure::Store(error) => wrong(id, error),
+impl From<StoreError> for Denied {
+    fn from(error: StoreError) -> Denied {
+        Denied::Store(error)
     }
 }
 
-/// Carries a ruling out and answers what happened. `Err` is the operator's to read; nothing was changed.
-pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Result<String, String> {
-    let store = |error: StoreError| wrong(id, error);
-    let scope = find_scope(tx, id).map_err(store)?.ok_or_else(|| wrong(id, "there is no such object"))?;
-    now.enter_account(keys::rows::clock_offset_seconds(tx, scope).map_err(store)?);
+/// What the operator is answered: what happened, or why nothing did.
+type Outcome = Result<String, Denied>;
+
+/// Apart from each other, because the store runs a transaction again by its own errors alone.
+fn apart(outcome: Outcome) -> Result<Result<String, String>, StoreError> {
+    match outcome {
+        Ok(happened) => Ok(Ok(happened)),
+        Err(Denied::Told(why_not)) => Ok(Err(why_not)),
+        Err(Denied::Store(error)) => Err(error),
+    }
+}
+
+fn wrong(id: AnyId, what: impl std::fmt::Display) -> Denied {
+    Denied::Told(format!("{id}: {what}"))
+}
+
+fn told(id: AnyId, failure: Failure) -> Denied {
+    match failure {
+        Failure::Refused(refusal) => refusal.faults().first().map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
+        Failure::Store(error) => error.into(),
+    }
+}
+
+/// Carries a ruling out and answers what happened. The inner `Err` is the operator's to read, and the caller undoes the transaction with it.
+pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Result<Result<String, String>, StoreError> {
+    apart(rule_object(tx, now, world, id, ruling))
+}
+
+fn rule_object(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Outcome {
+    let scope = find_scope(tx, id)?.ok_or_else(|| wrong(id, "there is no such object"))?;
+    // Before the first look: decisions about one object, and screening everybody again, would each miss what the other writes.
+    keys::rows::take_turns(tx, scope)?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     match id.kind {
         ObjectKind::Sender => rule_sender(tx, now, scope, id, ruling),
         ObjectKind::Beneficiary => rule_beneficiary(tx, now, world, scope, id, ruling),
@@ -96,17 +127,20 @@ pub fn mark_refund_sent(
     id: Id<kind::Refund>,
     transaction_hash: &str,
     is_batch: bool,
-) -> Result<String, String> {
+) -> Result<Result<String, String>, StoreError> {
+    apart(mark_sent(tx, world, id, transaction_hash, is_batch))
+}
+
+fn mark_sent(tx: &mut dyn Tx, world: &World, id: Id<kind::Refund>, transaction_hash: &str, is_batch: bool) -> Outcome {
     let any = id.any();
-    let store = |error: StoreError| wrong(any, error);
-    let scope = find_scope(tx, any).map_err(store)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    let mut refund = refunds::rows::find(tx, scope, id).map_err(store)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    if world.ports(scope.mode()).map_err(store)?.chain.is_simulated() {
+    let scope = find_scope(tx, any)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    if world.ports(scope.mode())?.chain.is_simulated() {
         return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
     }
     refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;
     let given = refund.sent_transaction_hash.clone().unwrap_or_default();
-    let other = refunds::rows::confirmed_by(tx, &refund.chain, &given).map_err(store)?;
+    let other = refunds::rows::confirmed_by(tx, &refund.chain, &given)?;
     if let Some(other) = other.filter(|_| !is_batch) {
         return Err(wrong(
             any,
@@ -119,66 +153,78 @@ pub fn mark_refund_sent(
 const NOT_TAKEN: &str = "its status does not take this decision";
 
 /// Decides about what screening found of an object; answers words to add to the outcome.
-fn rule_hits(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, decision: hits::Decision) -> Result<String, String> {
-    let count = hits::decide(tx, now, scope, id, decision).map_err(|error| wrong(id, error))?;
+fn rule_hits(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, decision: hits::Decision) -> Outcome {
+    let count = hits::decide(tx, now, scope, id, decision)?;
     Ok(if count == 0 { String::new() } else { format!("; screening hits {}: {count}", decision.as_str()) })
 }
 
-fn rule_sender(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+fn rule_sender(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
     let (screening, decision, outcome) = match ruling {
         Ruling::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
         Ruling::Refuse => (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send"),
         _ => return Err(wrong(id, "a sender is approved or refused")),
     };
     let sender = id.typed().ok_or_else(|| wrong(id, "not a sender"))?;
-    senders::rows::set_screening(tx, scope, sender, screening).map_err(|error| wrong(id, error))?;
+    senders::rows::set_screening(tx, scope, sender, screening)?;
     let decided = rule_hits(tx, now, scope, id, decision)?;
     Ok(format!("{id} {outcome}{decided}"))
 }
 
-fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
-    let store = |error: StoreError| wrong(id, error);
+fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
         Ruling::Refuse => Decision::Reject,
-        Ruling::Check(answer) => return check_beneficiary(tx, now, scope, id, *answer),
+        Ruling::Check(answer) => return check_beneficiary(tx, now, world, scope, id, *answer),
         _ => return Err(wrong(id, "a beneficiary is approved or refused")),
     };
-    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
-        (_, false) if !hits::has_open(tx, scope, id).map_err(store)? => String::new(),
+        (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
         (Decision::Activate, _) => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
         _ => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
     };
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.
         (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
-            beneficiaries::check_again(tx, now, world, &mut beneficiary).map_err(store)?;
+            beneficiaries::check_again(tx, now, world, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
         }
         (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
-            beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned).map_err(store)?;
+            beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
+        }
+        // The lists may have changed since its check.
+        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+            if let Some(answer) = beneficiaries::screened(tx, now, world, &beneficiary)? {
+                beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
+                return Ok(outcome_of(&beneficiary));
+            }
         }
         // Nothing leads from active to rejected: it stays unpaid, and screening again does not change that.
         (BeneficiaryStatus::Active, Decision::Reject) if is_held => return Ok(format!("{id} stays without payouts{decided}")),
         _ => {}
     }
-    if !beneficiaries::decide(tx, now, &mut beneficiary, decision).map_err(store)? {
+    if !beneficiaries::decide(tx, now, &mut beneficiary, decision)? {
         return Err(wrong(id, NOT_TAKEN));
     }
     if beneficiary.is_payable() {
-        paying::resume_held(tx, now, scope, beneficiary.id).map_err(store)?;
+        paying::resume_held(tx, now, scope, beneficiary.id)?;
     }
     Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(beneficiary.status)))
 }
 
+/// What a beneficiary has become, and whether screening keeps it from being paid.
+fn outcome_of(beneficiary: &Beneficiary) -> String {
+    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let held = if is_held { "; screening holds it" } else { "" };
+    format!("{} is {}{held}", beneficiary.id, crate::kernel::state::Status::as_str(beneficiary.status))
+}
+
 /// Applies what a person found about an account, as the answer of a look-up would be.
-fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, answer: AccountAnswer) -> Result<String, String> {
-    let store = |error: StoreError| wrong(id, error);
-    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, answer: AccountAnswer) -> Outcome {
+    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Err(wrong(id, NOT_TAKEN));
@@ -187,20 +233,19 @@ fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, an
     if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
         return Err(wrong(id, "screening holds it, which a right account does not end: `hundi decide ID approve` or `refuse`"));
     }
-    beneficiaries::apply_check(tx, now, &mut beneficiary, answer).map_err(store)?;
-    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(beneficiary.status)))
+    beneficiaries::apply_late(tx, now, world, &mut beneficiary, answer)?;
+    Ok(outcome_of(&beneficiary))
 }
 
-fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
-    let store = |error: StoreError| wrong(id, error);
-    let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+    let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut transfer = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     let is_taken = match ruling {
-        Ruling::Review => funding::begin_review(tx, now, &mut transfer).map_err(store)?,
+        Ruling::Review => funding::begin_review(tx, now, &mut transfer)?,
         Ruling::Approve | Ruling::Refuse => {
-            let late = deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late).map_err(store)?;
+            let late = deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late)?;
             let late = Money::new(late, transfer.received.currency);
-            funding::end_review(tx, now, world, &mut transfer, matches!(ruling, Ruling::Approve), late).map_err(store)?
+            funding::end_review(tx, now, world, &mut transfer, matches!(ruling, Ruling::Approve), late)?
         }
         _ => return Err(wrong(id, "a transfer is put under review, approved or refused")),
     };
@@ -210,23 +255,22 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
     let decided = match ruling {
         Ruling::Approve => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
         // Without a hit there is nothing to keep a refusal for: the money goes back once.
-        Ruling::Refuse if hits::has_open(tx, scope, id).map_err(store)? => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        Ruling::Refuse if hits::has_open(tx, scope, id)? => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
         _ => String::new(),
     };
     Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(transfer.status)))
 }
 
-fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
+fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
     let Ruling::Refund(to_address) = ruling else { return Err(wrong(id, "a deposit is refunded")) };
-    let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose().map_err(|error| wrong(id, error))?.flatten();
+    let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
     let deposit = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address).map_err(|failure| told(id, failure))?;
     Ok(format!("{} is {}", refund.id, crate::kernel::state::Status::as_str(refund.status)))
 }
 
-fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Result<String, String> {
-    let store = |error: StoreError| wrong(id, error);
-    let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose().map_err(store)?.flatten();
+fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+    let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut payout = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     match (payout.status, ruling) {
         (PayoutStatus::Processing, Ruling::Settle(reference)) => {
@@ -237,26 +281,24 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             // The bank cannot have paid what it was never told.
             let is_unsent =
                 |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
-            if journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| is_unsent(found.status)) {
+            if journal::find(tx, payout.id)?.is_some_and(|found| is_unsent(found.status)) {
                 return Err(wrong(id, "it has not been sent to the bank"));
             }
             let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
-            paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
+            paying::apply_report(tx, now, world, &mut payout, report)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
-            // Nothing may go to the bank any more once the money goes back.
-            let is_being_sent =
-                journal::find(tx, payout.id).map_err(store)?.is_some_and(|found| found.status == InstructionStatus::Writing);
-            if is_being_sent {
+            // Nothing may go to the bank any more once the money goes back. Withdrawn before it is looked at: whoever claims it for
+            // the bank at this moment is waited for.
+            let is_withdrawn = journal::withdraw(tx, payout.id)?;
+            let is_being_sent = |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing);
+            if !is_withdrawn && journal::find(tx, payout.id)?.is_some_and(|found| is_being_sent(found.status)) {
                 return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
             }
-            journal::withdraw(tx, payout.id).map_err(store)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
-            paying::apply_report(tx, now, world, &mut payout, report).map_err(store)?;
+            paying::apply_report(tx, now, world, &mut payout, report)?;
         }
-        (PayoutStatus::Hold, Ruling::Refuse) => {
-            paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected).map_err(store)?
-        }
+        (PayoutStatus::Hold, Ruling::Refuse) => paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?,
         _ => return Err(wrong(id, NOT_TAKEN)),
     }
     Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(payout.status)))

@@ -225,6 +225,8 @@ pub fn update(
     if change.submit.unwrap_or(submits_by_default) {
         beneficiary.requirements.clear();
         beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+        // One that a decision overtook may still be open.
+        look_ups::forget(tx, beneficiary.scope, beneficiary.id)?;
         become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
         schedule_check(tx, now, world, &beneficiary)?;
     } else {
@@ -316,7 +318,7 @@ pub fn screened(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Ben
 }
 
 /// Screens a beneficiary again, because the lists changed. One that is active and no longer clear is not paid until the
-/// operator decides; others are screened with their next check.
+/// operator decides; others are screened with their next check, and when they become active.
 pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
     let Some(mut beneficiary) = rows::find(tx, scope, id)? else { return Ok(()) };
     if beneficiary.status != BeneficiaryStatus::Active || screen(tx, now, world, &beneficiary)? == Screening::Clear {
@@ -335,6 +337,22 @@ pub fn check_again(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &
     beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
     rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
     schedule_check(tx, now, world, beneficiary)
+}
+
+/// Applies what was found about an account some time after its check had screened the beneficiary: one that would become active is screened
+/// with the lists of now, and what they say counts.
+pub fn apply_late(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    beneficiary: &mut Beneficiary,
+    answer: AccountAnswer,
+) -> Result<(), StoreError> {
+    let answer = match answer {
+        AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => screened(tx, now, world, beneficiary)?.unwrap_or(answer),
+        _ => answer,
+    };
+    apply_check(tx, now, beneficiary, answer)
 }
 
 /// Applies the answer of a check to a beneficiary that is still in verification; any other is left alone.

@@ -110,7 +110,7 @@ async fn complete(id: &str, hash: String, is_batch: bool, place: &Place) -> Resu
     let world = app.world.clone();
     // What is refused undoes what it wrote, so it leaves the transaction as an error.
     let marked = app.store.write(move |tx, _| {
-        operator::mark_refund_sent(tx, &world, id, &hash, is_batch).map_err(|message| StoreError::Broken(message).into())
+        operator::mark_refund_sent(tx, &world, id, &hash, is_batch)?.map_err(|message| StoreError::Broken(message).into())
     });
     match marked.await {
         Ok(outcome) => print(&outcome),

@@ -8,7 +8,7 @@ use std::time::UNIX_EPOCH;
 
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 
 use super::birth;
 use super::countries::CountryCode;
@@ -334,6 +334,9 @@ pub struct Lists {
     settings: ScreeningSettings,
     /// Places for those who screen ahead: each keeps a thread busy.
     ahead: Arc<Semaphore>,
+    reloading: Mutex<()>,
+    /// Told when other entries were read, to the one worker who walks.
+    pub changed: Notify,
     loaded: RwLock<Arc<Loaded>>,
 }
 
@@ -352,7 +355,13 @@ impl Lists {
     pub fn load(settings: ScreeningSettings) -> Result<Lists, String> {
         let sources = settings.files().iter().map(|(list, paths)| read_source(*list, paths)).collect::<Result<Vec<Source>, String>>()?;
         let screener = Arc::new(screener(&sources, settings.thresholds));
-        Ok(Lists { settings, ahead: Arc::new(Semaphore::new(AHEAD_MAX)), loaded: RwLock::new(Arc::new(Loaded { sources, screener })) })
+        Ok(Lists {
+            settings,
+            ahead: Arc::new(Semaphore::new(AHEAD_MAX)),
+            reloading: Mutex::new(()),
+            changed: Notify::new(),
+            loaded: RwLock::new(Arc::new(Loaded { sources, screener })),
+        })
     }
 
     fn loaded(&self) -> Arc<Loaded> {
@@ -420,6 +429,8 @@ impl Lists {
     /// Looks whether the files were replaced, and reads those lists again. A fault keeps what was loaded; it is the caller's
     /// to tell, and the old lists grow older meanwhile. Slow where something changed.
     pub fn reload_if_changed(&self) -> Result<Reload, String> {
+        // One after the other: the second finds what the first has read.
+        let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
         let old = self.loaded();
         let mut sources = Vec::new();
         let mut outcome = Reload::Unchanged;
@@ -445,6 +456,9 @@ impl Lists {
                 _ => old.screener.clone(),
             };
             *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Loaded { sources, screener });
+        }
+        if outcome == Reload::Changed {
+            self.changed.notify_one();
         }
         Ok(outcome)
     }

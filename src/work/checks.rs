@@ -60,7 +60,7 @@ async fn until_next(store: &Store) -> i64 {
 }
 
 /// Asks one question and applies the answer. If that cannot be written the lease ends by itself and it is asked again.
-async fn ask(store: &Store, world: &World, metrics: &Reasons, claimed: Claimed) {
+async fn ask(store: &Store, world: &Arc<World>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match world.ports(scope.mode()) {
         // An answer after the lease would be somebody else's to give.
@@ -81,10 +81,11 @@ async fn ask(store: &Store, world: &World, metrics: &Reasons, claimed: Claimed) 
             }
         }
     }
+    let world = world.clone();
     let written = store
         .write(move |tx, now| {
             now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-            Ok(look_ups::finish(tx, now, &claimed.look_up, outcome)?)
+            Ok(look_ups::finish(tx, now, &world, &claimed.look_up, outcome)?)
         })
         .await;
     if let Err(failure) = written {

@@ -1,7 +1,7 @@
-//! Watches the sanctions lists: reads changed files again, and screens everybody again when the entries changed.
+//! Watches the sanctions lists: every node reads changed files again, and one screens everybody again when the entries changed.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -22,6 +22,8 @@ use crate::{beneficiaries, senders};
 
 /// How often the files are looked at.
 const LOOK_SECONDS: u64 = 60;
+/// How long after a change other nodes may still screen with the lists before it: until their next look, and what they have begun by then.
+const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
 /// Senders or beneficiaries that one transaction screens, so that it never stands long in the write lane.
 pub const STEP_ROWS_MAX: i64 = 16;
 /// The lists that everybody was screened against last.
@@ -48,6 +50,8 @@ pub fn step(tx: &mut dyn Tx, now: &mut Now, world: &World, mut walk: Walk, rows_
         return Ok(None);
     }
     let scope = Scope::new(walk.account_number, walk.mode);
+    // With the operator's decisions, which a step must not write over.
+    keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
     for id in &ids {
@@ -116,8 +120,8 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }
 
-/// Looks at the files every minute, and walks over everybody where the entries changed, or a walk was cut short.
-pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+/// Reads the files that changed, every minute: on every node, because each screens with its own copy.
+pub async fn keep_lists(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.world.screening.clone() else { return };
     while !*stop.borrow() {
         reload(&lists, &app.metrics).await;
@@ -128,11 +132,26 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
         if let Some(reason) = lists.why_not_live(now_seconds) {
             tracing::warn!(%reason, "the sanctions lists are not fit for live mode");
         }
-        if let Err(failure) = walk(&app, &lists, &stop).await {
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Walks over everybody where the entries changed, or a walk was cut short.
+pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let Some(lists) = app.world.screening.clone() else { return };
+    // A node that takes over must not walk with entries that the one before it has seen replaced.
+    reload(&lists, &app.metrics).await;
+    let mut walked = None;
+    while !*stop.borrow() {
+        if let Err(failure) = walk_if_due(&app, &lists, &mut walked, &stop).await {
             tracing::error!(?failure, "screening everybody again stopped; it begins anew");
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
+            () = lists.changed.notified() => {}
             _ = stop.changed() => {}
         }
     }
@@ -165,12 +184,38 @@ async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
     }
 }
 
-async fn walk(app: &App, lists: &Arc<Lists>, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
+/// Entries that this worker has walked over everybody with, and when the first walk began.
+type Walked = Option<([u8; 32], Instant)>;
+
+/// What is to be done about entries that the last whole walk was not made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Due {
+    /// This worker has walked, and other nodes may not have the entries yet.
+    Later,
+    Walk {
+        /// Nobody screens with older entries by now: no walk has to follow.
+        is_last: bool,
+    },
+}
+
+fn due(walked: Walked, hash: [u8; 32], now: Instant, is_shared: bool) -> Due {
+    match walked {
+        Some((known, began)) if known == hash && now < began + SETTLE => Due::Later,
+        Some((known, _)) if known == hash => Due::Walk { is_last: true },
+        _ => Due::Walk { is_last: !is_shared },
+    }
+}
+
+/// Walks at once when the entries changed, and where several nodes screen once more when all have them: whom another node screened
+/// meanwhile was compared with the old ones.
+async fn walk_if_due(app: &App, lists: &Arc<Lists>, walked: &mut Walked, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
     let hash = lists.content_hash();
     let known = lists.clone();
     if !app.store.write(move |tx, _| Ok(is_due(tx, &known)?)).await? {
         return Ok(());
     }
+    let began = Instant::now();
+    let Due::Walk { is_last } = due(*walked, hash, began, app.store.is_shared()) else { return Ok(()) };
     let mut place = Some(Walk::begin(Mode::Live));
     while let Some(walk) = place {
         if *stop.borrow() {
@@ -182,7 +227,11 @@ async fn walk(app: &App, lists: &Arc<Lists>, stop: &watch::Receiver<bool>) -> Re
         let world = app.world.clone();
         place = app.store.write(move |tx, now| Ok(step(tx, now, &world, walk, STEP_ROWS_MAX)?)).await?;
     }
-    app.store.write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?)).await
+    if is_last {
+        return app.store.write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?)).await;
+    }
+    *walked = Some((hash, began));
+    Ok(())
 }
 
 #[cfg(test)]
@@ -338,7 +387,7 @@ mod tests {
         }
 
         async fn rule(&self, id: AnyId, ruling: Ruling) -> Result<String, String> {
-            self.write(move |tx, now, world| Ok(rule(tx, now, world, id, &ruling))).await
+            self.write(move |tx, now, world| rule(tx, now, world, id, &ruling)).await
         }
 
         async fn open(&self) -> Vec<String> {
@@ -431,6 +480,21 @@ mod tests {
         stage.replace("own-4,Zubin Tarkhad,,,,,\n");
         assert_eq!(stage.compared(stage.check(id)).await, 1);
         assert_eq!(stage.found(id).await.payouts_disabled_reason, Some(DisabledReason::ComplianceHold));
+    }
+
+    #[test]
+    fn several_nodes_walk_once_more_when_all_have_the_entries() {
+        let (now, old, new) = (Instant::now(), [1; 32], [2; 32]);
+        for (walked, passed, is_shared, wanted) in [
+            (None, Duration::ZERO, false, Due::Walk { is_last: true }),
+            (None, Duration::ZERO, true, Due::Walk { is_last: false }),
+            (Some((new, now)), Duration::from_secs(LOOK_SECONDS), true, Due::Later),
+            (Some((new, now)), SETTLE, true, Due::Walk { is_last: true }),
+            // Another change meanwhile begins anew.
+            (Some((old, now)), SETTLE, true, Due::Walk { is_last: false }),
+        ] {
+            assert_eq!(due(walked, new, now + passed, is_shared), wanted, "{walked:?} {passed:?} {is_shared}");
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

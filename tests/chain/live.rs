@@ -236,6 +236,33 @@ fn statuses(transfer: &Value) -> Vec<&str> {
     transfer["status_history"].as_array().unwrap().iter().filter_map(|step| step["status"].as_str()).collect()
 }
 
+/// Days can lie between a beneficiary's check and the operator's look at its account.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beneficiary_whom_a_list_names_meanwhile_is_not_payable() {
+    let stage = Stage::set().await;
+    let key = stage.done(&["keys", "create", "--mode", "live"]).trim().to_owned();
+    let server = stage.start();
+    let caller = Caller { stage: &stage, client: Client::of(&server.address().to_string(), &key), sender_id: String::new() };
+    // The control: nobody is named.
+    caller.beneficiary(PAID).await;
+    let body = json!({"name": HOLDER, "account_number": RETURNED, "ifsc": "HDFC0000001", "account_type": "nre"});
+    let made = caller.client.post("/v1/beneficiaries", body).await.ok();
+    let (id, path) = (id(&made), format!("/v1/beneficiaries/{}", id(&made)));
+    let own = stage.lists.join("own.csv");
+    fs::write(&own, format!("{}own-3,{HOLDER},,,,,\n", fs::read_to_string(&own).unwrap())).unwrap();
+    let told = stage.done(&["beneficiaries", "review", &id, "--match"]);
+    assert!(told.contains("is verifying; screening holds it"), "{told}");
+    let held = caller.client.get(&path).await.ok();
+    assert_eq!((held["status"].as_str(), held["payouts_enabled"].as_bool()), (Some("verifying"), Some(false)), "{held}");
+    assert_eq!(held["payouts_disabled_reason"], "compliance_hold");
+    assert!(stage.done(&["screening", "hits"]).contains("operator own-3"));
+    stage.refused(&["beneficiaries", "review", &id, "--match"], "screening holds it");
+    stage.done(&["decide", &id, "approve"]);
+    stage.done(&["beneficiaries", "review", &id, "--match"]);
+    caller.client.wait_status(&path, "active").await;
+    Stage::stop(server);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_payout_goes_all_the_way() {
     let stage = Stage::set().await;

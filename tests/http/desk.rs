@@ -23,13 +23,15 @@ use hundi::outbound::Client;
 use hundi::rails::simulated::SimulatedBank;
 use hundi::rates::RateSource;
 use hundi::rates::fixed::FixedRate;
-use hundi::screening::lists::{Lists, ScreeningSource};
+use hundi::screening::lists::{Lists, Reload, ScreeningSource};
 use hundi::store::{Store, Tx};
 use hundi::work;
 use hundi::world::{Ports, Settings, World};
 
 pub const TEST: Scope = Scope::new(1, Mode::Test);
 pub const LIVE: Scope = Scope::new(1, Mode::Live);
+
+const LIST_HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n";
 
 pub struct Desk {
     pub store: Store,
@@ -60,7 +62,7 @@ impl Desk {
         let store = Store::open(&folder.join("test.db"), Clock::Manual(clock.clone()), events::sequence).unwrap();
         // A list with one entry that is nobody here: without a list everybody would wait for the operator.
         let list = folder.join("own.csv");
-        std::fs::write(&list, "id,name,aliases,date_of_birth,country,address,note\n1,Zebulon Quackenbush,,,,,\n").unwrap();
+        std::fs::write(&list, format!("{LIST_HEADER}1,Zebulon Quackenbush,,,,,\n")).unwrap();
         let source = ScreeningSource { operator_file: Some(list), ..ScreeningSource::default() };
         let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
         let checks = Box::new(ListedChecks { accounts: checks, lists: lists.clone() });
@@ -97,6 +99,12 @@ impl Desk {
     ) -> Result<T, Failure> {
         let world = self.world.clone();
         self.store.write(move |tx, now| work(tx, now, &world)).await
+    }
+
+    /// Puts another list in the place of the one there is, and reads it.
+    pub fn write_list(&self, entries: &str) {
+        std::fs::write(self.folder.join("own.csv"), format!("{LIST_HEADER}{entries}")).unwrap();
+        assert_eq!(self.world.screening.as_ref().unwrap().reload_if_changed(), Ok(Reload::Changed));
     }
 
     pub fn instant(&self) -> i64 {

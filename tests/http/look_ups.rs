@@ -164,8 +164,9 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
     let office = Office::start().await;
     let id = office.waiting().await;
     let claim = || office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?));
-    let finish =
-        |look_up, answer| office.desk.write(move |tx, now, _| Ok(look_ups::finish(tx, now, &look_up, LookedUp::Answered(answer))?));
+    let finish = |look_up, answer| {
+        office.desk.write(move |tx, now, world| Ok(look_ups::finish(tx, now, world, &look_up, LookedUp::Answered(answer))?))
+    };
     let first = claim().await.unwrap();
     assert_eq!(first.len(), 1);
     assert_eq!(first[0].question.account_number.expose_secret(), "50100012345678");
@@ -198,8 +199,10 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
         })
         .await
         .unwrap();
+    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "the old account's answer is dropped before the next check");
+    assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
     office.desk.run_tasks().await;
-    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "the old account's answer is dropped");
+    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "and after it");
     assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
     let second = claim().await.unwrap();
     assert_eq!(second[0].question.account_number.expose_secret(), "60100012345678");
@@ -223,9 +226,9 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
         desk.advance_seconds(86_400);
         desk.run_tasks().await;
         assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
-        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer)))).await.unwrap().unwrap();
+        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)).await.unwrap().unwrap();
         assert_eq!(desk.find(TEST, id).await.status, status, "{answer:?}");
-        let again = desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer)))).await.unwrap();
+        let again = desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)).await.unwrap();
         assert!(again.unwrap_err().contains("does not take"), "a finding is given once");
     }
     // A right account does not end what screening holds.
@@ -237,8 +240,45 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
     .await
     .unwrap();
     let refused =
-        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed)))).await.unwrap();
+        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed))?)).await.unwrap();
     assert!(refused.unwrap_err().contains("screening"));
+}
+
+/// While an account is looked up, by a service or by a person, the lists may change: whom they name now does not become payable.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_active() {
+    for by_hand in [Some(Ruling::Check(AccountAnswer::Passed)), Some(Ruling::Approve), None] {
+        let office = Office::start().await;
+        let id = office.waiting().await;
+        office.desk.write_list("1,Zebulon Quackenbush,,,,,\n2,Asha Rao,,,,,\n");
+        let answer = || async {
+            match by_hand.clone() {
+                Some(ruling) => {
+                    let ruled = office.desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &ruling)?));
+                    ruled.await.unwrap()
+                }
+                None => {
+                    let claimed = office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?)).await.unwrap();
+                    let finish = office.desk.write(move |tx, now, world| {
+                        Ok(look_ups::finish(tx, now, world, &claimed[0].look_up, LookedUp::Answered(AccountAnswer::Passed))?)
+                    });
+                    finish.await.map(|is_applied| is_applied.to_string()).map_err(|failure| format!("{failure:?}"))
+                }
+            }
+        };
+        answer().await.unwrap();
+        let held = office.desk.find(TEST, id).await;
+        assert_eq!(
+            (held.status, held.payouts_disabled_reason),
+            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold)),
+            "{by_hand:?}"
+        );
+        // Cleared by the operator its account is checked again, and then nothing keeps it.
+        office.desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Approve)?)).await.unwrap().unwrap();
+        office.desk.run_tasks().await;
+        answer().await.unwrap();
+        assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Active, "{by_hand:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

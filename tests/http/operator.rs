@@ -9,7 +9,7 @@ use crate::support::{Client, Server, id};
 
 async fn decide(server: &Server, id: &str, ruling: Ruling) -> Result<String, String> {
     let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
-    let ruled = server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling))).await;
+    let ruled = server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await;
     ruled.unwrap()
 }
 

@@ -226,7 +226,7 @@ async fn every_phase_is_shown_as_it_is() {
 
 async fn decide(server: &Server, id: &str, ruling: Ruling) {
     let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
-    server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling))).await.unwrap().unwrap();
+    server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -57,34 +57,46 @@ impl Server {
 
     /// The same with environment variables, such as `("HUNDI_FEE", "1.00")`.
     pub async fn start_with(variables: &[(&str, &str)]) -> Server {
-        Server::open(variables, Clock::System, Arc::default(), None).await
+        Server::open(variables, Clock::System, Arc::default(), None, is_on_postgres()).await
     }
 
     /// A server whose clock stands still until the test moves `clock`.
     pub async fn start_manual(variables: &[(&str, &str)]) -> Server {
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
-        Server::open(variables, Clock::Manual(clock.clone()), clock, None).await
+        Server::open(variables, Clock::Manual(clock.clone()), clock, None, is_on_postgres()).await
     }
 
     /// A server whose bank is spoken to by files. Without `runs_worker` the test does the worker's turns itself.
     #[allow(dead_code, reason = "tests/iso20022 starts with it")]
     pub async fn start_bank(bank: BankSettings, runs_worker: bool) -> Server {
-        Server::open(&[], Clock::System, Arc::default(), Some((bank, runs_worker))).await
+        Server::open(&[], Clock::System, Arc::default(), Some((bank, runs_worker)), is_on_postgres()).await
     }
 
     /// The same with the worker, and a clock that stands still until the test moves it.
     #[allow(dead_code, reason = "tests/iso20022 starts with it")]
     pub async fn start_bank_manual(bank: BankSettings) -> Server {
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
-        Server::open(&[], Clock::Manual(clock.clone()), clock, Some((bank, true))).await
+        Server::open(&[], Clock::Manual(clock.clone()), clock, Some((bank, true)), is_on_postgres()).await
     }
 
-    async fn open(variables: &[(&str, &str)], clock: Clock, manual: Arc<AtomicI64>, bank: Option<(BankSettings, bool)>) -> Server {
+    /// The same without the worker and on PostgreSQL, whatever the other tests run on.
+    #[allow(dead_code, reason = "tests/iso20022 starts with it")]
+    pub async fn start_bank_on_postgres(bank: BankSettings) -> Server {
+        Server::open(&[], Clock::System, Arc::default(), Some((bank, false)), true).await
+    }
+
+    async fn open(
+        variables: &[(&str, &str)],
+        clock: Clock,
+        manual: Arc<AtomicI64>,
+        bank: Option<(BankSettings, bool)>,
+        is_on_postgres: bool,
+    ) -> Server {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();
         let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&folder).unwrap();
-        let database = is_on_postgres().then(postgres::Database::fresh);
+        let database = is_on_postgres.then(postgres::Database::fresh);
         let database_url = match &database {
             Some(database) => database.url(),
             None => format!("sqlite:{}", folder.join("test.db").display()),
@@ -136,6 +148,12 @@ impl Server {
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
         let sequenced_url = self.database.as_ref().map(postgres::Database::url);
         Client { sequenced_url, prefix, ..Client::of(&self.address, &key) }
+    }
+
+    /// The database of a server on PostgreSQL.
+    #[allow(dead_code, reason = "tests/iso20022 holds its locks")]
+    pub fn database(&self) -> &postgres::Database {
+        self.database.as_ref().expect("a server on PostgreSQL")
     }
 
     /// The binary, in the server's folder and with what it needs to read the server's database.

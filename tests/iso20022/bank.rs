@@ -63,6 +63,17 @@ impl Scene {
     pub async fn new(behaviour: Vec<Trait>) -> Scene {
         let settings = settings(temporary(), "");
         let server = Server::start_bank(settings.clone(), false).await;
+        Scene::of(server, settings, behaviour).await
+    }
+
+    /// On PostgreSQL, whatever the other tests run on.
+    pub async fn on_postgres() -> Scene {
+        let settings = settings(temporary(), "");
+        let server = Server::start_bank_on_postgres(settings.clone()).await;
+        Scene::of(server, settings, Vec::new()).await
+    }
+
+    async fn of(server: Server, settings: BankSettings, behaviour: Vec<Trait>) -> Scene {
         let client = server.client().await;
         let settings = Arc::new(settings);
         let bank = Bank::open_in_boot(settings.clone(), Some("boot-1".into())).unwrap();

@@ -139,7 +139,7 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
     let mut scene = Scene::new(Vec::new()).await;
     let decide = async |scene: &Scene, payout_id: Id<kind::Payout>| {
         let world = scene.server.app.world.clone();
-        let ruled = scene.server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, payout_id.any(), &Ruling::Fail)));
+        let ruled = scene.server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, payout_id.any(), &Ruling::Fail)?));
         ruled.await.unwrap()
     };
     let (_, queued) = scene.payout(PAID, "100.00").await;

@@ -13,4 +13,5 @@ mod faults;
 mod messages;
 mod payouts;
 mod process;
+mod same_time;
 mod tampered;

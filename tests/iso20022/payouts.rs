@@ -93,8 +93,8 @@ async fn run_through(behaviour: Vec<Trait>) {
         for line in lines.iter().filter(|line| line.units != payout.units) {
             assert!(rows::accept(tx, now, line.id)?);
         }
-        rule(tx, now, &world, unreferenced_id.any(), &Ruling::Settle("TESTN26001000001".into())).unwrap();
-        rule(tx, now, &world, silent_id.any(), &Ruling::Fail).unwrap();
+        rule(tx, now, &world, unreferenced_id.any(), &Ruling::Settle("TESTN26001000001".into()))?.unwrap();
+        rule(tx, now, &world, silent_id.any(), &Ruling::Fail)?.unwrap();
         Ok(())
     };
     scene.server.app.store.write(decide).await.unwrap();
@@ -178,7 +178,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.turn().await;
     let world = scene.server.app.world.clone();
     let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
-        rule(tx, now, &world, failed.any(), &Ruling::Fail).unwrap();
+        rule(tx, now, &world, failed.any(), &Ruling::Fail)?.unwrap();
         Ok(())
     };
     scene.server.app.store.write(fail).await.unwrap();

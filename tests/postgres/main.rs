@@ -21,6 +21,7 @@ mod limits;
 mod network;
 mod partitions;
 mod same_time;
+mod screening;
 mod settings;
 mod starts;
 mod statements;

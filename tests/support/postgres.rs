@@ -196,6 +196,21 @@ impl Drop for Cluster {
     }
 }
 
+/// A transaction that stays open until this is dropped, which commits it.
+pub struct Held {
+    go: Option<std::sync::mpsc::Sender<()>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        drop(self.go.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// A database of one test; dropped with its value.
 pub struct Database {
     pub name: String,
@@ -250,6 +265,35 @@ impl Database {
     /// The only column of the only row.
     pub fn value(&self, text: &str) -> String {
         self.sql(text).into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or_default()
+    }
+
+    /// Begins a transaction beside the service, runs this in it, and keeps it open until it is let go.
+    pub fn hold(&self, text: &str) -> Held {
+        let (url, text) = (self.url(), text.to_owned());
+        let (go, let_go) = std::sync::mpsc::channel::<()>();
+        let (ready, is_ready) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let (client, connection) = runtime.block_on(tokio_postgres::connect(&url, NoTls)).expect("a connection");
+            runtime.spawn(connection);
+            runtime.block_on(client.batch_execute(&format!("BEGIN; {text}"))).expect("what is held");
+            ready.send(()).expect("the test");
+            // A test that failed drops its end.
+            let _ = let_go.recv();
+            runtime.block_on(client.batch_execute("COMMIT")).expect("the commit");
+        });
+        is_ready.recv().expect("what is held");
+        Held { go: Some(go), thread: Some(thread) }
+    }
+
+    /// Waits until so many connections of this database wait for a lock.
+    pub fn until_waiting(&self, count: usize) {
+        let started = Instant::now();
+        let text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        while self.value(text) != count.to_string() {
+            assert!(started.elapsed() < START_PATIENCE, "{count} connections should wait for a lock");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Every table's rows: their text, and the bytes that the text shows as hexadecimal.

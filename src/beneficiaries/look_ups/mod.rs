@@ -6,7 +6,7 @@
 mod rows;
 
 use super::state::BeneficiaryStatus;
-use super::{Beneficiary, apply_check};
+use super::{Beneficiary, apply_late};
 use crate::checks::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -44,6 +44,11 @@ pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id: Id<ki
     Ok(())
 }
 
+/// Drops the question about an account that was changed, so that no answer to it that is under way is taken for the new one's.
+pub fn forget(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    rows::forget(tx, scope, beneficiary_id)
+}
+
 /// Takes questions that are due, with a lease. A beneficiary that is no longer in verification has no question.
 pub fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: i64) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
@@ -76,7 +81,7 @@ fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, Sto
 }
 
 /// Applies what a look-up came to. Answers `false` where the question is no longer the one that stands.
-pub fn finish(tx: &mut dyn Tx, now: &mut Now, look_up: &LookUp, outcome: LookedUp) -> Result<bool, StoreError> {
+pub fn finish(tx: &mut dyn Tx, now: &mut Now, world: &World, look_up: &LookUp, outcome: LookedUp) -> Result<bool, StoreError> {
     match outcome {
         LookedUp::Unanswered { retry_after_seconds, .. } => {
             let attempts_count = look_up.attempts_count + 1;
@@ -89,7 +94,7 @@ pub fn finish(tx: &mut dyn Tx, now: &mut Now, look_up: &LookUp, outcome: LookedU
                 return Ok(false);
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
-            apply_check(tx, now, &mut beneficiary, answer)?;
+            apply_late(tx, now, world, &mut beneficiary, answer)?;
             Ok(true)
         }
     }

@@ -1,7 +1,8 @@
 //! The rows of accounts that a service is asked about.
 
 use super::LookUp;
-use crate::kernel::StoreError;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Scope, StoreError};
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -46,6 +47,11 @@ pub fn remove(tx: &mut dyn Tx, look_up: &LookUp) -> Result<bool, StoreError> {
         values![look_up.scope, look_up.beneficiary_id, look_up.id],
     )?;
     Ok(removed == 1)
+}
+
+/// Takes whatever question there is about a beneficiary off the list.
+pub fn forget(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM account_look_ups WHERE scope = ?1 AND beneficiary_id = ?2", values![scope, beneficiary_id]).map(|_| ())
 }
 
 /// Makes questions due now whose time lies within a lease and that were not put off for longer.

@@ -166,13 +166,17 @@ pub fn message_staged(tx: &mut dyn Tx, id: MessageId, sha256: &[u8; 32], boot: O
     )
 }
 
-/// Ends a file and takes its instructions along: `Published`, `Abandoned` (they are queued again) or `Unknown`.
-pub fn message_end(tx: &mut dyn Tx, now: &Now, id: MessageId, status: MessageStatus) -> Result<(), StoreError> {
+/// Ends a file and takes its instructions along: `Published`, `Abandoned` (they are queued again) or `Unknown`. `false`, and nothing
+/// is changed, if it is no longer in the status that this was concluded from.
+pub fn message_end(tx: &mut dyn Tx, now: &Now, id: MessageId, from: MessageStatus, status: MessageStatus) -> Result<bool, StoreError> {
     let is_published = status == MessageStatus::Published;
-    tx.execute_one(
-        "UPDATE bank_messages SET status = ?2, published_at = ?3 WHERE id = ?1",
-        values![id.0, status.as_str(), is_published.then(|| now.instant())],
+    let changed = tx.execute(
+        "UPDATE bank_messages SET status = ?3, published_at = ?4 WHERE id = ?1 AND status = ?2",
+        values![id.0, from.as_str(), status.as_str(), is_published.then(|| now.instant())],
     )?;
+    if changed == 0 {
+        return Ok(false);
+    }
     let (to, kept_id) = match status {
         MessageStatus::Published => (InstructionStatus::Published, Some(id.0)),
         MessageStatus::Abandoned => (InstructionStatus::Queued, None),
@@ -182,7 +186,7 @@ pub fn message_end(tx: &mut dyn Tx, now: &Now, id: MessageId, status: MessageSta
         "UPDATE bank_instructions SET status = ?2, message_id = ?3, published_at = ?4 WHERE message_id = ?1 AND status IN ('writing', 'published')",
         values![id.0, to.as_str(), kept_id, is_published.then(|| now.instant())],
     )?;
-    Ok(())
+    Ok(true)
 }
 
 pub fn message_find(tx: &mut dyn Tx, id: MessageId) -> Result<Option<OpenMessage>, StoreError> {

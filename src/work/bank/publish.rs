@@ -11,7 +11,8 @@
 //! | staged, in another boot | yes | a power cut may have undone a rename that the agent saw | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
-//! An unknown outcome is the operator's, and is never sent again by itself.
+//! An unknown outcome is the operator's, and is never sent again by itself. Each record repeats the one that it follows from, so that a
+//! worker whose lease ended within its turn and the next one never both go on with a file.
 
 use sha2::{Digest, Sha256};
 
@@ -115,7 +116,7 @@ impl Bank {
                 Step::Stage => self.folders.stage(&id.file_name(), bytes)?,
                 Step::RecordStaged => self.record_staged(app, *id, Sha256::digest(bytes).into()).await?,
                 Step::Rename => self.folders.publish(&id.file_name())?,
-                Step::RecordPublished => self.record_end(app, *id, MessageStatus::Published).await?,
+                Step::RecordPublished => self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published).await?,
             }
             if fault == Some(FaultPoint::After(*step)) {
                 return Err(Stopped::Fault);
@@ -139,18 +140,22 @@ impl Bank {
         Ok(app.store.write(move |tx, _| Ok(rows::message_staged(tx, id, &sha256, boot.as_deref())?)).await?)
     }
 
-    async fn record_end(&self, app: &App, id: MessageId, status: MessageStatus) -> Result<(), Stopped> {
+    async fn record_end(&self, app: &App, id: MessageId, from: MessageStatus, status: MessageStatus) -> Result<(), Stopped> {
         let world = app.world.clone();
         let record = move |tx: &mut dyn Tx, now: &mut Now| {
-            rows::message_end(tx, now, id, status)?;
+            if !rows::message_end(tx, now, id, from, status)? {
+                return Ok(false);
+            }
             if status == MessageStatus::Unknown {
                 for instruction in rows::of_message(tx, id)? {
                     mark_unknown(tx, now, &world, &instruction)?;
                 }
             }
-            Ok(())
+            Ok(true)
         };
-        app.store.write(record).await?;
+        if !app.store.write(record).await? {
+            return Err(Stopped::Trouble(format!("{id} was taken further by another worker meanwhile")));
+        }
         if status == MessageStatus::Unknown {
             tracing::error!(message = %id, "nobody can tell whether the bank saw this file: its payouts wait for the operator");
         }
@@ -165,15 +170,16 @@ impl Bank {
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
             match (message.status, is_staged) {
-                (MessageStatus::Staged, false) => self.record_end(app, message.id, MessageStatus::Published).await?,
+                (MessageStatus::Staged, false) => self.record_end(app, message.id, message.status, MessageStatus::Published).await?,
                 (MessageStatus::Staged, true) if is_same_boot => {
                     self.folders.publish(&name)?;
-                    self.record_end(app, message.id, MessageStatus::Published).await?;
+                    self.record_end(app, message.id, message.status, MessageStatus::Published).await?;
                 }
-                (MessageStatus::Staged, true) => self.record_end(app, message.id, MessageStatus::Unknown).await?,
+                (MessageStatus::Staged, true) => self.record_end(app, message.id, message.status, MessageStatus::Unknown).await?,
                 _ => {
+                    // Recorded first: until then it may still be somebody's who goes on with it.
+                    self.record_end(app, message.id, message.status, MessageStatus::Abandoned).await?;
                     self.folders.unstage(&name)?;
-                    self.record_end(app, message.id, MessageStatus::Abandoned).await?;
                 }
             }
         }
@@ -182,8 +188,14 @@ impl Bank {
             let id = name.strip_prefix("pain.001-").and_then(|name| name.strip_suffix(".xml")).and_then(MessageId::parse);
             let Some(id) = id else { continue };
             let found = app.store.write(move |tx, _| Ok(rows::message_find(tx, id)?)).await?;
-            if found.is_some_and(|message| message.status == MessageStatus::Published) {
-                self.record_end(app, id, MessageStatus::Unknown).await?;
+            match found.map(|message| message.status) {
+                // Begun since the look above, by a worker whose lease has ended.
+                Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
+                // Unless it was renamed and recorded since it was listed.
+                Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
+                    self.record_end(app, id, MessageStatus::Published, MessageStatus::Unknown).await?;
+                }
+                _ => {}
             }
             self.folders.unstage(&name)?;
         }
