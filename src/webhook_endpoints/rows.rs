@@ -163,16 +163,18 @@ pub fn queue_health(tx: &mut dyn Tx, id: EndpointId, health: Health) -> Result<(
     )
 }
 
-/// Makes sure that an endpoint is looked at when a delivery of it becomes due.
+/// Makes sure that an endpoint is looked at when a delivery of it becomes due. Where an endpoint can be deleted meanwhile this is a conflict, so that
+/// nothing is delivered to it or kept for it.
 pub fn queue_due_by(tx: &mut dyn Tx, id: EndpointId, due_milliseconds: i64) -> Result<(), StoreError> {
-    let sql = if tx.is_shared() {
+    if tx.is_shared() {
         // Locks the row in any case: another transaction may be about to say that nothing is due, because it cannot see the delivery yet.
-        "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 THEN due_milliseconds ELSE ?2 END WHERE endpoint_id = ?1"
-    } else {
-        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)"
-    };
-    tx.execute(sql, values![id, due_milliseconds])?;
-    Ok(())
+        let sql = "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 THEN due_milliseconds ELSE ?2 END \
+            WHERE endpoint_id = ?1 AND NOT closed";
+        return tx.execute_one(sql, values![id, due_milliseconds]);
+    }
+    let sql = "UPDATE webhook_queues SET due_milliseconds = ?2 \
+        WHERE endpoint_id = ?1 AND NOT closed AND (due_milliseconds IS NULL OR due_milliseconds > ?2)";
+    tx.execute(sql, values![id, due_milliseconds]).map(|_| ())
 }
 
 /// Sets an endpoint's due time to that of its first due delivery.

@@ -25,3 +25,4 @@ mod settings;
 mod starts;
 mod statements;
 mod tls;
+mod webhooks;
