@@ -113,9 +113,19 @@ pub struct SubscriberRow {
     pub is_disabled: bool,
 }
 
+/// The endpoints of an account. None of them is disabled or deleted from here until the commit.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
     let sql = "SELECT id, enabled_events, status FROM webhook_endpoints WHERE scope = ?1 ORDER BY id LIMIT ?2";
-    tx.rows(sql, values![scope, super::ENDPOINTS_MAX])?
+    let values = values![scope, super::ENDPOINTS_MAX];
+    if tx.is_shared() {
+        // Both go the same way to the server: first the queues are locked, in the order in which attempts lock them too, and then it is seen
+        // what there was behind the wait.
+        tx.ahead(sql, values)?;
+        let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM webhook_endpoints WHERE scope = ?1) \
+            ORDER BY endpoint_id LIMIT ?2 FOR UPDATE";
+        tx.rows(lock, values)?;
+    }
+    tx.rows(sql, values)?
         .into_iter()
         .map(|mut row| {
             Ok(SubscriberRow {

@@ -10,8 +10,9 @@ use hundi::kernel::id::kind;
 use hundi::kernel::{Clock, Failure, Id, Metadata, Mode, Now, Scope};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
-use hundi::webhook_endpoints::deliveries::{Replay, purge_deleted, replay};
+use hundi::webhook_endpoints::deliveries::{Finished, Replay, purge_deleted, record_attempts, replay};
 use hundi::webhook_endpoints::fan_out::Subscribers;
+use hundi::webhook_endpoints::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, Health};
 use hundi::webhook_endpoints::state::EndpointStatus;
 use hundi::webhook_endpoints::{self, Endpoint, EventFilters, rows};
 
@@ -158,5 +159,60 @@ async fn an_event_for_an_endpoint_that_is_deleted_leaves_nothing_behind() {
     let (fanned, ()) = tokio::join!(fanning, meanwhile);
     fanned.expect("the fan-out");
     assert_eq!(stage.database.value(ORPHANS), "0");
+    stage.store.close().await;
+}
+
+/// The sequencer looks at an endpoint while the attempt is being written down that disables it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() {
+    let stage = Stage::new().await;
+    let id = stage.endpoint_id;
+    let fan_out = |tx: &mut dyn Tx, now: &mut Now| {
+        let wanted = event(now, TYPE);
+        Ok(Subscribers::default().fan_out(tx, now, SCOPE, &wanted)?)
+    };
+    stage.store.write(fan_out).await.expect("a delivery");
+    // As after five days of failures.
+    let failed_long_ago = move |tx: &mut dyn Tx, now: &mut Now| {
+        let first_failure_milliseconds = Some(now.instant_milliseconds() - (DISABLED_AFTER_SECONDS + 1) * 1_000);
+        Ok(rows::queue_health(tx, id, Health { first_failure_milliseconds, failures_count: DISABLED_FAILURES_MIN })?)
+    };
+    stage.store.write(failed_long_ago).await.expect("a health");
+    let (mut stop, stopped, release) = Stop::new();
+    let recording = stage.store.write(move |tx, now| {
+        let delivery = rows::deliveries_of_events(tx, id, Id::from_u128(0), Id::from_u128(u128::MAX), 1)?.remove(0);
+        let attempt = Finished {
+            delivery_id: delivery.id,
+            schedule_start_milliseconds: delivery.schedule_start_milliseconds,
+            step: delivery.step,
+            attempts_count: delivery.attempts_count,
+            lease_milliseconds: delivery.due_milliseconds.unwrap_or_default(),
+            attempted_milliseconds: now.instant_milliseconds(),
+            is_success: false,
+            http_status: Some(500),
+            error: None,
+            duration_milliseconds: 3,
+            answer: String::new(),
+            retry_after_seconds: None,
+        };
+        record_attempts(tx, now, id, &[&attempt])?;
+        stop.wait();
+        Ok(rows::find(tx, SCOPE, id)?.map(|endpoint| endpoint.status))
+    });
+    let fanning = async {
+        stopped.await.expect("the attempt");
+        let fanning = stage.store.write(fan_out);
+        let meanwhile = async {
+            stage.until(|| stage.database.value(WAITING) != "0").await;
+            release.send(()).expect("the attempt");
+        };
+        tokio::join!(fanning, meanwhile).0
+    };
+    let (recorded, fanned) = tokio::join!(recording, fanning);
+    assert_eq!(recorded.expect("the attempt"), Some(EndpointStatus::Disabled));
+    fanned.expect("the fan-out");
+    let statuses = stage.database.value("SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_deliveries");
+    assert_eq!(statuses, "recorded recorded");
+    assert_eq!(stage.database.value("SELECT COUNT(*) FROM webhook_deliveries WHERE due_milliseconds IS NOT NULL"), "0");
     stage.store.close().await;
 }
