@@ -1,7 +1,7 @@
 //! Makes one attempt to deliver a webhook: resolves, judges the addresses, connects, posts, and
 //! reads a bounded answer within bounded time, whatever the receiver does.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,11 +21,11 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::sync::Semaphore;
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_rustls::TlsConnector;
 
+use super::resolve::Resolver;
 use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
 
 /// What deliveries call themselves in `User-Agent`.
@@ -66,12 +66,6 @@ const CONNECT_CANDIDATES_MAX: usize = 3;
 const IDLE_PER_ORIGIN_MAX: usize = 8;
 /// Idle connections kept in all.
 const IDLE_TOTAL_MAX: usize = 512;
-/// Names whose addresses are remembered.
-const RESOLUTIONS_MAX: usize = 1024;
-/// Names being resolved at the same time. Each holds a thread of the runtime's blocking pool until
-/// the system resolver gives up, which is long after the attempt did.
-const RESOLVING_MAX: usize = 64;
-
 /// How long each part of an attempt may take. The default is the contract's; tests shorten it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadlines {
@@ -254,7 +248,7 @@ impl Sender {
             inner: Arc::new(Inner {
                 deadlines: options.deadlines,
                 tls: TlsConnector::from(Arc::new(config)),
-                resolver: Resolver::new(options.deadlines.resolution),
+                resolver: Resolver::new(options.deadlines.resolution, options.deadlines.resolve),
                 pool: Arc::new(Pool::new(options.deadlines.idle)),
             }),
         })
@@ -324,14 +318,9 @@ impl Inner {
             }
             WebhookHost::Name(name) => name,
         };
-        if let Some(addresses) = self.resolver.remembered(name, Instant::now()) {
-            judge(&addresses, attempt)?;
-            return Ok(addresses);
-        }
         let phase = clock.phase(clock.deadlines.resolve, DeliveryError::NameNotResolved);
-        let addresses = phase.limit(self.resolver.resolve(name)).await??;
+        let addresses = phase.limit(self.resolver.resolve(name)).await?.ok_or(DeliveryError::NameNotResolved)?;
         judge(&addresses, attempt)?;
-        self.resolver.remember(name, &addresses, Instant::now());
         Ok(addresses)
     }
 
@@ -414,80 +403,6 @@ fn judge(addresses: &[IpAddr], attempt: &Attempt<'_>) -> Result<(), DeliveryErro
     let permitted =
         |address: &IpAddr| (attempt.loopback_allowed && is_loopback(*address)) || (attempt.url.is_https() && is_global_unicast(*address));
     if addresses.iter().all(permitted) { Ok(()) } else { Err(DeliveryError::AddressRefused) }
-}
-
-/// Resolves names through the system and remembers good answers for a short while.
-struct Resolver {
-    remembered_duration: Duration,
-    remembered: Mutex<HashMap<String, Resolution>>,
-    turns: Arc<Semaphore>,
-}
-
-struct Resolution {
-    addresses: Arc<[IpAddr]>,
-    resolved_at: Instant,
-}
-
-impl Resolver {
-    fn new(remembered_duration: Duration) -> Resolver {
-        Resolver { remembered_duration, remembered: Mutex::default(), turns: Arc::new(Semaphore::new(RESOLVING_MAX)) }
-    }
-
-    fn remembered(&self, name: &str, now: Instant) -> Option<Arc<[IpAddr]>> {
-        let remembered = lock(&self.remembered);
-        let resolution = remembered.get(name)?;
-        self.is_fresh(resolution, now).then(|| resolution.addresses.clone())
-    }
-
-    fn is_fresh(&self, resolution: &Resolution, now: Instant) -> bool {
-        now.saturating_duration_since(resolution.resolved_at) < self.remembered_duration
-    }
-
-    /// Remembers the answer, unless a fresh one is remembered already: that one keeps its age, or
-    /// attempts in a row could make it last for ever. Where there is no room even after old answers
-    /// are forgotten, the next attempt resolves again.
-    fn remember(&self, name: &str, addresses: &Arc<[IpAddr]>, now: Instant) {
-        let mut remembered = lock(&self.remembered);
-        if let Some(resolution) = remembered.get(name)
-            && self.is_fresh(resolution, now)
-        {
-            return;
-        }
-        if remembered.len() >= RESOLUTIONS_MAX {
-            remembered.retain(|_, resolution| self.is_fresh(resolution, now));
-        }
-        if remembered.len() < RESOLUTIONS_MAX {
-            remembered.insert(name.to_owned(), Resolution { addresses: addresses.clone(), resolved_at: now });
-        }
-    }
-
-    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4.
-    async fn resolve(&self, name: &str) -> Result<Arc<[IpAddr]>, DeliveryError> {
-        let turn = self.turns.clone().acquire_owned().await.map_err(|_| DeliveryError::NameNotResolved)?;
-        // Another attempt may have asked for the same name while this one waited for its turn.
-        if let Some(addresses) = self.remembered(name, Instant::now()) {
-            return Ok(addresses);
-        }
-        let name = name.to_owned();
-        // A task of its own, so that the turn lasts as long as the thread is in use and not only
-        // as long as the attempt waits for it.
-        let lookup = tokio::spawn(async move {
-            let mut addresses: Vec<IpAddr> = Vec::new();
-            // The port plays no part in the lookup; the connection takes the URL's.
-            for address in lookup_host((name, 0)).await? {
-                let address = address.ip().to_canonical();
-                if !addresses.contains(&address) {
-                    addresses.push(address);
-                }
-            }
-            drop(turn);
-            io::Result::Ok(addresses)
-        });
-        match lookup.await {
-            Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses.into()),
-            _ => Err(DeliveryError::NameNotResolved),
-        }
-    }
 }
 
 /// Connects to the first address that accepts. Each is given an equal share of the time that is
@@ -804,7 +719,7 @@ impl Pool {
 }
 
 /// A poisoned lock is used as it is: what the locks here guard is whole between any two calls.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -1422,26 +1337,6 @@ mod tests {
         let url = url("https://receiver.invalid/");
         let outcome = sender(deadlines).send(attempt(&url)).await;
         assert_eq!(outcome.error, Some(DeliveryError::NameNotResolved));
-    }
-
-    #[tokio::test]
-    async fn good_answers_of_the_resolver_are_remembered_for_a_while() {
-        let resolver = Resolver::new(Duration::from_secs(5));
-        let now = Instant::now();
-        let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
-        resolver.remember("a", &addresses, now);
-        resolver.remember("a", &addresses, now + milliseconds(4_000));
-        assert!(resolver.remembered("a", now + milliseconds(4_999)).is_some());
-        assert!(resolver.remembered("a", now + milliseconds(5_000)).is_none());
-        assert!(resolver.remembered("b", now).is_none());
-        for index in 1..RESOLUTIONS_MAX {
-            resolver.remember(&index.to_string(), &addresses, now + milliseconds(1));
-        }
-        resolver.remember("full", &addresses, now + milliseconds(2));
-        assert!(resolver.remembered("full", now + milliseconds(2)).is_none());
-        resolver.remember("room", &addresses, now + milliseconds(5_000));
-        assert!(resolver.remembered("room", now + milliseconds(5_000)).is_some());
-        assert!(lock(&resolver.remembered).len() <= RESOLUTIONS_MAX);
     }
 
     /// A link to a receiver on loopback.

@@ -226,7 +226,7 @@ impl Database {
 }
 
 enum Engine {
-    Embedded { embedded: Embedded, permits: Semaphore },
+    Embedded { embedded: Embedded, permits: Arc<Semaphore> },
     Postgres(Postgres),
 }
 
@@ -262,7 +262,7 @@ impl Store {
     pub(super) fn open_with_parts(path: &Path, clock: Clock, epilogue: Epilogue, keys_max: usize) -> Result<Store, StoreError> {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
         let embedded = Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
-        let engine = Engine::Embedded { embedded, permits: Semaphore::new(READERS_MAX) };
+        let engine = Engine::Embedded { embedded, permits: Arc::new(Semaphore::new(READERS_MAX)) };
         Ok(Store { engine: Arc::new(engine), signals, stats, clock })
     }
 
@@ -328,17 +328,20 @@ impl Store {
     {
         match &*self.engine {
             Engine::Embedded { embedded, permits } => {
-                let wait = tokio::time::timeout(Duration::from_secs(READER_WAIT_SECONDS_MAX), permits.acquire());
-                let Ok(Ok(_permit)) = wait.await else {
+                let wait = tokio::time::timeout(Duration::from_secs(READER_WAIT_SECONDS_MAX), permits.clone().acquire_owned());
+                let Ok(Ok(permit)) = wait.await else {
                     return Err(StoreError::Unavailable("all reading connections are busy".into()).into());
                 };
                 if cost == Cost::Point {
                     return embedded.readers.run(work);
                 }
                 let readers = embedded.readers.clone();
-                tokio::task::spawn_blocking(move || readers.run(work))
-                    .await
-                    .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
+                // The read goes on when its caller hangs up, and so the permit goes with it.
+                let read = move || {
+                    let _permit = permit;
+                    readers.run(work)
+                };
+                tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
             }
             Engine::Postgres(postgres) => {
                 let (reply, answer) = oneshot::channel();

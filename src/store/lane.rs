@@ -16,7 +16,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, Ran, Signals};
+use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
 use super::key_parts::KeyParts;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
 use super::{Signal, Tx, plants};
@@ -45,8 +45,12 @@ impl Readers {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         idle.map_or_else(|| sqlite::open_reader(&self.path), Ok)
     }
+    /// Keeps a connection for the next read, unless there are enough.
     fn give(&self, connection: Connection) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READERS_MAX {
+            idle.push(connection);
+        }
     }
     /// Runs one consistent read. A connection that failed is dropped rather than kept.
     pub(super) fn run<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>) -> Result<T, Failure> {
@@ -352,6 +356,10 @@ impl Lane {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use futures_util::FutureExt;
+
     use super::*;
     use crate::kernel::{Code, Refusal};
     use crate::store::handle::no_epilogue;
@@ -381,6 +389,50 @@ mod tests {
         store.close().await;
         assert!(store.write(|_, _| Ok(())).await.is_err(), "a closed store takes no writes");
         assert_eq!(std::fs::metadata(folder.join("lane.db-wal")).map_or(0, |wal| wal.len()), 0, "everything is in the database file");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn reads_whose_callers_hang_up_count_until_they_end() {
+        let folder = std::env::temp_dir().join(format!("hundi-readers-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(&folder.join("readers.db"), Clock::System, no_epilogue).unwrap();
+        let (running, running_most, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let released = Arc::new(Mutex::new(released));
+        for index in 0..READERS_MAX * 4 {
+            let (tell, told) = oneshot::channel();
+            let (running, running_most, begun, released) = (running.clone(), running_most.clone(), begun.clone(), released.clone());
+            let read = store.read(Cost::Scan, move |_| {
+                begun.fetch_add(1, Ordering::SeqCst);
+                running_most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                let _ = tell.send(());
+                // Until nobody holds the other end.
+                let _ = released.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                running.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            });
+            let mut read = std::pin::pin!(read);
+            if index < READERS_MAX {
+                // The caller hangs up once its read runs.
+                tokio::select! {
+                    _ = &mut read => panic!("the read was not held"),
+                    told = told => told.unwrap(),
+                }
+            } else {
+                // There is no permit for it, so that it hangs up before anything of it runs.
+                assert!((&mut read).now_or_never().is_none());
+            }
+        }
+        drop(release);
+        // The one that is still wanted gets its turn.
+        let last = store.read(Cost::Scan, |tx| Ok(read_meta(tx, "nothing")?)).await.unwrap();
+        assert_eq!(last, None);
+        while running.load(Ordering::SeqCst) > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!((running_most.load(Ordering::SeqCst), begun.load(Ordering::SeqCst)), (READERS_MAX, READERS_MAX));
+        store.close().await;
         std::fs::remove_dir_all(folder).unwrap();
     }
 

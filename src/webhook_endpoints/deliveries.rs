@@ -133,8 +133,12 @@ pub fn claim(
     Ok(claimed)
 }
 
-/// Gives back deliveries that were taken and not attempted.
+/// Gives back deliveries that were taken and not attempted. Those of a deleted endpoint are nobody's any more.
 pub fn release(tx: &mut dyn Tx, endpoint_id: EndpointId, held: &[(DueDelivery, i64)]) -> Result<(), StoreError> {
+    rows::queue_lock(tx, endpoint_id)?;
+    if rows::queue(tx, endpoint_id)?.is_none_or(|queue| queue.is_closed) {
+        return Ok(());
+    }
     for (delivery, lease_milliseconds) in held {
         rows::delivery_lease(tx, endpoint_id, delivery.id, *lease_milliseconds, delivery.due_milliseconds)?;
         rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
@@ -528,6 +532,12 @@ mod tests {
             claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
             release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
             assert_eq!((all(tx, &endpoint)[0].due_milliseconds, due_at(tx, &endpoint)), (Some(START), Some(START)));
+            // A deleted endpoint is due no more, whoever gives back what was for it.
+            claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
+            crate::webhook_endpoints::delete(tx, &endpoint).unwrap();
+            release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
+            rows::queue_due_by(tx, endpoint.id, START).unwrap();
+            assert_eq!(due_at(tx, &endpoint), None);
         });
     }
 

@@ -113,9 +113,19 @@ pub struct SubscriberRow {
     pub is_disabled: bool,
 }
 
+/// The endpoints of an account. None of them is disabled or deleted from here until the commit.
 pub fn subscribers(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<SubscriberRow>, StoreError> {
     let sql = "SELECT id, enabled_events, status FROM webhook_endpoints WHERE scope = ?1 ORDER BY id LIMIT ?2";
-    tx.rows(sql, values![scope, super::ENDPOINTS_MAX])?
+    let values = values![scope, super::ENDPOINTS_MAX];
+    if tx.is_shared() {
+        // Both go the same way to the server: first the queues are locked, in the order in which attempts lock them too, and then it is seen
+        // what there was behind the wait.
+        tx.ahead(sql, values)?;
+        let lock = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id IN (SELECT id FROM webhook_endpoints WHERE scope = ?1) \
+            ORDER BY endpoint_id LIMIT ?2 FOR UPDATE";
+        tx.rows(lock, values)?;
+    }
+    tx.rows(sql, values)?
         .into_iter()
         .map(|mut row| {
             Ok(SubscriberRow {
@@ -163,16 +173,18 @@ pub fn queue_health(tx: &mut dyn Tx, id: EndpointId, health: Health) -> Result<(
     )
 }
 
-/// Makes sure that an endpoint is looked at when a delivery of it becomes due.
+/// Makes sure that an endpoint is looked at when a delivery of it becomes due. Where an endpoint can be deleted meanwhile this is a conflict, so that
+/// nothing is delivered to it or kept for it.
 pub fn queue_due_by(tx: &mut dyn Tx, id: EndpointId, due_milliseconds: i64) -> Result<(), StoreError> {
-    let sql = if tx.is_shared() {
+    if tx.is_shared() {
         // Locks the row in any case: another transaction may be about to say that nothing is due, because it cannot see the delivery yet.
-        "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 THEN due_milliseconds ELSE ?2 END WHERE endpoint_id = ?1"
-    } else {
-        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND (due_milliseconds IS NULL OR due_milliseconds > ?2)"
-    };
-    tx.execute(sql, values![id, due_milliseconds])?;
-    Ok(())
+        let sql = "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 THEN due_milliseconds ELSE ?2 END \
+            WHERE endpoint_id = ?1 AND NOT closed";
+        return tx.execute_one(sql, values![id, due_milliseconds]);
+    }
+    let sql = "UPDATE webhook_queues SET due_milliseconds = ?2 \
+        WHERE endpoint_id = ?1 AND NOT closed AND (due_milliseconds IS NULL OR due_milliseconds > ?2)";
+    tx.execute(sql, values![id, due_milliseconds]).map(|_| ())
 }
 
 /// Sets an endpoint's due time to that of its first due delivery.

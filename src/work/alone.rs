@@ -13,7 +13,8 @@ use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 /// What a worker knows of its lease; `None` where there is one process only.
 pub type Held = Option<Lease>;
 
-/// Starts `work` whenever this node holds the lease, and stops it when it no longer does, until `stop`.
+/// Starts `work` whenever this node holds the lease, and stops it when it no longer does, until `stop`. Where there is one process only it runs
+/// all the time. One that panics is started again, a heartbeat later.
 pub async fn alone<F>(
     app: Arc<App>,
     name: &'static str,
@@ -22,10 +23,21 @@ pub async fn alone<F>(
 ) where
     F: Future<Output = ()> + Send + 'static,
 {
-    if !app.store.is_shared() {
-        return work(stop, None).await;
-    }
     let heartbeat = Duration::from_millis(HEARTBEAT_MILLISECONDS);
+    if !app.store.is_shared() {
+        // A task of its own, so that its panic ends nothing else.
+        while tokio::spawn(work(stop.clone(), None)).await.is_err() {
+            tracing::error!(worker = name, "a worker panicked; it is started again");
+            tokio::select! {
+                () = tokio::time::sleep(heartbeat) => {}
+                _ = stop.changed() => {}
+            }
+            if *stop.borrow() {
+                return;
+            }
+        }
+        return;
+    }
     while !*stop.borrow() {
         let holder = app.node_id;
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;

@@ -22,9 +22,12 @@ const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
 /// Asks until `stop`. What is under way then is asked again by the next run.
 pub async fn run(store: Store, world: Arc<World>, metrics: Reasons, mut stop: watch::Receiver<bool>) {
-    // The database's lock says that this is its only server, so leases of an earlier one are nobody's.
-    if let Err(failure) = store.write(|tx, now| Ok(look_ups::release_abandoned(tx, now)?)).await {
-        tracing::error!(?failure, "look-ups of an earlier run could not be taken up; their leases end within 30 s");
+    if !store.is_shared() {
+        // The database's lock says that this is its only server, so leases of an earlier one are nobody's. Elsewhere an earlier one may
+        // still be asking, and its leases end within 30 s.
+        if let Err(failure) = store.write(|tx, now| Ok(look_ups::release_abandoned(tx, now)?)).await {
+            tracing::error!(?failure, "look-ups of an earlier run could not be taken up; their leases end within 30 s");
+        }
     }
     let mut asked = FuturesUnordered::new();
     while !*stop.borrow() {

@@ -126,9 +126,10 @@ class Nginx:
 class Caller:
     """Sends requests one after the other, each until it has a final answer."""
 
-    def __init__(self, port, key):
+    def __init__(self, port, key, source="127.0.0.1"):
         self.port = port
         self.key = key
+        self.source = source
         self.context = ssl.create_default_context()
         self.context.check_hostname = False
         self.context.verify_mode = ssl.CERT_NONE
@@ -142,7 +143,9 @@ class Caller:
         if idempotency_key:
             headers |= {"Idempotency-Key": idempotency_key, "Content-Type": "application/json"}
         if self.connection is None:
-            self.connection = http.client.HTTPSConnection("127.0.0.1", self.port, timeout=20, context=self.context)
+            self.connection = http.client.HTTPSConnection(
+                "127.0.0.1", self.port, timeout=20, source_address=(self.source, 0), context=self.context
+            )
         try:
             self.connection.request(method, path, body and json.dumps(body), headers)
             answer = self.connection.getresponse()
@@ -227,6 +230,11 @@ def main():
         caller = Caller(nginx.port, key)
         wait_for("nginx", lambda: caller.ask("GET", "/v1/corridors")[0] == 200)
         assert caller.ask("GET", "/metrics")[0] == 404, "the figures are on the internet"
+        assert caller.ask("GET", "/readyz")[0] == 200, "this machine may ask for it"
+        # An address of this machine that is not the one allowed stands for all others.
+        elsewhere = Caller(nginx.port, key, source="127.0.0.2")
+        assert elsewhere.ask("GET", "/v1/corridors")[0] == 200
+        assert elsewhere.ask("GET", "/readyz")[0] == 403, "whoever asks for /readyz takes turns at the store"
         shown = caller.ask("GET", "/v1/senders?limit=0")
         assert shown[0] == 400, shown
 

@@ -8,11 +8,13 @@ use bytes::Bytes;
 use http::Method;
 use hundi::http::router::routes;
 use hundi::http::server;
+use hundi::work::alone::alone;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::idempotency::running_and_locked;
+use crate::rates::Lines;
 use crate::receiver::{Receiver, Reply};
 use crate::support::{Answer, Client, LaneHold, Server, WAIT, id};
 use crate::wire;
@@ -443,4 +445,36 @@ async fn logs_hold_no_secret_and_no_personal_number() {
         let line = log.lines().find(|line| line.contains(wanted));
         assert_eq!(line, None, "{wanted} stands in the log");
     }
+}
+
+/// A fault in a worker costs what it was doing, and not the worker.
+#[tokio::test]
+async fn a_worker_that_panics_is_started_again_until_the_stop() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(subscriber);
+    let server = Server::start().await;
+    let (stop, stopping) = tokio::sync::watch::channel(false);
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let starts = std::sync::atomic::AtomicUsize::new(0);
+    let work = move |mut stop: tokio::sync::watch::Receiver<bool>, _| {
+        let (tell, start) = (tell.clone(), starts.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+        async move {
+            tell.send(start).unwrap();
+            assert!(start == 2, "planted");
+            stop.wait_for(|is_over| *is_over).await.unwrap();
+        }
+    };
+    let worker = tokio::spawn(alone(server.app.clone(), "planted", stopping, work));
+    for start in 0..=2 {
+        let begun = tokio::time::timeout(WAIT, told.recv()).await.expect("the worker is started again");
+        assert_eq!(begun, Some(start));
+    }
+    // The operator is told at once, and not at the stop.
+    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+    assert_eq!(text.lines().filter(|line| line.contains("a worker panicked; it is started again")).count(), 2, "{text}");
+    stop.send(true).unwrap();
+    worker.await.unwrap();
+    assert_eq!(told.recv().await, None, "it ends with the service");
 }

@@ -203,7 +203,7 @@ async fn a_move_that_stays_is_believed_up_to_the_anchor() {
 
 /// What was logged, as text.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub struct Lines(pub Arc<Mutex<Vec<u8>>>);
 
 impl Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

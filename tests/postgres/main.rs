@@ -26,3 +26,4 @@ mod settings;
 mod starts;
 mod statements;
 mod tls;
+mod webhooks;

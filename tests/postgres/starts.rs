@@ -230,3 +230,25 @@ fn a_user_that_does_not_own_the_schema_serves() {
     assert!(try_sql(&database.url(), "UPDATE ledger_postings SET units = units WHERE FALSE").is_ok());
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
+
+/// What one node asks a service for accounts is not asked by another one that starts meanwhile.
+#[test]
+fn a_start_leaves_the_look_ups_of_others_alone() {
+    let database = Database::fresh();
+    // The schema is there, and nobody takes what is due.
+    let serving = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
+    let add = |id: u8, due: &str| {
+        database.sql(&format!(
+            "INSERT INTO account_look_ups (scope, beneficiary_id, id, due_milliseconds, attempts_count, created) \
+             SELECT 2, decode(repeat('0{id}', 16), 'hex'), decode(repeat('0{id}', 16), 'hex'), {due}, 0, 0"
+        ));
+    };
+    // One under way at a node that the start knows nothing of, and one that is due, which is taken off because there is no such beneficiary.
+    add(1, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 29000");
+    add(2, "0");
+    let working = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
+    let count = |id: u8| database.value(&format!("SELECT COUNT(*) FROM account_look_ups WHERE id = decode(repeat('0{id}', 16), 'hex')"));
+    until("the look-up that is due to be taken", Duration::from_secs(20), || (count(2) == "0").then_some(()));
+    assert_eq!(count(1), "1", "a start took a look-up that another node was making");
+    drop((serving, working));
+}

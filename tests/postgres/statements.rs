@@ -19,6 +19,7 @@ const OF_ONE_STORE: &[&str] = &[
     "BEGIN",
     "COMMIT",
     "migration_turns",
+    "FOR UPDATE",
 ];
 /// What only tests write: damage that they plant, with bytes and tables of their own, and looks at plans.
 const OF_TESTS: &[&str] = &["x'", "kept_", "_gone", "effects", "children", "EXPLAIN", "hex(", "ALTER TABLE"];
