@@ -86,6 +86,7 @@ impl App {
     /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
     /// mints event identifiers, and does its work also where sanctions lists are too old for a server to start.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
+        config.database.must_exist()?;
         App::open_with(config, clock, handle::no_epilogue, None, false).await
     }
 

@@ -197,6 +197,7 @@ enum RulingWord {
     Refund,
     Settle,
     Fail,
+    Return,
 }
 
 #[derive(Subcommand)]
@@ -423,7 +424,13 @@ fn told(failure: Failure) -> String {
     }
 }
 
+/// Opens a database that is there: where none is, the command was given another place than the server.
 async fn open(place: &Place) -> Result<Store, String> {
+    config(place)?.database.must_exist()?;
+    open_or_make(place).await
+}
+
+async fn open_or_make(place: &Place) -> Result<Store, String> {
     let config = config(place)?;
     // A command needs few connections.
     let opened = Store::open_database(&config.database, Clock::System, handle::no_epilogue, postgres::CONNECTIONS_MIN).await;
@@ -454,7 +461,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             }
             let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
             let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
-            let key = open(&place).await?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
+            let key = open_or_make(&place).await?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
             print(&key)
         }
         KeysCommand::List { place } => {
@@ -540,6 +547,7 @@ async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Opt
         RulingWord::Refund => Ruling::Refund(to),
         RulingWord::Settle => Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?),
         RulingWord::Fail => Ruling::Fail,
+        RulingWord::Return => Ruling::Return,
     };
     rule(id, ruling, place).await
 }

@@ -13,6 +13,7 @@ use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
+use crate::rails::iso20022::words::Utr;
 use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::refunds;
 use crate::screening::hits;
@@ -36,6 +37,8 @@ pub enum Ruling {
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.
     Fail,
+    /// Settled payout: its money came back to the account, in a way that names it nowhere.
+    Return,
     /// Beneficiary in verification: what a look at its account by hand found.
     Check(AccountAnswer),
 }
@@ -274,17 +277,22 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
     let mut payout = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     match (payout.status, ruling) {
         (PayoutStatus::Processing, Ruling::Settle(reference)) => {
-            let is_reference = matches!(reference.len(), 16 | 22) && reference.bytes().all(|byte| byte.is_ascii_alphanumeric());
-            if !is_reference {
-                return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits"));
-            }
+            let Some(reference) = Utr::parse(&reference.to_ascii_uppercase(), payout.method) else {
+                return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits, 22 for RTGS, and a digit among them"));
+            };
             // The bank cannot have paid what it was never told.
             let is_unsent =
                 |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
             if journal::find(tx, payout.id)?.is_some_and(|found| is_unsent(found.status)) {
                 return Err(wrong(id, "it has not been sent to the bank"));
             }
-            let report = BankReport::Settled { unique_transaction_reference: reference.clone() };
+            // A return of the money names this reference.
+            journal::answer(tx, payout.id, Some(reference.as_str()))?;
+            let report = BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
+            paying::apply_report(tx, now, world, &mut payout, report)?;
+        }
+        (PayoutStatus::Settled, Ruling::Return) => {
+            let report = BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
@@ -295,6 +303,7 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             if !is_withdrawn && journal::find(tx, payout.id)?.is_some_and(|found| is_being_sent(found.status)) {
                 return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
             }
+            journal::answer(tx, payout.id, None)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }

@@ -59,7 +59,6 @@ pub async fn run(command: AdviceCommand) -> Result<(), String> {
 /// A service whose database is there: neither command should make one by a slip of the path.
 async fn existing(place: &Place) -> Result<std::sync::Arc<App>, String> {
     let config = config(place)?;
-    config.database.must_exist()?;
     App::open_beside(&config, Clock::System).await
 }
 

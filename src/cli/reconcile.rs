@@ -40,7 +40,6 @@ pub struct Reconcile {
 
 pub async fn run(command: Reconcile) -> Result<(), String> {
     let config = config(&command.place)?;
-    config.database.must_exist()?;
     let store = open(&command.place).await?;
     if let Some(text) = command.accept {
         return accept(&store, &text, command.payout).await;

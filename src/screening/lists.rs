@@ -253,8 +253,12 @@ impl Screener {
         };
         let countries: Vec<CountryCode> = question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
         let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
+        let mut is_comparable = true;
         for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX)) {
-            for found in names.index.search(&text::tokens(name, kind)) {
+            let tokens = text::tokens(name, kind);
+            // The lists are written in Latin letters, and what is in others agrees with nothing.
+            is_comparable &= !tokens.is_empty() && tokens.iter().all(|token| token.is_ascii());
+            for found in names.index.search(&tokens) {
                 let Some((number, place)) = names.places.get(found.name as usize).copied() else { continue };
                 let Some(entry) = self.entries.get(number as usize) else { continue };
                 let Some(listed) = entry.names.get(place as usize) else { continue };
@@ -279,7 +283,7 @@ impl Screener {
                 keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
             }
         }
-        ScreeningFinding::of(hits.into_values().collect())
+        ScreeningFinding::of(hits.into_values().chain((!is_comparable).then(unreadable)).collect())
     }
 
     /// Looks for the address that paid. The same text confirms; the same key on another chain is possible.
@@ -310,6 +314,18 @@ fn hit(entry: &Entry, screening: Screening, score: f64, evidence: String) -> Scr
         screening,
         score_basis_points: (score * 10_000.0).round() as i64,
         evidence,
+    }
+}
+
+/// What a name is that could not be compared: somebody has to look at it, and the decision holds as long as the name.
+fn unreadable() -> ScreeningHit {
+    ScreeningHit {
+        list: "unreadable",
+        entry_id: "script".to_owned(),
+        entry_hash: [0; 32],
+        screening: Screening::PossibleMatch,
+        score_basis_points: 0,
+        evidence: "a name is not in Latin letters and was compared with nobody: look at it in the lists' spelling".to_owned(),
     }
 }
 
@@ -507,4 +523,22 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<Source, String> {
         dated_at: read.made_at.map_or(oldest, |made_at| made_at.min(oldest)),
         entries: read.entries.into_iter().map(Arc::new).collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_cannot_be_compared_is_looked_at() {
+        let screener = Screener::new(Vec::new(), Thresholds::default());
+        let found = |name: &str| screener.screen(&ScreeningQuestion::person(name));
+        for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"] {
+            assert_eq!(found(name).screening, Screening::Clear, "{name}");
+        }
+        for name in ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"] {
+            let finding = found(name);
+            assert_eq!((finding.screening, finding.hits.len(), finding.hits[0].list), (Screening::PossibleMatch, 1, "unreadable"), "{name}");
+        }
+    }
 }

@@ -124,7 +124,7 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
 async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
     let server = Server::start().await;
     let client = server.client().await;
-    for (ruling, status) in [(Ruling::Settle("HDFC526012345678".into()), "payout_settled"), (Ruling::Fail, "refund_processing")] {
+    for (ruling, status) in [(Ruling::Settle("hdfc526012345678".into()), "payout_settled"), (Ruling::Fail, "refund_processing")] {
         let waiting = transfer(&client, "50100012341003", "100.00").await;
         let path = format!("/v1/transfers/{}", id(&waiting));
         client.deposit(&waiting, json!({})).await;
@@ -132,9 +132,15 @@ async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
         let payout = id(&found["payout"]);
         client.wait_until(&format!("/v1/payouts/{payout}"), |found| found["failure"]["code"] == "outcome_unknown").await;
         assert!(decide(&server, &payout, Ruling::Settle("short".into())).await.is_err());
+        assert!(decide(&server, &payout, Ruling::Return).await.is_err(), "it is not settled");
         decide(&server, &payout, ruling).await.unwrap();
         client.wait_status(&path, status).await;
         assert!(decide(&server, &payout, Ruling::Fail).await.is_err(), "only once");
+        if status == "payout_settled" {
+            decide(&server, &payout, Ruling::Return).await.unwrap();
+            client.wait_status(&path, "refund_processing").await;
+            assert!(decide(&server, &payout, Ruling::Return).await.is_err(), "only once");
+        }
     }
     right_book(&server);
 }
