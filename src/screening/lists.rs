@@ -536,9 +536,14 @@ mod tests {
         for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"] {
             assert_eq!(found(name).screening, Screening::Clear, "{name}");
         }
-        for name in ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"] {
+        for name in ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"]
+        {
             let finding = found(name);
-            assert_eq!((finding.screening, finding.hits.len(), finding.hits[0].list), (Screening::PossibleMatch, 1, "unreadable"), "{name}");
+            assert_eq!(
+                (finding.screening, finding.hits.len(), finding.hits[0].list),
+                (Screening::PossibleMatch, 1, "unreadable"),
+                "{name}"
+            );
         }
     }
 }
