@@ -299,9 +299,15 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             // Nothing may go to the bank any more once the money goes back. Withdrawn before it is looked at: whoever claims it for
             // the bank at this moment is waited for.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
-            let is_being_sent = |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing);
-            if !is_withdrawn && journal::find(tx, payout.id)?.is_some_and(|found| is_being_sent(found.status)) {
-                return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
+            let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
+            match sent.map(|found| found.status) {
+                Some(InstructionStatus::Queued | InstructionStatus::Writing) => {
+                    return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
+                }
+                Some(InstructionStatus::Published) if payout.failure.is_none() => {
+                    return Err(wrong(id, "the bank has it and may still pay it: wait until its outcome is unknown"));
+                }
+                _ => {}
             }
             journal::answer(tx, payout.id, None)?;
             let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };

@@ -177,11 +177,15 @@ async fn every_difference_is_named_and_none_is_mended() {
     let (_, failed) = scene.payout(PAID, "140.00").await;
     scene.turn().await;
     let world = scene.server.app.world.clone();
-    let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
-        rule(tx, now, &world, failed.any(), &Ruling::Fail)?.unwrap();
-        Ok(())
-    };
-    scene.server.app.store.write(fail).await.unwrap();
+    let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| Ok(rule(tx, now, &world, failed.any(), &Ruling::Fail)?);
+    let told = scene.server.app.store.write(fail.clone()).await.unwrap();
+    assert!(told.is_err_and(|told| told.contains("may still pay it")), "its outcome is not unknown yet");
+    let mut impatient = (*scene.settings).clone();
+    impatient.unanswered_hours_max = -1;
+    let usual = std::mem::replace(&mut scene.bank, Bank::open_in_boot(Arc::new(impatient), Some("boot-1".into())).unwrap());
+    scene.turn().await;
+    scene.bank = usual;
+    scene.server.app.store.write(fail).await.unwrap().unwrap();
     scene.exchange().await;
     scene.simulated.close_day(now());
     scene.exchange().await;
