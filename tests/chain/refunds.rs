@@ -136,12 +136,12 @@ async fn a_refund_behind_many_that_are_never_found_is_confirmed() {
     let to = nobody(77);
     let owed = excesses(&stage, &to.to_string(), 1).await.remove(0);
     let sql = async |sql: String| stage.app.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap();
-    sql("CREATE TABLE copied AS SELECT * FROM refunds".into()).await;
+    sql("CREATE TABLE kept_refunds AS SELECT * FROM refunds".into()).await;
     for number in 0..NEVER_FOUND {
         // Before the real one in the order of identifiers.
         let id = format!("{number:032x}");
-        sql(format!("UPDATE copied SET id = X'{id}', sent_transaction_hash = '{number:064x}', sent_fault = 'not_found'")).await;
-        sql("INSERT INTO refunds SELECT * FROM copied".into()).await;
+        sql(format!("UPDATE kept_refunds SET id = X'{id}', sent_transaction_hash = '{number:064x}', sent_fault = 'not_found'")).await;
+        sql("INSERT INTO refunds SELECT * FROM kept_refunds".into()).await;
     }
     let sent = stage.token.transfer(to, 5_000_000).await;
     stage.settle().await;
