@@ -204,7 +204,7 @@ pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError
 
 /// The fault that the lock above is against: what becomes due between the look and the change is forgotten.
 fn queue_due_as_seen(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
-    const BETWEEN: Duration = Duration::from_millis(20);
+    const BETWEEN: Duration = Duration::from_millis(50);
     let sql = "SELECT MIN(due_milliseconds) FROM webhook_deliveries WHERE endpoint_id = ?1 AND due_milliseconds IS NOT NULL";
     let seen = tx.row(sql, values![id])?.map(|mut row| row.int_or_null()).transpose()?.flatten();
     std::thread::sleep(BETWEEN);

@@ -218,7 +218,9 @@ fn no_delivery_is_forgotten() {
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn a_forgotten_delivery_is_found_out() {
-    assert!(deliveries_forgotten(Some("queues_looked_at_first"), 1, Duration::from_millis(120)) > 0, "every queue knew of its deliveries");
+    const TRIES_MAX: usize = 6;
+    let found = (0..TRIES_MAX).any(|_| deliveries_forgotten(Some("queues_looked_at_first"), 1, Duration::from_millis(150)) > 0);
+    assert!(found, "{TRIES_MAX} runs with the planted fault, and every queue knew of its deliveries");
 }
 
 #[test]
