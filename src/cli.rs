@@ -12,6 +12,7 @@ mod refunds;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::sync::watch;
@@ -21,14 +22,14 @@ use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Clock, Failure, Id, Mode, StoreError};
+use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
 use crate::operator::{self, Ruling};
 use crate::rails::iso20022::simulator;
 use crate::screening::hits;
 use crate::screening::lists::Lists;
-use crate::store::Store;
+use crate::store::{Store, Tx};
 use crate::store::{handle, postgres};
 use crate::{backup, demo, secrets};
 
@@ -426,15 +427,20 @@ fn told(failure: Failure) -> String {
 
 /// Opens a database that is there: where none is, the command was given another place than the server.
 async fn open(place: &Place) -> Result<Store, String> {
-    config(place)?.database.must_exist()?;
-    open_or_make(place).await
+    let config = config(place)?;
+    config.database.must_exist()?;
+    open_or_make(&config).await
 }
 
-async fn open_or_make(place: &Place) -> Result<Store, String> {
-    let config = config(place)?;
+async fn open_or_make(config: &Config) -> Result<Store, String> {
     // A command needs few connections.
     let opened = Store::open_database(&config.database, Clock::System, handle::no_epilogue, postgres::CONNECTIONS_MIN).await;
     opened.map_err(|error| error.to_string())
+}
+
+/// The service of a database that is there, beside a running server.
+async fn beside(place: &Place) -> Result<Arc<App>, String> {
+    App::open_beside(&config(place)?, Clock::System).await
 }
 
 /// Unix seconds, or `30d` from now.
@@ -461,7 +467,8 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             }
             let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
             let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
-            let key = open_or_make(&place).await?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
+            let key =
+                open_or_make(&config(&place)?).await?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
             print(&key)
         }
         KeysCommand::List { place } => {
@@ -554,14 +561,19 @@ async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Opt
 
 /// Carries out a ruling beside a running server.
 async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
-    let app = App::open_beside(&config(place)?, Clock::System).await?;
+    let app = beside(place).await?;
     let world = app.world.clone();
-    // A refused ruling undoes what it wrote, so it leaves the transaction as an error.
-    let ruled = app
-        .store
-        .write(move |tx, now| operator::rule(tx, now, &world, id, &ruling)?.map_err(|message| StoreError::Broken(message).into()))
-        .await;
-    match ruled {
+    carry_out(&app, move |tx, now| operator::rule(tx, now, &world, id, &ruling)).await
+}
+
+/// Carries out what the operator decided, and prints what happened.
+async fn carry_out<F>(app: &App, mut decision: F) -> Result<(), String>
+where
+    F: FnMut(&mut dyn Tx, &mut Now) -> Result<Result<String, String>, StoreError> + Send + 'static,
+{
+    // What is refused undoes what it wrote, so it leaves the transaction as an error.
+    let decided = app.store.write(move |tx, now| decision(tx, now)?.map_err(|message| StoreError::Broken(message).into())).await;
+    match decided {
         Ok(outcome) => print(&outcome),
         Err(Failure::Store(StoreError::Broken(message))) => Err(message),
         Err(failure) => Err(told(failure)),

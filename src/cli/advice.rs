@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 
-use super::{ModeFlag, Place, config, print, told};
-use crate::app::App;
+use super::{ModeFlag, Place, beside, print, told};
 use crate::http::body;
-use crate::kernel::{Clock, Mode};
 use crate::payouts::advice::signing::{self, PublicKey};
 
 /// Bytes of a file that is read: an advice has a few thousand, a key set with every key it can have fewer than this.
@@ -44,11 +42,8 @@ pub async fn run(command: AdviceCommand) -> Result<(), String> {
             print(&verdict(&read(&file)?, &keys)?)
         }
         AdviceCommand::RotateKey { mode, place } => {
-            let mode = match mode {
-                ModeFlag::Test => Mode::Test,
-                ModeFlag::Live => Mode::Live,
-            };
-            let app = existing(&place).await?;
+            let mode = mode.mode();
+            let app = beside(&place).await?;
             let world = app.world.clone();
             let key = app.store.write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?)).await.map_err(told)?;
             print(&format!("payment advices are signed with {} from now on", key.key_id()))
@@ -56,14 +51,8 @@ pub async fn run(command: AdviceCommand) -> Result<(), String> {
     }
 }
 
-/// A service whose database is there: neither command should make one by a slip of the path.
-async fn existing(place: &Place) -> Result<std::sync::Arc<App>, String> {
-    let config = config(place)?;
-    App::open_beside(&config, Clock::System).await
-}
-
 async fn stored_keys(place: &Place) -> Result<Vec<PublicKey>, String> {
-    let app = existing(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
+    let app = beside(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
     let world = app.world.clone();
     app.store.write(move |tx, _| Ok(signing::public_keys(tx, &world.sealer)?)).await.map_err(told)
 }

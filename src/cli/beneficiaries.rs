@@ -3,14 +3,13 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::{Place, config, print, rule, told};
-use crate::app::App;
+use super::{Place, beside, print, rule, told};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::checks::{AccountAnswer, NameMatch};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Clock, Failure, Mode, Scope};
+use crate::kernel::{AnyId, Failure, Mode, Scope};
 use crate::keys;
 use crate::operator::Ruling;
 use crate::store::Tx;
@@ -89,7 +88,7 @@ async fn list(status: Option<&str>, shows_account_numbers: bool, place: &Place) 
     let status = status
         .map(|text| BeneficiaryStatus::parse(text).ok_or_else(|| format!("{text:?} is no status; there are: {}", words.join(", "))))
         .transpose()?;
-    let app = App::open_beside(&config(place)?, Clock::System).await?;
+    let app = beside(place).await?;
     let found = app.store.write(move |tx, _| find(tx, status)).await.map_err(told)?;
     print("id\taccount\tmode\tstatus\treason\tcreated\tname\taccount_number\tifsc\tbank")?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {

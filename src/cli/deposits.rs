@@ -2,11 +2,9 @@
 
 use clap::Subcommand;
 
-use super::{ModeFlag, Place, config, print};
-use crate::app::App;
+use super::{ModeFlag, Place, beside, print};
 use crate::chains::evm::Hash;
 use crate::deposits::Deposit;
-use crate::kernel::Clock;
 use crate::kernel::state::Status;
 use crate::work::credit::{self, Credited};
 
@@ -27,7 +25,7 @@ pub enum DepositsCommand {
 pub async fn run(command: DepositsCommand) -> Result<(), String> {
     let DepositsCommand::Credit { hash, mode, place } = command;
     let hash = Hash::parse(&hash).ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
-    let app = App::open_beside(&config(&place)?, Clock::System).await?;
+    let app = beside(&place).await?;
     let credited = credit::credit(&app, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } = credited.map_err(|fault| fault.to_string())?;
     deposits.iter().try_for_each(|deposit| print(&line(deposit)))?;

@@ -2,12 +2,11 @@
 
 use clap::Subcommand;
 
-use super::{ModeFlag, Place, config, mode_word, open, print, told};
-use crate::app::App;
+use super::{ModeFlag, Place, beside, carry_out, mode_word, open, print, told};
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{Clock, Failure, Id, Mode, Scope, StoreError};
+use crate::kernel::{Id, Mode, Scope};
 use crate::keys;
 use crate::operator;
 use crate::refunds::state::{RefundStatus, SentFault};
@@ -106,15 +105,7 @@ fn line(refund: &Refund) -> String {
 
 async fn complete(id: &str, hash: String, is_batch: bool, place: &Place) -> Result<(), String> {
     let id: Id<kind::Refund> = Id::parse(id).ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
-    let app = App::open_beside(&config(place)?, Clock::System).await?;
+    let app = beside(place).await?;
     let world = app.world.clone();
-    // What is refused undoes what it wrote, so it leaves the transaction as an error.
-    let marked = app.store.write(move |tx, _| {
-        operator::mark_refund_sent(tx, &world, id, &hash, is_batch)?.map_err(|message| StoreError::Broken(message).into())
-    });
-    match marked.await {
-        Ok(outcome) => print(&outcome),
-        Err(Failure::Store(StoreError::Broken(message))) => Err(message),
-        Err(failure) => Err(told(failure)),
-    }
+    carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &world, id, &hash, is_batch)).await
 }

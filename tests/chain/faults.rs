@@ -397,13 +397,7 @@ async fn the_service_starts_only_before_its_own_chain() {
 
     proxy.change(|faults| *faults = Faults { is_finalized_refused: true, is_solid_missing: true, ..Faults::default() });
     let process = Process::start(&[proxy.url()], &token, &setup, None).await;
-    let lock = process.caller.client.quote_lock("100.00").await;
-    let body = json!({
-        "sender_id": process.caller.sender_id, "beneficiary_id": process.caller.beneficiary_id, "quote_lock_id": lock["id"],
-        "amount": "100.00", "currency": "USD", "payout_currency": "INR",
-        "funding": {"rail": "stablecoin", "asset": "USDT", "chain": "tron"},
-    });
-    assert_eq!(process.caller.client.post("/v1/transfers", body).await.error(503), "service_unavailable");
+    process.caller.expect_no_transfer("100.00").await;
     proxy.heal();
     let transfer = process.caller.transfer("100.00").await;
     token.transfer(address(&transfer), 100_000_000).await;

@@ -179,15 +179,25 @@ impl Caller {
         Caller { client, chain, beneficiary_id: id(&beneficiary), sender_id }
     }
 
-    /// An unfunded transfer; `funding` adds to its funding leg.
-    pub async fn transfer_with(&self, amount: &str, funding: Value) -> Value {
+    /// What a transfer is asked for with; `funding` adds to its funding leg.
+    async fn transfer_body(&self, amount: &str, funding: Value) -> Value {
         let lock = self.client.quote_lock(amount).await;
         let mut leg = json!({"rail": "stablecoin", "asset": "USDT", "chain": self.chain});
         leg.as_object_mut().unwrap().extend(funding.as_object().cloned().unwrap_or_default());
-        let body = json!({
+        json!({
             "sender_id": self.sender_id, "beneficiary_id": self.beneficiary_id, "quote_lock_id": id(&lock),
             "amount": amount, "currency": "USD", "payout_currency": "INR", "funding": leg,
-        });
+        })
+    }
+    /// Expects that no transfer is taken now; answers the quote lock that it was asked for with.
+    pub async fn expect_no_transfer(&self, amount: &str) -> String {
+        let body = self.transfer_body(amount, json!({})).await;
+        assert_eq!(self.client.post("/v1/transfers", body.clone()).await.error(503), "service_unavailable");
+        body["quote_lock_id"].as_str().expect("a quote lock").to_owned()
+    }
+    /// An unfunded transfer; `funding` adds to its funding leg.
+    pub async fn transfer_with(&self, amount: &str, funding: Value) -> Value {
+        let body = self.transfer_body(amount, funding).await;
         // Until the chain is followed, addresses are refused.
         eventually("a transfer to be taken", async || {
             let answer = self.client.post("/v1/transfers", body.clone()).await;
