@@ -209,21 +209,34 @@ impl Line {
         }
     }
 
-    /// The shown text up to `width`, in whole clusters and at least one.
-    fn head(&self, width: f32) -> String {
-        let mut head = String::new();
-        let mut used = 0.0;
-        for run in &self.runs {
-            for cluster in run.glyphs.chunk_by(|a, b| a.text_range == b.text_range) {
-                used += cluster.iter().map(|glyph| glyph.x_advance).sum::<f32>();
-                if used > width && !head.is_empty() {
-                    return head;
-                }
+    /// How many letters fit into `width`, after each of the clusters that do; the first one always does.
+    fn letters_within(&self, width: f32) -> Vec<usize> {
+        let clusters = self.runs.iter().flat_map(|run| {
+            let clusters = run.glyphs.chunk_by(|one, next| one.text_range == next.text_range);
+            clusters.map(|cluster| {
                 let range = cluster.first().map_or(0..0, |glyph| glyph.text_range.clone());
-                head.push_str(run.text.get(range).unwrap_or_default());
-            }
+                (run.text.get(range).unwrap_or_default().chars().count(), cluster.iter().map(|glyph| glyph.x_advance).sum::<f32>())
+            })
+        });
+        let ends = clusters.scan((0, 0.0), |(letters, used), (count, advance)| {
+            *letters += count;
+            *used += advance;
+            Some((*letters, *used))
+        });
+        ends.enumerate().take_while(|(place, (_, used))| *place == 0 || *used <= width).map(|(_, (letters, _))| letters).collect()
+    }
+}
+
+/// The longest beginning of `text` that, followed by `ending`, is at most `width` wide; one cluster at least.
+fn beginning(text: &str, ending: &str, weight: Weight, width: f32) -> Option<String> {
+    let mut ends = shape(text, weight)?.letters_within(width);
+    loop {
+        let letters: String = text.chars().take(ends.pop().unwrap_or_default()).collect();
+        let cut = format!("{}{ending}", letters.trim_end());
+        // Shaped again: letters that stood closer together beside their neighbours are wider at the cut.
+        if ends.is_empty() || shape(&cut, weight)?.width <= width {
+            return Some(letters);
         }
-        head
     }
 }
 
@@ -242,16 +255,14 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         if !current.is_empty() {
             texts.push(std::mem::take(&mut current));
         }
-        loop {
-            let line = shape(&word, weight)?;
-            let head = if line.width <= width { word.clone() } else { line.head(width) };
-            let letters = head.chars().count();
-            let rest: String = word.chars().skip(letters).collect();
-            if rest.is_empty() || letters == 0 {
+        while shape(&word, weight)?.width > width {
+            let head = beginning(&word, "", weight, width)?;
+            let rest = word.split_off(head.len());
+            if head.is_empty() || rest.is_empty() {
+                word = head + &rest;
                 break;
             }
-            // The word's own letters, so that what was replaced is replaced once.
-            texts.push(word.chars().take(letters).collect());
+            texts.push(head);
             word = rest;
         }
         current = word;
@@ -266,11 +277,8 @@ pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<
         if let Some(last) = texts.last_mut() {
             last.push(' ');
             last.push_str(&next);
-            let ellipsis = shape("…", weight)?.width;
-            let letters = shape(last, weight)?.head(width - ellipsis).chars().count();
-            *last = last.chars().take(letters).collect();
-            last.truncate(last.trim_end().len());
-            last.push('…');
+            let head = beginning(last, "…", weight, width)?;
+            *last = format!("{}…", head.trim_end());
         }
     }
     texts.iter().map(|text| shape(text, weight)).collect()
