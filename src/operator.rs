@@ -3,7 +3,7 @@
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, Decision};
-use crate::chains::address::Address;
+use crate::chains::address::{Address, AddressForm};
 use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
@@ -268,6 +268,10 @@ fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
     let Ruling::Refund(to_address) = ruling else { return Err(wrong(id, "a deposit is refunded")) };
     let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
     let deposit = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    // The other form would be written as this chain's, and be nobody's address there.
+    if to_address.is_some_and(|address| address.form() != AddressForm::of_chain(&deposit.chain)) {
+        return Err(wrong(id, format!("the address to give it back to is not of its chain, {}", deposit.chain)));
+    }
     let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address).map_err(|failure| told(id, failure))?;
     Ok(format!("{} is {}", refund.id, crate::kernel::state::Status::as_str(refund.status)))
 }

@@ -131,6 +131,22 @@ impl Amount {
 
 impl Field for Amount {
     fn schema() -> Value {
+        RangedAmount::schema()
+    }
+    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+        match RangedAmount::parse(node, name, faults)? {
+            RangedAmount(units) if units <= 0 => wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults),
+            RangedAmount(units) => Some(Amount(units)),
+        }
+    }
+}
+
+/// An amount of an ISO 4217 currency with two decimals, zero too: whoever takes it judges its range and names both ends.
+#[derive(Clone, Copy)]
+pub struct RangedAmount(pub i64);
+
+impl Field for RangedAmount {
+    fn schema() -> Value {
         json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$", "examples": ["1000.00"] })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
@@ -145,8 +161,7 @@ impl Field for Amount {
                 "must be a string holding a decimal number with at most two decimals, such as \"1000.00\".",
                 faults,
             ),
-            Some(money) if money.units <= 0 => wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults),
-            Some(money) => Some(Amount(money.units)),
+            Some(money) => Some(RangedAmount(money.units)),
         }
     }
 }
@@ -352,8 +367,8 @@ fn metadata_schema(value: Value) -> Value {
     json!({ "type": "object", "maxProperties": METADATA_PAIRS_MAX, "propertyNames": { "minLength": 1, "maxLength": METADATA_KEY_LENGTH_MAX, "pattern": PLAIN_PATTERN }, "additionalProperties": value })
 }
 
-/// Reads the pairs; `None` values are the nulls of an update.
-fn metadata_pairs(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Vec<(String, Option<String>)>> {
+/// Reads the pairs; `None` values are the nulls of an update, which nothing else takes.
+fn metadata_pairs(node: &Node, takes_null: bool, name: &str, faults: &mut Vec<Fault>) -> Option<Vec<(String, Option<String>)>> {
     let Node::Object(members) = node else {
         return wrong(Code::ParameterValueInvalid, name, "must be an object of strings.", faults);
     };
@@ -366,7 +381,7 @@ fn metadata_pairs(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Ve
             continue;
         }
         match value {
-            Node::Null => pairs.push((key.clone(), None)),
+            Node::Null if takes_null => pairs.push((key.clone(), None)),
             value => {
                 if let Some(value) = text(value, 1, METADATA_VALUE_LENGTH_MAX, &pair_name, faults) {
                     pairs.push((key.clone(), Some(value.to_owned())));
@@ -374,11 +389,10 @@ fn metadata_pairs(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Ve
             }
         }
     }
+    if members.len() > METADATA_PAIRS_MAX {
+        return wrong(Code::ParameterMaxLengthInvalid, name, format_args!("must have at most {METADATA_PAIRS_MAX} pairs."), faults);
+    }
     (faults.len() == faults_before).then_some(pairs)
-}
-
-fn too_many_pairs<T>(name: &str, faults: &mut Vec<Fault>) -> Option<T> {
-    wrong(Code::ParameterMaxLengthInvalid, name, format_args!("must have at most {METADATA_PAIRS_MAX} pairs."), faults)
 }
 
 impl Field for Metadata {
@@ -395,20 +409,9 @@ impl Field for Metadata {
         }
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
-        let pairs = metadata_pairs(node, name, faults)?;
-        if pairs.len() > METADATA_PAIRS_MAX {
-            return too_many_pairs(name, faults);
-        }
-        let mut metadata = Metadata::default();
-        for (key, value) in pairs {
-            match value {
-                Some(value) => {
-                    metadata.0.insert(key, value);
-                }
-                None => return wrong(Code::ParameterValueInvalid, &format!("{name}.{key}"), "must be a string.", faults),
-            }
-        }
-        Some(metadata)
+        let pairs = metadata_pairs(node, false, name, faults)?;
+        let values = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        Some(Metadata(values.collect()))
     }
 }
 
@@ -432,10 +435,7 @@ impl Field for MetadataPatch {
         }
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
-        let pairs = metadata_pairs(node, name, faults)?;
-        if pairs.len() > METADATA_PAIRS_MAX {
-            return too_many_pairs(name, faults);
-        }
+        let pairs = metadata_pairs(node, true, name, faults)?;
         Some(MetadataPatch { clears: false, pairs })
     }
 }

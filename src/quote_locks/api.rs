@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::gst::{GST_PERCENT, Gst};
 use super::{BuyCurrency, QuoteLock, QuoteLockStatus, SellCurrency, rows};
 use crate::chains::{self, AssetName, ChainName, Following, FundingRail};
-use crate::http::fields::{Amount, Word};
+use crate::http::fields::{RangedAmount, Word};
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
@@ -21,7 +21,7 @@ crate::form! {
     CreateQuoteLock {
         sell_currency: Word<SellCurrency>,
         buy_currency: Word<BuyCurrency>,
-        amount: Amount,
+        amount: RangedAmount,
         metadata: Metadata,
     }
 }
@@ -176,7 +176,7 @@ pub fn routes() -> Vec<Route> {
 
 fn create(context: &mut Context<'_>, _: (), form: CreateQuoteLock) -> Result<QuoteLockView, Failure> {
     let scope = context.scope();
-    let lock = super::create(context.tx, context.now, context.world, scope, form.amount.of(Currency::Usd), form.metadata)?;
+    let lock = super::create(context.tx, context.now, context.world, scope, Money::new(form.amount.0, Currency::Usd), form.metadata)?;
     Ok(view(lock, context.now.business()))
 }
 

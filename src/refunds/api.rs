@@ -99,12 +99,12 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<RefundView
 }
 
 fn declare(context: &mut Context<'_>, mut found: Refund, form: DeclareRefundAddress) -> Result<RefundView, Failure> {
+    let fault = context.world.ports(found.scope.mode())?.chain.address_fault("to_address", Some(&form.to_address));
+    Refusal::check(Vec::from_iter(fault))?;
     if found.status != RefundStatus::RequiresAddress {
         let message = format!("The refund is {} and takes no other address.", found.status.as_str());
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
-    let fault = context.world.ports(found.scope.mode())?.chain.address_fault("to_address", Some(&form.to_address));
-    Refusal::check(Vec::from_iter(fault))?;
     super::declare_address(context.tx, context.now, context.world, &mut found, form.to_address)?;
     Ok(view(found))
 }

@@ -316,18 +316,25 @@ fn cancel(context: &mut Context<'_>, mut found: Transfer, _: Nothing) -> Result<
 }
 
 fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding) -> Result<TransferView, Failure> {
+    let mut faults = Vec::new();
+    let mut wrong = |code, message| faults.push(Fault::field(code, "quote_lock_id", message));
     let resolution = match (form.action.0, form.quote_lock_id) {
-        (ResolveAction::Refund, None) => Resolution::Refund,
-        (ResolveAction::Refund, Some(_)) => {
-            return Err(Fault::field(Code::ParameterUnexpected, "quote_lock_id", "quote_lock_id goes with the action requote.").into());
+        (ResolveAction::Requote, lock) => {
+            if lock.is_none() {
+                wrong(Code::ParameterEmpty, "quote_lock_id is required for the action requote.");
+            }
+            Resolution::Requote(lock.and_then(|lock| lock.0))
         }
-        (ResolveAction::Requote, Some(lock)) => Resolution::Requote(lock.0),
-        (ResolveAction::Requote, None) => {
-            return Err(Fault::field(Code::ParameterEmpty, "quote_lock_id", "quote_lock_id is required for the action requote.").into());
+        (ResolveAction::Refund, lock) => {
+            if lock.is_some() {
+                wrong(Code::ParameterUnexpected, "quote_lock_id goes with the action requote.");
+            }
+            Resolution::Refund
         }
     };
-    let fault = context.world.ports(found.scope.mode())?.chain.address_fault("refund_address", form.refund_address.as_ref());
-    Refusal::check(Vec::from_iter(fault))?;
+    let chain = &context.world.ports(found.scope.mode())?.chain;
+    faults.extend(chain.address_fault("refund_address", form.refund_address.as_ref()));
+    Refusal::check(faults)?;
     funding::resolve(context.tx, context.now, context.world, &mut found, resolution, form.refund_address)?;
     view(context, found)
 }

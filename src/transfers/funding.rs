@@ -137,19 +137,21 @@ fn is_payer_suspect(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &Dep
     Ok(hits::keep(tx, now, deposit.scope, deposit.transfer_id.any(), &finding, &basis)? != Screening::Clear)
 }
 
-/// The row of the contract's table that a final deposit falls under. `expires_at` itself is in time.
+/// The row of the contract's table that a final deposit falls under: by the time of its block, whenever it was seen; `expires_at`
+/// itself is in time. After a cancellation every deposit is late, also those that follow the first.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
-    let is_late = deposit.block_time.is_none_or(|time| time > transfer.expires_at);
+    if !takes_money(transfer.status) {
+        return Ok(Classification::Unmatched);
+    }
+    let was_cancelled = transfer.status_history.last_at(TransferStatus::Cancelled).is_some();
+    if was_cancelled || deposit.block_time.is_none_or(|time| time > transfer.expires_at) {
+        return Ok(Classification::Late);
+    }
     let total = transfer.received.plus(deposit.amount)?;
-    Ok(match transfer.status {
-        TransferStatus::Expired | TransferStatus::Cancelled => Classification::Late,
-        TransferStatus::Funding | TransferStatus::FundingHold if is_late => Classification::Late,
-        TransferStatus::Funding | TransferStatus::FundingHold => match total.units.cmp(&transfer.expected.units) {
-            std::cmp::Ordering::Less => Classification::Partial,
-            std::cmp::Ordering::Equal => Classification::Exact,
-            std::cmp::Ordering::Greater => Classification::Over,
-        },
-        _ => Classification::Unmatched,
+    Ok(match total.units.cmp(&transfer.expected.units) {
+        std::cmp::Ordering::Less => Classification::Partial,
+        std::cmp::Ordering::Equal => Classification::Exact,
+        std::cmp::Ordering::Greater => Classification::Over,
     })
 }
 
@@ -183,6 +185,11 @@ fn credit(
     if is_suspect {
         // Whatever the table of deposits says: nothing is paid or given back before the operator decided.
         return review(tx, now, transfer);
+    }
+    if transfer.status == TransferStatus::Expired && classification != Classification::Late {
+        // Paid in time, and found when the transfer had been told to be expired: the payer may have paid elsewhere meanwhile, so
+        // that somebody decides, whatever the policy for late money says.
+        return hold(tx, now, world, transfer, StatusReason::Late, HoldPolicy::Hold);
     }
     match classification {
         Classification::Partial => save(tx, transfer),
