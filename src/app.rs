@@ -24,6 +24,7 @@ use crate::http::limit::Limiter;
 use crate::http::metrics::Metrics;
 use crate::http::router::{Router, routes};
 use crate::http::{openapi, server};
+use crate::kernel::id::Minter;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Currency, Failure, Mode, Now, Scope, StoreError, hex};
 use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
@@ -58,6 +59,8 @@ pub struct App {
     pub limiter: Limiter,
     pub router: Router,
     pub in_flight: Arc<InFlight>,
+    /// Makes the identifiers of requests.
+    pub request_ids: Minter,
     pub consult_places: Places,
     pub sender: Sender,
     /// The real chains that are followed, one a mode at most.
@@ -176,6 +179,7 @@ impl App {
             limiter: Limiter::new(config.rate_limits),
             router,
             in_flight: Arc::default(),
+            request_ids: Minter::above(0),
             consult_places: Places::default(),
             sender,
             chains,

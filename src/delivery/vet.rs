@@ -147,7 +147,10 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlFault> 
     if !matches!(url.scheme(), "http" | "https") {
         return Err(UrlFault::SchemeNotHttps);
     }
-    if !url.username().is_empty() || url.password().is_some() {
+    // The parser forgets user information that is empty.
+    let after_scheme = text.split_once(':').map_or("", |(_, rest)| rest.trim_start_matches(['/', '\\']));
+    let authority = after_scheme.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    if !url.username().is_empty() || url.password().is_some() || authority.contains('@') {
         return Err(UrlFault::UserInformation);
     }
     if url.fragment().is_some() {
@@ -618,6 +621,9 @@ mod tests {
             ("gopher://127.0.0.1/", SchemeNotHttps),
             ("wss://example.com/", SchemeNotHttps),
             ("https://user@example.com/", UserInformation),
+            ("https://@example.com/", UserInformation),
+            ("https://:@example.com/", UserInformation),
+            ("https:\\\\@example.com/", UserInformation),
             ("https://user:pass@example.com/", UserInformation),
             ("https://:pass@example.com/", UserInformation),
             ("https://example.com@8.8.8.8/", UserInformation),

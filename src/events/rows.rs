@@ -56,7 +56,7 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, scope: Scope, rows_max: i64) -> Result<
     )
 }
 
-/// Whether outbox rows wait that no group of the lane took with it.
-pub fn outbox_waits(tx: &mut dyn Tx) -> Result<bool, StoreError> {
-    Ok(tx.row("SELECT id FROM outbox LIMIT 1", &[])?.is_some())
+/// The first of the outbox rows that wait because no group of the lane took them with it.
+pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
+    tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }

@@ -315,7 +315,7 @@ fn answered(answer: Answer) -> Reply {
 async fn get(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
     let route = &app.router.routes[asked.index];
     asked.permitted(route)?;
-    let mut work = (route.prepare)(Ok(&Node::Null));
+    let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
     let shared = app.clone();
     let answer = app
         .store
@@ -330,7 +330,7 @@ async fn get(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
 async fn delete(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
     let route = &app.router.routes[asked.index];
     asked.permitted(route)?;
-    let mut work = (route.prepare)(Ok(&Node::Null));
+    let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
     let shared = app.clone();
     let answer = app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
     Ok(answered(answer))
@@ -407,7 +407,11 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     };
     // The form is judged before the transaction, so that the write lane does no parsing.
     let permitted = asked.permitted(route);
-    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone));
+    let faults = match (route.shape, &parsed) {
+        (Some(shape), Ok(body)) => shape(&app.world, asked.caller.scope, body),
+        _ => Vec::new(),
+    };
+    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), faults);
     // While the key is held, so that a retry that overtakes it is told to wait.
     let evidence = match (&route.consult, &parsed) {
         (Some(step), Ok(body)) if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() => {

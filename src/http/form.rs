@@ -105,16 +105,24 @@ pub trait Form: Sized + Clone + Send + 'static {
     fn schema() -> Value;
     fn read_members(node: &Node, prefix: &str, faults: &mut Vec<Fault>) -> Option<Self>;
 
-    /// Reads a whole body; all problems come together.
-    fn read_body(node: &Node) -> Result<Self, Refusal> {
+    /// Reads a whole body; all problems come together, those behind what `more` says.
+    fn read_body(node: &Node, more: Vec<Fault>) -> Result<Self, Refusal> {
         let mut faults = Vec::new();
         let form = Self::read_members(node, "", &mut faults);
+        faults.extend(more);
         if matches!(node, Node::Object(members) if members.len() < Self::MEMBERS_MIN) {
             faults.push(Fault::new(Code::ParameterEmpty, "Send at least one field."));
         }
         Refusal::check(faults)?;
         form.ok_or_else(Refusal::internal)
     }
+}
+
+/// A member's value, where it has the form that it should; for rules that look at one member alone.
+pub fn read_alone<T: Field>(node: Option<&Node>) -> Option<T> {
+    let mut faults = Vec::new();
+    let value = T::read(node, "", &mut faults);
+    value.filter(|_| faults.is_empty())
 }
 
 /// The dotted name of a member.

@@ -14,7 +14,6 @@ use super::dispatch::{self, Reply};
 use super::pay;
 use crate::app::App;
 use crate::config::Role;
-use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, Refusal};
 use crate::store::Cost;
@@ -27,7 +26,7 @@ pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
     let mut random = [0; 16];
     // Without randomness two requests could share an identifier, which only makes the log harder to read.
     let _ = getrandom::fill(&mut random);
-    let request_id: Id<kind::Request> = Minter::above(0).mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
+    let request_id: Id<kind::Request> = app.request_ids.mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
     let request_id = request_id.to_string();
     let is_api = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let path = request.uri().path();

@@ -19,7 +19,10 @@ pub enum FilterKind {
     /// An identifier of one kind.
     Id(ObjectKind),
     /// An identifier of any kind.
-    AnyId,
+    AnyId {
+        /// Compares the kind, where another column holds it.
+        kind_condition: &'static str,
+    },
     /// One of the words.
     Word(fn() -> Vec<&'static str>),
     /// Any text up to 128 characters.
@@ -42,7 +45,7 @@ impl Filter {
         match self.kind {
             FilterKind::Time => json!({ "type": "integer", "minimum": 0, "maximum": 253_402_300_799_i64 }),
             FilterKind::Id(kind) => json!({ "type": "string", "pattern": format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$", kind.as_str()) }),
-            FilterKind::AnyId => json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" }),
+            FilterKind::AnyId { .. } => json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" }),
             FilterKind::Word(words) => json!({ "type": "string", "enum": words() }),
             FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128 }),
         }
@@ -139,6 +142,9 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
             },
             _ => {
                 let Some(filter) = filters.iter().find(|filter| filter.name == name) else { continue };
+                if let (FilterKind::AnyId { kind_condition }, Some(id)) = (filter.kind, AnyId::parse(&value)) {
+                    page.filters.push((kind_condition, FilterValue::Text(id.kind.as_str().to_owned())));
+                }
                 match filter_value(filter.kind, &value) {
                     Ok(parsed) => page.filters.push((filter.condition, parsed)),
                     Err(message) => faults.push(fault(&name, format!("{name} {message}"))),
@@ -168,7 +174,7 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
             .filter(|id| id.kind == kind)
             .map(|id| FilterValue::Id(id.to_bytes()))
             .ok_or_else(|| format!("must be the id of a {}.", kind.as_str())),
-        FilterKind::AnyId => AnyId::parse(value).map(|id| FilterValue::Id(id.to_bytes())).ok_or_else(|| "must be an id.".to_owned()),
+        FilterKind::AnyId { .. } => AnyId::parse(value).map(|id| FilterValue::Id(id.to_bytes())).ok_or_else(|| "must be an id.".to_owned()),
         FilterKind::Word(words) => {
             let words = words();
             if words.contains(&value) {

@@ -9,7 +9,7 @@ use super::consult::{Asking, Consult, Consulted, Evidence};
 use super::form::Form;
 use super::query::{self, Filter};
 use crate::kernel::page::{FilterValue, Page};
-use crate::kernel::{Code, Failure, Id, Kind, Now, ObjectKind, Refusal, Scope, StoreError};
+use crate::kernel::{Code, Failure, Fault, Id, Kind, Now, ObjectKind, Refusal, Scope, StoreError};
 use crate::keys::Caller;
 use crate::payouts::advice::Advice;
 use crate::store::Cost;
@@ -83,8 +83,12 @@ impl<T> List<T> {
 
 /// The work of one request. It may run twice after a conflict, so it keeps what it needs.
 pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, Failure> + Send>;
-/// Makes the work from the judged body; runs before the transaction, outside the write lane.
-type Prepare = Box<dyn Fn(Result<&Node, Refusal>) -> Work + Send + Sync>;
+/// Makes the work from the body and what is wrong with it for this caller; runs before the transaction, outside the write lane.
+type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<Fault>) -> Work + Send + Sync>;
+
+/// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it takes. What is wrong for every
+/// caller is the form's to say, and is not said here.
+pub type Shape = fn(&World, Scope, &Node) -> Vec<Fault>;
 
 /// Says to a transaction what the work is going to look up.
 pub type Ahead = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
@@ -116,6 +120,8 @@ pub struct Route {
     pub answers_csv: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
+    /// What the caller's mode decides of the form.
+    pub shape: Option<Shape>,
     /// What is asked of the outside world before the transaction opens.
     pub consult: Option<Consult>,
     /// What the work looks up by identifiers in the body, so that a store that is reached over a network has it at hand.
@@ -129,7 +135,7 @@ impl Route {
             verb,
             path,
             summary,
-            prepare: Box::new(|_| Box::new(|_| Err(StoreError::Broken("a route without work".into()).into()))),
+            prepare: Box::new(|_, _| Box::new(|_| Err(StoreError::Broken("a route without work".into()).into()))),
             cost: Cost::Point,
             body: None,
             list: None,
@@ -138,6 +144,7 @@ impl Route {
             answers_pdf: false,
             answers_csv: false,
             codes: &[],
+            shape: None,
             consult: None,
             ahead: None,
         }
@@ -154,15 +161,20 @@ impl Route {
         self.codes = codes;
         self
     }
+    /// Judges the form with the settings of the caller's mode too.
+    pub fn shaped(mut self, shape: Shape) -> Route {
+        self.shape = Some(shape);
+        self
+    }
     /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
     pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Option<Consulted>) -> Route {
-        self.consult = Some(Box::new(move |asking, body| F::read_body(body).ok().and_then(|form| consult(asking, form))));
+        self.consult = Some(Box::new(move |asking, body| F::read_body(body, Vec::new()).ok().and_then(|form| consult(asking, form))));
         self
     }
     /// Says what the work will look up, with [`Tx::ahead`].
     pub fn reading_ahead<F: Form>(mut self, ahead: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>) -> Route {
         self.ahead = Some(Box::new(move |body| {
-            let form = F::read_body(body).ok()?;
+            let form = F::read_body(body, Vec::new()).ok()?;
             Some(Box::new(move |tx, scope| ahead(tx, scope, &form)))
         }));
         self
@@ -178,6 +190,16 @@ fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, Fai
     Ok(Answer { http_status: 200, content_type: once::JSON, body: json(view)?, holds_secret })
 }
 
+/// Reads a thing that takes no query. That it does not exist is said before the query is judged, everything else after it.
+fn without_query<T>(context: &mut Context<'_>, read: fn(&mut Context<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+    let found = read(context);
+    let is_missing = |failure: &Failure| matches!(failure, Failure::Refused(refusal) if refusal.http_status() == 404);
+    if !found.as_ref().is_err_and(is_missing) {
+        query::none(context.raw_query)?;
+    }
+    found
+}
+
 /// A GET of one thing: found first, then the query is judged.
 pub fn get<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
@@ -185,13 +207,7 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |_| {
-            Box::new(move |context| {
-                let view = read(context)?;
-                query::none(context.raw_query)?;
-                json_answer(&view, false)
-            })
-        }),
+        prepare: Box::new(move |_, _| Box::new(move |context| json_answer(&without_query(context, read)?, false))),
         ..Route::answering::<T>(Verb::Get, path, summary)
     }
 }
@@ -200,10 +216,9 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
 /// runs on a thread that may block.
 pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context<'_>) -> Result<Advice, Failure>) -> Route {
     Route {
-        prepare: Box::new(move |_| {
+        prepare: Box::new(move |_, _| {
             Box::new(move |context| {
-                let advice = read(context)?;
-                query::none(context.raw_query)?;
+                let advice = without_query(context, read)?;
                 if context.accepts_pdf {
                     return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf()?, holds_secret: false });
                 }
@@ -224,7 +239,7 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>, &[(&'static str, FilterValue)]) -> Result<(&'static str, Vec<u8>), Failure>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |_| {
+        prepare: Box::new(move |_, _| {
             Box::new(move |context| {
                 let values = query::values(context.raw_query, parameters)?;
                 let (content_type, body) = read(context, &values)?;
@@ -248,7 +263,7 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>, L, Page) -> Result<List<T>, Failure>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |_| {
+        prepare: Box::new(move |_, _| {
             Box::new(move |context| {
                 let located = locate(context)?;
                 let page = query::page(context.raw_query, cursor, filters)?;
@@ -280,8 +295,8 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
     act: fn(&mut Context<'_>, L, F) -> Result<T, Failure>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |body| {
-            let form = body.and_then(|node| F::read_body(node));
+        prepare: Box::new(move |body, faults| {
+            let form = body.and_then(|node| F::read_body(node, faults));
             Box::new(move |context| {
                 let located = locate(context)?;
                 query::none(context.raw_query)?;

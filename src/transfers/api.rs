@@ -11,13 +11,14 @@ use crate::chains::address::Address;
 use crate::chains::{AssetName, ChainName, FundingRail, simulated};
 use crate::deposits;
 use crate::deposits::api::DepositView;
+use crate::http::body::Node;
 use crate::http::fields::{Amount, Int, Reference, Text, TokenAmount, Word};
-use crate::http::form::Nothing;
+use crate::http::form::{Nothing, read_alone};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal};
+use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal, Scope};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout};
 use crate::quote_locks::api::{Fee, fee_view};
@@ -245,11 +246,12 @@ pub fn routes() -> Vec<Route> {
         Code::QuoteLockMismatch,
     ];
     vec![
-        route::post("/v1/transfers", "Create a transfer", route::creation, create).codes(CREATE_CODES).reading_ahead(
-            |tx, scope, form: &CreateTransfer| {
+        route::post("/v1/transfers", "Create a transfer", route::creation, create)
+            .codes(CREATE_CODES)
+            .shaped(funding_faults)
+            .reading_ahead(|tx, scope, form: &CreateTransfer| {
                 super::references_ahead(tx, scope, form.sender_id.0, form.beneficiary_id.0, form.quote_lock_id.0)
-            },
-        ),
+            }),
         route::list("/v1/transfers", "List transfers", ObjectKind::Transfer, FILTERS, route::nothing, index),
         route::get("/v1/transfers/{id}", "Get a transfer", |context| {
             let found = locate(context)?;
@@ -276,6 +278,20 @@ fn locate(context: &mut Context<'_>) -> Result<Transfer, Failure> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
+/// What is wrong with the funding leg for the chain that the mode takes.
+fn funding_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
+    let (Ok(ports), Some(funding)) = (world.ports(scope.mode()), body.get("funding")) else { return Vec::new() };
+    let chain = &ports.chain;
+    if let Some(Word(asked)) = read_alone::<Word<ChainName>>(funding.get("chain"))
+        && asked != chain.name
+    {
+        let message = format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
+        return vec![Fault::field(Code::ParameterValueInvalid, "funding.chain", message)];
+    }
+    let address = read_alone::<Address>(funding.get("refund_address"));
+    Vec::from_iter(chain.address_fault("funding.refund_address", address.as_ref()))
+}
+
 fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<TransferView, Failure> {
     let scope = context.scope();
     let defaults = Policy::default();
@@ -291,7 +307,6 @@ fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<Tran
         amount: form.amount.of(Currency::Usd),
         payout_currency: Currency::Inr,
         purpose_code: form.purpose_code.map(|word| word.0),
-        chain: form.funding.chain.0,
         refund_address: form.funding.refund_address,
         policy,
         metadata: form.metadata,

@@ -12,8 +12,8 @@ pub mod rows;
 pub mod state;
 
 use crate::beneficiaries::{self, Beneficiary};
+use crate::chains;
 use crate::chains::address::{Address, AddressForm};
-use crate::chains::{self, ChainName};
 use crate::deposits;
 use crate::events;
 use crate::kernel::id::kind;
@@ -121,28 +121,15 @@ pub struct NewTransfer {
     pub amount: Money,
     pub payout_currency: Currency,
     pub purpose_code: Option<PurposeCode>,
-    pub chain: ChainName,
+    /// In the form of the mode's chain.
     pub refund_address: Option<Address>,
     pub policy: Policy,
     pub metadata: Metadata,
 }
 
-/// Judges the funding leg against the chain that the mode takes.
-fn check_funding(chain: &chains::ChainProfile, ask: &NewTransfer) -> Result<(), Refusal> {
-    let mut faults = Vec::new();
-    if ask.chain != chain.name {
-        let message = format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
-        faults.push(Fault::field(Code::ParameterValueInvalid, "funding.chain", message));
-    } else {
-        faults.extend(chain.address_fault("funding.refund_address", ask.refund_address.as_ref()));
-    }
-    Refusal::check(faults)
-}
-
 /// Creates a transfer with a deposit address of its own. References come first, all of them; then the rules, all of them.
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
     let ports = world.ports(scope.mode())?;
-    check_funding(&ports.chain, &ask)?;
     if !ports.rail.supports_nre() {
         let message = "Transfers to NRE accounts are not offered here yet: the operator's bank has not marked its account for foreign inward \
                        remittance, and NRE accounts take nothing else.";

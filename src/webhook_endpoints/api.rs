@@ -8,17 +8,18 @@ use super::deliveries::{self, Delivery, Replay};
 use super::state::{DeliveryStatus, DisabledReason, EndpointStatus};
 use super::{
     ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint, ROTATION_OVERLAP_SECONDS_DEFAULT,
-    ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_fault,
+    ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_fault, url_policy,
 };
 use crate::delivery::vet::{self, URL_CHARACTERS_MAX, UrlPolicy};
 use crate::http::body::Node;
 use crate::http::fields::{Int, Reference, Text, TextList, Word};
-use crate::http::form::{Field, Replace};
+use crate::http::form::{Field, Replace, read_alone};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Code, Failure, Fault, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal, StoreError};
+use crate::kernel::{Code, Failure, Fault, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal, Scope, StoreError};
+use crate::world::World;
 
 /// Attempts that a delivery shows: the newest ones, those of two whole schedules.
 const ATTEMPTS_SHOWN_MAX: i64 = 28;
@@ -34,7 +35,7 @@ crate::words!(
 );
 crate::word_fields!(EnableWord);
 
-/// A URL whose form is right wherever it may point; the account's mode is judged with it later.
+/// A URL whose form is right wherever it may point; [`url_faults`] judges it for the caller's mode.
 #[derive(Clone)]
 pub struct WebhookUrlText(pub String);
 
@@ -101,7 +102,7 @@ crate::form! {
 }
 
 crate::form! {
-    /// Asks for a new secret; the old one goes on signing for the overlap.
+    /// Asks for a new secret. The old ones go on signing for the overlap; one that an earlier rotation gave less time keeps that.
     RotateWebhookSecret {
         overlap_seconds: Option<Int<0, ROTATION_OVERLAP_SECONDS_MAX>>,
     }
@@ -223,10 +224,11 @@ const DELIVERY_FILTERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![
         route::post_with_secret("/v1/webhook_endpoints", "Register a webhook endpoint", true, route::nothing, create)
-            .codes(&[Code::WebhookEndpointLimitExceeded]),
+            .codes(&[Code::WebhookEndpointLimitExceeded])
+            .shaped(url_faults),
         route::list("/v1/webhook_endpoints", "List webhook endpoints", ObjectKind::WebhookEndpoint, FILTERS, route::nothing, index),
         route::get("/v1/webhook_endpoints/{id}", "Get a webhook endpoint", |context| Ok(view(locate(context)?, None))),
-        route::post("/v1/webhook_endpoints/{id}", "Update a webhook endpoint, or enable it again", locate, update),
+        route::post("/v1/webhook_endpoints/{id}", "Update a webhook endpoint, or enable it again", locate, update).shaped(url_faults),
         route::delete("/v1/webhook_endpoints/{id}", "Delete a webhook endpoint", delete),
         route::post_with_secret(
             "/v1/webhook_endpoints/{id}/rotate_secret",
@@ -234,7 +236,8 @@ pub fn routes() -> Vec<Route> {
             true,
             locate,
             rotate_secret,
-        ),
+        )
+        .codes(&[Code::WebhookEndpointLimitExceeded]),
         route::list(
             "/v1/webhook_endpoints/{id}/deliveries",
             "List the deliveries to a webhook endpoint",
@@ -251,6 +254,13 @@ fn locate(context: &mut Context<'_>) -> Result<Endpoint, Failure> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
+}
+
+/// What is wrong with a URL in this account's mode that is right in another.
+fn url_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
+    let url = read_alone::<WebhookUrlText>(body.get("url"));
+    let judged = url.map(|url| vet::parse_url(&url.0, url_policy(&world.settings, scope)));
+    Vec::from_iter(judged.and_then(Result::err).map(|fault| url_fault(fault, "url")))
 }
 
 fn create(context: &mut Context<'_>, _: (), form: CreateWebhookEndpoint) -> Result<WebhookEndpointView, Failure> {
@@ -278,7 +288,7 @@ fn update(context: &mut Context<'_>, found: Endpoint, form: UpdateWebhookEndpoin
         metadata: form.metadata,
         enables: form.status.0.is_some(),
     };
-    Ok(view(super::update(context.tx, context.now, context.world, found, change)?, None))
+    Ok(view(super::update(context.tx, context.now, found, change)?, None))
 }
 
 fn delete(context: &mut Context<'_>) -> Result<DeletedView, Failure> {
@@ -362,7 +372,7 @@ mod tests {
     }
 
     fn faults<F: Form>(value: Value) -> Vec<(String, &'static str)> {
-        match F::read_body(&node(&value)) {
+        match F::read_body(&node(&value), Vec::new()) {
             Ok(_) => Vec::new(),
             Err(refusal) => {
                 refusal.faults().iter().map(|fault| (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())).collect()
@@ -432,7 +442,7 @@ mod tests {
             (json!({"since": 5, "until": 4}), Some(("until", "parameter_range_invalid"))),
         ];
         for (body, expected) in rows {
-            let form = ReplayWebhooks::read_body(&node(&body)).unwrap();
+            let form = ReplayWebhooks::read_body(&node(&body), Vec::new()).unwrap();
             let found = asked(form, 100).err().map(|refusal| {
                 let fault = &refusal.faults()[0];
                 (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())

@@ -33,8 +33,7 @@ impl Subscribers {
             }
         };
         for Subscriber { endpoint, is_due } in subscribers {
-            // What happens to an endpoint is told to the account's other endpoints, not to the one that fails.
-            if event.linked == endpoint.id.any() || !endpoint.enabled_events.matches(&event.event_type) {
+            if !endpoint.enabled_events.matches(&event.event_type) {
                 continue;
             }
             if endpoint.is_disabled {

@@ -11,7 +11,7 @@ pub mod state;
 use serde::{Deserialize, Serialize};
 
 use crate::delivery::sign;
-use crate::delivery::vet::{self, UrlFault, UrlPolicy, WebhookUrl};
+use crate::delivery::vet::{UrlFault, UrlPolicy};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
@@ -24,8 +24,8 @@ use state::{DisabledReason, EndpointStatus};
 
 /// Webhook endpoints of one account in one mode.
 pub const ENDPOINTS_MAX: i64 = 16;
-/// Secrets that sign at the same time.
-pub const SECRETS_ACTIVE_MAX: usize = 3;
+/// Secrets of one endpoint that sign at the same time: each adds two signatures to a header.
+pub const SECRETS_ACTIVE_MAX: usize = 16;
 /// Entries of `enabled_events`.
 pub const ENABLED_EVENTS_MAX: usize = 50;
 /// How long an old secret goes on signing after a rotation, unless the caller says otherwise, in seconds.
@@ -124,11 +124,8 @@ pub fn url_fault(fault: UrlFault, name: &str) -> Fault {
     Fault::field(code, name, fault.to_string())
 }
 
-fn judge_url(world: &World, scope: Scope, url: &str) -> Result<WebhookUrl, Refusal> {
-    vet::parse_url(url, url_policy(&world.settings, scope)).map_err(|fault| Refusal::one(url_fault(fault, "url")))
-}
-
 pub struct NewEndpoint {
+    /// One that [`url_policy`] allows.
     pub url: String,
     pub description: Option<String>,
     pub enabled_events: EventFilters,
@@ -137,7 +134,6 @@ pub struct NewEndpoint {
 
 /// Registers an endpoint; answers it with the secret, which is shown this once.
 pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewEndpoint) -> Result<(Endpoint, String), Failure> {
-    judge_url(world, scope, &ask.url)?;
     crate::keys::rows::take_turns(tx, scope)?;
     if rows::count(tx, scope)? >= ENDPOINTS_MAX {
         let message = format!("An account has at most {ENDPOINTS_MAX} webhook endpoints in each mode. Delete one first.");
@@ -166,6 +162,7 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 }
 
 pub struct EndpointChange {
+    /// One that [`url_policy`] allows.
     pub url: Option<String>,
     pub description: Patch<String>,
     pub enabled_events: Patch<EventFilters>,
@@ -174,9 +171,8 @@ pub struct EndpointChange {
     pub enables: bool,
 }
 
-pub fn update(tx: &mut dyn Tx, now: &mut Now, world: &World, mut endpoint: Endpoint, change: EndpointChange) -> Result<Endpoint, Failure> {
+pub fn update(tx: &mut dyn Tx, now: &mut Now, mut endpoint: Endpoint, change: EndpointChange) -> Result<Endpoint, Failure> {
     if let Some(url) = change.url {
-        judge_url(world, endpoint.scope, &url)?;
         endpoint.url = url;
     }
     endpoint.metadata = change.metadata.over(&endpoint.metadata)?;
@@ -208,6 +204,14 @@ pub fn rotate_secret(
 ) -> Result<(Endpoint, String), Failure> {
     let secret = sign::secret_text(now.random_bytes());
     let secrets = rotated(open_secrets(world, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
+    // None is ended before its time: whoever checks with it was promised the overlap.
+    if secrets.len() > SECRETS_ACTIVE_MAX {
+        let message = format!(
+            "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the overlap of one is over, or send a shorter \
+             overlap_seconds; 0 ends all of them."
+        );
+        return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
+    }
     endpoint.secrets_sealed = seal_secrets(now, world, endpoint.id, &secrets)?;
     let status = endpoint.status;
     rows::update(tx, &mut endpoint, status)?;
@@ -222,10 +226,7 @@ fn rotated(old: Vec<Secret>, secret: String, now_seconds: i64, overlap_seconds: 
         expires_at: Some(old.expires_at.map_or(overlap_ends_at, |expires_at| expires_at.min(overlap_ends_at))),
         ..old
     });
-    std::iter::once(Secret { secret, expires_at: None })
-        .chain(shortened.filter(|old| old.is_active(now_seconds)))
-        .take(SECRETS_ACTIVE_MAX)
-        .collect()
+    std::iter::once(Secret { secret, expires_at: None }).chain(shortened.filter(|old| old.is_active(now_seconds))).collect()
 }
 
 /// Removes an endpoint with its secrets; nothing more is sent to it, and its deliveries are purged later.
@@ -319,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rotation_keeps_at_most_three_secrets_for_the_overlap() {
+    fn a_rotation_keeps_the_old_secrets_for_the_overlap() {
         let at = |secret: &str, expires_at| Secret { secret: secret.into(), expires_at };
         let shown = |secrets: Vec<Secret>| secrets.into_iter().map(|secret| (secret.secret, secret.expires_at)).collect::<Vec<_>>();
         let first = rotated(vec![at("a", None)], "b".into(), 100, 50);
@@ -327,7 +328,10 @@ mod tests {
         let second = rotated(first, "c".into(), 120, 1_000);
         assert_eq!(shown(second.clone()), [("c".to_owned(), None), ("b".to_owned(), Some(1_120)), ("a".to_owned(), Some(150))]);
         let third = rotated(second.clone(), "d".into(), 130, 10);
-        assert_eq!(shown(third), [("d".to_owned(), None), ("c".to_owned(), Some(140)), ("b".to_owned(), Some(140))]);
+        assert_eq!(
+            shown(third),
+            [("d".to_owned(), None), ("c".to_owned(), Some(140)), ("b".to_owned(), Some(140)), ("a".to_owned(), Some(140))]
+        );
         assert_eq!(shown(rotated(second.clone(), "d".into(), 200, 0)), [("d".to_owned(), None)]);
         assert_eq!(
             shown(rotated(second, "d".into(), 150, 5)),

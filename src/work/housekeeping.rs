@@ -108,11 +108,12 @@ async fn purged(app: &App, mut remove: impl FnMut(&mut dyn Tx, &mut Now) -> Resu
     }
 }
 
-/// Sequences what commands such as `hundi decide` wrote beside the server.
+/// Sequences what commands such as `hundi decide` wrote beside the server, and what one commit wrote beyond the events of one run.
 pub async fn nudge_sequencer(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let mut last = None;
     while !*stop.borrow() {
-        let waiting = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await.unwrap_or(false);
-        if waiting {
+        let first = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?)).await.unwrap_or(None);
+        if first.is_some() {
             let signal = |tx: &mut dyn Tx, _: &mut Now| {
                 tx.signal(Signal::Outbox);
                 Ok(())
@@ -121,6 +122,12 @@ pub async fn nudge_sequencer(app: Arc<App>, mut stop: watch::Receiver<bool>) {
             if let Err(failure) = nudged {
                 tracing::error!(?failure, "the outbox could not be sequenced; tried again");
             }
+        }
+        // At once as long as it moves.
+        let moves = first.is_some() && first != last;
+        last = first;
+        if moves {
+            continue;
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(500)) => {}

@@ -559,7 +559,6 @@ mod tests {
                     amount: sell,
                     payout_currency: Currency::Inr,
                     purpose_code: None,
-                    chain: ChainName::Tron,
                     refund_address: None,
                     policy: Default::default(),
                     metadata: Metadata::default(),

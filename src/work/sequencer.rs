@@ -28,7 +28,7 @@ pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let waiting = match is_told {
             true => Ok(true),
-            false => app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_waits(tx)?)).await,
+            false => app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?.is_some())).await,
         };
         is_told = false;
         let mut pause = LOOK_MILLISECONDS;

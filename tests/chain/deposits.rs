@@ -1,6 +1,5 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
-use hundi::chains::ChainName;
 use hundi::kernel::{AnyId, Currency, Failure, Id, Mode, Money, Now, Scope};
 use hundi::store::{Cost, Tx};
 use hundi::transfers::{self, NewTransfer};
@@ -357,7 +356,6 @@ async fn a_token_that_hands_over_stops_new_addresses() {
             amount: Money::new(10_000, Currency::Usd),
             payout_currency: Currency::Inr,
             purpose_code: None,
-            chain: ChainName::Tron,
             refund_address: None,
             policy: Default::default(),
             metadata: Default::default(),

@@ -96,6 +96,8 @@ async fn filters_select_by_type_and_object() {
     let found = count(format!("linked_id={}&linked_object=transfer&type=transfer.status.funded", id(&first))).await;
     assert_eq!(found.len(), 1);
     assert_eq!(count("linked_id=transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD".to_owned()).await, Vec::<Value>::new());
+    let other_kind = id(&first).replace("transfer_", "payout_");
+    assert_eq!(count(format!("linked_id={other_kind}")).await, Vec::<Value>::new(), "the prefix says which kind is meant");
     for (query, field) in [
         ("type=transfer.status.lost", "type"),
         ("linked_object=quote_lock", "linked_object"),

@@ -485,7 +485,7 @@ async fn lists_and_filters_show_one_account_in_one_mode() {
                     assert!(value.starts_with(kind.as_str()));
                     value
                 }
-                FilterKind::AnyId => scene.owned.id(Transfer),
+                FilterKind::AnyId { .. } => scene.owned.id(Transfer),
                 FilterKind::Text => {
                     let name = format!("{route} {}", filter.name);
                     scene.owned.texts.get(name.as_str()).unwrap_or_else(|| panic!("no value for the filter {name}")).clone()

@@ -1,5 +1,6 @@
 //! What only the operator decides, as `hundi decide` carries it out.
 
+use hundi::chains::address::Address;
 use hundi::checks::simulated;
 use hundi::kernel::AnyId;
 use hundi::operator::{Ruling, rule};
@@ -94,6 +95,36 @@ async fn a_review_that_is_approved_with_enough_money_pays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_approval_pays_what_came_in_time_and_never_after_a_cancellation() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    for (is_cancelled, parts, wanted) in
+        [(true, &["10.00", "100.00"][..], ("funding_hold", Some("late"))), (false, &["40.00", "60.00"], ("payout_settled", None))]
+    {
+        let created = transfer(&client, "50100012345678", "100.00").await;
+        let path = format!("/v1/transfers/{}", id(&created));
+        let expires_at = created["funding"]["expires_at"].as_i64().unwrap();
+        if is_cancelled {
+            client.post(&format!("{path}/cancel"), json!({})).await.ok();
+        } else {
+            client.advance(1_860).await;
+            client.wait_status(&path, "expired").await;
+        }
+        for part in parts {
+            let change = if is_cancelled { json!({ "amount": part }) } else { json!({ "amount": part, "block_time": expires_at }) };
+            let sent = client.deposit(&created, change).await;
+            client.wait_status(&format!("/v1/deposits/{}", id(&sent)), "completed").await;
+        }
+        assert_eq!(client.get(&path).await.ok()["status_reason"], "late");
+        decide(&server, &id(&created), Ruling::Review).await.unwrap();
+        decide(&server, &id(&created), Ruling::Approve).await.unwrap();
+        let ended = client.wait_status(&path, wanted.0).await;
+        assert_eq!(ended["status_reason"].as_str(), wanted.1, "{ended}");
+    }
+    right_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     let server = Server::start().await;
     let client = server.client().await;
@@ -105,6 +136,9 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     let extra = client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
     assert_eq!(extra["classification"], "unmatched");
     assert!(decide(&server, &id(&matched), Ruling::Refund(None)).await.is_err());
+    let foreign = Address::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed").unwrap();
+    let told = decide(&server, &id(&extra), Ruling::Refund(Some(foreign))).await.unwrap_err();
+    assert!(told.contains("not of its chain, tron"), "{told}");
     decide(&server, &id(&extra), Ruling::Refund(None)).await.unwrap();
     assert!(decide(&server, &id(&extra), Ruling::Refund(None)).await.is_err(), "once");
     let refund = client.get("/v1/refunds").await.ok()["data"][0].clone();
@@ -114,6 +148,14 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     );
     client.post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": settled["funding"]["deposit_address"] })).await.ok();
     client.wait_status(&format!("/v1/refunds/{}", id(&refund)), "completed").await;
+    // The form is judged before what the refund takes.
+    for (address, code) in [
+        (foreign.to_string(), "parameter_value_invalid"),
+        (settled["funding"]["deposit_address"].as_str().unwrap().to_owned(), "transfer_action_invalid"),
+    ] {
+        let again = client.post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": address })).await;
+        assert_eq!(again.error(400), code);
+    }
     let after = client.get(&path).await.ok();
     assert_eq!((after["status"].as_str(), &after["refund"]), (Some("payout_settled"), &Value::Null));
     assert_eq!(client.get("/v1/balance").await.ok()["hold"], json!([]));

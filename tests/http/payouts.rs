@@ -430,6 +430,12 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
         assert_eq!(answer.error(400), "payment_advice_not_ready");
         assert!(stage::asks_for_new_key(&answer));
     }
+    for (path, code, status) in [
+        (format!("{path}?x=1"), "request_query_parameter_invalid", 400),
+        ("/v1/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/payment_advice?x=1".to_owned(), "object_not_found", 404),
+    ] {
+        assert_eq!(actor.client.get(&path).await.error(status), code, "found, then the query, then whether it is ready");
+    }
     actor.advance(3 * STEP).await;
     let payout = actor.payout_of(&transfer).await;
     let advice = &payout["payment_advice"];

@@ -65,7 +65,7 @@ async fn limits_are_named_and_settable() {
     let client = server.client().await;
     let range = |minimum: &str, maximum: &str| json!({ "field_name": "amount", "minimum": minimum, "maximum": maximum });
     for (amount, accepted) in
-        [("9.99", false), ("10.00", true), ("10", true), ("50000.00", true), ("50000.01", false), ("999999999999.99", false)]
+        [("0", false), ("9.99", false), ("10.00", true), ("10", true), ("50000.00", true), ("50000.01", false), ("999999999999.99", false)]
     {
         let answer = client.post("/v1/quote_locks", ask(json!(amount))).await;
         if accepted {

@@ -111,6 +111,20 @@ async fn the_shape_is_judged_first_and_whole() {
                 (VALUE, "funding.policy.late"),
             ],
         ),
+        // What the mode's chain decides is told with the rest.
+        (
+            json!({ "amount": "0", "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "ethereum" } }),
+            vec![("parameter_range_invalid", "amount"), (VALUE, "funding.chain")],
+        ),
+        (
+            json!({ "currency": "EUR", "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron",
+                "refund_address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" } }),
+            vec![(VALUE, "currency"), (VALUE, "funding.refund_address")],
+        ),
+        (
+            json!({ "metadata": { "a": null, "b": null, "c": "" } }),
+            vec![(VALUE, "metadata.a"), (VALUE, "metadata.b"), ("parameter_min_length_invalid", "metadata.c")],
+        ),
         // A shape fault hides the references that do not exist.
         (json!({ "sender_id": "sender_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "currency": "EUR" }), vec![(VALUE, "currency")]),
     ];

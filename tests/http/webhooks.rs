@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hundi::kernel::Mode;
+use hundi::webhook_endpoints::SECRETS_ACTIVE_MAX;
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, Reply, types};
@@ -167,6 +168,10 @@ async fn urls_that_could_reach_inward_are_refused() {
             let refused = client.post(ENDPOINTS, json!({ "url": url })).await;
             assert_eq!(refused.errors(400), [("parameter_value_invalid".to_owned(), Some("url".to_owned()))], "{url}");
         }
+        let many = [("parameter_min_length_invalid", "description"), ("parameter_value_invalid", "url")];
+        let mut refused = strict_client.post(ENDPOINTS, json!({ "url": url, "description": "" })).await.errors(400);
+        refused.sort();
+        assert_eq!(refused, many.map(|(code, field)| (code.to_owned(), Some(field.to_owned()))), "{url} beside another fault");
         let refused = strict_client.post(&existing, json!({ "url": url })).await;
         assert_eq!(refused.errors(400), [("parameter_value_invalid".to_owned(), Some("url".to_owned()))], "update to {url}");
     }
@@ -270,6 +275,30 @@ async fn an_account_has_at_most_sixteen_endpoints_a_mode() {
     client.delete(&path(&last)).await.ok();
     client.post(ENDPOINTS, body.clone()).await.ok();
     assert_eq!(client.post(ENDPOINTS, body).await.error(400), "webhook_endpoint_limit_exceeded");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_rotation_ends_a_secret_before_its_time() {
+    let server = Server::start_manual(&[]).await;
+    let client = server.client().await;
+    let receiver = Receiver::start(Reply::status(200)).await;
+    let endpoint = register(&client, &receiver.url, &[VERIFYING]).await;
+    let rotate = format!("{}/rotate_secret", path(&endpoint));
+    let mut secrets = vec![endpoint["secret"].clone()];
+    for _ in 1..SECRETS_ACTIVE_MAX {
+        secrets.push(client.post(&rotate, json!({})).await.ok()["secret"].clone());
+    }
+    assert_eq!(client.post(&rotate, json!({})).await.error(400), "webhook_endpoint_limit_exceeded");
+    client.beneficiary("50100012345678").await;
+    let arrived = receiver.wait_count(1).await;
+    assert_eq!(arrived[0].entries().len(), 2 * SECRETS_ACTIVE_MAX);
+    for secret in &secrets {
+        let secret = secret.as_str().unwrap();
+        assert!(arrived[0].fits_specification(secret) && arrived[0].fits_library(secret, false));
+    }
+    // An overlap of zero ends all of them, and there is room again.
+    client.post(&rotate, json!({ "overlap_seconds": 0 })).await.ok();
+    client.post(&rotate, json!({})).await.ok();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -443,7 +472,7 @@ async fn an_endpoint_that_fails_for_days_is_disabled_and_can_come_back() {
     let client = server.client().await;
     let broken = Receiver::start(Reply::status(503)).await;
     let healthy = Receiver::start(Reply::status(200)).await;
-    let endpoint = register(&client, &broken.url, &[VERIFYING]).await;
+    let endpoint = register(&client, &broken.url, &[VERIFYING, "webhook_endpoint.status.enabled"]).await;
     let path = path(&endpoint);
     register(&client, &healthy.url, &["webhook_endpoint.*"]).await;
     let start = now_seconds(&server);
@@ -495,12 +524,14 @@ async fn an_endpoint_that_fails_for_days_is_disabled_and_can_come_back() {
     let enabled = client.post(&path, json!({ "status": "enabled" })).await.ok();
     assert_eq!((&enabled["status"], &enabled["disabled_reason"]), (&json!("enabled"), &Value::Null));
     healthy.wait_until(|deliveries| types(deliveries).contains(&"webhook_endpoint.status.enabled".to_owned())).await;
+    let arrived = broken.wait_count(attempted + 14).await;
+    assert_eq!(types(&arrived).last().unwrap(), "webhook_endpoint.status.enabled", "it is told of itself too");
     client.beneficiary("50100012345678").await;
-    broken.wait_count(attempted + 14).await;
+    broken.wait_count(attempted + 15).await;
     // A failure now begins a new count: it is far from failing.
     broken.answer_with(Reply::status(500));
     client.beneficiary("50100012345678").await;
-    wait_deliveries(&client, &endpoint, |list| list.len() == 15 && attempts_count(&list[14]) == 1).await;
+    wait_deliveries(&client, &endpoint, |list| list.len() == 16 && attempts_count(&list[15]) == 1).await;
     assert_eq!(client.get(&path).await.ok()["status"], "enabled");
 }
 
