@@ -109,7 +109,7 @@ crate::form! {
 }
 
 crate::form! {
-    /// Asks for deliveries to be made again: those of one event, or those of a range of time.
+    /// Asks for deliveries to be made again: those of one event, or those of the events that were created in a range of time.
     ReplayWebhooks {
         event_id: Option<Reference<kind::Event>>,
         since: Option<Int<0, SECONDS_MAX>>,
@@ -357,7 +357,7 @@ fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
 }
 
 fn replay(context: &mut Context<'_>, found: Endpoint, form: ReplayWebhooks) -> Result<WebhookReplayView, Failure> {
-    let asked = asked(form, context.now.instant())?;
+    let asked = asked(form, context.now.business())?;
     let deliveries_count = deliveries::replay(context.tx, context.now, &found, asked)?;
     Ok(WebhookReplayView { object: WebhookReplayWord::WebhookReplay, webhook_endpoint_id: found.id, deliveries_count })
 }

@@ -1,5 +1,6 @@
 //! The rows of webhook endpoints, of their queues, and of the deliveries and attempts in them.
 
+use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -259,7 +260,8 @@ static DELIVERY_OF_EVENT: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id = ?2"));
 static DELIVERIES_OF_EVENTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id >= ?2 AND event_id < ?3 ORDER BY event_id LIMIT ?4"
+        "SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id >= ?2 AND event_id < ?3 \
+         AND created >= ?4 AND created <= ?5 ORDER BY event_id LIMIT ?6"
     )
 });
 
@@ -309,16 +311,30 @@ pub fn deliveries_of_events(
     endpoint_id: EndpointId,
     from: EventId,
     before: EventId,
+    created: RangeInclusive<i64>,
     rows_max: i64,
 ) -> Result<Vec<Delivery>, StoreError> {
-    tx.rows(&DELIVERIES_OF_EVENTS, values![endpoint_id, from, before, rows_max])?.into_iter().map(read_delivery).collect()
+    tx.rows(&DELIVERIES_OF_EVENTS, values![endpoint_id, from, before, *created.start(), *created.end(), rows_max])?
+        .into_iter()
+        .map(read_delivery)
+        .collect()
 }
 
-/// The events of an account from one identifier up to, but not with, another.
-pub fn events_between(tx: &mut dyn Tx, scope: Scope, from: EventId, before: EventId, rows_max: i64) -> Result<Vec<EventRow>, StoreError> {
-    let sql =
-        "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 AND id >= ?2 AND id < ?3 ORDER BY id LIMIT ?4";
-    tx.rows(sql, values![scope, from, before, rows_max])?.into_iter().map(crate::events::rows::read).collect()
+/// The events of an account from one identifier up to, but not with, another, that were created in a range of time.
+pub fn events_between(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    from: EventId,
+    before: EventId,
+    created: RangeInclusive<i64>,
+    rows_max: i64,
+) -> Result<Vec<EventRow>, StoreError> {
+    let sql = "SELECT id, type, linked_id, linked_object, created FROM events \
+               WHERE scope = ?1 AND id >= ?2 AND id < ?3 AND created >= ?4 AND created <= ?5 ORDER BY id LIMIT ?6";
+    tx.rows(sql, values![scope, from, before, *created.start(), *created.end(), rows_max])?
+        .into_iter()
+        .map(crate::events::rows::read)
+        .collect()
 }
 
 /// Begins the schedule of a delivery again.

@@ -195,7 +195,7 @@ async fn the_node_is_asked_only_where_it_matters_and_waited_for_five_seconds() {
     let key = client.fresh_key();
     let (asked, began) = (stage.ask_with(&transfer, elsewhere, &key).await, Instant::now());
     assert_eq!(asked.error(503), "service_unavailable");
-    assert!(asked.header("retry-after").is_some() && began.elapsed() < Duration::from_secs(1));
+    assert!(asked.header("retry-after").is_some() && began.elapsed() < Duration::from_secs(3));
     held.release();
     assert_eq!(stage.ask_with(&transfer, elsewhere, &key).await.ok()["code"], "wrong_address", "the same key, later");
 

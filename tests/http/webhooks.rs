@@ -377,7 +377,7 @@ async fn an_old_secret_goes_on_signing_for_the_overlap() {
             if is_as_wanted {
                 return;
             }
-            assert!(started.elapsed() < Duration::from_secs(5), "{} entries", delivery.entries().len());
+            assert!(started.elapsed() < WAIT, "{} entries", delivery.entries().len());
         }
     };
     signed_by(&[&second, &first], &[]).await;
@@ -744,6 +744,14 @@ async fn events_are_replayed_by_name_and_by_time() {
     assert_eq!(count(json!({ "since": start, "until": start })).await, 1);
     let arrived = receiver.wait_count(6).await;
     assert!(!arrived[..5].iter().any(|delivery| delivery.id() == arrived[5].id()));
+
+    // The time is what events show as theirs, also once the account's clock was advanced.
+    client.advance(2_000).await;
+    client.beneficiary("50100012345678").await;
+    let later = client.get(&format!("/v1/events?type={VERIFYING}&order=desc&limit=1")).await.ok()["data"][0]["created"].as_i64().unwrap();
+    assert!(later >= start + 2_100);
+    assert_eq!(count(json!({ "since": later })).await, 1);
+    assert_eq!(count(json!({ "since": start, "until": later - 1 })).await, 3, "what was before the advance");
 
     let event_id = first[0]["event_id"].clone();
     for (body, code, field) in [

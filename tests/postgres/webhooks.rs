@@ -180,7 +180,7 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
     stage.store.write(failed_long_ago).await.expect("a health");
     let (mut stop, stopped, release) = Stop::new();
     let recording = stage.store.write(move |tx, now| {
-        let delivery = rows::deliveries_of_events(tx, id, Id::from_u128(0), Id::from_u128(u128::MAX), 1)?.remove(0);
+        let delivery = rows::deliveries_of_events(tx, id, Id::from_u128(0), Id::from_u128(u128::MAX), 0..=i64::MAX, 1)?.remove(0);
         let attempt = Finished {
             delivery_id: delivery.id,
             schedule_start_milliseconds: delivery.schedule_start_milliseconds,
