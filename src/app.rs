@@ -118,7 +118,7 @@ impl App {
             },
             checks: Box::new(SimulatedChecks),
             addresses: match &config.test_chain {
-                None => AddressPool::new(account_key, "test_address_index_next".into()),
+                None => AddressPool::new(account_key, TEST_ADDRESS_INDEX.into()),
                 Some(chain) => addresses_of(chain),
             },
             chain: match &config.test_chain {
@@ -306,9 +306,23 @@ fn profile_of(chain: &ChainSettings) -> ChainProfile {
 /// Addresses of the operator's key. The counter goes with the key, so that a key that comes back goes on where it stood, and
 /// two modes with one key never hand out the same address.
 fn addresses_of(chain: &ChainSettings) -> AddressPool {
-    let digest = sha2::Sha256::digest(chain.account_key.to_string().as_bytes());
-    AddressPool::new(chain.account_key.clone(), format!("address_index_next_{}", hex::encode(&digest[..8])))
+    AddressPool::new(chain.account_key.clone(), address_index_name(chain))
 }
+
+fn address_index_name(chain: &ChainSettings) -> String {
+    let digest = sha2::Sha256::digest(chain.account_key.to_string().as_bytes());
+    format!("address_index_next_{}", hex::encode(&digest[..8]))
+}
+
+/// Where the store keeps the next address index of each account key that may be used now.
+pub fn address_index_names(config: &Config) -> Vec<String> {
+    let chains = [&config.live_chain, &config.test_chain];
+    let configured = chains.into_iter().flatten().map(address_index_name);
+    std::iter::once(TEST_ADDRESS_INDEX.to_owned()).chain(configured).collect()
+}
+
+/// Where that of test mode's own account key is kept.
+const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
 
 /// The store's own secrets: checks that the key fits, and makes what a first start needs.
 async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {

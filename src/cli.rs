@@ -22,6 +22,7 @@ use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
 use crate::http::{openapi, router, server};
 use crate::kernel::id::kind;
+use crate::kernel::seal::Sealer;
 use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
 use crate::keys::{self, Permissions};
 use crate::ledger::check;
@@ -455,7 +456,10 @@ fn expiry(text: &str, now: i64) -> Result<i64, String> {
     };
     let number: i64 = digits.parse().map_err(|_| fault())?;
     let at = if unit_seconds == 0 { Some(number) } else { number.checked_mul(unit_seconds).and_then(|seconds| now.checked_add(seconds)) };
-    at.filter(|at| *at >= 0).ok_or_else(fault)
+    match at.filter(|at| *at >= 0).ok_or_else(fault)? {
+        at if at <= now => Err(format!("{text:?} is in the past: write Unix seconds to come, or a number with s, m, h or d such as 30d")),
+        at => Ok(at),
+    }
 }
 
 async fn run_keys(command: KeysCommand) -> Result<(), String> {
@@ -463,7 +467,7 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
         KeysCommand::Create { mode, account, permissions, expires, place } => {
             const ACCOUNT_LENGTH_MAX: usize = 100;
             if account.is_empty() || account.chars().count() > ACCOUNT_LENGTH_MAX || account.chars().any(char::is_control) {
-                return Err(format!("an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters"));
+                return Err(format!("an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a control character"));
             }
             let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
             let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
@@ -526,7 +530,11 @@ async fn screening(command: ScreeningCommand) -> Result<(), String> {
     match command {
         ScreeningCommand::Hits { place } => {
             let lines = open(&place).await?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
-            lines.iter().try_for_each(|line| print(line))
+            lines.iter().try_for_each(|line| print(line))?;
+            if lines.len() as i64 == HITS_MAX {
+                print(&format!("these are the oldest {HITS_MAX}: decide them to see more"))?;
+            }
+            Ok(())
         }
         ScreeningCommand::Lists { place } => {
             let settings = config(&place)?.screening.ok_or("no sanctions lists are configured: write a table [screening]")?;
@@ -538,7 +546,7 @@ async fn screening(command: ScreeningCommand) -> Result<(), String> {
             }
             match lists.why_not_live(now) {
                 None => print("live mode may start with these lists"),
-                Some(reason) => print(&format!("live mode may not start: {reason}")),
+                Some(reason) => Err(format!("live mode may not start: {reason}")),
             }
         }
     }
@@ -583,7 +591,18 @@ where
 async fn run_check(config: &Config) -> Result<(), String> {
     config.database.must_exist()?;
     let database = config.database.clone();
-    let checked = tokio::task::spawn_blocking(move || check::run(&database)).await.map_err(|error| error.to_string())?;
+    let key = secrets::encryption_key_given(&config.database, config.encryption_key.as_ref())?;
+    if key.is_none() {
+        print("the encryption key was not checked: none was given")?;
+    }
+    let checked = tokio::task::spawn_blocking(move || {
+        let mut report = check::run(&database)?;
+        if let Some(key) = key {
+            report.faults.extend(check::key_fault(&database, Sealer::new(&key).verifier())?);
+        }
+        Ok::<_, StoreError>(report)
+    });
+    let checked = checked.await.map_err(|error| error.to_string())?;
     let report = checked.map_err(|error| error.to_string())?;
     for line in &report.counts {
         print(line)?;

@@ -8,6 +8,7 @@ use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
+use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Failure, Id, Mode, Money, Now, ObjectKind, Scope, StoreError};
 use crate::keys;
 use crate::payouts;
@@ -153,7 +154,10 @@ fn mark_sent(tx: &mut dyn Tx, world: &World, id: Id<kind::Refund>, transaction_h
     Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
 }
 
-const NOT_TAKEN: &str = "its status does not take this decision";
+/// Says in which status an object takes no such decision.
+fn not_taken<S: Status>(id: AnyId, status: S) -> Denied {
+    wrong(id, format!("it is {}, which does not take this decision", status.as_str()))
+}
 
 /// Decides about what screening found of an object; answers words to add to the outcome.
 fn rule_hits(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, decision: hits::Decision) -> Outcome {
@@ -210,19 +214,19 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
         _ => {}
     }
     if !beneficiaries::decide(tx, now, &mut beneficiary, decision)? {
-        return Err(wrong(id, NOT_TAKEN));
+        return Err(not_taken(id, beneficiary.status));
     }
     if beneficiary.is_payable() {
         paying::resume_held(tx, now, scope, beneficiary.id)?;
     }
-    Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(beneficiary.status)))
+    Ok(format!("{id} is {}{decided}", Status::as_str(beneficiary.status)))
 }
 
 /// What a beneficiary has become, and whether screening keeps it from being paid.
 fn outcome_of(beneficiary: &Beneficiary) -> String {
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let held = if is_held { "; screening holds it" } else { "" };
-    format!("{} is {}{held}", beneficiary.id, crate::kernel::state::Status::as_str(beneficiary.status))
+    format!("{} is {}{held}", beneficiary.id, Status::as_str(beneficiary.status))
 }
 
 /// Applies what a person found about an account, as the answer of a look-up would be.
@@ -230,7 +234,7 @@ fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope
     let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
-        return Err(wrong(id, NOT_TAKEN));
+        return Err(not_taken(id, beneficiary.status));
     }
     let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
     if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
@@ -253,7 +257,7 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
         _ => return Err(wrong(id, "a transfer is put under review, approved or refused")),
     };
     if !is_taken {
-        return Err(wrong(id, NOT_TAKEN));
+        return Err(not_taken(id, transfer.status));
     }
     let decided = match ruling {
         Ruling::Approve => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
@@ -261,7 +265,7 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
         Ruling::Refuse if hits::has_open(tx, scope, id)? => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
         _ => String::new(),
     };
-    Ok(format!("{id} is {}{decided}", crate::kernel::state::Status::as_str(transfer.status)))
+    Ok(format!("{id} is {}{decided}", Status::as_str(transfer.status)))
 }
 
 fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
@@ -273,7 +277,11 @@ fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
         return Err(wrong(id, format!("the address to give it back to is not of its chain, {}", deposit.chain)));
     }
     let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address).map_err(|failure| told(id, failure))?;
-    Ok(format!("{} is {}", refund.id, crate::kernel::state::Status::as_str(refund.status)))
+    let next = match refund.to_address {
+        Some(_) => "",
+        None => ": give it one with --to, or let the caller declare it with POST /v1/refunds/:id",
+    };
+    Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
 fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
@@ -318,7 +326,7 @@ fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: 
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
         (PayoutStatus::Hold, Ruling::Refuse) => paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?,
-        _ => return Err(wrong(id, NOT_TAKEN)),
+        (status, _) => return Err(not_taken(id, status)),
     }
-    Ok(format!("{id} is {}", crate::kernel::state::Status::as_str(payout.status)))
+    Ok(format!("{id} is {}", Status::as_str(payout.status)))
 }

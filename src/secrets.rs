@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::kernel::StoreError;
 use crate::kernel::seal::KEY_BYTES;
-use crate::store::{Database, Tx, migrate};
+use crate::store::{Database, Tx, migrate, sqlite};
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
@@ -21,12 +21,44 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 
 /// The operator's key, or the one in the file beside the database, which a first start makes with mode 0600.
 pub fn encryption_key(database: &Database, configured: Option<&SecretString>) -> Result<[u8; KEY_BYTES], String> {
-    if let Some(text) = configured {
-        return decode(text.expose_secret(), "HUNDI_ENCRYPTION_KEY");
+    if let Some(key) = encryption_key_given(database, configured)? {
+        return Ok(key);
     }
     let Database::Sqlite(database) = database else {
         return Err("a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the same on each: make it once with `head -c 32 /dev/urandom | base64`".into());
     };
+    let path = beside(database, ".key");
+    let shown = path.display();
+    // A key made now would fit nothing, and could be taken for the right one later.
+    if stored_verifier(database).is_some() {
+        return Err(format!(
+            "the encryption key is missing: {} was made with one, so give it in HUNDI_ENCRYPTION_KEY or as {shown}",
+            database.display()
+        ));
+    }
+    let mut key = [0; KEY_BYTES];
+    getrandom::fill(&mut key).map_err(|error| format!("no randomness for the encryption key: {error}"))?;
+    let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
+    let mut file = made.map_err(|error| format!("cannot make {shown}: {error}"))?;
+    writeln!(file, "{}", STANDARD.encode(key)).and_then(|()| file.sync_all()).map_err(|error| format!("cannot write {shown}: {error}"))?;
+    Ok(key)
+}
+
+/// What tells the key of a database that was made already.
+fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
+    if !database.exists() {
+        return None;
+    }
+    let connection = sqlite::open_reader(database).ok()?;
+    connection.query_row("SELECT value FROM meta WHERE name = ?1", [VERIFIER], |row| row.get(0)).ok()
+}
+
+/// The operator's key, or the one in the file beside the database; `None` where neither is there.
+pub fn encryption_key_given(database: &Database, configured: Option<&SecretString>) -> Result<Option<[u8; KEY_BYTES]>, String> {
+    if let Some(text) = configured {
+        return decode(text.expose_secret(), "HUNDI_ENCRYPTION_KEY").map(Some);
+    }
+    let Database::Sqlite(database) = database else { return Ok(None) };
     let path = beside(database, ".key");
     let shown = path.display();
     match std::fs::File::open(&path) {
@@ -37,18 +69,9 @@ pub fn encryption_key(database: &Database, configured: Option<&SecretString>) ->
             }
             let mut text = String::new();
             file.read_to_string(&mut text).map_err(|error| format!("cannot read {shown}: {error}"))?;
-            decode(text.trim(), &shown.to_string())
+            decode(text.trim(), &shown.to_string()).map(Some)
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let mut key = [0; KEY_BYTES];
-            getrandom::fill(&mut key).map_err(|error| format!("no randomness for the encryption key: {error}"))?;
-            let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-            let mut file = made.map_err(|error| format!("cannot make {shown}: {error}"))?;
-            writeln!(file, "{}", STANDARD.encode(key))
-                .and_then(|()| file.sync_all())
-                .map_err(|error| format!("cannot write {shown}: {error}"))?;
-            Ok(key)
-        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(format!("cannot read {shown}: {error}")),
     }
 }
@@ -60,12 +83,19 @@ fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
     })
 }
 
+/// Where a database keeps what tells a fitting key.
+pub const VERIFIER: &str = "encryption_key_verifier";
+
+/// Whether a key with this verifier is the one that a stored verifier was made of.
+pub fn fits(stored: &[u8], verifier: &[u8; 32]) -> bool {
+    bool::from(subtle::ConstantTimeEq::ct_eq(stored, verifier.as_slice()))
+}
+
 /// Refuses a key that does not fit the database, and writes down what tells a fitting one at the first start.
 pub fn check_verifier(tx: &mut dyn Tx, verifier: &[u8; 32]) -> Result<(), StoreError> {
-    const NAME: &str = "encryption_key_verifier";
-    match migrate::read_meta(tx, NAME)? {
-        None => migrate::replace_meta(tx, NAME, None, verifier),
-        Some(stored) if bool::from(subtle::ConstantTimeEq::ct_eq(stored.as_slice(), verifier.as_slice())) => Ok(()),
+    match migrate::read_meta(tx, VERIFIER)? {
+        None => migrate::replace_meta(tx, VERIFIER, None, verifier),
+        Some(stored) if fits(&stored, verifier) => Ok(()),
         Some(_) => Err(StoreError::Broken(
             "the encryption key does not fit this database: give the key it was made with in HUNDI_ENCRYPTION_KEY or in the .key file beside it".into(),
         )),

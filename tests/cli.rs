@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use support::client::request_bytes;
 use support::steps;
-use support::{Connection, Home, Outcome, fresh_key, until};
+use support::{Connection, Home, Outcome, Server, fresh_key, until};
 
 const PUBLIC_URL: &str = "https://pay.example.com";
 
@@ -113,6 +113,41 @@ fn short_commands_run_beside_a_running_server() {
     assert_eq!(seen, payment.settled);
 }
 
+/// A backup knows nothing of the addresses that were handed out after it.
+#[test]
+fn after_a_restore_no_address_is_handed_out_twice() {
+    let home = Home::new("cli-addresses");
+    let server = home.start();
+    let key = home.key();
+    let paid_to = |server: &Server| {
+        let payment = steps::six_steps(&mut server.client(&key), "55.00");
+        payment.settled["funding"]["deposit_address"].as_str().expect("an address").to_owned()
+    };
+    let before = paid_to(&server);
+    let backup_path = home.directory.join("backup.db");
+    home.run(&["backup", &backup_path.display().to_string()]).expect_success("the backup");
+    // A new start begins new addresses.
+    assert!(server.stop().success());
+    let server = home.start();
+    let after = paid_to(&server);
+    let refused = home.run(&["addresses", "skip"]);
+    assert!(!refused.status.success() && refused.stderr.contains("stop it first"), "beside a server: {}", refused.stderr);
+    assert!(server.stop().success());
+    let restored = |name: &str| {
+        let restored = Home::new(name);
+        std::fs::copy(&backup_path, restored.database_path()).expect("a copy of the backup");
+        copy_key_files(&home.directory, &restored.directory);
+        restored
+    };
+    // The control: left alone, the database hands the address out again.
+    let careless = restored("cli-addresses-careless");
+    assert_eq!(paid_to(&careless.start()), after);
+    let careful = restored("cli-addresses-careful");
+    careful.run(&["addresses", "skip"]).expect_success("addresses skip");
+    let fresh = paid_to(&careful.start());
+    assert!(fresh != after && fresh != before);
+}
+
 /// Files that are neither the database nor its companions: the key file made at first start.
 fn key_files(directory: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::fs::read_dir(directory)
@@ -164,7 +199,15 @@ fn key_file_is_readable_by_its_owner_only() {
     // Without its key the database is of no use, and a new key would not fit it.
     std::fs::rename(&files[0], home.directory.join("elsewhere")).expect("the key file moves");
     let outcome = refused_start(&home);
-    assert!(says(&outcome, &["key"]), "the refusal does not name the key: {}", outcome.stderr);
+    assert!(says(&outcome, &["key is missing"]), "the refusal does not name the key: {}", outcome.stderr);
+    assert!(!files[0].exists(), "a key that fits nothing was made");
+    // The book can be looked at without it, and a wrong one is found.
+    let checked = home.check();
+    checked.expect_success("the check without a key");
+    std::fs::write(&files[0], STANDARD.encode([9; 32])).expect("a wrong key");
+    std::fs::set_permissions(&files[0], std::fs::Permissions::from_mode(0o600)).expect("its mode");
+    let checked = home.check();
+    assert!(!checked.status.success() && checked.stdout.contains("WRONG: the encryption key"), "{}", checked.stdout);
 }
 
 #[test]

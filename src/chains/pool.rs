@@ -89,6 +89,21 @@ impl Shelf {
     }
 }
 
+/// The next index that nobody reserved, as it is stored and as a number.
+fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32), StoreError> {
+    let stored = migrate::read_meta(tx, index_name)?;
+    let number = stored.as_deref().map_or(Some(0), |bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
+    Ok((stored, number.ok_or_else(|| StoreError::Broken("the next address index does not read".into()))?))
+}
+
+/// Leaves out the next indices, for a database that was restored: those that were handed out since belong to others. Answers those left out.
+pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>, StoreError> {
+    let (stored, from) = index_next(tx, index_name)?;
+    let end = from.saturating_add(count).min(ADDRESS_INDEX_MAX + 1);
+    migrate::replace_meta(tx, index_name, stored.as_deref(), end.to_string().as_bytes())?;
+    Ok(from..end)
+}
+
 /// The shelf of one mode's addresses.
 pub struct AddressPool {
     key: AccountKey,
@@ -131,14 +146,7 @@ impl AddressPool {
 
     /// Reserves indices in the store, as many as are due. They are taken over with [`AddressPool::restock`] after the commit.
     pub fn reserve(&self, tx: &mut dyn Tx) -> Result<Range<u32>, StoreError> {
-        let stored = migrate::read_meta(tx, &self.index_name)?;
-        let from = match &stored {
-            Some(bytes) => String::from_utf8(bytes.clone())
-                .ok()
-                .and_then(|text| text.parse::<u32>().ok())
-                .ok_or_else(|| StoreError::Broken("the next address index does not read".into()))?,
-            None => 0,
-        };
+        let (stored, from) = index_next(tx, &self.index_name)?;
         let end = from.saturating_add(self.indices_missing()).min(ADDRESS_INDEX_MAX + 1);
         if from > ADDRESS_INDEX_MAX {
             return Err(StoreError::Broken("the account key has no addresses left: configure a new account key".into()));

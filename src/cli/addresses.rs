@@ -3,13 +3,15 @@
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
-use super::{ModeFlag, Place, mode_word, open, print, told};
+use super::{ModeFlag, Place, config, mode_word, open, print, told};
+use crate::app;
 use crate::chains::derivation::derivation_path;
+use crate::chains::pool;
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Mode, Money, Scope, StoreError};
+use crate::kernel::{Failure, Id, Mode, Money, Scope, StoreError};
 use crate::keys;
-use crate::store::Cost;
-use crate::store::Store;
+use crate::secrets;
+use crate::store::{Cost, Store, migrate};
 use crate::transfers::rows::{self, AddressLine};
 
 /// Addresses that are in memory at once.
@@ -23,6 +25,14 @@ pub enum AddressesCommand {
         mode: Option<ModeFlag>,
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// After a restore, before the first start: leave out addresses that may have been handed out since the backup
+    Skip {
+        /// How many: more than were handed out since; a node reserves up to 65 536 at once
+        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+        count: u32,
         #[command(flatten)]
         place: Place,
     },
@@ -83,8 +93,31 @@ impl<'a> Line<'a> {
 }
 
 pub async fn run(command: AddressesCommand) -> Result<(), String> {
-    let AddressesCommand::Export { mode, format, place } = command;
-    export(&open(&place).await?, mode.map(ModeFlag::mode), format, &mut |text| print(text)).await
+    match command {
+        AddressesCommand::Export { mode, format, place } => {
+            export(&open(&place).await?, mode.map(ModeFlag::mode), format, &mut |text| print(text)).await
+        }
+        AddressesCommand::Skip { count, place } => skip(count, &place).await,
+    }
+}
+
+/// Moves the counters of all account keys, those of keys that are no longer configured too.
+async fn skip(count: u32, place: &Place) -> Result<(), String> {
+    let config = config(place)?;
+    config.database.must_exist()?;
+    // A running server would go on with what it reserved before.
+    let _lock = secrets::lock_database(&config.database)?;
+    let configured = app::address_index_names(&config);
+    let store = open(place).await?;
+    let skipped = store.write(move |tx, _| {
+        let mut names = migrate::meta_names(tx, "%address_index_next%")?;
+        names.extend(configured.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
+        names.into_iter().map(|name| Ok((pool::skip(tx, &name, count)?, name))).collect::<Result<Vec<_>, Failure>>()
+    });
+    for (range, name) in skipped.await.map_err(told)? {
+        print(&format!("{name}: addresses from {} to {} are left out", range.start, i64::from(range.end) - 1))?;
+    }
+    print("start the service now; what was handed out before the backup stays with its transfers")
 }
 
 /// Tells all addresses, a page at a time.

@@ -6,6 +6,7 @@ use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Kind, StoreError, hex, id::kind};
 use crate::payouts::state::PayoutStatus;
 use crate::refunds::state::RefundStatus;
+use crate::secrets;
 use crate::store::{Database, Tx, migrate};
 use crate::transfers::state::TransferStatus;
 use crate::values;
@@ -103,6 +104,13 @@ const RULES: &[Rule] = &[
 /// Verifies a database, beside a running server too: it reads one consistent view.
 pub fn run(database: &Database) -> Result<Report, StoreError> {
     database.examine(examine)
+}
+
+/// Says whether the encryption key with this verifier is another one than the database was made with.
+pub fn key_fault(database: &Database, verifier: &[u8; 32]) -> Result<Option<String>, StoreError> {
+    let stored = database.examine(|tx| migrate::read_meta(tx, secrets::VERIFIER))?;
+    let is_wrong = stored.is_some_and(|stored| !secrets::fits(&stored, verifier));
+    Ok(is_wrong.then(|| "the encryption key is not the one that this database was made with".to_owned()))
 }
 
 fn examine(tx: &mut dyn Tx) -> Result<Report, StoreError> {

@@ -7,6 +7,7 @@ use super::rows;
 use crate::checks::{Screening, ScreeningFinding, ScreeningHit};
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, Now, ObjectKind, Scope, StoreError};
+use crate::keys;
 use crate::store::Tx;
 
 crate::words!(
@@ -179,10 +180,13 @@ pub fn has_open(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<bool
 
 /// Open hits as the operator reads them, oldest first.
 pub fn open_lines(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<String>, StoreError> {
+    let accounts = keys::rows::accounts(tx)?;
     let lines = rows::open(tx, rows_max)?.into_iter().map(|row| {
+        let account = usize::try_from(row.scope.account_number() - 1).ok().and_then(|place| accounts.get(place));
+        let account = account.map_or("?", |(name, _)| name.as_str());
         let mode = if row.scope.livemode() { "live" } else { "test" };
         let (id, list, entry, screening) = (row.subject_id, &row.list, &row.entry_id, row.screening.as_str());
-        format!("{id}  account {} {mode}  {list} {entry}  {screening}  {}", row.scope.account_number(), row.evidence)
+        format!("{id}  account {account} {mode}  {list} {entry}  {screening}  {}", row.evidence)
     });
     Ok(lines.collect())
 }

@@ -160,6 +160,11 @@ pub fn read_meta(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreEr
     tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?.map(|mut row| row.bytes()).transpose()
 }
 
+/// The names of facts that are like a pattern.
+pub fn meta_names(tx: &mut dyn Tx, pattern: &str) -> Result<Vec<String>, StoreError> {
+    tx.rows("SELECT name FROM meta WHERE name LIKE ?1 ORDER BY name", values![pattern])?.into_iter().map(|mut row| row.text()).collect()
+}
+
 pub fn write_meta(tx: &mut dyn Tx, name: &str, value: &[u8]) -> Result<(), StoreError> {
     tx.execute(
         "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",

@@ -186,8 +186,16 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Copies a database into a new file, as one consistent view, and makes it durable. Writers go on meanwhile.
+/// Copies a database into a new file, as one consistent view, and makes it durable. Writers go on meanwhile. Where it fails no file is left.
 pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
+    let copied = copy_into(source, file);
+    if copied.is_err() {
+        let _ = std::fs::remove_file(file);
+    }
+    copied
+}
+
+fn copy_into(source: &Connection, file: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     let io = |error: std::io::Error| StoreError::Unavailable(error.to_string());
     std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(file).map_err(io)?;

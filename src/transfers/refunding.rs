@@ -6,6 +6,7 @@ use crate::chains::address::Address;
 use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
+use crate::kernel::state::Status;
 use crate::kernel::{Code, Failure, Id, Money, Now, Refusal, Scope, StoreError, hex};
 use crate::ledger::{self, Account, Entry, Movement as Posting};
 use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
@@ -39,7 +40,8 @@ pub fn owe(
     save(tx, transfer)
 }
 
-/// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer.
+/// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer. Where it was decided already and no
+/// address was known, this one is declared.
 pub fn refund_unmatched(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -50,8 +52,14 @@ pub fn refund_unmatched(
     if deposit.classification != Some(Classification::Unmatched) {
         return Err(Refusal::new(Code::TransferActionInvalid, "Only an unmatched deposit is refunded by itself.").into());
     }
-    if refunds::rows::find_for_deposit(tx, deposit.scope, deposit.transfer_id, deposit.id)?.is_some() {
-        return Err(Refusal::new(Code::TransferActionInvalid, "This deposit is refunded already.").into());
+    if let Some(mut refund) = refunds::rows::find_for_deposit(tx, deposit.scope, deposit.transfer_id, deposit.id)? {
+        let Some(address) = to_address.filter(|_| refund.status == RefundStatus::RequiresAddress) else {
+            let waits = if refund.status == RefundStatus::RequiresAddress { " and takes an address with --to" } else { "" };
+            let message = format!("This deposit is refunded already: {} is {}{waits}.", refund.id, refund.status.as_str());
+            return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+        };
+        refunds::declare_address(tx, now, world, &mut refund, address)?;
+        return Ok(refund);
     }
     let ask = NewRefund {
         transfer_id: deposit.transfer_id,

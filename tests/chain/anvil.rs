@@ -220,6 +220,9 @@ impl Anvil {
             .args(["--no-mining", "--order", "fifo", "--hardfork", "shanghai", "--gas-limit", &BLOCK_GAS.to_string()])
             .args(["--gas-price", "0", "--block-base-fee-per-gas", "0", "--disable-min-priority-fee"])
             .args(["--balance", &self.0.coins.to_string()])
+            // Without it, states of blocks are left in the user's home for ever, gigabytes in a run.
+            .arg("--cache-path")
+            .arg(self.0.directory.join("states"))
             .arg("--state")
             .arg(self.0.directory.join("state.json"))
             .args(more)
