@@ -82,8 +82,14 @@ pub struct Data(pub Vec<u8>);
 impl Data {
     /// Reads a number of 256 bits; `None` for other bytes, and for a number that 128 bits do not hold.
     pub fn as_number(&self) -> Option<u128> {
+        self.as_amount().filter(|amount| *amount < u128::MAX)
+    }
+
+    /// Reads a number of 256 bits; `u128::MAX` stands for whatever is no smaller. `None` for other bytes.
+    pub fn as_amount(&self) -> Option<u128> {
         let (high, low) = <&[u8; 32]>::try_from(self.0.as_slice()).ok()?.split_at(16);
-        high.iter().all(|byte| *byte == 0).then(|| low.try_into().ok().map(u128::from_be_bytes)).flatten()
+        let low = low.try_into().ok().map(u128::from_be_bytes);
+        if high.iter().all(|byte| *byte == 0) { low } else { Some(u128::MAX) }
     }
 }
 
@@ -157,6 +163,7 @@ impl Receipt {
 pub struct Transfer {
     pub from: [u8; 20],
     pub to: [u8; 20],
+    /// `u128::MAX` stands for whatever is no smaller: strangers may move what no book holds.
     pub value: u128,
 }
 
@@ -165,20 +172,28 @@ impl Log {
         self.topics.first() == Some(&TRANSFER_TOPIC)
     }
 
+    /// Whether a contract says that it hands over to another one.
+    pub fn is_deprecation(&self) -> bool {
+        self.topics.first() == Some(&DEPRECATE_TOPIC)
+    }
+
     /// Reads a `Transfer` log. `None` for anything else, and for one that is not made as the standard says.
     pub fn transfer(&self) -> Option<Transfer> {
         let [topic, from, to] = self.topics.as_slice() else { return None };
         if *topic != TRANSFER_TOPIC {
             return None;
         }
-        Some(Transfer { from: from.as_address()?, to: to.as_address()?, value: self.data.as_number()? })
+        Some(Transfer { from: from.as_address()?, to: to.as_address()?, value: self.data.as_amount()? })
     }
 }
 
 /// A value in a token's smallest units as millionths, the unit of the book; a rest below a millionth is not credited.
-/// `None` beyond what the book holds.
+/// `None` beyond what the book holds, and for `u128::MAX`, which may be more than it says.
 pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
     const DECIMALS_OF_BOOK: u32 = 6;
+    if value == u128::MAX {
+        return None;
+    }
     let decimals = u32::from(decimals);
     let units = if decimals >= DECIMALS_OF_BOOK {
         value.checked_div(10_u128.checked_pow(decimals - DECIMALS_OF_BOOK)?)?
@@ -237,12 +252,9 @@ mod tests {
             log(&good.replace("0x0000000000000000000000001111", "0x0000000000000000000000011111")).transfer().is_none(),
             "a dirty topic"
         );
-        assert!(
-            log(&good.replace("\"0x0000000000000000000000000000000000000000000000", "\"0x0100000000000000000000000000000000000000000000"))
-                .transfer()
-                .is_none(),
-            "too large"
-        );
+        let huge =
+            log(&good.replace("\"0x0000000000000000000000000000000000000000000000", "\"0x0100000000000000000000000000000000000000000000"));
+        assert_eq!((huge.transfer().map(|transfer| transfer.value), huge.data.as_number()), (Some(u128::MAX), None), "beyond 128 bits");
         assert!(log(&good.replace("000f4240", "000f42")).transfer().is_none(), "31 bytes");
         for (from, to) in [
             ("\"0x10\"", "\"10\""),
@@ -266,7 +278,8 @@ mod tests {
             (999_999_999_999, 18, Some(0)),
             (5, 0, Some(5_000_000)),
             (u128::MAX, 6, None),
-            (u128::MAX, 30, Some(340_282_366_920_938)),
+            (u128::MAX - 1, 30, Some(340_282_366_920_938)),
+            (u128::MAX, 30, None),
             (u128::MAX, 0, None),
         ] {
             assert_eq!(millionths(value, decimals), units, "{value} {decimals}");

@@ -71,6 +71,8 @@ pub struct BlockRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FinalBlock {
     pub number: i64,
+    /// Unix seconds.
+    pub time: i64,
 }
 
 #[derive(Default)]
@@ -290,7 +292,14 @@ impl Node {
             });
         }
         let all: Option<Vec<_>> = sorted.into_iter().collect();
-        let outcome = all.ok_or_else(|| garbage("an answer of the batch is missing".into()));
+        // One question that meets a limit is the node's limit: it would meet the others soon.
+        let limited = |answers: &Vec<Result<_, NodeFault>>| {
+            answers.iter().find_map(|answer| answer.as_ref().err().filter(|fault| matches!(fault, NodeFault::Limited(_))).cloned())
+        };
+        let outcome = match all {
+            None => Err(garbage("an answer of the batch is missing".into())),
+            Some(all) => limited(&all).map_or(Ok(all), Err),
+        };
         self.note(outcome, None)
     }
 
@@ -375,7 +384,7 @@ impl Node {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
             let header: Result<Option<Header>, NodeFault> = self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
             match header {
-                Ok(Some(header)) => return Ok(FinalBlock { number: header.number.0 }),
+                Ok(Some(header)) => return Ok(FinalBlock { number: header.number.0, time: header.timestamp.0 }),
                 Ok(None) => return Err(NodeFault::Refused("no block is final yet".into())),
                 Err(NodeFault::MethodMissing(_) | NodeFault::Refused(_)) => {}
                 Err(fault) => return Err(fault),
@@ -399,11 +408,16 @@ impl Node {
         struct RawData {
             #[serde(default)]
             number: i64,
+            /// Milliseconds since 1970.
+            #[serde(default)]
+            timestamp: i64,
         }
         let endpoint = self.endpoint.with_path("/walletsolidity/getnowblock").map_err(|error| NodeFault::Unreachable(error.to_string()))?;
         let body = self.exchange(&endpoint, b"{}".to_vec(), Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
         match serde_json::from_slice::<Block>(&body) {
-            Ok(block) => self.note(Ok(FinalBlock { number: block.block_header.raw_data.number }), None),
+            Ok(Block { block_header: BlockHeader { raw_data } }) => {
+                self.note(Ok(FinalBlock { number: raw_data.number, time: raw_data.timestamp / 1000 }), None)
+            }
             Err(error) => self.note(Err(NodeFault::Garbage(format!("the solidified block does not read: {error}"))), None),
         }
     }
@@ -448,7 +462,10 @@ impl Node {
         // The heads first: a node that lacks them may answer anything to the filter.
         let (first, last): (Option<Header>, Option<Header>) = (self.read(first)?, self.read(last)?);
         let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
-        Ok(Some(BlockRange { first, last, logs: self.read(logs)? }))
+        // Nodes that know no lists of topics show the contracts' other logs too.
+        let mut logs: Vec<Log> = self.read(logs)?;
+        logs.retain(|log| log.is_transfer() || log.is_deprecation());
+        Ok(Some(BlockRange { first, last, logs }))
     }
 
     /// What became of one transaction; `None` where the node does not know it.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::evm::{Hash, Header, Log, Receipt};
-use super::rpc::BlockRange;
+use super::rpc::{BlockRange, FinalBlock};
 
 /// Why an answer is not believed. The cursor stays where it is, and another node is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,6 +23,45 @@ pub enum Doubt {
     Disagreement(i64, i64),
     #[error("the receipts of block {0} are not complete")]
     ReceiptsMissing(i64),
+    #[error("block {0} tells a time that cannot be: before the block that it follows, or ahead of this machine's clock")]
+    WrongTime(i64),
+}
+
+/// How far a block may be ahead of this machine's clock. Producers' clocks agree to a few seconds; a machine's own can go wrong.
+pub const AHEAD_SECONDS_MAX: i64 = 300;
+/// How far the others' final blocks may lie behind the first node's, in the blocks' times, before it is followed alone.
+pub const BEHIND_SECONDS_MAX: i64 = 600;
+
+/// Up to where the final view is taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settled {
+    pub height: i64,
+    /// Whether a second node calls that block final too.
+    pub is_checked: bool,
+}
+
+/// What counts as final of what nodes call so: what two of them do. One is taken at its word where no other answers, or where all others are
+/// so far behind that they stand still. `None` where nobody says anything.
+pub fn settled(told: impl IntoIterator<Item = FinalBlock>) -> Option<Settled> {
+    let mut told: Vec<FinalBlock> = told.into_iter().collect();
+    told.sort_by_key(|block| std::cmp::Reverse(block.number));
+    match told.as_slice() {
+        [] => None,
+        [first, second, ..] if first.time - second.time <= BEHIND_SECONDS_MAX => Some(Settled { height: second.number, is_checked: true }),
+        [first, ..] => Some(Settled { height: first.number, is_checked: false }),
+    }
+}
+
+/// Checks that blocks stand between two moments, Unix seconds, and in the order in which they are named.
+pub fn times<'a>(blocks: impl IntoIterator<Item = &'a Header>, earliest: i64, latest: i64) -> Result<(), Doubt> {
+    let mut before = earliest;
+    for block in blocks {
+        if !(before..=latest).contains(&block.timestamp.0) {
+            return Err(Doubt::WrongTime(block.number.0));
+        }
+        before = block.timestamp.0;
+    }
+    Ok(())
 }
 
 /// A block that was followed to.
@@ -70,11 +109,16 @@ fn essence(log: &Log) -> (i64, i64, Hash, Hash, [u8; 20], &[Hash], &[u8]) {
 /// Compares what two nodes tell of a range. Answers the blocks of which they tell different things, one of them with a hole;
 /// blocks that are not the same blocks are a doubt.
 pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, Doubt> {
-    if one.first.hash != other.first.hash || one.last.hash != other.last.hash {
+    if !is_same_block(&one.first, &other.first) || !is_same_block(&one.last, &other.last) {
         return Err(Doubt::Disagreement(one.first.number.0, one.last.number.0));
     }
     let told = |range: &BlockRange| -> BTreeSet<_> { range.logs.iter().map(|log| (log.block_number.0, owned_essence(log))).collect() };
     Ok(told(one).symmetric_difference(&told(other)).map(|(number, _)| *number).collect())
+}
+
+/// Whether two nodes tell alike of a block; its time decides whether money came late.
+pub fn is_same_block(one: &Header, other: &Header) -> bool {
+    (one.number, one.hash, one.timestamp) == (other.number, other.hash, other.timestamp)
 }
 
 fn owned_essence(log: &Log) -> (i64, Hash, Hash, [u8; 20], Vec<Hash>, Vec<u8>) {
@@ -91,7 +135,10 @@ pub fn whole_block(block: &Header, receipts: &[Receipt], contracts: &[[u8; 20]],
         return Err(Doubt::ReceiptsMissing(number));
     }
     let places: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
-    let is_shown = |log: &Log| !log.is_transfer() || !contracts.contains(&log.address.0) || places.contains(&log.log_index.0);
+    let is_shown = |log: &Log| {
+        let is_asked_for = (log.is_transfer() || log.is_deprecation()) && contracts.contains(&log.address.0);
+        !is_asked_for || places.contains(&log.log_index.0)
+    };
     if !receipts.iter().filter(|receipt| receipt.has_succeeded()).flat_map(|receipt| &receipt.logs).all(is_shown) {
         return Err(Doubt::Hole(number));
     }
@@ -118,7 +165,7 @@ pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, Doubt> {
 #[cfg(test)]
 mod tests {
     use super::super::evm::samples::{hash, header};
-    use super::super::evm::{AddressBytes, Data, Quantity, TRANSFER_TOPIC};
+    use super::super::evm::{AddressBytes, DEPRECATE_TOPIC, Data, Quantity, TRANSFER_TOPIC};
     use super::*;
 
     const TOKEN: [u8; 20] = [0xA6; 20];
@@ -198,6 +245,51 @@ mod tests {
     }
 
     #[test]
+    fn what_strangers_move_need_not_fit() {
+        let huge = Log { data: Data(vec![0xFF; 32]), ..log(12, 5) };
+        assert_eq!(range(before(), 14, &[TOKEN], &of(vec![huge])), Ok(vec![11, 13, 14]));
+    }
+
+    #[test]
+    fn final_is_what_two_nodes_call_so() {
+        let (far, near) = (BEHIND_SECONDS_MAX + 1, BEHIND_SECONDS_MAX);
+        let checked = |height| Some(Settled { height, is_checked: true });
+        let unchecked = |height| Some(Settled { height, is_checked: false });
+        // Number and time of each node's final block.
+        let table: [(&[(i64, i64)], Option<Settled>); 10] = [
+            (&[], None),
+            (&[(100, 5_000)], unchecked(100)),
+            (&[(100, 5_000), (100, 5_000)], checked(100)),
+            (&[(82, 5_000), (100, 5_054)], checked(82)),
+            (&[(100, 5_000), (99, 5_000 - near)], checked(99)),
+            (&[(100, 5_000), (99, 5_000 - far)], unchecked(100)),
+            (&[(100, 5_000 - far), (99, 5_000)], checked(99)),
+            (&[(70, 4_910), (118, 5_054), (100, 5_000)], checked(100)),
+            (&[(70, 5_000 - far), (100, 5_000), (101, 5_003)], checked(100)),
+            (&[(70, 5_000 - far), (100, 5_000), (71, 5_000 - far)], unchecked(100)),
+        ];
+        for (told, expected) in table {
+            assert_eq!(settled(told.iter().map(|(number, time)| FinalBlock { number: *number, time: *time })), expected, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_stand_in_their_time() {
+        let at = |number: i64, time: i64| Header { timestamp: Quantity(time), ..header(number) };
+        for (first, last, expected) in [
+            (30, 60, Ok(())),
+            (30, 30, Ok(())),
+            (60, 60, Ok(())),
+            (29, 60, Err(Doubt::WrongTime(11))),
+            (40, 39, Err(Doubt::WrongTime(14))),
+            (40, 61, Err(Doubt::WrongTime(14))),
+            (40_000, 41_000, Err(Doubt::WrongTime(11))),
+        ] {
+            assert_eq!(times([&at(11, first), &at(14, last)], 30, 60), expected, "{first} {last}");
+        }
+    }
+
+    #[test]
     fn two_nodes_agree_on_everything_that_counts() {
         let one = of(vec![log(12, 0), log(12, 1)]);
         assert_eq!(differences(&one, &of(vec![log(12, 1), log(12, 0)])), Ok(BTreeSet::new()), "order does not count");
@@ -205,6 +297,9 @@ mod tests {
         other_amount.logs[0].data.0[31] = 8;
         let mut other_block = one.clone();
         other_block.last.hash = hash(99);
+        let mut other_time = one.clone();
+        other_time.first.timestamp = Quantity(34);
+        assert_eq!(differences(&one, &other_time), Err(Doubt::Disagreement(11, 14)));
         for other in [of(vec![log(12, 0)]), of(vec![]), other_amount] {
             assert_eq!(differences(&one, &other), Ok(BTreeSet::from([12])));
         }
@@ -218,6 +313,8 @@ mod tests {
         let shown = log(12, 3);
         assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown]), Ok(()));
         assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]), Err(Doubt::Hole(12)));
+        let deprecation = Log { topics: vec![DEPRECATE_TOPIC], ..shown.clone() };
+        assert_eq!(whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]), Err(Doubt::Hole(12)));
         let foreign = Log { address: AddressBytes([1; 20]), ..shown.clone() };
         assert_eq!(whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]), Ok(()), "another token is no hole");
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };

@@ -91,6 +91,8 @@ pub struct Metrics {
     chain_final_height: Family<ChainLabels, Gauge>,
     chain_behind_seconds: Family<ChainLabels, Gauge>,
     chain_in_trouble: Family<ChainLabels, Gauge>,
+    chain_unchecked: Family<ChainLabels, Gauge>,
+    chain_nodes_missing: Family<ChainLabels, Gauge>,
     chain_deposits: Family<ChainLabels, Counter>,
     chain_doubts: Family<ChainLabels, Counter>,
     chain_audited_height: Family<ChainLabels, Gauge>,
@@ -142,7 +144,10 @@ impl Default for Metrics {
             "How far the last block that was read lies behind the clock",
             chain_behind_seconds.clone(),
         );
-        registry.register("chain_in_trouble", "1 while the chain cannot be followed", chain_in_trouble.clone());
+        registry.register("chain_in_trouble", "1 while the chain cannot be followed, or its token handed over", chain_in_trouble.clone());
+        let (chain_unchecked, chain_nodes_missing) = (Family::default(), Family::default());
+        registry.register("chain_unchecked", "1 while one node alone is taken at its word", chain_unchecked.clone());
+        registry.register("chain_nodes_missing", "Configured nodes that are of no use now", chain_nodes_missing.clone());
         let (chain_deposits, chain_doubts) = (Family::default(), Family::default());
         registry.register("chain_deposits", "Final token movements to deposit addresses since the start", chain_deposits.clone());
         registry.register("chain_doubts", "Answers of nodes that were not believed", chain_doubts.clone());
@@ -178,6 +183,8 @@ impl Default for Metrics {
             chain_final_height,
             chain_behind_seconds,
             chain_in_trouble,
+            chain_unchecked,
+            chain_nodes_missing,
             chain_deposits,
             chain_doubts,
             chain_audited_height,
@@ -229,6 +236,8 @@ impl Metrics {
             figure(&self.chain_final_height, is_followed, stats.final_height.load(Relaxed));
             figure(&self.chain_behind_seconds, has_height, chain.behind_seconds(store.clock.milliseconds() / 1000));
             figure(&self.chain_in_trouble, is_followed, i64::from(stats.is_in_trouble.load(Relaxed)));
+            figure(&self.chain_unchecked, is_followed, i64::from(stats.is_unchecked.load(Relaxed)));
+            figure(&self.chain_nodes_missing, is_followed, stats.nodes_missing.load(Relaxed) as i64);
             let audited_at = stats.audited_at.load(Relaxed);
             figure(&self.chain_audited_height, audited_at > 0, stats.audited_height.load(Relaxed));
             figure(&self.chain_audited_at, audited_at > 0, audited_at);

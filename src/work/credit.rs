@@ -59,7 +59,8 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
     audit::check(chain).await?;
     let cursor = app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?)).await.map_err(audit::unstored)?;
     let cursor = cursor.ok_or(AuditFault::NeverFollowed)?;
-    let mut shown: Option<(&Node, Receipt)> = None;
+    // What each node shows, with the time of its block, which decides whether the money came late.
+    let mut shown: Option<(&Node, Receipt, i64)> = None;
     for node in &chain.nodes {
         let fault = |fault| CreditFault::Node { node: node.label(), fault };
         let receipt = node.receipt(&hash).await.map_err(fault)?.ok_or_else(|| CreditFault::NotShown(node.label()))?;
@@ -68,19 +69,20 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
             return Err(CreditFault::Ahead(number, cursor.anchor.height));
         }
         // The same chain as was followed, and the receipt of a block that stands in it.
+        let mut time = cursor.block_time;
         for (number, hash) in [(cursor.anchor.height, cursor.anchor.hash), (number, receipt.block_hash)] {
-            let header = node.header(number).await.map_err(fault)?;
-            if header.is_none_or(|header| header.hash != hash) {
-                return Err(CreditFault::NotShown(node.label()));
-            }
+            let header = node.header(number).await.map_err(fault)?.filter(|header| header.hash == hash);
+            time = header.ok_or_else(|| CreditFault::NotShown(node.label()))?.timestamp.0;
         }
         match &shown {
-            Some((_, first)) if *first != receipt => return Err(CreditFault::ShownDifferently(node.label())),
+            Some((_, first, first_time)) if (first, *first_time) != (&receipt, time) => {
+                return Err(CreditFault::ShownDifferently(node.label()));
+            }
             Some(_) => {}
-            None => shown = Some((node, receipt)),
+            None => shown = Some((node, receipt, time)),
         }
     }
-    let (node, receipt) = shown.ok_or_else(|| AuditFault::Nodes(Vec::new()))?;
+    let (node, receipt, _) = shown.ok_or_else(|| AuditFault::Nodes(Vec::new()))?;
     if !receipt.has_succeeded() {
         return Err(CreditFault::Failed);
     }

@@ -16,12 +16,12 @@ use crate::app::App;
 use crate::chains::address::AddressForm;
 use crate::chains::evm::{Hash, Header, Log, Receipt, Transfer, millionths};
 use crate::chains::rows::{self, Cursor, Sweep};
-use crate::chains::rpc::{BlockRange, Node, NodeFault};
+use crate::chains::rpc::{BlockRange, FinalBlock, Node, NodeFault};
 use crate::chains::settings::ChainSettings;
-use crate::chains::verify::{self, Anchor, Doubt};
+use crate::chains::verify::{self, AHEAD_SECONDS_MAX, Anchor, BEHIND_SECONDS_MAX, Doubt, Settled};
 use crate::chains::watched::{Registered, Watched};
 use crate::chains::whole::{self, Known, ReadFault};
-use crate::chains::{Depth, Movement};
+use crate::chains::{Depth, Movement, finality_blocks};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Failure, Id, Mode, Money, Now, Scope, StoreError};
@@ -44,7 +44,9 @@ const TROUBLE_SECONDS_MAX: u64 = 30;
 /// How often the same trouble is told again.
 const TROUBLE_TOLD_SECONDS: u64 = 60;
 /// Different troubles that are told in that time.
-const TROUBLES_TOLD_MAX: usize = 8;
+const TROUBLES_TOLD_MAX: usize = 12;
+/// What one movement of the token may be, in millionths: a thousand million whole ones. The book's sums hold thousands of these.
+const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 /// How often refunds that the operator sent are looked for.
 const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
 /// Refunds that are looked for at once.
@@ -80,6 +82,10 @@ pub struct FollowStats {
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
     pub is_in_trouble: AtomicBool,
+    /// Whether one node alone is taken at its word, because no other one answers, or there is no other.
+    pub is_unchecked: AtomicBool,
+    /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of use.
+    pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now, and the others of these figures move.
     pub is_followed: AtomicBool,
     /// Which of the nodes was read from last: the audit prefers another one.
@@ -138,8 +144,7 @@ impl FollowedChain {
                 settings.decimals
             )));
         }
-        // Contracts without the function are not deprecated.
-        if let Ok(Some(1)) = node.call_number(settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
+        if self.deprecated_at(node).await? == Some(true) {
             return Ok(Err(format!("the token contract {} is deprecated: configure its successor", settings.token_contract)));
         }
         for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
@@ -154,6 +159,23 @@ impl FollowedChain {
         }
         node.final_block().await?;
         Ok(Ok(()))
+    }
+
+    /// Whether the token's contract says at a node that it handed over; `None` where it has no such function.
+    async fn deprecated_at(&self, node: &Node) -> Result<Option<bool>, NodeFault> {
+        match node.call_number(self.settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
+            Ok(told) => Ok(told.map(|told| told == 1)),
+            Err(NodeFault::Refused(_) | NodeFault::MethodMissing(_)) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Whether the token's contract itself says that it did not hand over: at every node that tells, and one at least.
+    async fn denies_deprecation(&self) -> bool {
+        let fitting = self.nodes.iter().filter(|node| node.fits());
+        let told: Vec<bool> =
+            join_all(fitting.map(|node| self.deprecated_at(node))).await.into_iter().filter_map(|told| told.ok().flatten()).collect();
+        !told.is_empty() && !told.contains(&true)
     }
 
     /// In which units a watched contract counts; whole ones where it does not tell.
@@ -183,20 +205,40 @@ impl FollowedChain {
         if mismatches.is_empty() { Ok(self.nodes.iter().any(Node::fits)) } else { Err(mismatches.join("; ")) }
     }
 
-    /// Nodes that are asked now, those with the highest final block first.
-    async fn standings(&self) -> Result<Vec<(&Node, i64)>, Trouble> {
-        let fitting = self.nodes.iter().filter(|node| node.fits());
-        let answers = join_all(fitting.map(|node| async move { (node, node.final_block().await) })).await;
-        let mut standings = Vec::new();
-        let mut faults = Vec::new();
+    /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix seconds.
+    async fn standings(&self, latest: i64) -> Result<Standings<'_>, Trouble> {
+        let told = self.nodes.iter().map(|node| async move { if node.fits() { Some(node.final_block().await) } else { None } });
+        let answers = self.nodes.iter().zip(join_all(told).await);
+        let (mut told, mut missing) = (Vec::new(), Vec::new());
         for (node, answer) in answers {
             match answer {
-                Ok(block) => standings.push((node, block.number)),
-                Err(fault) => faults.push(format!("{}: {fault}", node.label())),
+                Some(Ok(block)) if block.time > latest => {
+                    self.stats.doubts.fetch_add(1, Ordering::Relaxed);
+                    missing.push((node.label(), Doubt::WrongTime(block.number).to_string()));
+                }
+                Some(Ok(block)) => told.push((node, block)),
+                Some(Err(fault)) => missing.push((node.label(), fault.to_string())),
+                None => missing.push((node.label(), "it was not found to be of this chain so far".into())),
             }
         }
-        standings.sort_by_key(|(_, number)| -number);
-        if standings.is_empty() { Err(Trouble::NoNode(faults.join("; "))) } else { Ok(standings) }
+        told.sort_by_key(|(_, block)| -block.number);
+        if let Some((_, first)) = told.first() {
+            let is_far_behind = |block: &&(&Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
+            missing.extend(told.iter().filter(is_far_behind).map(|(node, _)| (node.label(), "it is far behind the others".to_owned())));
+        }
+        self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
+        let Some(settled) = verify::settled(told.iter().map(|(_, block)| *block)) else {
+            return Err(Trouble::NoNode(missing.iter().map(|(node, why)| format!("{node}: {why}")).collect::<Vec<_>>().join("; ")));
+        };
+        let mut standings = Standings { nodes: told.into_iter().map(|(node, block)| (node, block.number)).collect(), settled, missing };
+        if let (false, Some(depth), Some((node, told))) =
+            (settled.is_checked, finality_blocks(self.settings.chain_id), standings.nodes.first_mut())
+        {
+            let head = node.head().await.map_err(|fault| Trouble::Node { node: node.label(), fault })?;
+            *told = (*told).min(head.number.0 - depth);
+            standings.settled.height = *told;
+        }
+        Ok(standings)
     }
 
     /// The watched contracts; the first is the token.
@@ -213,6 +255,32 @@ impl FollowedChain {
 
     fn token_log(&self, log: &Log) -> bool {
         log.address.0 == *self.settings.token_contract.bytes()
+    }
+}
+
+/// What the nodes say of the final view.
+struct Standings<'a> {
+    /// Those that answer, with what each calls final, the highest first.
+    nodes: Vec<(&'a Node, i64)>,
+    /// Up to where it is taken.
+    settled: Settled,
+    /// Those that are of no use now, and why.
+    missing: Vec<(String, String)>,
+}
+
+/// What was told lately, so that what lasts is told at once and again every minute, and not at every look.
+#[derive(Default)]
+struct Told(Vec<(String, Instant)>);
+
+impl Told {
+    /// Whether this is to be told now; it counts as told then.
+    fn is_due(&mut self, what: &str) -> bool {
+        self.0.retain(|(_, at)| at.elapsed().as_secs() < TROUBLE_TOLD_SECONDS);
+        let is_due = self.0.len() < TROUBLES_TOLD_MAX && self.0.iter().all(|(known, _)| known != what);
+        if is_due {
+            self.0.push((what.to_owned(), Instant::now()));
+        }
+        is_due
     }
 }
 
@@ -245,6 +313,10 @@ pub(super) struct Follower {
     refunds_after: Option<(Scope, Id<kind::Refund>)>,
     /// The addresses handed out before the start are in memory.
     knows_addresses: bool,
+    /// The configured token was seen to hand over to another one.
+    is_handed_over: bool,
+    /// Two nodes can take turns with two troubles, so more than the last one is kept.
+    told: Told,
 }
 
 /// Addresses read from the register at once.
@@ -295,8 +367,6 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
     let poll = Duration::from_millis(chain.settings.poll_milliseconds);
     let mut follower = Follower::new(app, chain.clone());
     let _here = FollowedHere::begin(chain.clone());
-    // What was told lately: two nodes can take turns with two troubles.
-    let mut told: Vec<(Trouble, Instant)> = Vec::new();
     let mut troubles_in_a_row = 0_u32;
     while !*stop.borrow() {
         let step = tokio::select! {
@@ -309,19 +379,17 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
                     tracing::info!(chain = chain.settings.name.as_str(), "the chain is followed again");
                 }
                 troubles_in_a_row = 0;
-                chain.stats.is_in_trouble.store(false, Ordering::Relaxed);
+                chain.stats.is_in_trouble.store(follower.is_handed_over, Ordering::Relaxed);
                 if progress == Progress::Behind { Duration::ZERO } else { poll }
             }
             Err(trouble) => {
-                told.retain(|(_, at)| at.elapsed().as_secs() < TROUBLE_TOLD_SECONDS);
-                if told.len() < TROUBLES_TOLD_MAX && told.iter().all(|(known, _)| *known != trouble) {
+                if follower.told.is_due(&trouble.to_string()) {
                     tracing::error!(
                         chain = chain.settings.name.as_str(),
                         height = chain.stats.height.load(Ordering::Relaxed),
                         %trouble,
                         "the chain cannot be followed; nothing is skipped and nothing expires meanwhile"
                     );
-                    told.push((trouble, Instant::now()));
                 }
                 chain.stats.is_in_trouble.store(true, Ordering::Relaxed);
                 follower.lead_offset += 1;
@@ -350,6 +418,8 @@ impl Follower {
             refunds_looked_at: None,
             refunds_after: None,
             knows_addresses: false,
+            is_handed_over: false,
+            told: Told::default(),
         }
     }
 
@@ -384,18 +454,22 @@ impl Follower {
                 return Err(Trouble::NoNode("none could be checked".into()));
             }
         }
-        let standings = chain.standings().await?;
-        let final_height = standings.first().map_or(0, |(_, number)| *number);
-        chain.stats.final_height.store(final_height, Ordering::Relaxed);
+        let standings = chain.standings(self.latest_time()).await?;
+        self.tell_of_nodes(&standings);
+        chain.stats.final_height.store(standings.settled.height, Ordering::Relaxed);
         let mut cursor = self.cursor(&standings).await?;
         self.note(&cursor);
-        if final_height < cursor.anchor.height {
+        self.tell_of_deprecation(&mut cursor).await?;
+        let (first, highest) = standings.nodes[0];
+        if highest < cursor.anchor.height {
             // The final view never goes back: all nodes that answer are behind.
-            return Err(self.doubted(standings[0].0, Doubt::Stale(cursor.anchor.height)));
+            return Err(self.doubted(first, Doubt::Stale(cursor.anchor.height)));
         }
+        // Where only the second node is behind, it is waited for.
+        let final_height = standings.settled.height.max(cursor.anchor.height);
         if plants("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height {
             self.lead_offset = 0;
-            let header = standings[0].0.header(final_height).await.map_err(|fault| self.node_trouble(standings[0].0, fault))?;
+            let header = first.header(final_height).await.map_err(|fault| self.node_trouble(first, fault))?;
             if let Some(header) = header {
                 let to = Cursor {
                     anchor: Anchor { height: final_height, hash: header.hash },
@@ -409,12 +483,13 @@ impl Follower {
         // A node that is behind the others is no lead; among the rest, trouble moves on to the next.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
-        let leads: Vec<(&Node, i64)> = standings.iter().filter(|(_, number)| *number >= lowest).copied().collect();
+        let leads: Vec<(&Node, i64)> = standings.nodes.iter().filter(|(_, number)| *number >= lowest).copied().collect();
         let (lead, lead_height) = leads[self.lead_offset % leads.len()];
+        let lead_height = lead_height.min(final_height);
         let place = chain.nodes.iter().position(|node| std::ptr::eq(node, lead));
         chain.stats.lead.store(place.unwrap_or(0), Ordering::Relaxed);
         if is_behind {
-            match self.advance(&cursor, lead, lead_height, &standings).await? {
+            match self.advance(&cursor, lead, lead_height, &standings.nodes).await? {
                 Some(next) if next.anchor.height >= lead_height => cursor = next,
                 _ => return Ok(Progress::Behind),
             }
@@ -425,25 +500,77 @@ impl Follower {
         Ok(Progress::CaughtUp)
     }
 
+    /// Later than any block can be, Unix seconds.
+    fn latest_time(&self) -> i64 {
+        self.app.store.clock.milliseconds() / 1000 + AHEAD_SECONDS_MAX
+    }
+
+    /// Tells of nodes that are of no use while others are, and of one that is taken at its word.
+    fn tell_of_nodes(&mut self, standings: &Standings<'_>) {
+        let chain = self.chain.clone();
+        for (node, why) in &standings.missing {
+            if self.told.is_due(node) {
+                tracing::warn!(chain = chain.settings.name.as_str(), node, why, "a node is of no use now; the others go on without it");
+            }
+        }
+        if !standings.settled.is_checked {
+            self.note_unchecked("no other node can confirm what it calls final");
+        }
+    }
+
+    /// Notes that one node alone is taken at its word. Where only one is configured, nobody expects anything else.
+    fn note_unchecked(&mut self, why: &str) {
+        self.chain.stats.is_unchecked.store(true, Ordering::Relaxed);
+        if self.chain.nodes.len() > 1 && self.told.is_due(why) {
+            tracing::error!(chain = self.chain.settings.name.as_str(), why, "what one node says is credited unchecked");
+        }
+    }
+
+    /// Tells again and again that the token handed over to another one, unless its contract denies it: then the mark goes.
+    async fn tell_of_deprecation(&mut self, cursor: &mut Cursor) -> Result<(), Trouble> {
+        const MESSAGE: &str =
+            "the token's contract handed over to another one: no new deposit address is given out until the operator configures it";
+        let chain = self.chain.clone();
+        let name = chain.settings.name;
+        self.is_handed_over = cursor.has_deprecated(chain.settings.token_contract.bytes());
+        if !self.is_handed_over || !self.told.is_due(MESSAGE) {
+            return Ok(());
+        }
+        if !chain.denies_deprecation().await {
+            tracing::error!(chain = name.as_str(), "{MESSAGE}");
+            return Ok(());
+        }
+        let (mode, from, to) = (chain.mode, cursor.anchor, Cursor { deprecation: None, ..*cursor });
+        if self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, from, &to)?)).await.map_err(store)? {
+            tracing::warn!(
+                chain = name.as_str(),
+                "the token was marked as handed over, and its contract denies it: transfers are taken again"
+            );
+            (*cursor, self.is_handed_over) = (to, false);
+        }
+        Ok(())
+    }
+
     fn note(&self, cursor: &Cursor) {
         self.chain.stats.height.store(cursor.anchor.height, Ordering::Relaxed);
         self.chain.stats.block_time.store(cursor.block_time, Ordering::Relaxed);
     }
 
     /// Where the chain was followed to; the first start begins at the final view, before any address was handed out.
-    async fn cursor(&self, standings: &[(&Node, i64)]) -> Result<Cursor, Trouble> {
+    async fn cursor(&self, standings: &Standings<'_>) -> Result<Cursor, Trouble> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
         let known = self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?)).await.map_err(store)?;
         if let Some(cursor) = known {
             return Ok(cursor);
         }
-        let Some((node, number)) = standings.first().copied() else { return Err(Trouble::NoNode(String::new())) };
+        let ((node, _), number) = (standings.nodes[0], standings.settled.height);
         let header = node.header(number).await.map_err(|fault| self.node_trouble(node, fault))?;
         let header = header.ok_or_else(|| self.doubted(node, Doubt::Stale(number)))?;
+        verify::times([&header], 0, self.latest_time()).map_err(|doubt| self.doubted(node, doubt))?;
         // A beginning on another fork would be found only later, and not by itself be left again.
-        for (other, _) in standings.iter().filter(|(other, height)| !std::ptr::eq(*other, node) && *height >= number) {
+        for (other, _) in standings.nodes.iter().filter(|(other, height)| !std::ptr::eq(*other, node) && *height >= number) {
             let told = other.header(number).await.map_err(|fault| self.node_trouble(other, fault))?;
-            if told.is_none_or(|told| told.hash != header.hash) {
+            if told.is_none_or(|told| !verify::is_same_block(&told, &header)) {
                 return Err(self.doubted(other, Doubt::Disagreement(number, number)));
             }
         }
@@ -481,21 +608,32 @@ impl Follower {
             }
         };
         let empty = verify::range(cursor.anchor, to, &contracts, &range).map_err(|doubt| self.doubted(lead, doubt))?;
+        let ends = [&range.first, &range.last];
+        verify::times(ends, cursor.block_time, self.latest_time()).map_err(|doubt| self.doubted(lead, doubt))?;
         let hits = self.hits(&range.logs).await?;
-        let second = standings.iter().find(|(node, number)| !std::ptr::eq(*node, lead) && *number >= to).map(|(node, _)| *node);
+        let handed_over: Vec<&Log> = range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
+        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
+        let has_all = |standing: &&(&Node, i64)| !std::ptr::eq(standing.0, lead) && standing.1 >= to;
+        let others: Vec<&Node> = standings.iter().filter(has_all).map(|(node, _)| *node).collect();
         let known = if plants("trust_empty_answers") {
             self.known_of(lead, &hits).await?
         } else {
-            self.cross_check(lead, second, &contracts, &range, empty, &hits).await?
+            match self.cross_check(lead, &others, &contracts, &range, empty, &logs).await? {
+                Some(known) => known,
+                None => return Ok(None),
+            }
         };
+        let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
+        verify::times(known.headers.values(), earliest, latest).map_err(|doubt| self.doubted(lead, doubt))?;
         let (movements, sweeps) = self.judged(lead, &hits, &known, Some(lead_height))?;
-        let handed_over = range.logs.iter().find(|log| chain.token_log(log) && !log.is_transfer());
-        let deprecation = handed_over.map(|log| rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
-        if deprecation.is_some() {
-            tracing::error!(
-                chain = chain.settings.name.as_str(),
-                "the token's contract handed over to another one: no new deposit address is given out until the operator configures it"
-            );
+        let mut deprecation = None;
+        for log in handed_over {
+            let has_happened = verify::hit(log, known.receipts.get(&log.transaction_hash)).map_err(|doubt| self.doubted(lead, doubt))?;
+            if !has_happened || chain.denies_deprecation().await {
+                tracing::warn!(block = log.block_number.0, "the token was shown to hand over to another one, and did not");
+            } else {
+                deprecation = Some(rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
+            }
         }
         let last = Cursor {
             anchor: Anchor { height: to, hash: range.last.hash },
@@ -542,37 +680,42 @@ impl Follower {
     }
 
     /// Looks at a range in other ways: at another node that has it, and block by block without a filter where the filter showed
-    /// nothing, where something is ours, where two nodes tell different things, and at a sample of the rest. Answers what it read.
+    /// nothing, where something is ours, where two nodes tell different things, and at a sample of the rest. Answers what it read;
+    /// `None` where the other node wants to be asked for less at once.
     async fn cross_check(
-        &self,
+        &mut self,
         lead: &Node,
-        second: Option<&Node>,
+        others: &[&Node],
         contracts: &[[u8; 20]],
         range: &BlockRange,
         empty: Vec<i64>,
-        hits: &[Hit],
-    ) -> Result<Known, Trouble> {
+        logs: &[&Log],
+    ) -> Result<Option<Known>, Trouble> {
         let (from, to) = (range.first.number.0, range.last.number.0);
         let mut differing = BTreeSet::new();
         let mut confirming = None;
-        if let Some(second) = second {
-            match second.range(contracts, from, to).await {
+        for other in others {
+            match other.range(contracts, from, to).await {
                 Ok(Some(told)) => {
-                    differing = verify::differences(range, &told).map_err(|doubt| self.doubted(second, doubt))?;
-                    confirming = Some(second);
+                    differing = verify::differences(range, &told).map_err(|doubt| self.doubted(other, doubt))?;
+                    confirming = Some(*other);
+                    break;
                 }
-                Ok(None) | Err(_) => {
-                    tracing::warn!(
-                        node = second.label(),
-                        from,
-                        to,
-                        "the second node cannot confirm these blocks; the first one is read twice"
-                    );
+                Err(NodeFault::TooMuch(_)) if to > from => {
+                    self.blocks_at_once = ((to - from + 1) / 2).max(1);
+                    return Ok(None);
                 }
+                Ok(None) | Err(_) => {}
             }
         }
+        // Where there is none to ask, that was noted when all were asked what is final.
+        if confirming.is_none() && !others.is_empty() {
+            self.note_unchecked("no other node can confirm these blocks; the first one is read twice");
+        } else if confirming.is_some() && self.chain.stats.is_unchecked.swap(false, Ordering::Relaxed) {
+            tracing::info!(chain = self.chain.settings.name.as_str(), "two nodes check each other");
+        }
         let sampled = (from..=to).filter(|number| number % SAMPLE_BLOCKS == 0);
-        let ours = hits.iter().map(|hit| hit.log.block_number.0);
+        let ours = logs.iter().map(|log| log.block_number.0);
         let numbers: BTreeSet<i64> = empty.into_iter().chain(sampled).chain(ours).chain(differing.iter().copied()).collect();
         let known = self.read_whole(lead, contracts, range, &numbers).await?;
         if let Some(second) = confirming {
@@ -582,17 +725,18 @@ impl Follower {
                 self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
                 tracing::warn!(node = second.label(), blocks = ?differing, "the second node's index has a hole, which its receipts fill");
             }
-            let told = self.known_of(second, hits).await?;
-            for hit in hits {
-                let transaction = &hit.log.transaction_hash;
-                let ours = verify::hit(&hit.log, known.receipts.get(transaction)).map_err(|doubt| self.doubted(lead, doubt))?;
-                let theirs = verify::hit(&hit.log, told.receipts.get(transaction)).map_err(|doubt| self.doubted(second, doubt))?;
-                if ours != theirs {
-                    return Err(self.doubted(second, Doubt::Disagreement(hit.log.block_number.0, hit.log.block_number.0)));
+            let told = whole::of_logs(second, logs).await.map_err(|fault| self.node_trouble(second, fault))?;
+            for log in logs {
+                let (number, transaction) = (log.block_number.0, &log.transaction_hash);
+                let ours = verify::hit(log, known.receipts.get(transaction)).map_err(|doubt| self.doubted(lead, doubt))?;
+                let theirs = verify::hit(log, told.receipts.get(transaction)).map_err(|doubt| self.doubted(second, doubt))?;
+                let headers = known.headers.get(&number).zip(told.headers.get(&number));
+                if ours != theirs || headers.is_none_or(|(one, other)| !verify::is_same_block(one, other)) {
+                    return Err(self.doubted(second, Doubt::Disagreement(number, number)));
                 }
             }
         }
-        Ok(known)
+        Ok(Some(known))
     }
 
     /// Reads blocks without a filter and compares them with what the filter showed.
@@ -667,7 +811,8 @@ impl Follower {
             }
             let is_token = self.chain.token_log(&hit.log);
             let decimals = self.chain.decimals(&hit.log.address.0);
-            let Some(units) = millionths(hit.transfer.value, decimals).filter(|units| *units > 0) else {
+            let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
+            let Some(units) = millionths(hit.transfer.value, decimals).filter(|units| (1..=units_max).contains(units)) else {
                 tracing::warn!(block = number, "a movement to us is too small or too large for the book; it is not credited");
                 continue;
             };
@@ -739,7 +884,8 @@ impl Follower {
                     Err(fault) => return Err(trouble(fault)),
                 };
                 // What is missing here is found when it is final; a contradiction only means that a block was replaced meanwhile.
-                if verify::range(base, to, &contracts, &range).is_err() {
+                let times = verify::times([&range.first, &range.last], cursor.block_time, self.latest_time());
+                if verify::range(base, to, &contracts, &range).is_err() || times.is_err() {
                     return Ok(());
                 }
                 let hits = self.hits(&range.logs).await?;

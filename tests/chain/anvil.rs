@@ -551,6 +551,12 @@ impl Token {
         self.call_as(self.chain.treasury(), "deprecate(address)", &[Argument::Address(successor)]).await
     }
 
+    /// Lets another one take from the treasury; the contract tells of it in a log that is no transfer.
+    pub async fn approve(&self, other: TronAddress, units: u64) -> Hash {
+        let arguments = [Argument::Address(other), Argument::Number(units)];
+        self.call_as(self.chain.treasury(), "approve(address,uint256)", &arguments).await
+    }
+
     /// Takes a fee off every transfer, which goes to the treasury in a log of its own.
     pub async fn set_fee(&self, basis_points: u64, units_max: u64) -> Hash {
         let arguments = [Argument::Number(basis_points), Argument::Number(units_max)];

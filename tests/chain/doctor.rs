@@ -168,8 +168,13 @@ async fn every_payment_is_told() {
     let deposits = stage.client.get(&format!("/v1/deposits?transaction_hash={}", paid.plain())).await.ok();
     assert_eq!(told["deposit_id"], deposits["data"][0]["id"]);
 
-    // Late: the transfer's time ends before the block.
-    let late_block = transfer["funding"]["expires_at"].as_i64().unwrap() + 61;
+    // Late: the transfer's time ends before the block. It ends soon, because nobody believes a block from minutes to come.
+    let expires_at = chain.head_block().await.time + 3;
+    let end = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
+        Ok(tx.execute("UPDATE transfers SET expires_at = ?1", hundi::values![expires_at])?)
+    };
+    assert_eq!(stage.server.app.store.write(end).await.unwrap(), 1);
+    let late_block = expires_at + 61;
     let late = token.transfer(to, 50_000_000).await;
     chain.mine_at(&[late_block]).await;
     let foreseen = stage.ask(&transfer, late).await.ok();

@@ -36,6 +36,7 @@ async fn pay(stage: &Stage, plant: impl FnOnce(&Stage, &Place)) -> Place {
         units: 5_000_000,
         transaction: Hash([0xab; 32]),
         log_index: 6,
+        is_deprecation: false,
     };
     let place = Place { block, paid, invented };
     plant(stage, &place);
@@ -142,6 +143,11 @@ async fn lies_of_the_only_node_stop_and_lose_nothing() {
             faults.fork = Some(Fork { blocks: place.block - FINALITY_BLOCKS - 1..=u64::MAX, mark: 7 });
         }),
         ("another branch from the beginning", |faults, _| faults.fork = Some(Fork { blocks: 0..=u64::MAX, mark: 7 })),
+        ("times in milliseconds", |faults, _| faults.time_shift = Some((Blocks::All, 1_790_000_000_000))),
+        ("a block in a day to come", |faults, place| faults.time_shift = Some((Blocks::only([place.block]), 86_400))),
+        ("blocks before what was followed", |faults, place| {
+            faults.time_shift = Some((Blocks::Range(place.block - 3..=u64::MAX), -86_400));
+        }),
         ("a removed log", |faults, place| faults.removed = [place.paid].into()),
         ("an invented log", |faults, place| faults.invented = vec![place.invented.clone()]),
         ("an invented log in another place", |faults, place| {
@@ -171,7 +177,8 @@ async fn a_ban_is_sat_out() {
 async fn who_is_refused_asks_less_often() {
     let stage = Stage::set().await;
     type Refuse = fn(&mut Faults);
-    let cases: [(&str, Refuse, u64, Duration); 2] = [
+    let cases: [(&str, Refuse, u64, Duration); 3] = [
+        ("an error that tells of a rate limit", |faults| faults.is_rate_limited = true, 2, Duration::from_secs(1 + 2)),
         ("429 with a time", |faults| faults.too_many_retry_after_seconds = Some(1), 3, Duration::from_secs(3)),
         ("HTTP 200 with an error", |faults| faults.is_overloaded = true, 2, Duration::from_secs(1 + 2)),
     ];
@@ -183,7 +190,7 @@ async fn who_is_refused_asks_less_often() {
         stage.followed().await;
         assert!(started.elapsed() >= rest, "{what}: {refusals} refusals were used up in {:?}", started.elapsed());
     }
-    assert_eq!(stage.verify().await.deposits, 2);
+    assert_eq!(stage.verify().await.deposits, 3);
 }
 
 /// Callers, load balancer and monitoring are told the same.
@@ -192,11 +199,7 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
     let stage = Stage::set().await;
     let page = async |path: &str| String::from_utf8(stage.client.get(path).await.body.to_vec()).unwrap();
     let chain = async || stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"].clone();
-    let metric = async |name: &str| -> i64 {
-        let page = page("/metrics").await;
-        let line = page.lines().find(|line| line.starts_with(&format!("{name}{{chain=\"tron\",mode=\"test\"}} ")));
-        line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_else(|| panic!("no {name} in {page}"))
-    };
+    let metric = async |name: &str| stage.metric(name).await;
     let behind = stage.now() - stage.chain.block(stage.height() as u64).await.unwrap().time;
     assert_eq!(behind, 18 * 3);
     assert!(page("/readyz").await.contains(&format!("chain tron (test): block {}, {behind} s behind\n", stage.height())));
@@ -264,7 +267,6 @@ async fn with_a_second_good_node_it_goes_on_at_once() {
         ("a hole in the index", |faults, place| faults.logs_hidden = Blocks::only([place.block])),
         ("nothing in the index", |faults, _| faults.logs_hidden = Blocks::All),
         ("one log short", |faults, place| faults.short = [(place.paid, 0)].into()),
-        ("a stale replica", |faults, _| faults.behind_blocks = 60),
         ("a poison block", |faults, place| faults.poison = Blocks::only([place.block])),
         ("a stale replica for logs", |faults, _| {
             (faults.behind_blocks, faults.behind_methods) = (60, Some(["eth_getLogs"].into()));
@@ -292,6 +294,7 @@ async fn two_nodes_that_contradict_each_other_stop_everything() {
     let cases: Vec<(&str, Plant)> = vec![
         ("another branch", |faults, place| faults.fork = Some(Fork { blocks: place.block - 5..=u64::MAX, mark: 7 })),
         ("a failed transaction", |faults, place| faults.failed = [place.paid].into()),
+        ("other times", |faults, place| faults.time_shift = Some((Blocks::Range(place.block - 5..=u64::MAX), 60))),
         ("an invented log with nothing behind it", |faults, place| faults.invented = vec![place.invented.clone()]),
     ];
     let count = cases.len();

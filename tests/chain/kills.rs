@@ -20,7 +20,8 @@ async fn killed(kills: usize, fault: Option<&str>) -> (usize, Vec<String>) {
     let seed = fresh_seed();
     eprintln!("seed {seed}");
     let mut random = Random::new(seed);
-    let setup = Setup { funding_seconds: 86_400, blocks_at_once: 3, chain: Process::chain_now(), ..Setup::default() };
+    let blocks = (kills as u64 + 1) * (6 + FINALITY_BLOCKS);
+    let setup = Setup { funding_seconds: 86_400, blocks_at_once: 3, chain: Process::chain_before(blocks), ..Setup::default() };
     let (chain, token) = chain_with_token(setup.chain.clone()).await;
     let mut process = Process::start(&[chain.url()], &token, &setup, fault).await;
     let mut addresses = Vec::new();

@@ -45,3 +45,4 @@ mod load;
 mod refunds;
 mod reorganisations;
 mod storm;
+mod trust;

@@ -46,7 +46,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::anvil::Anvil;
 use crate::rpc::{Rpc, RpcError};
-use crate::wire::{Hash, TRANSFER_TOPIC, evm, hex, number_in, number_of, quantity, topic};
+use crate::wire::{DEPRECATE_TOPIC, Hash, TRANSFER_TOPIC, evm, hex, number_in, number_of, quantity, topic};
 
 /// Calls that are remembered for a test to look at.
 const CALLS_REMEMBERED_MAX: usize = 200_000;
@@ -150,6 +150,8 @@ pub struct Invented {
     pub units: u64,
     pub transaction: Hash,
     pub log_index: u64,
+    /// The contract is said to hand over, and nothing moves.
+    pub is_deprecation: bool,
 }
 
 /// How the node behaves. The default is a healthy one, with java-tron's own limits.
@@ -175,6 +177,8 @@ pub struct Faults {
     pub garbage: Option<Garbage>,
     /// HTTP 200 with `{"Error": …}` outside JSON-RPC: the node's own rate limiter.
     pub is_overloaded: bool,
+    /// Each call answers -32005 with a text about a rate limit, behind HTTP 200.
+    pub is_rate_limited: bool,
     /// HTTP 429 with this `Retry-After`.
     pub too_many_retry_after_seconds: Option<u64>,
     /// Answers of a batch come in the opposite order, as JSON-RPC allows.
@@ -188,6 +192,10 @@ pub struct Faults {
     pub behind_methods: Option<BTreeSet<&'static str>>,
     /// Finality alone trails by so many more blocks, as when producers are down.
     pub finality_behind_blocks: u64,
+    /// `finalized` is the newest block, as at a node that does not know better.
+    pub is_head_final: bool,
+    /// These blocks' times are told so many seconds later, or earlier.
+    pub time_shift: Option<(Blocks, i64)>,
     pub chain_id: Option<u64>,
     pub fork: Option<Fork>,
     /// `finalized` answers -32602, as before version 4.8.0; the solid height is at `/walletsolidity/getnowblock`.
@@ -211,6 +219,8 @@ pub struct Faults {
     /// `eth_getLogs` leaves these single logs out (transaction and log index). Receipts stay right.
     pub short: BTreeSet<(Hash, u64)>,
     pub invented: Vec<Invented>,
+    /// `eth_getLogs` shows all logs of the contracts, whatever topics were asked for.
+    pub is_ignoring_topics: bool,
 }
 
 impl Default for Faults {
@@ -225,11 +235,14 @@ impl Default for Faults {
             is_dropping_connections: false,
             garbage: None,
             is_overloaded: false,
+            is_rate_limited: false,
             too_many_retry_after_seconds: None,
             is_batch_reversed: false,
             behind_blocks: 0,
             behind_methods: None,
             finality_behind_blocks: 0,
+            is_head_final: false,
+            time_shift: None,
             chain_id: None,
             fork: None,
             is_finalized_refused: false,
@@ -242,6 +255,7 @@ impl Default for Faults {
             removed: BTreeSet::new(),
             short: BTreeSet::new(),
             invented: Vec::new(),
+            is_ignoring_topics: false,
         }
     }
 }
@@ -600,6 +614,9 @@ async fn answer_batch(shared: &Shared, view: &View<'_>, batch: &[Value]) -> Valu
 }
 
 async fn answer_call(shared: &Shared, view: &View<'_>, call: &Value, bytes_left: &mut Option<usize>) -> Value {
+    if view.faults.is_rate_limited {
+        return refusal(&call["id"], LIMIT_EXCEEDED, "daily request count exceeded, request rate limited");
+    }
     let id = &call["id"];
     let Some(method) = call["method"].as_str() else { return refusal(id, -32600, "invalid request") };
     let no_params = Vec::new();
@@ -718,6 +735,9 @@ impl View<'_> {
 
     /// The last final height. A chain that is shorter than its finality has a final genesis block.
     async fn finalized(&self, method: &str) -> Result<u64, RpcError> {
+        if self.faults.is_head_final {
+            return self.head(method).await;
+        }
         let block = self.node.call("eth_getBlockByNumber", json!(["finalized", false])).await?;
         let number = number_in(&block["number"]).unwrap_or(0);
         Ok(number.saturating_sub(self.behind(method)).saturating_sub(self.faults.finality_behind_blocks))
@@ -787,7 +807,7 @@ impl View<'_> {
 
         let mut asked = json!({"fromBlock": quantity(from), "toBlock": quantity(to)});
         for name in ["address", "topics"] {
-            if !filter[name].is_null() {
+            if !filter[name].is_null() && (name == "address" || !self.faults.is_ignoring_topics) {
                 asked[name] = filter[name].clone();
             }
         }
@@ -830,10 +850,14 @@ impl View<'_> {
 
     async fn invent(&self, invented: &Invented) -> Result<Value, RpcError> {
         let block = self.node.call("eth_getBlockByNumber", json!([quantity(invented.block), false])).await?;
+        let (topics, data) = match invented.is_deprecation {
+            true => (json!([DEPRECATE_TOPIC]), format!("0x{:064x}", 0)),
+            false => (json!([TRANSFER_TOPIC, topic(invented.from), topic(invented.to)]), format!("0x{:064x}", invented.units)),
+        };
         Ok(json!({
             "address": evm(invented.contract),
-            "topics": [TRANSFER_TOPIC, topic(invented.from), topic(invented.to)],
-            "data": format!("0x{:064x}", invented.units),
+            "topics": topics,
+            "data": data,
             "blockHash": block["hash"],
             "blockNumber": quantity(invented.block),
             "blockTimestamp": block["timestamp"],
@@ -886,6 +910,12 @@ impl View<'_> {
                     object.insert("hash".into(), json!(self.altered(number, Hash::of(&hash)).to_string()));
                     object.insert("parentHash".into(), json!(self.altered(number.saturating_sub(1), parent).to_string()));
                     object.insert("stateRoot".into(), json!("0x"));
+                    if let Some((blocks, seconds)) = &self.faults.time_shift
+                        && blocks.has(number)
+                    {
+                        let time = (number_of(&object["timestamp"]) as i64 + seconds).max(0);
+                        object.insert("timestamp".into(), json!(quantity(time as u64)));
+                    }
                 }
                 if let (Some(number), Some(hash)) = (object.get("blockNumber").and_then(number_in), object.get("blockHash").cloned())
                     && hash.is_string()

@@ -253,6 +253,31 @@ async fn a_stale_replica_knows_nothing_of_the_last_blocks() {
 }
 
 #[tokio::test]
+async fn nodes_tell_other_times_and_finality_and_more_than_they_were_asked() {
+    let stage = Stage::set().await;
+    stage.chain.mine(20).await;
+    let (head, number) = (stage.chain.head().await, quantity(stage.first));
+    let time = number_of(&stage.header(&number).await["timestamp"]);
+    stage.proxy.change(|faults| (faults.is_head_final, faults.time_shift) = (true, Some((Blocks::only([stage.first]), -5))));
+    assert_eq!(number_of(&stage.header("finalized").await["number"]), head);
+    assert_eq!(number_of(&stage.header(&number).await["timestamp"]), time - 5);
+    assert_eq!(number_of(&stage.header(&quantity(stage.first + 1)).await["timestamp"]), time + 3);
+    stage.proxy.heal();
+
+    stage.token.approve(stage.to, 5).await;
+    stage.chain.mine(1).await;
+    assert_eq!(stage.logs(head + 1, head + 1).await, Ok(vec![]));
+    stage.proxy.change(|faults| faults.is_ignoring_topics = true);
+    assert_eq!(stage.logs(head + 1, head + 1).await.unwrap().len(), 1);
+    stage.proxy.heal();
+
+    stage.proxy.change(|faults| faults.is_rate_limited = true);
+    assert_eq!(stage.refusal("eth_chainId", json!([])).await.0, -32005);
+    stage.proxy.heal();
+    assert!(stage.is_healthy().await);
+}
+
+#[tokio::test]
 async fn providers_refuse_in_their_ways() {
     let stage = Stage::set().await;
     stage.proxy.change(|faults| faults.is_overloaded = true);
@@ -436,6 +461,7 @@ async fn logs_can_be_failed_removed_short_and_invented() {
         units: 1_000_000,
         transaction: Hash([0xab; 32]),
         log_index: 1,
+        is_deprecation: false,
     };
     stage.proxy.change(|faults| faults.invented = vec![invented.clone()]);
     assert_eq!(stage.units().await, [11, 22, 1_000_000, 33]);

@@ -347,11 +347,15 @@ impl Stage {
         self.app.store.signals.tasks.notify_one();
     }
     pub async fn mine(&self, blocks: u64) {
+        // The clock first, for no block is believed that is minutes ahead of it.
+        let time = self.chain.head_block().await.time + blocks as i64 * BLOCK_SECONDS;
+        self.clock.fetch_max(time * 1000, Ordering::SeqCst);
         self.chain.mine(blocks).await;
         self.tick().await;
     }
     /// Mines one block at a time of its own.
     pub async fn mine_at(&self, time: i64) {
+        self.clock.fetch_max(time * 1000, Ordering::SeqCst);
         self.chain.mine_at(&[time]).await;
         self.tick().await;
     }
@@ -376,6 +380,23 @@ impl Stage {
     /// Waits until the alarm says so.
     pub async fn trouble(&self) {
         eventually("an alarm", async || self.is_in_trouble().then_some(())).await;
+    }
+    /// A figure of the page for monitoring.
+    pub async fn metric(&self, name: &str) -> i64 {
+        let page = String::from_utf8(self.client.get("/metrics").await.body.to_vec()).expect("a text");
+        let line = page.lines().find(|line| line.starts_with(&format!("{name}{{chain=\"tron\",mode=\"test\"}} ")));
+        line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_else(|| panic!("no {name} in {page}"))
+    }
+    /// Waits until a figure of that page is so.
+    pub async fn awaits_metric(&self, name: &str, wanted: i64) {
+        eventually(&format!("{name} to be {wanted}"), async || (self.metric(name).await == wanted).then_some(())).await;
+    }
+    /// Waits until a whole look at the chain has begun and ended that every node was asked in.
+    pub async fn looked_again(&self) {
+        let looks = |proxy: &Proxy| proxy.calls_seen().iter().filter(|call| call.params[0] == "finalized").count();
+        let before: Vec<usize> = self.proxies.iter().map(looks).collect();
+        let has_looked = || self.proxies.iter().zip(&before).all(|(proxy, before)| looks(proxy) > before + 2);
+        eventually("another look", async || has_looked().then_some(())).await;
     }
     pub async fn no_trouble(&self) {
         eventually("the alarm to end", async || (!self.is_in_trouble()).then_some(())).await;
@@ -451,8 +472,12 @@ pub struct Process {
 impl Process {
     /// A chain whose head is at the machine's time.
     pub fn chain_now() -> Options {
+        Process::chain_before(0)
+    }
+    /// A chain that has room for so many blocks before the machine's time: none is believed that is minutes ahead of it.
+    pub fn chain_before(blocks: u64) -> Options {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs() as i64);
-        Options { genesis_time: now - (BLOCKS_BEFORE as i64 + 3) * BLOCK_SECONDS, ..Options::default() }
+        Options { genesis_time: now - (BLOCKS_BEFORE as i64 + 3 + blocks as i64) * BLOCK_SECONDS, ..Options::default() }
     }
 
     pub async fn start(urls: &[String], token: &Token, setup: &Setup, fault: Option<&str>) -> Process {
