@@ -138,7 +138,7 @@ fn mark_sent(tx: &mut dyn Tx, world: &World, id: Id<kind::Refund>, transaction_h
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
     let mut refund = refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    if world.ports(scope.mode())?.chain.is_simulated() {
+    if world.simulates(scope.mode(), &refund.chain) {
         return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
     }
     refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;

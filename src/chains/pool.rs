@@ -91,6 +91,7 @@ impl Shelf {
 
 /// The shelf of one mode's addresses.
 pub struct AddressPool {
+    account_fingerprint: u32,
     key: AccountKey,
     index_name: String,
     size_min: usize,
@@ -104,6 +105,7 @@ impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
     pub fn new(key: AccountKey, index_name: String) -> AddressPool {
         AddressPool {
+            account_fingerprint: key.fingerprint(),
             key,
             index_name,
             size_min: BATCH_ADDRESSES_MIN,
@@ -111,6 +113,11 @@ impl AddressPool {
             shelf: Mutex::default(),
             watched: Watched::default(),
         }
+    }
+
+    /// Which account key the addresses are derived from, as transfers keep it: computed once.
+    pub fn account_fingerprint(&self) -> u32 {
+        self.account_fingerprint
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

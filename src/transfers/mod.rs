@@ -71,7 +71,11 @@ pub struct Transfer {
     pub purpose_code: PurposeCode,
     pub asset: String,
     pub chain: String,
+    /// The token's contract as the caller and the payer were told it; another one may be configured since.
+    pub token_contract: Address,
     pub deposit_address: Address,
+    /// Which account key the address is derived from: its BIP-32 fingerprint.
+    pub account_fingerprint: u32,
     pub derivation_index: i64,
     /// What has to arrive, in the asset.
     pub expected: Money,
@@ -134,7 +138,7 @@ fn check_funding(chain: &chains::ChainProfile, ask: &NewTransfer) -> Result<(), 
         let message = format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
         faults.push(Fault::field(Code::ParameterValueInvalid, "funding.chain", message));
     } else {
-        faults.extend(chain.address_fault("funding.refund_address", ask.refund_address.as_ref()));
+        faults.extend(chains::address_fault(chain.name.as_str(), "funding.refund_address", ask.refund_address.as_ref()));
     }
     Refusal::check(faults)
 }
@@ -153,8 +157,14 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
     let chain = &ports.chain;
     if !chain.is_simulated() {
         let cursor = chains::rows::cursor(tx, scope.mode(), chain.name)?;
-        if cursor.is_none_or(|cursor| cursor.has_deprecated(chain.token_contract.bytes())) {
-            tracing::warn!(chain = chain.name.as_str(), "no transfer is taken: the chain is not followed, or its token handed over");
+        let contract = chain.token_contract.bytes();
+        if cursor.is_none_or(|cursor| cursor.has_deprecated(contract))
+            || !chains::rows::is_followed_with(tx, scope.mode(), chain.name, contract)?
+        {
+            tracing::warn!(
+                chain = chain.name.as_str(),
+                "no transfer is taken: the chain is not followed with the configured contract yet, or that has handed over"
+            );
             return Err(Refusal::unavailable().into());
         }
     }
@@ -183,7 +193,9 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         purpose_code: ask.purpose_code.unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
         asset: chain.asset.as_str().to_owned(),
         chain: chain.name.as_str().to_owned(),
+        token_contract: chain.token_contract,
         deposit_address,
+        account_fingerprint: ports.addresses.account_fingerprint(),
         derivation_index,
         expected: lock.sell.at_par(chain.asset)?,
         received: Money::zero(chain.asset),
