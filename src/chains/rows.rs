@@ -288,7 +288,7 @@ mod tests {
 
         // Whoever does not know the contract that another node took up meanwhile passes no block.
         assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap());
-        let mut advance = |tx: &mut dyn Tx, contract: &[u8; 20], from: i64| {
+        let advance = |tx: &mut dyn Tx, contract: &[u8; 20], from: i64| {
             advance(tx, &now, place.0, place.1, contract, at(from).anchor, &at(from + 1)).unwrap()
         };
         assert!(!advance(&mut tx, &token(1).contract, 10));

@@ -17,6 +17,7 @@ use crate::anvil::{Anvil, FINALITY_BLOCKS, Options, Token};
 use crate::callers::{Client, id};
 use crate::proxy::Proxy;
 use crate::service::{ACCOUNT_KEY, Process, Setup, Stage, address, chain_with_token, config, eventually, variables};
+use crate::wire::nobody;
 
 fn setup() -> Setup {
     Setup { chain: Process::chain_now(), ..Setup::default() }
@@ -50,6 +51,7 @@ async fn a_changed_contract_loses_no_payment_in_the_one_before() {
     let while_stopped = process.caller.transfer("100.00").await;
     let later = process.caller.transfer("100.00").await;
     let in_new = process.caller.transfer("100.00").await;
+    let hidden = process.caller.transfer("100.00").await;
     process.followed_to(chain.finalized().await as i64).await;
     process.kill();
     token.transfer(address(&while_stopped), 100_000_000).await;
@@ -82,7 +84,26 @@ async fn a_changed_contract_loses_no_payment_in_the_one_before() {
     assert_eq!(ask(&new, wrong.transaction.to_string()).await, "look_alike_token");
     let run = |arguments: &[&str]| tokio::task::block_in_place(|| process.home.run(arguments));
     let told = run(&["reconcile", "--mode", "test"]).expect_success("no differences");
-    assert!(told.stdout.contains("4 addresses should hold 300.00 USDT and hold 300.00 USDT"), "{}", told.stdout);
+    assert!(told.stdout.contains("5 addresses should hold 300.00 USDT and hold 300.00 USDT"), "{}", told.stdout);
+
+    // So are a sweep, and a payment that the node hid from the follower: it is found, and taken over.
+    token.transfer_from(address(&later), nobody(5), 40_000_000).await;
+    settle(&chain, &process).await;
+    let paid = token.transfer(address(&hidden), 100_000_000).await;
+    successor.noise(5).await;
+    proxy.change(|faults| faults.short = [(paid, 0)].into());
+    settle(&chain, &process).await;
+    proxy.heal();
+    let told = run(&["reconcile", "--mode", "test"]);
+    assert!(told.status.code() == Some(1) && told.stderr.contains("2 differences were found"), "{}{}", told.stdout, told.stderr);
+    assert!(told.stdout.contains("5 addresses should hold 260.00 USDT and hold 360.00 USDT"), "{}", told.stdout);
+    run(&["deposits", "credit", &paid.plain(), "--mode", "test"]).expect_success("a deposit taken over");
+    awaits(&process, &hidden, "payout_settled").await;
+    let last = process.height().to_string();
+    // The balance alone is left; comparing all settles it too.
+    run(&["reconcile", "--mode", "test", "--from-block", "1", "--to-block", &last]);
+    let told = run(&["reconcile", "--mode", "test"]).expect_success("no differences");
+    assert!(told.stdout.contains("hold 360.00 USDT and hold 360.00 USDT"), "{}", told.stdout);
 
     // Back to the former one: each transfer goes on with its own.
     process.kill();
