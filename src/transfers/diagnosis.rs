@@ -395,7 +395,7 @@ pub fn diagnose(context: &mut Context<'_>, found: Transfer, form: DiagnoseFundin
     let scope = found.scope;
     let hash = form.transaction_hash;
     let deposits = deposits_of(context.tx, &found, &hash)?;
-    let (seen, followed_height) = if context.world.simulates(scope.mode(), &found.chain) {
+    let (seen, followed_height) = if found.is_simulated(context.world) {
         (simulated_evidence(context, &found, &hash)?, 0)
     } else {
         let seen = match context.evidence {

@@ -298,12 +298,11 @@ pub fn drop_unseen(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::De
 /// Until when the final view of a transfer's chain reaches: on a real one the time of the last block that was read, also where the
 /// configuration names another chain by now.
 fn final_view_time(tx: &mut dyn Tx, now: &Now, world: &World, transfer: &Transfer) -> Result<i64, StoreError> {
-    let mode = transfer.scope.mode();
-    if world.simulates(mode, &transfer.chain) {
+    if transfer.is_simulated(world) {
         return Ok(now.business());
     }
     let Some(chain) = ChainName::parse(&transfer.chain) else { return Ok(0) };
-    Ok(chains::rows::cursor(tx, mode, chain)?.map_or(0, |cursor| cursor.block_time))
+    Ok(chains::rows::cursor(tx, transfer.scope.mode(), chain)?.map_or(0, |cursor| cursor.block_time))
 }
 
 /// The chain's final view has passed `expires_at`: without money the transfer expires, with too little it is held.

@@ -98,6 +98,12 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// Whether its address is one of the chain that is simulated here; a test net that was left out had the same name and another key.
+    pub fn is_simulated(&self, world: &World) -> bool {
+        let mode = self.scope.mode();
+        world.simulates(mode, &self.chain)
+            && world.ports(mode).is_ok_and(|ports| ports.addresses.account_fingerprint() == self.account_fingerprint)
+    }
     pub fn funding_status(&self) -> FundingStatus {
         match self.status {
             TransferStatus::Funding if self.unsettled_count > 0 => FundingStatus::Confirming,

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use crate::anvil::{Anvil, FINALITY_BLOCKS, Options, Token};
 use crate::callers::{Client, id};
 use crate::proxy::Proxy;
-use crate::service::{ACCOUNT_KEY, Process, Setup, Stage, address, chain_with_token, config, eventually, variables};
+use crate::service::{ACCOUNT_KEY, Caller, Process, Setup, Stage, address, chain_with_token, config, eventually, variables};
 use crate::wire::nobody;
 
 fn setup() -> Setup {
@@ -196,6 +196,32 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
     let told = back.client.post(&path, json!({ "transaction_hash": paid.to_string() })).await.ok();
     assert_eq!((&told["code"], &told["token_contract"]), (&json!("credited"), &json!(contract(&stage.token))));
     back.stop.send(true).unwrap();
+}
+
+/// Test mode without its test net simulates a chain of the same name, which knows nothing of what was paid on the net.
+#[tokio::test]
+async fn a_test_net_that_is_left_out_expires_nothing_of_its_own() {
+    let stage = Stage::set().await;
+    let transfer = stage.transfer("100.00").await;
+    Again::ended(|| stage.stop(), &stage.app).await;
+    let simulated: Vec<_> = variables(&[], &stage.token, &stage.setup);
+    let simulated: Vec<_> = simulated.into_iter().filter(|(name, _)| !name.starts_with("HUNDI_TEST_CHAIN_")).collect();
+    let Again { app, client, stop } = Again::open(&stage, &simulated).await;
+    let Caller { chain, beneficiary_id, sender_id, .. } = &stage.caller;
+    let caller = Caller { client, chain, beneficiary_id: beneficiary_id.clone(), sender_id: sender_id.clone() };
+    let control = caller.transfer("100.00").await;
+    let expires_at = control["funding"]["expires_at"].as_i64().unwrap();
+    stage.advance_seconds(expires_at + 300 - stage.now());
+    eventually("the simulated transfer to expire", async || {
+        app.store.signals.tasks.notify_one();
+        (caller.shown(&control).await["status"] == "expired").then_some(())
+    })
+    .await;
+    assert_eq!(caller.shown(&transfer).await["status"], "funding");
+    let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
+    let asked = caller.client.post(&path, json!({ "transaction_hash": "ab".repeat(32) })).await;
+    assert_eq!(asked.error(503), "service_unavailable");
+    stop.send(true).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
