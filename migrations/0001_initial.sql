@@ -178,7 +178,9 @@ CREATE TABLE transfers (
   purpose_code TEXT NOT NULL,
   asset TEXT NOT NULL,
   chain TEXT NOT NULL,
+  token_contract BYTEA NOT NULL,
   deposit_address BYTEA NOT NULL,
+  account_fingerprint BIGINT NOT NULL,
   derivation_index BIGINT NOT NULL,
   expected_units BIGINT NOT NULL,
   received_units BIGINT NOT NULL CHECK (received_units >= 0),
@@ -447,11 +449,13 @@ CREATE TABLE simulated_transactions (
 ) WITHOUT ROWID;
 CREATE INDEX simulated_transactions_block ON simulated_transactions (scope, block_number);
 
--- How far a real chain was followed: the last block of its final view that was read, and the contract that handed over to another one, if one
--- did. One row a chain and mode.
+-- How far a real chain was followed: the network that it was begun on, the token's contract that it is followed with, the last block of its
+-- final view that was read, and the contract that handed over to another one, if one did. One row a chain and mode.
 CREATE TABLE chain_cursors (
   mode TEXT NOT NULL,
   chain TEXT NOT NULL,
+  chain_id BIGINT NOT NULL,
+  token_contract BYTEA NOT NULL,
   height BIGINT NOT NULL CHECK (height >= 0),
   block_hash TEXT NOT NULL,
   block_time BIGINT NOT NULL,
@@ -459,6 +463,16 @@ CREATE TABLE chain_cursors (
   deprecated_height BIGINT,
   updated_milliseconds BIGINT NOT NULL,
   PRIMARY KEY (mode, chain)
+) WITHOUT ROWID;
+
+-- Every contract that was the token's since a real chain was begun, with the units that it counts in: transfers go on with the one that they
+-- were told.
+CREATE TABLE chain_tokens (
+  mode TEXT NOT NULL,
+  chain TEXT NOT NULL,
+  contract BYTEA NOT NULL,
+  decimals BIGINT NOT NULL,
+  PRIMARY KEY (mode, chain, contract)
 ) WITHOUT ROWID;
 
 -- Token movements away from deposit addresses: the operator's own sweeps. The chain, of which there are two at most, comes last

@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 use crate::chains::address::Address;
 use crate::chains::derivation::AccountKey;
 use crate::chains::pool::AddressPool;
+use crate::chains::rows as chain_rows;
 use crate::chains::settings::ChainSettings;
 use crate::chains::{ChainName, ChainProfile, Following};
 use crate::checks::simulated::SimulatedChecks;
@@ -38,7 +39,7 @@ use crate::rates::fixed::FixedRate;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 use crate::store::handle::{self, Epilogue};
-use crate::store::{Store, Tx, migrate};
+use crate::store::{Cost, Store, Tx, migrate};
 use crate::work::alone::{Held, alone};
 use crate::work::follow::FollowedChain;
 use crate::world::{Ports, World};
@@ -192,10 +193,26 @@ impl App {
         }))
     }
 
-    /// Asks the nodes of every chain whether they are of the chain that the configuration names. `Err` names a mismatch; a node
-    /// that does not answer is none, and is asked again later.
+    /// Compares every chain with what the store knows of it, and asks its nodes whether they are of the chain that the configuration
+    /// names. `Err` names a mismatch; a node that does not answer is none, and is asked again later.
     pub async fn check_chains(&self) -> Result<(), String> {
+        let unread = |failure: Failure| format!("it cannot be read which chains were followed: {failure:?}");
+        let followed = self.store.read(Cost::Point, |tx| Ok(chain_rows::followed(tx)?)).await.map_err(unread)?;
+        let is_configured =
+            |mode: &str, name: &str| self.chains.iter().any(|chain| (chain.mode.as_str(), chain.settings.name.as_str()) == (mode, name));
+        for (mode, chain) in followed.iter().filter(|(mode, chain)| !is_configured(mode, chain)) {
+            tracing::warn!(
+                mode,
+                chain,
+                "a chain was followed before and is not configured now: nothing that arrives there is seen, and none of its transfers expires"
+            );
+        }
         for chain in &self.chains {
+            let (mode, name) = (chain.mode, chain.settings.name);
+            let read = move |tx: &mut dyn Tx| Ok((chain_rows::identity(tx, mode, name)?, chain_rows::tokens(tx, mode, name)?));
+            if let (Some(identity), tokens) = self.store.read(Cost::Point, read).await.map_err(unread)? {
+                chain.recognise(&identity, tokens)?;
+            }
             if !chain.check().await? {
                 tracing::warn!(
                     chain = chain.settings.name.as_str(),

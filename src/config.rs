@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use serde::Deserialize;
 
-use crate::chains::settings::{ChainSettings, ChainSources};
+use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
 use crate::checks::ChecksTable;
 use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
@@ -182,8 +182,7 @@ impl Config {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
         }
         let chain = |table: &str, sources: Option<ChainSources>| {
-            let api_key = environment(&format!("HUNDI_{}_API_KEY", table.to_uppercase())).filter(|text| !text.is_empty());
-            sources.unwrap_or_default().over(table, environment)?.read(table, api_key.map(SecretString::from))
+            sources.unwrap_or_default().over(table, environment)?.read(table, &ApiKeys::read(table, environment))
         };
         Ok(Config {
             test_chain: chain("test_chain", file.test_chain)?,

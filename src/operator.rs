@@ -3,7 +3,8 @@
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, Decision};
-use crate::chains::address::{Address, AddressForm};
+use crate::chains;
+use crate::chains::address::Address;
 use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
@@ -139,7 +140,7 @@ fn mark_sent(tx: &mut dyn Tx, world: &World, id: Id<kind::Refund>, transaction_h
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
     let mut refund = refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    if world.ports(scope.mode())?.chain.is_simulated() {
+    if world.simulates(scope.mode(), &refund.chain) {
         return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
     }
     refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;
@@ -273,8 +274,8 @@ fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
     let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
     let deposit = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     // The other form would be written as this chain's, and be nobody's address there.
-    if to_address.is_some_and(|address| address.form() != AddressForm::of_chain(&deposit.chain)) {
-        return Err(wrong(id, format!("the address to give it back to is not of its chain, {}", deposit.chain)));
+    if let Some(fault) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
+        return Err(wrong(id, fault.message));
     }
     let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address).map_err(|failure| told(id, failure))?;
     let next = match refund.to_address {

@@ -75,6 +75,19 @@ impl Endpoint {
         Ok(Endpoint { uri, header })
     }
 
+    /// Whether what is sent there stays between the two: over https, or without leaving this machine.
+    pub fn keeps_secrets(&self) -> bool {
+        let host = self.uri.host().unwrap_or("").trim_matches(['[', ']']);
+        let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        self.uri.scheme_str() == Some("https") || is_loopback
+    }
+
+    /// The header that goes with each request.
+    #[cfg(test)]
+    pub fn secret_for_test(&self) -> Option<(String, String)> {
+        self.header.as_ref().map(|(name, value)| (name.to_string(), value.expose_secret().to_owned()))
+    }
+
     /// Scheme, host and port: what a log may show.
     pub fn label(&self) -> String {
         format!(

@@ -131,6 +131,10 @@ impl World {
             Mode::Live => self.live.as_ref().ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
         }
     }
+    /// Whether a chain of a mode is simulated here. One that is followed, or that is not configured now, is not.
+    pub fn simulates(&self, mode: Mode, chain: &str) -> bool {
+        self.ports(mode).is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
+    }
     /// The ports of every mode that is configured.
     pub fn all_ports(&self) -> impl Iterator<Item = &Ports> {
         std::iter::once(&self.test).chain(&self.live)

@@ -550,9 +550,15 @@ fn refunds_and_addresses_are_told_to_the_operator() {
 
     let csv = home.run(&["addresses", "export"]).expect_success("addresses export").stdout;
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!(lines[0], "address,derivation_path,derivation_index,mode,account,transfer_id,chain,asset,received,swept,balance");
+    assert_eq!(
+        lines[0],
+        "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance"
+    );
     let address = |transfer: &Value| transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned();
-    let tail = |transfer_id: &str, amount: &str| format!(",test,\"Rao, \"\"Sons\"\" & Co\",{transfer_id},tron,USDT,{amount},0.00,{amount}");
+    let contract = over["funding"]["token_contract"].as_str().unwrap_or_default();
+    let tail = |transfer_id: &str, amount: &str| {
+        format!(",test,\"Rao, \"\"Sons\"\" & Co\",{transfer_id},tron,USDT,{contract},{amount},0.00,{amount}")
+    };
     assert_eq!(lines.len(), 3);
     assert!(lines[1].starts_with(&format!("{},m/44'/195'/0'/0/", address(&payment.settled))), "{}", lines[1]);
     assert!(lines[1].ends_with(&tail(&payment.transfer_id, "55.00")), "{}", lines[1]);

@@ -185,6 +185,11 @@ impl AccountKey {
         Ok(TronAddress::from_evm(evm))
     }
 
+    /// The BIP-32 fingerprint, which tells one account key from another and gives nothing away.
+    pub fn fingerprint(&self) -> u32 {
+        u32::from_be_bytes(fingerprint_of(&self.node.point))
+    }
+
     /// An account key made from seed bytes, for tests and for test mode.
     ///
     /// The same entropy gives the same account in any wallet that takes it as a BIP-39 seed. The
@@ -235,8 +240,7 @@ impl fmt::Display for AccountKey {
 impl fmt::Debug for AccountKey {
     /// Shows the BIP-32 fingerprint, which wallets show for the account too.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let fingerprint = u32::from_be_bytes(fingerprint_of(&self.node.point));
-        write!(formatter, "AccountKey(fingerprint {fingerprint:08x})")
+        write!(formatter, "AccountKey(fingerprint {:08x})", self.fingerprint())
     }
 }
 

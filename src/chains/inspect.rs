@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::evm::{Hash, Log, Receipt, millionths};
+use super::rows::Token;
 use super::rpc::{Node, NodeFault};
 use super::settings::ChainSettings;
 
@@ -61,11 +62,12 @@ pub struct SeenTransaction {
     pub movements: Vec<SeenMovement>,
 }
 
-/// Asks the nodes in turn until one knows the transaction. `Ok(None)`: at least one answered, and none knows it.
+/// Asks the nodes in turn until one knows the transaction. `tokens` are the contracts that the address is paid in. `Ok(None)`: at least one answered, and none knows it.
 /// `deadline` bounds the whole.
 pub async fn inspect(
     nodes: &[Node],
     settings: &ChainSettings,
+    tokens: &[Token],
     hash: &Hash,
     address: &[u8; 20],
     deadline: Duration,
@@ -73,7 +75,7 @@ pub async fn inspect(
     let share = deadline / u32::try_from(nodes.len().max(1)).unwrap_or(1);
     let mut answer = Err(NodeFault::Unreachable("there is no node".into()));
     for node in nodes.iter().filter(|node| node.fits()) {
-        let asked = tokio::time::timeout(share, ask(node, settings, hash, address)).await;
+        let asked = tokio::time::timeout(share, ask(node, settings, tokens, hash, address)).await;
         match asked.unwrap_or_else(|_| Err(NodeFault::Unreachable("no answer in time".into()))) {
             Ok(None) => answer = Ok(None),
             Ok(Some(seen)) => return Ok(Some(seen)),
@@ -86,7 +88,13 @@ pub async fn inspect(
     answer
 }
 
-async fn ask(node: &Node, settings: &ChainSettings, hash: &Hash, address: &[u8; 20]) -> Result<Option<SeenTransaction>, NodeFault> {
+async fn ask(
+    node: &Node,
+    settings: &ChainSettings,
+    tokens: &[Token],
+    hash: &Hash,
+    address: &[u8; 20],
+) -> Result<Option<SeenTransaction>, NodeFault> {
     let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
     let header = node.header(receipt.block_number.0).await?.filter(|header| header.hash == receipt.block_hash);
     let block = match header {
@@ -97,23 +105,23 @@ async fn ask(node: &Node, settings: &ChainSettings, hash: &Hash, address: &[u8; 
             Some(SeenBlock { number, time: header.timestamp.0, confirmations, is_final: number <= last_final.number })
         }
     };
-    let mut movements = movements(&receipt, settings, address);
+    let mut movements = movements(&receipt, tokens, address);
     name_foreign(node, settings, address, &mut movements).await?;
     Ok(Some(SeenTransaction { block, has_succeeded: receipt.has_succeeded(), movements }))
 }
 
 /// The movements of a receipt, those to the address first; foreign tokens are not named yet.
-fn movements(receipt: &Receipt, settings: &ChainSettings, address: &[u8; 20]) -> Vec<SeenMovement> {
+fn movements(receipt: &Receipt, tokens: &[Token], address: &[u8; 20]) -> Vec<SeenMovement> {
     let read = |log: &Log| {
         let transfer = log.transfer()?;
-        let is_ours = log.address.0 == *settings.token_contract.bytes();
+        let ours = tokens.iter().find(|token| token.contract == log.address.0);
         Some(SeenMovement {
             log_index: log.log_index.0,
-            token: if is_ours { SeenToken::Ours } else { SeenToken::Other { symbol: None } },
+            token: if ours.is_some() { SeenToken::Ours } else { SeenToken::Other { symbol: None } },
             contract: Some(log.address.0),
             to_address: transfer.to,
             value: transfer.value,
-            units: if is_ours { millionths(transfer.value, settings.decimals) } else { None },
+            units: ours.and_then(|token| millionths(transfer.value, token.decimals)),
         })
     };
     let mut movements: Vec<SeenMovement> = receipt.logs.iter().filter_map(read).collect();

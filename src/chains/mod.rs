@@ -54,15 +54,16 @@ impl ChainProfile {
     pub fn is_simulated(&self) -> bool {
         self.following == Following::Simulated
     }
-    /// Judges an address that a caller declared, and answers the fault of one of another form.
-    pub fn address_fault(&self, field_name: &str, address: Option<&Address>) -> Option<Fault> {
-        let message = match AddressForm::of_chain(self.name.as_str()) {
-            form if address.is_none_or(|address| address.form() == form) => return None,
-            AddressForm::Tron => "must be a TRON address, which begins with T.",
-            AddressForm::Hex => "must be an address in hexadecimal, which begins with 0x.",
-        };
-        Some(Fault::field(Code::ParameterValueInvalid, field_name, format!("{field_name} {message}")))
-    }
+}
+
+/// Judges an address on a chain that a caller declared, and answers the fault of one of another form.
+pub fn address_fault(chain: &str, field_name: &str, address: Option<&Address>) -> Option<Fault> {
+    let message = match AddressForm::of_chain(chain) {
+        form if address.is_none_or(|address| address.form() == form) => return None,
+        AddressForm::Tron => "must be a TRON address, which begins with T.",
+        AddressForm::Hex => "must be an address in hexadecimal, which begins with 0x.",
+    };
+    Some(Fault::field(Code::ParameterValueInvalid, field_name, format!("{field_name} {message}")))
 }
 
 crate::words!(

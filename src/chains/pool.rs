@@ -106,6 +106,7 @@ pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>,
 
 /// The shelf of one mode's addresses.
 pub struct AddressPool {
+    account_fingerprint: u32,
     key: AccountKey,
     index_name: String,
     size_min: usize,
@@ -119,6 +120,7 @@ impl AddressPool {
     /// `index_name` is where the store keeps the next index that no node has reserved.
     pub fn new(key: AccountKey, index_name: String) -> AddressPool {
         AddressPool {
+            account_fingerprint: key.fingerprint(),
             key,
             index_name,
             size_min: BATCH_ADDRESSES_MIN,
@@ -126,6 +128,11 @@ impl AddressPool {
             shelf: Mutex::default(),
             watched: Watched::default(),
         }
+    }
+
+    /// Which account key the addresses are derived from, as transfers keep it: computed once.
+    pub fn account_fingerprint(&self) -> u32 {
+        self.account_fingerprint
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {

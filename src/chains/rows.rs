@@ -1,4 +1,4 @@
-//! How far chains were followed, and what left our addresses.
+//! How far chains were followed, and with which contracts; and what left our addresses.
 
 use super::ChainName;
 use super::evm::Hash;
@@ -22,6 +22,25 @@ pub struct Deprecation {
     pub contract: [u8; 20],
     pub height: i64,
 }
+
+/// Which chain a cursor is on, and what it is followed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// What `eth_chainId` said when it was begun: all of TRON's networks have one name.
+    pub chain_id: u64,
+    /// The token's contract since the last start of a follower.
+    pub token: [u8; 20],
+}
+
+/// A contract that is the token's, or was when transfers were told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    pub contract: [u8; 20],
+    pub decimals: u8,
+}
+
+/// Contracts that can have been the token's one after the other on one chain: all of them are read in each request.
+pub const TOKENS_COUNT_MAX: usize = 8;
 
 impl Cursor {
     /// Whether this contract of the chain was seen to hand over to another one.
@@ -47,9 +66,8 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let height = row.int()?;
     let hash = row.word(Hash::parse)?;
     let block_time = row.int()?;
-    let contract = row.bytes_or_null()?.map(TryInto::try_into).transpose();
-    let contract: Option<[u8; 20]> = contract.map_err(|_| StoreError::Broken("a contract's address is not 20 bytes long".into()))?;
-    let deprecation = contract.zip(row.int_or_null()?).map(|(contract, height)| Deprecation { contract, height });
+    let handed_over = row.bytes_or_null()?.map(contract).transpose()?;
+    let deprecation = handed_over.zip(row.int_or_null()?).map(|(contract, height)| Deprecation { contract, height });
     Ok(Cursor { anchor: Anchor { height, hash }, block_time, deprecation })
 }
 
@@ -60,16 +78,78 @@ pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cu
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Where a chain is followed from, and compared from. Answers whether nobody had begun before.
-pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &Cursor) -> Result<bool, StoreError> {
+fn contract(bytes: Vec<u8>) -> Result<[u8; 20], StoreError> {
+    bytes.try_into().map_err(|_| StoreError::Broken("a contract's address is not 20 bytes long".into()))
+}
+
+fn unreadable<T>(_: T) -> StoreError {
+    StoreError::Broken("a chain's identity lies outside its range".into())
+}
+
+/// `None` before the first start.
+pub fn identity(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Identity>, StoreError> {
+    let sql = "SELECT chain_id, token_contract FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
+    let read = |mut row: Row| Ok(Identity { chain_id: u64::try_from(row.int()?).map_err(unreadable)?, token: contract(row.bytes()?)? });
+    tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
+}
+
+/// Whether a chain is followed with this contract as the token's: before that nobody must be told to pay in it.
+pub fn is_followed_with(tx: &mut dyn Tx, mode: Mode, chain: ChainName, token: &[u8; 20]) -> Result<bool, StoreError> {
+    Ok(identity(tx, mode, chain)?.is_some_and(|identity| identity.token == *token))
+}
+
+/// Every contract that was the token's on a chain, the present one among them.
+pub fn tokens(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Vec<Token>, StoreError> {
+    let sql = "SELECT contract, decimals FROM chain_tokens WHERE mode = ?1 AND chain = ?2 ORDER BY contract";
+    let read = |mut row: Row| Ok(Token { contract: contract(row.bytes()?)?, decimals: u8::try_from(row.int()?).map_err(unreadable)? });
+    tx.rows(sql, values![mode.as_str(), chain.as_str()])?.into_iter().map(read).collect()
+}
+
+/// Follows a chain with this token from here on, and goes on reading those before it. Answers `false`, and changes nothing, where that
+/// would be more than `TOKENS_COUNT_MAX`.
+pub fn follow_with(tx: &mut dyn Tx, mode: Mode, chain: ChainName, token: Token) -> Result<bool, StoreError> {
+    let known = tokens(tx, mode, chain)?;
+    let (mode, chain, decimals) = (mode.as_str(), chain.as_str(), i64::from(token.decimals));
+    if known.iter().any(|known| known.contract == token.contract) {
+        let sql = "UPDATE chain_tokens SET decimals = ?4 WHERE mode = ?1 AND chain = ?2 AND contract = ?3";
+        tx.execute_one(sql, values![mode, chain, &token.contract, decimals])?;
+    } else if known.len() >= TOKENS_COUNT_MAX {
+        return Ok(false);
+    } else {
+        let sql = "INSERT INTO chain_tokens (mode, chain, contract, decimals) VALUES (?1, ?2, ?3, ?4)";
+        tx.execute_one(sql, values![mode, chain, &token.contract, decimals])?;
+    }
+    tx.execute_one("UPDATE chain_cursors SET token_contract = ?3 WHERE mode = ?1 AND chain = ?2", values![mode, chain, &token.contract])?;
+    Ok(true)
+}
+
+/// The words of the modes and chains that were ever followed.
+pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
+    let read = |mut row: Row| Ok((row.text()?, row.text()?));
+    tx.rows("SELECT mode, chain FROM chain_cursors ORDER BY mode, chain", &[])?.into_iter().map(read).collect()
+}
+
+/// Where a chain is followed from, and compared from, and with which token. Answers whether nobody had begun before.
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &Now,
+    mode: Mode,
+    chain: ChainName,
+    chain_id: u64,
+    token: Token,
+    cursor: &Cursor,
+) -> Result<bool, StoreError> {
     if self::cursor(tx, mode, chain)?.is_some() {
         return Ok(false);
     }
     tx.execute_one(
-        "INSERT INTO chain_cursors (mode, chain, height, block_hash, block_time, updated_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO chain_cursors (mode, chain, chain_id, token_contract, height, block_hash, block_time, updated_milliseconds) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         values![
             mode.as_str(),
             chain.as_str(),
+            i64::try_from(chain_id).map_err(unreadable)?,
+            &token.contract,
             cursor.anchor.height,
             &cursor.anchor.hash.to_string(),
             cursor.block_time,
@@ -80,6 +160,7 @@ pub fn begin(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, cursor: &
         "INSERT INTO chain_audits (mode, chain, height, block_hash, completed_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5)",
         values![mode.as_str(), chain.as_str(), cursor.anchor.height, &cursor.anchor.hash.to_string(), now.instant_milliseconds()],
     )?;
+    follow_with(tx, mode, chain, token)?;
     Ok(true)
 }
 
@@ -92,12 +173,20 @@ pub fn stands_at(tx: &mut dyn Tx, mode: Mode, chain: ChainName, anchor: Anchor) 
     Ok(tx.execute(lock, values![mode.as_str(), chain.as_str(), anchor.height, &anchor.hash.to_string()])? == 1)
 }
 
-/// Moves the cursor on from where it was read. Answers whether it still was there: of two nodes that read the same blocks
-/// one wins.
-pub fn advance(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, from: Anchor, to: &Cursor) -> Result<bool, StoreError> {
+/// Moves the cursor on from where it was read with `token` as the token's contract. Answers whether it still was there, and is followed with
+/// that: of two nodes that read the same blocks one wins, and none passes payments in a contract that it does not know yet.
+pub fn advance(
+    tx: &mut dyn Tx,
+    now: &Now,
+    mode: Mode,
+    chain: ChainName,
+    token: &[u8; 20],
+    from: Anchor,
+    to: &Cursor,
+) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, deprecated_contract = ?8, deprecated_height = ?9, \
-         updated_milliseconds = ?10 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
+         updated_milliseconds = ?10 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4 AND token_contract = ?11",
         values![
             mode.as_str(),
             chain.as_str(),
@@ -109,6 +198,7 @@ pub fn advance(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName, from: A
             to.deprecation.as_ref().map(|deprecation| &deprecation.contract),
             to.deprecation.map(|deprecation| deprecation.height),
             now.instant_milliseconds(),
+            token,
         ],
     )?;
     Ok(changed == 1)
@@ -170,4 +260,54 @@ pub fn complete_audit(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName) 
         "UPDATE chain_audits SET completed_milliseconds = ?3 WHERE mode = ?1 AND chain = ?2",
         values![mode.as_str(), chain.as_str(), now.instant_milliseconds()],
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::id::Minter;
+    use crate::store::migrate;
+    use crate::store::sqlite::SqliteTx;
+
+    #[test]
+    fn a_cursor_is_moved_only_with_the_contract_that_it_is_followed_with() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let mut tx = SqliteTx::new(&connection);
+        migrate::migrate(&mut tx).unwrap();
+        let now = Now::new(1_000, Minter::above(0), [0; 32]);
+        let place = (Mode::Live, ChainName::Tron);
+        let token = |number: u8| Token { contract: [number; 20], decimals: 6 };
+        let at =
+            |height: i64| Cursor { anchor: Anchor { height, hash: Hash([height as u8; 32]) }, block_time: height * 3, deprecation: None };
+        let identity = |tx: &mut dyn Tx| identity(tx, place.0, place.1).unwrap();
+        assert_eq!(identity(&mut tx), None);
+        assert!(!is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
+        assert!(begin(&mut tx, &now, place.0, place.1, 3_448_148_188, token(1), &at(10)).unwrap());
+        assert!(!begin(&mut tx, &now, place.0, place.1, 1, token(2), &at(11)).unwrap(), "once");
+        assert_eq!(identity(&mut tx), Some(Identity { chain_id: 3_448_148_188, token: token(1).contract }));
+
+        // Whoever does not know the contract that another node took up meanwhile passes no block.
+        assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap());
+        let advance = |tx: &mut dyn Tx, contract: &[u8; 20], from: i64| {
+            advance(tx, &now, place.0, place.1, contract, at(from).anchor, &at(from + 1)).unwrap()
+        };
+        assert!(!advance(&mut tx, &token(1).contract, 10));
+        assert!(advance(&mut tx, &token(2).contract, 10));
+        assert_eq!(cursor(&mut tx, place.0, place.1).unwrap(), Some(at(11)));
+
+        // The one before is kept, and taken up again, with the decimals that are said then.
+        assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [token(1), token(2)]);
+        assert!(follow_with(&mut tx, place.0, place.1, Token { decimals: 18, ..token(1) }).unwrap());
+        assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [Token { decimals: 18, ..token(1) }, token(2)]);
+        assert!(is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
+        assert_eq!(tokens(&mut tx, Mode::Test, place.1).unwrap(), []);
+
+        let last = TOKENS_COUNT_MAX as u8;
+        for number in 3..=last {
+            assert!(follow_with(&mut tx, place.0, place.1, token(number)).unwrap());
+        }
+        assert!(!follow_with(&mut tx, place.0, place.1, token(last + 1)).unwrap(), "there are too many");
+        assert_eq!(identity(&mut tx).unwrap().token, token(last).contract);
+        assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap(), "a known one is no more");
+    }
 }

@@ -1,6 +1,6 @@
 //! What the operator says about a real chain: presets for TRON and its test nets, and any chain with the Ethereum JSON-RPC.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -18,8 +18,7 @@ pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
 /// The table `[live_chain]` or `[test_chain]` of the configuration file; each key is also a variable of the environment,
-/// such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with commas in between. The API key is only read from `HUNDI_LIVE_CHAIN_API_KEY` or
-/// `HUNDI_TEST_CHAIN_API_KEY`.
+/// such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with commas in between. API keys are no part of it: see [`ApiKeys`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainSources {
@@ -36,6 +35,59 @@ pub struct ChainSources {
     pub lag_alarm_seconds: Option<i64>,
     /// Other tokens by their symbol: what arrives of them is shown as a failed deposit.
     pub other_tokens: Option<BTreeMap<String, String>>,
+}
+
+/// The keys of the nodes' gateways, which are only read from the environment. Each goes to one endpoint and to no other.
+#[derive(Clone, Debug, Default)]
+pub struct ApiKeys {
+    /// `HUNDI_LIVE_CHAIN_API_KEY`: of the only host among the endpoints.
+    pub of_all: Option<SecretString>,
+    /// `HUNDI_LIVE_CHAIN_API_KEY_1` to `…_4`: of the endpoint in that place of the list.
+    pub by_place: [Option<SecretString>; ENDPOINTS_COUNT_MAX],
+}
+
+impl ApiKeys {
+    /// Reads them for a table, `live_chain` or `test_chain`.
+    pub fn read(table: &str, environment: &dyn Fn(&str) -> Option<String>) -> ApiKeys {
+        let table = table.to_uppercase();
+        let secret = |name: String| environment(&name).filter(|text| !text.is_empty()).map(SecretString::from);
+        ApiKeys {
+            of_all: secret(format!("HUNDI_{table}_API_KEY")),
+            by_place: std::array::from_fn(|index| secret(format!("HUNDI_{table}_API_KEY_{}", index + 1))),
+        }
+    }
+
+    /// The endpoints with the keys that they are sent. No host is sent another one's key, and none is sent in the clear.
+    fn endpoints(&self, table: &str, addresses: &[String], header: &str) -> Result<Vec<Endpoint>, String> {
+        let variable = format!("HUNDI_{}_API_KEY", table.to_uppercase());
+        let read = |address: &String, key: Option<&SecretString>| {
+            Endpoint::new(address, key.map(|key| (header, key.clone()))).map_err(|fault| format!("{table}.endpoints: {fault}"))
+        };
+        let plain = addresses.iter().map(|address| read(address, None)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(index) = (addresses.len()..ENDPOINTS_COUNT_MAX).find(|index| self.by_place[*index].is_some()) {
+            return Err(format!("{variable}_{} is the key of an endpoint that {table}.endpoints does not have", index + 1));
+        }
+        let hosts: BTreeSet<String> = plain.iter().map(Endpoint::label).collect();
+        if self.of_all.is_some() && (hosts.len() > 1 || self.by_place.iter().any(Option::is_some)) {
+            return Err(format!(
+                "{variable} would go to several hosts ({}): say whose key it is, {variable}_1 for the first of {table}.endpoints, {variable}_2 \
+                 for the second",
+                hosts.into_iter().collect::<Vec<_>>().join(", ")
+            ));
+        }
+        let keys = self.by_place.iter().map(|key| key.as_ref().or(self.of_all.as_ref()));
+        addresses
+            .iter()
+            .zip(keys)
+            .map(|(address, key)| {
+                let endpoint = read(address, key)?;
+                if key.is_some() && !endpoint.keeps_secrets() {
+                    return Err(format!("{table}.endpoints: {} would be sent its key in the clear: write it with https", endpoint.label()));
+                }
+                Ok(endpoint)
+            })
+            .collect()
+    }
 }
 
 /// What is known of a network.
@@ -94,7 +146,7 @@ impl ChainSources {
     }
 
     /// `None` where nothing is said of the chain.
-    pub fn read(self, table: &str, api_key: Option<SecretString>) -> Result<Option<ChainSettings>, String> {
+    pub fn read(self, table: &str, api_keys: &ApiKeys) -> Result<Option<ChainSettings>, String> {
         let Some(endpoints) = &self.endpoints else {
             let says_something = self.preset.is_some() || self.account_key.is_some() || self.name.is_some() || self.chain_id.is_some();
             return if says_something {
@@ -147,16 +199,17 @@ impl ChainSources {
             format!("{table}.account_key is missing: the account's extended public key (m/44'/195'/0' on TRON), never a private one")
         })?;
         let header = self.api_key_header.as_deref().unwrap_or(API_KEY_HEADER_DEFAULT);
-        let endpoints = endpoints
-            .iter()
-            .map(|address| {
-                Endpoint::new(address, api_key.clone().map(|key| (header, key))).map_err(|fault| format!("{table}.endpoints: {fault}"))
-            })
-            .collect::<Result<_, _>>()?;
+        let endpoints = api_keys.endpoints(table, endpoints, header)?;
         Ok(Some(ChainSettings {
             name,
             endpoints,
-            chain_id: self.chain_id.or(preset.map(|preset| preset.chain_id)).ok_or_else(|| missing("chain_id"))?,
+            chain_id: within(
+                table,
+                "chain_id",
+                self.chain_id.or(preset.map(|preset| preset.chain_id)).ok_or_else(|| missing("chain_id"))?,
+                1,
+                i64::MAX.unsigned_abs(),
+            )?,
             token_contract,
             decimals: within(table, "decimals", self.decimals.unwrap_or(6), 0, 30)?,
             account_key: AccountKey::parse(account_key).map_err(|fault| format!("{table}.account_key: {fault}"))?,
@@ -182,7 +235,7 @@ mod tests {
         let variables: Vec<(String, String)> =
             variables.iter().map(|(key, value)| (format!("HUNDI_LIVE_CHAIN_{key}"), (*value).to_owned())).collect();
         let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        ChainSources::default().over("live_chain", &find)?.read("live_chain", None)
+        ChainSources::default().over("live_chain", &find)?.read("live_chain", &ApiKeys::read("live_chain", &find))
     }
 
     #[test]
@@ -209,7 +262,51 @@ mod tests {
         let table: String =
             table.lines().take_while(|line| !line.is_empty()).map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
         let sources: ChainSources = toml::from_str(&table.replace("xpub…", KEY)).unwrap();
-        assert!(sources.read("live_chain", None).unwrap().is_some());
+        assert!(sources.read("live_chain", &ApiKeys::default()).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_key_goes_to_its_own_endpoint_and_to_no_other() {
+        const TWO: &str = "https://a.example/jsonrpc,https://b.example/jsonrpc";
+        const ONE_TWICE: &str = "https://a.example/jsonrpc,https://a.example/other";
+        // Endpoints, variables of keys, and what each endpoint is sent or the words of the refusal.
+        type Row = (&'static str, &'static [(&'static str, &'static str)], Result<&'static [Option<&'static str>], &'static str>);
+        let table: [Row; 12] = [
+            (TWO, &[], Ok(&[None, None])),
+            (TWO, &[("API_KEY_1", "secret-1")], Ok(&[Some("secret-1"), None])),
+            (TWO, &[("API_KEY_2", "secret-2")], Ok(&[None, Some("secret-2")])),
+            (TWO, &[("API_KEY_1", "secret-1"), ("API_KEY_2", "secret-2")], Ok(&[Some("secret-1"), Some("secret-2")])),
+            (TWO, &[("API_KEY", "secret-0")], Err("HUNDI_LIVE_CHAIN_API_KEY_1 for the first")),
+            (TWO, &[("API_KEY", "secret-0"), ("API_KEY_2", "secret-2")], Err("HUNDI_LIVE_CHAIN_API_KEY_1 for the first")),
+            (TWO, &[("API_KEY_3", "secret-3")], Err("does not have")),
+            (ONE_TWICE, &[("API_KEY", "secret-0")], Ok(&[Some("secret-0"), Some("secret-0")])),
+            ("https://a.example,http://a.example", &[("API_KEY", "secret-0")], Err("several hosts")),
+            ("http://a.example/jsonrpc", &[("API_KEY", "secret-0")], Err("in the clear")),
+            ("https://a.example,http://b.example", &[("API_KEY_1", "secret-1")], Ok(&[Some("secret-1"), None])),
+            (
+                "http://127.0.0.1:8545,http://localhost:8545,http://[::1]:8545",
+                &[("API_KEY_3", "secret-3")],
+                Ok(&[None, None, Some("secret-3")]),
+            ),
+        ];
+        for (endpoints, keys, expected) in table {
+            let mut variables = vec![("PRESET", "tron"), ("ENDPOINTS", endpoints), ("ACCOUNT_KEY", KEY)];
+            variables.extend_from_slice(keys);
+            let outcome = read(&variables);
+            let shown = format!("{outcome:?}");
+            assert!(!shown.contains("secret-"), "{shown}");
+            match (outcome, expected) {
+                (Ok(settings), Ok(sent)) => {
+                    let settings = settings.unwrap();
+                    let told: Vec<_> = settings.endpoints.iter().map(Endpoint::secret_for_test).collect();
+                    let sent: Vec<_> =
+                        sent.iter().map(|secret| secret.map(|secret| ("tron-pro-api-key".to_owned(), secret.to_owned()))).collect();
+                    assert_eq!(told, sent, "{endpoints} {keys:?}");
+                }
+                (Err(told), Err(words)) => assert!(told.contains(words), "{told}"),
+                (outcome, _) => panic!("{endpoints} {keys:?}: {outcome:?}"),
+            }
+        }
     }
 
     #[test]

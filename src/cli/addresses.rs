@@ -50,18 +50,23 @@ struct Line<'a> {
     address: String,
     derivation_path: String,
     derivation_index: i64,
+    /// The BIP-32 fingerprint of the account key that the path is below of.
+    account_key: String,
     mode: &'static str,
     account: &'a str,
     transfer_id: Id<kind::Transfer>,
     chain: String,
     asset: String,
+    /// What the transfer was told to be paid in.
+    token_contract: String,
     received: Money,
     swept: Money,
     /// What the chain showed to come, less what it showed to go.
     balance: Money,
 }
 
-const CSV_HEAD: &str = "address,derivation_path,derivation_index,mode,account,transfer_id,chain,asset,received,swept,balance";
+const CSV_HEAD: &str =
+    "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance";
 
 impl<'a> Line<'a> {
     fn new(line: AddressLine, mode: Mode, account: &'a str) -> Result<Line<'a>, StoreError> {
@@ -71,11 +76,13 @@ impl<'a> Line<'a> {
             address: line.address.to_string(),
             derivation_path: derivation_path(index),
             derivation_index: line.derivation_index,
+            account_key: format!("{:08x}", line.account_fingerprint),
             mode: mode_word(mode),
             account,
             transfer_id: line.transfer_id,
             chain: line.chain,
             asset: line.asset,
+            token_contract: line.token_contract.to_string(),
             received: line.received,
             swept: line.swept,
             balance: line.received.minus(line.swept)?,
@@ -83,11 +90,25 @@ impl<'a> Line<'a> {
     }
 
     fn csv(&self) -> String {
-        let Line { address, derivation_path, derivation_index, mode, account, transfer_id, chain, asset, received, swept, balance } = self;
+        let Line {
+            address,
+            derivation_path,
+            derivation_index,
+            account_key,
+            mode,
+            account,
+            transfer_id,
+            chain,
+            asset,
+            token_contract,
+            received,
+            swept,
+            balance,
+        } = self;
         // Only the account's name is free text (RFC 4180, section 2).
         let account = format!("\"{}\"", account.replace('"', "\"\""));
         format!(
-            "{address},{derivation_path},{derivation_index},{mode},{account},{transfer_id},{chain},{asset},{received},{swept},{balance}"
+            "{address},{derivation_path},{derivation_index},{account_key},{mode},{account},{transfer_id},{chain},{asset},{token_contract},{received},{swept},{balance}"
         )
     }
 }

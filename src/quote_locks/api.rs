@@ -197,11 +197,15 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, Failure> {
     let mode = context.scope().mode();
     let chain = &context.world.ports(mode)?.chain;
     let Following::Real { lag_alarm_seconds } = chain.following else { return Ok(None) };
+    let contract = chain.token_contract.bytes();
     let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
+    let is_followed = chains::rows::is_followed_with(context.tx, mode, chain.name, contract)?;
     // The chain knows no test clock.
     let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
     let status = match seconds_behind {
-        _ if cursor.is_some_and(|cursor| cursor.has_deprecated(chain.token_contract.bytes())) => ChainViewStatus::TokenDeprecated,
+        _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => ChainViewStatus::TokenDeprecated,
+        // Before a node has shown a changed contract to be a token, no transfer is taken.
+        _ if !is_followed => ChainViewStatus::NotFollowed,
         None => ChainViewStatus::NotFollowed,
         Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
         Some(_) => ChainViewStatus::Following,

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::state::{RefundKind, RefundReason, RefundStatus};
 use super::{Refund, rows};
+use crate::chains;
 use crate::chains::address::Address;
 use crate::http::form::Nothing;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
@@ -99,7 +100,7 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<RefundView
 }
 
 fn declare(context: &mut Context<'_>, mut found: Refund, form: DeclareRefundAddress) -> Result<RefundView, Failure> {
-    let fault = context.world.ports(found.scope.mode())?.chain.address_fault("to_address", Some(&form.to_address));
+    let fault = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
     Refusal::check(Vec::from_iter(fault))?;
     if found.status != RefundStatus::RequiresAddress {
         let message = format!("The refund is {} and takes no other address.", found.status.as_str());

@@ -126,7 +126,7 @@ fn become_status(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, to: Refund
 
 /// On a simulated chain a refund with an address completes by itself; on a real one the operator sends it.
 fn await_confirmation(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &Refund) -> Result<(), StoreError> {
-    if refund.status == RefundStatus::Processing && world.ports(refund.scope.mode())?.chain.is_simulated() {
+    if refund.status == RefundStatus::Processing && world.simulates(refund.scope.mode(), &refund.chain) {
         let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
         tasks::schedule(tx, now, refund.scope, TaskKind::RefundConfirm, refund.id, due)?;
     }

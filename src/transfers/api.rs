@@ -8,7 +8,7 @@ use super::funding::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
 use crate::chains::address::Address;
-use crate::chains::{AssetName, ChainName, FundingRail, simulated};
+use crate::chains::{self, AssetName, ChainName, FundingRail, simulated};
 use crate::deposits;
 use crate::deposits::api::DepositView;
 use crate::http::body::Node;
@@ -166,7 +166,6 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
     let scope = transfer.scope;
     let payout = transfer.payout_id.map(|id| payouts::rows::find(context.tx, scope, id)).transpose()?.flatten();
     let refund = transfer.refund_id.map(|id| refunds::rows::find(context.tx, scope, id)).transpose()?.flatten();
-    let chain = &context.world.ports(scope.mode())?.chain;
     let token = instructions_token(context.world, transfer.id);
     Ok(TransferView {
         object: TransferWord::Transfer,
@@ -195,7 +194,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
             expires_at: transfer.expires_at,
             refund_address: transfer.refund_address.map(|address| address.to_string()),
             policy: PolicyView { underpaid: transfer.policy.underpaid, overpaid: transfer.policy.overpaid, late: transfer.policy.late },
-            token_contract: chain.token_contract.to_string(),
+            token_contract: transfer.token_contract.to_string(),
             instructions_url: format!("{}/pay/{token}", context.world.settings.public_url),
         },
         payout: payout.map(payout_view),
@@ -289,7 +288,7 @@ fn funding_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
         return vec![Fault::field(Code::ParameterValueInvalid, "funding.chain", message)];
     }
     let address = read_alone::<Address>(funding.get("refund_address"));
-    Vec::from_iter(chain.address_fault("funding.refund_address", address.as_ref()))
+    Vec::from_iter(chains::address_fault(chain.name.as_str(), "funding.refund_address", address.as_ref()))
 }
 
 fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<TransferView, Failure> {
@@ -347,8 +346,7 @@ fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding)
             Resolution::Refund
         }
     };
-    let chain = &context.world.ports(found.scope.mode())?.chain;
-    faults.extend(chain.address_fault("refund_address", form.refund_address.as_ref()));
+    faults.extend(chains::address_fault(&found.chain, "refund_address", form.refund_address.as_ref()));
     Refusal::check(faults)?;
     funding::resolve(context.tx, context.now, context.world, &mut found, resolution, form.refund_address)?;
     view(context, found)

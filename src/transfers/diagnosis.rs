@@ -13,7 +13,7 @@ use super::{Transfer, funding, rows};
 use crate::chains::address::{Address, AddressForm};
 use crate::chains::evm::Hash;
 use crate::chains::inspect::{self, SeenBlock, SeenMovement, SeenToken, SeenTransaction};
-use crate::chains::{self, Depth, simulated};
+use crate::chains::{self, ChainName, Depth, simulated};
 use crate::deposits::state::{Classification, DepositStatus, ReasonCode};
 use crate::deposits::{self, Deposit};
 use crate::http::consult::{Asking, CONSULT_SECONDS_MAX, Consulted, Evidence};
@@ -270,6 +270,9 @@ fn message(transfer: &Transfer, finding: &Finding) -> String {
     let short = finding.short_by.map_or_else(String::new, |short| format!(" {short} {asset} is still missing after it."));
     let late = finding.late_by_seconds.map_or_else(String::new, |seconds| format!(" It came {seconds} s after the time to pay had ended."));
     match finding.code {
+        DiagnosisCode::Credited if transfer.status == TransferStatus::FundingHold => {
+            format!("{amount} arrived and counts. It waits for a decision or goes back. The transfer is {state}.")
+        }
         DiagnosisCode::Credited => format!("{amount} arrived and counts. The transfer is {state}."),
         DiagnosisCode::Confirming => {
             let place = finding.block_number.map_or_else(
@@ -280,7 +283,12 @@ fn message(transfer: &Transfer, finding: &Finding) -> String {
         }
         DiagnosisCode::ShortBy => {
             let short = finding.short_by.map_or_else(String::new, |short| format!("{short} {asset} is missing"));
-            format!("{amount} arrived, and {short}. What is sent to the same address before the time to pay ends counts too. The transfer is {state}.")
+            let rest = if transfer.status == TransferStatus::Funding {
+                "What is sent to the same address before the time to pay ends counts too."
+            } else {
+                "What arrived waits for a decision or goes back."
+            };
+            format!("{amount} arrived, and {short}. {rest} The transfer is {state}.")
         }
         DiagnosisCode::LateBy => format!("{amount} arrived.{late} It waits for a decision or goes back. The transfer is {state}."),
         DiagnosisCode::AfterCancel => {
@@ -333,14 +341,23 @@ pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
         let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned() else { return Ok(None) };
         let Ok(id) = query::path_id(ids.first().map_or("", String::as_str)) else { return Ok(None) };
         let hash = form.transaction_hash;
+        let name = chain.settings.name;
         let found = app.store.read(Cost::Point, move |tx| {
             let Some(transfer) = rows::find(tx, scope, id)? else { return Ok(None) };
-            Ok((!is_known(&deposits_of(tx, &transfer, &hash)?)).then_some(transfer))
+            // The nodes of one chain know nothing of another's transactions.
+            if transfer.chain != name.as_str() || is_known(&deposits_of(tx, &transfer, &hash)?) {
+                return Ok(None);
+            }
+            Ok(Some((transfer, chains::rows::tokens(tx, scope.mode(), name)?)))
         });
-        let Some(transfer) = found.await? else { return Ok(None) };
+        let Some((transfer, mut tokens)) = found.await? else { return Ok(None) };
         let (settings, address) = (&chain.settings, transfer.deposit_address);
+        // What is configured, which may not be stored yet, and what the transfer was told.
+        let configured = chain.token();
+        tokens.retain(|token| token.contract == *transfer.token_contract.bytes() && token.contract != configured.contract);
+        tokens.push(configured);
         let deadline = Duration::from_secs(CONSULT_SECONDS_MAX);
-        let asked = inspect::inspect(&chain.nodes, settings, &hash, address.bytes(), deadline);
+        let asked = inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
         match app.consult_places.take(asked).await {
             Some(Ok(seen)) => Ok(Some(Evidence::Transaction(seen))),
             Some(Err(_)) | None => Err(Refusal::unavailable().into()),
@@ -377,9 +394,8 @@ fn simulated_evidence(context: &mut Context<'_>, transfer: &Transfer, hash: &Has
 pub fn diagnose(context: &mut Context<'_>, found: Transfer, form: DiagnoseFunding) -> Result<DiagnosisView, Failure> {
     let scope = found.scope;
     let hash = form.transaction_hash;
-    let chain = context.world.ports(scope.mode())?.chain.clone();
     let deposits = deposits_of(context.tx, &found, &hash)?;
-    let (seen, followed_height) = if chain.is_simulated() {
+    let (seen, followed_height) = if found.is_simulated(context.world) {
         (simulated_evidence(context, &found, &hash)?, 0)
     } else {
         let seen = match context.evidence {
@@ -388,9 +404,11 @@ pub fn diagnose(context: &mut Context<'_>, found: Transfer, form: DiagnoseFundin
             // Nobody was asked, so nothing can be said.
             None => return Err(Refusal::unavailable().into()),
         };
-        (seen, chains::rows::cursor(context.tx, scope.mode(), chain.name)?.map_or(0, |cursor| cursor.anchor.height))
+        let chain = ChainName::parse(&found.chain);
+        let cursor = chain.map(|chain| chains::rows::cursor(context.tx, scope.mode(), chain)).transpose()?.flatten();
+        (seen, cursor.map_or(0, |cursor| cursor.anchor.height))
     };
-    let finding = judge(&found, *chain.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
+    let finding = judge(&found, *found.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
     let written = |bytes: [u8; 20]| Address::of_chain(&found.chain, bytes).to_string();
     Ok(DiagnosisView {
         object: DiagnosisWord::FundingDiagnosis,
@@ -453,7 +471,9 @@ mod tests {
             purpose_code: PurposeCode::P0014,
             asset: "USDT".into(),
             chain: "tron".into(),
+            token_contract: Address::new(AddressForm::Tron, TOKEN),
             deposit_address: Address::new(AddressForm::Tron, OURS),
+            account_fingerprint: 0,
             derivation_index: 0,
             expected: usdt(10_000_000),
             received: usdt(received),

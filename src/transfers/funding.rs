@@ -6,7 +6,7 @@ use super::{HOLD_SECONDS, Transfer, become_status, rows, save};
 use crate::beneficiaries;
 use crate::chains::address::Address;
 use crate::chains::tron_address::TronAddress;
-use crate::chains::{self, Depth, Movement};
+use crate::chains::{self, ChainName, Depth, Movement};
 use crate::checks::{Screening, ScreeningHit};
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::deposits::{self, Deposit};
@@ -295,13 +295,14 @@ pub fn drop_unseen(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::De
     deposits::end(tx, now, &mut deposit, None, Some(ReasonCode::Dropped))
 }
 
-/// Until when the mode's final view reaches: on a real chain the time of the last block that was read.
-fn final_view_time(tx: &mut dyn Tx, now: &Now, world: &World, scope: Scope) -> Result<i64, StoreError> {
-    let chain = &world.ports(scope.mode())?.chain;
-    if chain.is_simulated() {
+/// Until when the final view of a transfer's chain reaches: on a real one the time of the last block that was read, also where the
+/// configuration names another chain by now.
+fn final_view_time(tx: &mut dyn Tx, now: &Now, world: &World, transfer: &Transfer) -> Result<i64, StoreError> {
+    if transfer.is_simulated(world) {
         return Ok(now.business());
     }
-    Ok(chains::rows::cursor(tx, scope.mode(), chain.name)?.map_or(0, |cursor| cursor.block_time))
+    let Some(chain) = ChainName::parse(&transfer.chain) else { return Ok(0) };
+    Ok(chains::rows::cursor(tx, transfer.scope.mode(), chain)?.map_or(0, |cursor| cursor.block_time))
 }
 
 /// The chain's final view has passed `expires_at`: without money the transfer expires, with too little it is held.
@@ -310,7 +311,7 @@ pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
     if transfer.status != TransferStatus::Funding {
         return Ok(());
     }
-    let final_time = final_view_time(tx, now, world, scope)?;
+    let final_time = final_view_time(tx, now, world, &transfer)?;
     if final_time <= transfer.expires_at {
         // The watcher is not that far yet, so nobody knows what came in time.
         let wait = (transfer.expires_at - final_time + 1).clamp(FINAL_VIEW_WAIT_SECONDS_MIN, FINAL_VIEW_WAIT_SECONDS_MAX);

@@ -71,7 +71,11 @@ pub struct Transfer {
     pub purpose_code: PurposeCode,
     pub asset: String,
     pub chain: String,
+    /// The token's contract as the caller and the payer were told it; another one may be configured since.
+    pub token_contract: Address,
     pub deposit_address: Address,
+    /// Which account key the address is derived from: its BIP-32 fingerprint.
+    pub account_fingerprint: u32,
     pub derivation_index: i64,
     /// What has to arrive, in the asset.
     pub expected: Money,
@@ -94,6 +98,12 @@ pub struct Transfer {
 }
 
 impl Transfer {
+    /// Whether its address is one of the chain that is simulated here; a test net that was left out had the same name and another key.
+    pub fn is_simulated(&self, world: &World) -> bool {
+        let mode = self.scope.mode();
+        world.simulates(mode, &self.chain)
+            && world.ports(mode).is_ok_and(|ports| ports.addresses.account_fingerprint() == self.account_fingerprint)
+    }
     pub fn funding_status(&self) -> FundingStatus {
         match self.status {
             TransferStatus::Funding if self.unsettled_count > 0 => FundingStatus::Confirming,
@@ -140,8 +150,14 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
     let chain = &ports.chain;
     if !chain.is_simulated() {
         let cursor = chains::rows::cursor(tx, scope.mode(), chain.name)?;
-        if cursor.is_none_or(|cursor| cursor.has_deprecated(chain.token_contract.bytes())) {
-            tracing::warn!(chain = chain.name.as_str(), "no transfer is taken: the chain is not followed, or its token handed over");
+        let contract = chain.token_contract.bytes();
+        if cursor.is_none_or(|cursor| cursor.has_deprecated(contract))
+            || !chains::rows::is_followed_with(tx, scope.mode(), chain.name, contract)?
+        {
+            tracing::warn!(
+                chain = chain.name.as_str(),
+                "no transfer is taken: the chain is not followed with the configured contract yet, or that has handed over"
+            );
             return Err(Refusal::unavailable().into());
         }
     }
@@ -170,7 +186,9 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         purpose_code: ask.purpose_code.unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
         asset: chain.asset.as_str().to_owned(),
         chain: chain.name.as_str().to_owned(),
+        token_contract: chain.token_contract,
         deposit_address,
+        account_fingerprint: ports.addresses.account_fingerprint(),
         derivation_index,
         expected: lock.sell.at_par(chain.asset)?,
         received: Money::zero(chain.asset),

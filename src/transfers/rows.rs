@@ -16,7 +16,7 @@ use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
 const COLUMNS: &str = "scope, id, version, chain, status, status_reason, sender_id, beneficiary_id, quote_lock_id, sell_currency, sell_units, \
-    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, asset, deposit_address, derivation_index, expected_units, \
+    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, asset, token_contract, deposit_address, account_fingerprint, derivation_index, expected_units, \
     received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, policy, payout_id, refund_id, status_history, metadata, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("transfers", COLUMNS));
@@ -33,6 +33,10 @@ fn policy_from_text(text: &str) -> Option<Policy> {
         overpaid: OverpaidPolicy::parse(parts.next()?)?,
         late: HoldPolicy::parse(parts.next()?)?,
     })
+}
+
+fn fingerprint(row: &mut Row) -> Result<u32, StoreError> {
+    u32::try_from(row.int()?).map_err(|_| StoreError::Broken("the fingerprint of an account key lies outside its range".into()))
 }
 
 pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
@@ -58,7 +62,9 @@ pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
         gst: quote_locks::rows::gst(row)?,
         purpose_code: row.word(PurposeCode::parse)?,
         asset: row.text()?,
+        token_contract: Address::of_chain(&chain, address(row.bytes()?)?),
         deposit_address: Address::of_chain(&chain, address(row.bytes()?)?),
+        account_fingerprint: fingerprint(row)?,
         derivation_index: row.int()?,
         expected: token(row.int()?),
         received: token(row.int()?),
@@ -100,7 +106,9 @@ pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
             t.gst.map(|gst| gst.amount.units),
             t.purpose_code.as_str(),
             &t.asset,
+            t.token_contract.bytes(),
             t.deposit_address.bytes(),
+            i64::from(t.account_fingerprint),
             t.derivation_index,
             t.expected.units,
             t.received.units,
@@ -168,7 +176,11 @@ pub struct AddressLine {
     pub transfer_id: Id<kind::Transfer>,
     pub chain: String,
     pub asset: String,
+    /// What the transfer was told to be paid in.
+    pub token_contract: Address,
     pub address: Address,
+    /// Which account key it is derived from: the key's BIP-32 fingerprint.
+    pub account_fingerprint: u32,
     pub derivation_index: i64,
     /// Completed deposits, whatever they were in the eyes of the transfer, and what came from other deposit addresses on a real chain.
     pub received: Money,
@@ -179,7 +191,7 @@ pub struct AddressLine {
 /// Deposit addresses of one account and mode, in the order in which they were handed out, after those up to a transfer.
 pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>>, rows_max: i64) -> Result<Vec<AddressLine>, StoreError> {
     let rows = tx.rows(
-        "SELECT t.id, t.chain, t.asset, t.deposit_address, t.derivation_index, \
+        "SELECT t.id, t.chain, t.asset, t.token_contract, t.deposit_address, t.account_fingerprint, t.derivation_index, \
          (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed') \
          + (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = t.deposit_address AND s.chain = t.chain), \
          (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
@@ -192,14 +204,22 @@ pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>
             Ok(AddressLine {
                 transfer_id,
                 asset: row.text()?,
+                token_contract: Address::of_chain(&chain, address(row.bytes()?)?),
                 address: Address::of_chain(&chain, address(row.bytes()?)?),
                 chain,
+                account_fingerprint: fingerprint(&mut row)?,
                 derivation_index: row.int()?,
                 received: Money::new(row.int()?, Currency::Usdt),
                 swept: Money::new(row.int()?, Currency::Usdt),
             })
         })
         .collect()
+}
+
+/// The token's contract that the transfer of a deposit address was told; `None` for an address that was never handed out.
+pub fn told_contract(tx: &mut dyn Tx, deposit_address: &[u8; 20]) -> Result<Option<[u8; 20]>, StoreError> {
+    let sql = "SELECT t.token_contract FROM deposit_addresses a JOIN transfers t ON t.scope = a.scope AND t.id = a.transfer_id WHERE a.address = ?1";
+    tx.row(sql, values![deposit_address])?.map(|mut row| address(row.bytes()?)).transpose()
 }
 
 /// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.

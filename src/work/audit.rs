@@ -27,6 +27,7 @@ use crate::reconcile::DifferenceKind;
 use crate::reconcile::chain::{self as book, Found, Held, Place, Role, Shown, Written};
 use crate::store::Cost;
 use crate::store::{Store, Tx};
+use crate::transfers;
 
 /// How long after a comparison of everything the next one is due.
 const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
@@ -92,8 +93,7 @@ pub struct Compared {
 pub async fn run_once(store: &Store, chain: &FollowedChain, asked: Asked) -> Result<Compared, AuditFault> {
     let (mode, name) = (chain.mode, chain.settings.name);
     check(chain).await?;
-    let followed = store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?.zip(rows::audit_mark(tx, mode, name)?)));
-    let (cursor, mark) = followed.await.map_err(unstored)?.ok_or(AuditFault::NeverFollowed)?;
+    let (cursor, mark) = followed(store, chain).await?;
     let audit = Audit { store, chain, nodes: believed(chain, &cursor).await?, cursor };
     let mut compared = Compared {
         blocks: None,
@@ -121,6 +121,19 @@ pub async fn run_once(store: &Store, chain: &FollowedChain, asked: Asked) -> Res
         }
     }
     Ok(compared)
+}
+
+/// How far the chain was followed and compared; the chain knows from here on which contracts were its token's.
+pub(super) async fn followed(store: &Store, chain: &FollowedChain) -> Result<(Cursor, AuditMark), AuditFault> {
+    let (mode, name) = (chain.mode, chain.settings.name);
+    let read = move |tx: &mut dyn Tx| {
+        let followed = rows::cursor(tx, mode, name)?.zip(rows::audit_mark(tx, mode, name)?);
+        Ok((followed, rows::identity(tx, mode, name)?, rows::tokens(tx, mode, name)?))
+    };
+    let (followed, identity, tokens) = store.read(Cost::Point, read).await.map_err(unstored)?;
+    let (followed, identity) = followed.zip(identity).ok_or(AuditFault::NeverFollowed)?;
+    chain.recognise(&identity, tokens).map_err(AuditFault::Mismatch)?;
+    Ok(followed)
 }
 
 /// Checks that there is a node of the chain that was configured.
@@ -176,6 +189,9 @@ struct Part {
     shown: Vec<Shown>,
     written: Vec<Written>,
 }
+
+/// The addresses of ours among some, what those of a former token were told, and what the book has.
+type OfBook = (HashSet<[u8; 20]>, HashMap<[u8; 20], [u8; 20]>, Vec<Written>);
 
 /// Which addresses of an account are looked at.
 enum Which {
@@ -238,15 +254,14 @@ impl Audit<'_> {
         Place { transaction_hash: log.transaction_hash.text(self.chain.form()), log_index: log.log_index.0 }
     }
 
-    /// A log as a movement of the final view.
-    fn shown(&self, log: &Log, transfer: &Transfer, block_time: i64) -> Shown {
-        let is_token = log.address.0 == *self.token();
+    /// A log as a movement of the final view; the token is one, whichever of its contracts it was in.
+    fn shown(&self, log: &Log, transfer: &Transfer, block_time: i64, is_token: bool) -> Shown {
         Shown {
             place: self.place(log),
-            contract: log.address.0,
+            contract: if is_token { *self.token() } else { log.address.0 },
             from_address: transfer.from,
             to_address: transfer.to,
-            units: if is_token { millionths(transfer.value, self.chain.settings.decimals) } else { None },
+            units: if is_token { millionths(transfer.value, self.chain.decimals(&log.address.0)) } else { None },
             block_number: log.block_number.0,
             block_time,
         }
@@ -309,11 +324,15 @@ impl Audit<'_> {
         let empty: BTreeSet<i64> = verify::range(before, to, &contracts, &range)?.into_iter().collect();
         whole::blocks(node, &contracts, &range, &empty).await?;
         let moved = self.moved(&range);
-        let (ours, written) = self.of_book(moved.clone(), from, to).await?;
+        let (ours, told, written) = self.of_book(moved.clone(), from, to).await?;
+        let is_token = |moved: &Moved| {
+            let address = if ours.contains(&moved.transfer.from) { moved.transfer.from } else { moved.transfer.to };
+            self.chain.is_token_of(&moved.log.address.0, told.get(&address))
+        };
         let places: HashSet<&Place> = written.iter().map(|written| &written.place).collect();
         let concerns_us = |moved: &&Moved| {
             let is_ours = ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to);
-            places.contains(&moved.place) || (is_ours && moved.log.address.0 == *self.token())
+            places.contains(&moved.place) || (is_ours && is_token(moved))
         };
         let hits: Vec<&Moved> = moved.iter().filter(concerns_us).collect();
         let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
@@ -327,7 +346,7 @@ impl Audit<'_> {
             }
             // What a failed transaction shows did not happen; what is below a millionth counts for nobody.
             let has_happened = verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash))?;
-            let movement = self.shown(&hit.log, &hit.transfer, header.timestamp.0);
+            let movement = self.shown(&hit.log, &hit.transfer, header.timestamp.0, is_token(hit));
             if has_happened && movement.units != Some(0) {
                 shown.push(movement);
             }
@@ -354,21 +373,32 @@ impl Audit<'_> {
         range.logs.iter().filter_map(read).collect()
     }
 
-    /// Which addresses of some movements were handed out, and what the book has of those blocks and of those movements.
-    async fn of_book(&self, moved: Vec<Moved>, from: i64, to: i64) -> Result<(HashSet<[u8; 20]>, Vec<Written>), Stopped> {
+    /// Which addresses of some movements were handed out, which contract those were told that moved a former token, and what the book has
+    /// of those blocks and of those movements.
+    async fn of_book(&self, moved: Vec<Moved>, from: i64, to: i64) -> Result<OfBook, Stopped> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
+        let in_former: HashSet<[u8; 20]> =
+            moved.iter().map(|moved| moved.log.address.0).filter(|contract| self.chain.was_token(contract)).collect();
         let read = move |tx: &mut dyn Tx| {
             let addresses: BTreeSet<[u8; 20]> = moved.iter().flat_map(|moved| [moved.transfer.from, moved.transfer.to]).collect();
             let ours = deposits::rows::handed_out(tx, mode, &addresses.into_iter().collect::<Vec<_>>())?;
             let mut written = book::rows::in_blocks(tx, mode, name, from, to)?;
             let known: HashSet<Place> = written.iter().map(|written| written.place.clone()).collect();
             let is_ours = |moved: &&Moved| ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to);
-            for unknown in moved.iter().filter(is_ours).filter(|moved| moved.log.address.0 == token && !known.contains(&moved.place)) {
+            let mut told = HashMap::new();
+            for former in moved.iter().filter(is_ours).filter(|moved| in_former.contains(&moved.log.address.0)) {
+                for address in [former.transfer.from, former.transfer.to] {
+                    told.extend(transfers::rows::told_contract(tx, &address)?.map(|contract| (address, contract)));
+                }
+            }
+            let may_be_token = |contract: &[u8; 20]| *contract == token || in_former.contains(contract);
+            for unknown in moved.iter().filter(is_ours).filter(|moved| may_be_token(&moved.log.address.0) && !known.contains(&moved.place))
+            {
                 // The book may have it in another block.
                 let owner = deposits::rows::address_owner(tx, &unknown.transfer.to)?.map(|(scope, _)| scope);
                 written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);
             }
-            Ok((ours, written))
+            Ok((ours, told, written))
         };
         self.store.read(Cost::Scan, read).await.map_err(|failure| Stopped::Store(unstored(failure)))
     }
@@ -394,7 +424,9 @@ impl Audit<'_> {
                 && receipt.has_succeeded()
                 && shown.iter().all(|known: &Shown| known.place != written.place)
             {
-                shown.push(self.shown(log, &transfer, header.timestamp.0));
+                // What the book took for the token was told to its transfer.
+                let is_token = log.address.0 == *self.token() || self.chain.was_token(&log.address.0);
+                shown.push(self.shown(log, &transfer, header.timestamp.0, is_token));
             }
         }
         Ok(shown)
@@ -536,11 +568,25 @@ impl Audit<'_> {
     /// The balances of some addresses in millionths, with what each should be and whether it is.
     async fn balances_at(&self, node: &Node, cursor: &Cursor, page: &[Held]) -> Result<Vec<(i64, (i64, bool))>, Stopped> {
         let settings = &self.chain.settings;
-        let addresses: Vec<[u8; 20]> = page.iter().map(|held| held.address).collect();
-        let balances = node.balances(self.token(), &addresses).await?;
-        let units = |balance: u128| millionths(balance, settings.decimals).unwrap_or(i64::MAX);
-        let balances: Vec<i64> = balances.into_iter().map(units).collect();
-        let judge = |held: &Held, balance: i64, above: &[i64]| (balance, book::should_hold(held.units, balance, above, settings.decimals));
+        let token = *self.token();
+        let units = |contract: &[u8; 20], value: u128| millionths(value, self.chain.decimals(contract)).unwrap_or(i64::MAX);
+        // An address holds the token in the configured contract, and in the one that its transfer was told, if that is another.
+        let is_held_in = |held: &Held, contract: &[u8; 20]| self.chain.is_token_of(contract, Some(&held.told_contract));
+        let own: BTreeSet<[u8; 20]> = page.iter().map(|held| held.told_contract).collect();
+        let contracts: Vec<[u8; 20]> =
+            std::iter::once(token).chain(own.into_iter().filter(|contract| *contract != token && self.chain.was_token(contract))).collect();
+        let mut balances = vec![0_i64; page.len()];
+        for contract in &contracts {
+            let (places, addresses): (Vec<usize>, Vec<[u8; 20]>) =
+                page.iter().enumerate().filter(|(_, held)| is_held_in(held, contract)).map(|(place, held)| (place, held.address)).unzip();
+            for (place, value) in places.into_iter().zip(node.balances(contract, &addresses).await?) {
+                balances[place] = balances[place].saturating_add(units(contract, value));
+            }
+        }
+        let judge = |held: &Held, balance: i64, above: &[i64]| {
+            let decimals = contracts.iter().filter(|contract| is_held_in(held, contract)).map(|contract| self.chain.decimals(contract));
+            (balance, book::should_hold(held.units, balance, above, decimals.max().unwrap_or(settings.decimals)))
+        };
         let as_written: Vec<_> = page.iter().zip(&balances).map(|(held, balance)| judge(held, *balance, &[])).collect();
         if as_written.iter().all(|(_, (_, fits))| *fits) {
             return Ok(as_written);
@@ -553,21 +599,26 @@ impl Audit<'_> {
         if head - height > BLOCKS_ABOVE_MAX {
             return Err(Stopped::Store(AuditFault::Behind(head - height)));
         }
-        let mut above: HashMap<[u8; 20], Vec<i64>> = HashMap::new();
+        let mut above: HashMap<[u8; 20], Vec<([u8; 20], i64)>> = HashMap::new();
         let mut reached = height;
         while reached < head {
             let to = head.min(reached + settings.blocks_at_once as i64);
-            let mut range = node.range(&[*self.token()], reached + 1, to).await?.ok_or(Doubt::Stale(to))?;
+            let mut range = node.range(&contracts, reached + 1, to).await?.ok_or(Doubt::Stale(to))?;
             range.logs.sort_by_key(|log| (log.block_number, log.log_index));
             for moved in self.moved(&range) {
-                let units = units(moved.transfer.value);
-                above.entry(moved.transfer.from).or_default().push(units.saturating_neg());
-                above.entry(moved.transfer.to).or_default().push(units);
+                let contract = moved.log.address.0;
+                let units = units(&contract, moved.transfer.value);
+                above.entry(moved.transfer.from).or_default().push((contract, units.saturating_neg()));
+                above.entry(moved.transfer.to).or_default().push((contract, units));
             }
             reached = to;
         }
+        let above_of = |held: &Held| -> Vec<i64> {
+            let moved = above.get(&held.address).into_iter().flatten();
+            moved.filter(|(contract, _)| is_held_in(held, contract)).map(|(_, units)| *units).collect()
+        };
         let judged = page.iter().zip(balances);
-        Ok(judged.map(|(held, balance)| judge(held, balance, above.get(&held.address).map_or(&[], Vec::as_slice))).collect())
+        Ok(judged.map(|(held, balance)| judge(held, balance, &above_of(held))).collect())
     }
 }
 

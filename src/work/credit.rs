@@ -15,7 +15,7 @@ use crate::chains::{Movement, rows};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
 use crate::kernel::{Failure, Id, Mode, Now, StoreError};
-use crate::store::{Cost, Tx};
+use crate::store::Tx;
 
 /// Why nothing was taken over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -57,8 +57,7 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
     let chain = app.chains.iter().find(|chain| chain.mode == mode).ok_or(CreditFault::NoChain(mode.as_str()))?;
     let name = chain.settings.name;
     audit::check(chain).await?;
-    let cursor = app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?)).await.map_err(audit::unstored)?;
-    let cursor = cursor.ok_or(AuditFault::NeverFollowed)?;
+    let (cursor, _) = audit::followed(&app.store, chain).await?;
     // What each node shows, with the time of its block, which decides whether the money came late.
     let mut shown: Option<(&Node, Receipt, i64)> = None;
     for node in &chain.nodes {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use crate::app::App;
 use crate::chains::address::AddressForm;
 use crate::chains::evm::{Hash, Header, Log, Receipt, Transfer, millionths};
-use crate::chains::rows::{self, Cursor, Sweep};
+use crate::chains::rows::{self, Cursor, Identity, Sweep, TOKENS_COUNT_MAX, Token};
 use crate::chains::rpc::{BlockRange, FinalBlock, Node, NodeFault};
 use crate::chains::settings::ChainSettings;
 use crate::chains::verify::{self, AHEAD_SECONDS_MAX, Anchor, BEHIND_SECONDS_MAX, Doubt, Settled};
@@ -30,7 +30,7 @@ use crate::outbound::Client;
 use crate::refunds::state::{RefundStatus, SentFault};
 use crate::refunds::{self, Refund};
 use crate::store::{Cost, Store, Tx, plants};
-use crate::transfers::{funding, refunding};
+use crate::transfers::{self, funding, refunding};
 use crate::world::World;
 
 /// Blocks above the final view that are looked at: more than that is a chain that does not finalise.
@@ -106,16 +106,56 @@ pub struct FollowedChain {
     pub stats: FollowStats,
     /// In which units other tokens count, as the first node said that told it.
     other_decimals: Mutex<HashMap<[u8; 20], u8>>,
+    /// Contracts that were the token's before the configured one: transfers go on with what they were told.
+    former: Mutex<Vec<Token>>,
 }
 
 impl FollowedChain {
     pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
         let nodes = settings.endpoints.iter().map(|endpoint| Node::new(client.clone(), endpoint.clone())).collect();
-        FollowedChain { mode, settings, nodes, stats: FollowStats::default(), other_decimals: Mutex::default() }
+        FollowedChain { mode, settings, nodes, stats: FollowStats::default(), other_decimals: Mutex::default(), former: Mutex::default() }
     }
 
     pub fn form(&self) -> AddressForm {
         AddressForm::of_chain(self.settings.name.as_str())
+    }
+
+    /// The configured token.
+    pub fn token(&self) -> Token {
+        Token { contract: *self.settings.token_contract.bytes(), decimals: self.settings.decimals }
+    }
+
+    /// Takes over what the store knows of this chain: every contract that was the token's. `Err` says what does not fit the
+    /// configuration and what to do.
+    pub fn recognise(&self, identity: &Identity, tokens: Vec<Token>) -> Result<(), String> {
+        let configured = self.settings.chain_id;
+        if identity.chain_id != configured {
+            return Err(format!(
+                "the configuration names the network {configured} for {} in {} mode, and this database was begun on the network {}, where its \
+                 deposit addresses were handed out. Give each network a database of its own, or configure {} again",
+                self.settings.name.as_str(),
+                self.mode.as_str(),
+                identity.chain_id,
+                identity.chain_id
+            ));
+        }
+        let former = tokens.into_iter().filter(|token| token.contract != self.token().contract).collect();
+        *self.former.lock().unwrap_or_else(PoisonError::into_inner) = former;
+        Ok(())
+    }
+
+    fn former(&self) -> Vec<Token> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a contract was the token's before the configured one.
+    pub fn was_token(&self, contract: &[u8; 20]) -> bool {
+        self.former().iter().any(|token| token.contract == *contract)
+    }
+
+    /// Whether what moves in a contract is the token for a transfer that was told to be paid in `told`.
+    pub fn is_token_of(&self, contract: &[u8; 20], told: Option<&[u8; 20]>) -> bool {
+        *contract == self.token().contract || (Some(contract) == told && self.was_token(contract))
     }
 
     /// How far the followed view lies behind a moment, in seconds.
@@ -179,9 +219,9 @@ impl FollowedChain {
     }
 
     /// In which units a watched contract counts; whole ones where it does not tell.
-    fn decimals(&self, contract: &[u8; 20]) -> u8 {
-        if contract == self.settings.token_contract.bytes() {
-            return self.settings.decimals;
+    pub fn decimals(&self, contract: &[u8; 20]) -> u8 {
+        if let Some(token) = self.former().into_iter().chain([self.token()]).find(|token| token.contract == *contract) {
+            return token.decimals;
         }
         self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).get(contract).copied().unwrap_or(0)
     }
@@ -241,16 +281,22 @@ impl FollowedChain {
         Ok(standings)
     }
 
-    /// The watched contracts; the first is the token.
+    /// The watched contracts; the first is the token, and those that were it before are among the others.
     pub fn contracts(&self) -> Vec<[u8; 20]> {
         let others = self.settings.other_tokens.values().map(|address| *address.bytes());
-        std::iter::once(*self.settings.token_contract.bytes()).chain(others).collect()
+        let mut contracts: Vec<[u8; 20]> = std::iter::once(self.token().contract).chain(others).collect();
+        for token in self.former() {
+            if !contracts.contains(&token.contract) {
+                contracts.push(token.contract);
+            }
+        }
+        contracts
     }
 
-    /// The symbol of a watched contract.
-    fn symbol(&self, contract: &[u8; 20]) -> &str {
+    /// The symbol of a token that is looked out for beside the configured one.
+    fn symbol(&self, contract: &[u8; 20]) -> Option<&str> {
         let other = self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
-        other.map_or("USDT", |(symbol, _)| symbol.as_str())
+        other.map(|(symbol, _)| symbol.as_str())
     }
 
     fn token_log(&self, log: &Log) -> bool {
@@ -289,6 +335,8 @@ pub(super) struct Hit {
     log: Log,
     transfer: Transfer,
     is_sweep: bool,
+    /// Whether it is in the token, as the transfer of our address was told it.
+    is_token: bool,
 }
 
 /// Blocks above the cursor that were looked at last.
@@ -540,8 +588,8 @@ impl Follower {
             tracing::error!(chain = name.as_str(), "{MESSAGE}");
             return Ok(());
         }
-        let (mode, from, to) = (chain.mode, cursor.anchor, Cursor { deprecation: None, ..*cursor });
-        if self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, from, &to)?)).await.map_err(store)? {
+        let (mode, token, from, to) = (chain.mode, chain.token().contract, cursor.anchor, Cursor { deprecation: None, ..*cursor });
+        if self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?)).await.map_err(store)? {
             tracing::warn!(
                 chain = name.as_str(),
                 "the token was marked as handed over, and its contract denies it: transfers are taken again"
@@ -559,8 +607,14 @@ impl Follower {
     /// Where the chain was followed to; the first start begins at the final view, before any address was handed out.
     async fn cursor(&self, standings: &Standings<'_>) -> Result<Cursor, Trouble> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
-        let known = self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?)).await.map_err(store)?;
-        if let Some(cursor) = known {
+        let read =
+            move |tx: &mut dyn Tx| Ok((rows::cursor(tx, mode, name)?.zip(rows::identity(tx, mode, name)?), rows::tokens(tx, mode, name)?));
+        let (known, tokens) = self.app.store.read(Cost::Point, read).await.map_err(store)?;
+        if let Some((cursor, identity)) = known {
+            self.chain.recognise(&identity, tokens).map_err(Trouble::Mismatch)?;
+            if identity.token != self.chain.token().contract {
+                self.take_up_token().await?;
+            }
             return Ok(cursor);
         }
         let ((node, _), number) = (standings.nodes[0], standings.settled.height);
@@ -575,9 +629,37 @@ impl Follower {
             }
         }
         let cursor = Cursor { anchor: Anchor { height: number, hash: header.hash }, block_time: header.timestamp.0, deprecation: None };
-        self.app.store.write(move |tx, now| Ok(rows::begin(tx, now, mode, name, &cursor)?)).await.map_err(store)?;
+        let (chain_id, token) = (self.chain.settings.chain_id, self.chain.token());
+        let begin = move |tx: &mut dyn Tx, now: &mut Now| Ok(rows::begin(tx, now, mode, name, chain_id, token, &cursor)?);
+        self.app.store.write(begin).await.map_err(store)?;
         tracing::info!(chain = name.as_str(), height = number, "the chain is followed from here");
         Ok(cursor)
+    }
+
+    /// Follows with the configured contract from here on, which a node has shown to be a token; those before it are read on for the
+    /// transfers that were told them.
+    async fn take_up_token(&self) -> Result<(), Trouble> {
+        let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
+        let work = move |tx: &mut dyn Tx, _: &mut Now| {
+            let is_taken = rows::follow_with(tx, mode, name, token)?;
+            Ok((is_taken, rows::identity(tx, mode, name)?, rows::tokens(tx, mode, name)?))
+        };
+        let (is_taken, identity, tokens) = self.app.store.write(work).await.map_err(store)?;
+        if !is_taken {
+            return Err(Trouble::Mismatch(format!(
+                "{TOKENS_COUNT_MAX} contracts were the token's on this chain already, and all are still read: begin with another database"
+            )));
+        }
+        if let Some(identity) = identity {
+            self.chain.recognise(&identity, tokens).map_err(Trouble::Mismatch)?;
+        }
+        tracing::info!(
+            chain = name.as_str(),
+            contract = %self.chain.settings.token_contract,
+            former = self.chain.former().len(),
+            "another contract is the token's from here on; transfers that were told a former one are still paid with it"
+        );
+        Ok(())
     }
 
     /// Reads the next blocks of the final view and credits them. Answers how far the cursor was moved; `None` where less has to be
@@ -660,14 +742,15 @@ impl Follower {
     /// it was: another node read these blocks, and what it wrote is the same.
     async fn take_over(&self, from: Anchor, part: Part) -> Result<bool, Trouble> {
         let (world, mode, name) = (self.app.world.clone(), self.chain.mode, self.chain.settings.name);
+        let token = self.chain.token().contract;
         let is_moved = plants("cursor_before_deposits");
         if is_moved {
             let to = part.to;
-            self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, from, &to)?)).await.map_err(store)?;
+            self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?)).await.map_err(store)?;
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            if !is_moved && !rows::advance(tx, now, mode, name, from, &part.to)? {
+            if !is_moved && !rows::advance(tx, now, mode, name, &token, from, &part.to)? {
                 return Ok(false);
             }
             observe(tx, now, &world, name.as_str(), part.movements.iter())?;
@@ -775,15 +858,34 @@ impl Follower {
         if addresses.is_empty() {
             return Ok(Vec::new());
         }
+        // Few, unless a former token still moves much.
+        let former: Vec<[u8; 20]> = self.chain.former().into_iter().map(|token| token.contract).collect();
+        let in_former: BTreeSet<[u8; 20]> = moved
+            .iter()
+            .filter(|(log, _)| former.contains(&log.address.0))
+            .flat_map(|(_, transfer)| [transfer.from, transfer.to])
+            .filter(|address| addresses.contains(address))
+            .collect();
         let ours = self.app.store.read(Cost::Scan, move |tx| {
             let addresses: Vec<[u8; 20]> = addresses.into_iter().collect();
-            Ok(deposits::rows::handed_out(tx, mode, &addresses)?)
+            let ours = deposits::rows::handed_out(tx, mode, &addresses)?;
+            let mut told = HashMap::new();
+            for address in in_former.into_iter().filter(|address| ours.contains(address)) {
+                told.extend(transfers::rows::told_contract(tx, &address)?.map(|contract| (address, contract)));
+            }
+            Ok((ours, told))
         });
-        let ours = ours.await.map_err(store)?;
+        let (ours, told) = ours.await.map_err(store)?;
         let mut hits: Vec<Hit> = moved
             .into_iter()
             .filter(|(_, transfer)| ours.contains(&transfer.to) || ours.contains(&transfer.from))
-            .map(|(log, transfer)| Hit { is_sweep: ours.contains(&transfer.from), log, transfer })
+            .map(|(log, transfer)| {
+                let is_sweep = ours.contains(&transfer.from);
+                let address = if is_sweep { transfer.from } else { transfer.to };
+                Hit { is_sweep, is_token: self.chain.is_token_of(&log.address.0, told.get(&address)), log, transfer }
+            })
+            // A former token is nothing to a transfer that was not told it, unless it is looked out for as another one.
+            .filter(|hit| hit.is_token || self.chain.symbol(&hit.log.address.0).is_some())
             .collect();
         hits.sort_by_key(|hit| (hit.log.block_number, hit.log.log_index));
         Ok(hits)
@@ -809,7 +911,7 @@ impl Follower {
                 tracing::warn!(block = number, "a movement to us was shown whose transaction failed; it is not credited");
                 continue;
             }
-            let is_token = self.chain.token_log(&hit.log);
+            let is_token = hit.is_token;
             let decimals = self.chain.decimals(&hit.log.address.0);
             let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
             let Some(units) = millionths(hit.transfer.value, decimals).filter(|units| (1..=units_max).contains(units)) else {
@@ -841,7 +943,7 @@ impl Follower {
                 log_index: hit.log.log_index.0,
                 from_address: hit.transfer.from,
                 to_address: hit.transfer.to,
-                asset: self.chain.symbol(&hit.log.address.0).to_owned(),
+                asset: self.chain.symbol(&hit.log.address.0).filter(|_| !is_token).unwrap_or(Currency::Usdt.as_str()).to_owned(),
                 amount: Money::new(units, Currency::Usdt),
                 depth,
             });
@@ -968,7 +1070,10 @@ impl Follower {
                     if header.is_none_or(|header| header.hash != receipt.block_hash) {
                         continue;
                     }
-                    self.places(&refund, receipt)
+                    let (scope, transfer_id) = (refund.scope, refund.transfer_id);
+                    let transfer = self.app.store.read(Cost::Point, move |tx| Ok(transfers::rows::find(tx, scope, transfer_id)?));
+                    let told = transfer.await.map_err(store)?.map(|transfer| *transfer.token_contract.bytes());
+                    self.places(&refund, told.as_ref(), receipt)
                 }
             };
             let work = move |tx: &mut dyn Tx, now: &mut Now| Ok(conclude(tx, now, &refund, &verdict)?);
@@ -977,15 +1082,16 @@ impl Follower {
         Ok(())
     }
 
-    /// Where in a transaction a refund could be: the token, its whole amount, to its address.
-    fn places(&self, refund: &Refund, receipt: &Receipt) -> Result<Vec<i64>, SentFault> {
+    /// Where in a transaction a refund could be: the token, as it is configured or its transfer was told it, its whole amount, to its
+    /// address.
+    fn places(&self, refund: &Refund, told: Option<&[u8; 20]>, receipt: &Receipt) -> Result<Vec<i64>, SentFault> {
         if !receipt.has_succeeded() {
             return Err(SentFault::Reverted);
         }
         let is_it = |log: &&Log| {
-            self.chain.token_log(log)
+            self.chain.is_token_of(&log.address.0, told)
                 && log.transfer().is_some_and(|transfer| {
-                    let units = millionths(transfer.value, self.chain.settings.decimals);
+                    let units = millionths(transfer.value, self.chain.decimals(&log.address.0));
                     refund.to_address.is_some_and(|to| *to.bytes() == transfer.to) && units == Some(refund.amount.units)
                 })
         };

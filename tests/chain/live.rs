@@ -460,6 +460,12 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     caller.sender_id = id(&caller.sender("Ravi Raghunathan").await);
     let beneficiary_id = caller.beneficiary(PAID).await;
     let waiting = caller.client.beneficiary(PAID).await;
+    let body = caller.body(&beneficiary_id, "50.00").await;
+    let over = eventually("a transfer to be taken", async || {
+        let answer = caller.client.post("/v1/transfers", body.clone()).await;
+        (answer.status != 503).then(|| answer.ok())
+    })
+    .await;
     Stage::stop(server);
     let starts = || tokio::task::block_in_place(|| stage.home.try_start(&[], "127.0.0.1:0"));
     let doctor = |state: &str, verdict: &str| {
@@ -516,6 +522,14 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     let client = moved(&caller.client, &server);
     let asked = json!({"sell_currency": "USD", "buy_currency": "INR", "amount": "50.00"});
     assert_eq!(client.post("/v1/quote_locks", asked).await.error(403), "action_unauthorized");
+    // Its chain is followed all the same, whatever the money means: the excess goes back once the operator sends it.
+    stage.token.transfer(address(&over), 55_000_000).await;
+    stage.settle().await;
+    let refunds = client.wait_until("/v1/refunds", |found| found["data"].as_array().is_some_and(|refunds| !refunds.is_empty())).await;
+    let refund = &refunds["data"][0];
+    let told = [&refund["transfer_id"], &refund["amount"], &refund["status"], &refund["kind"]].map(|word| word.as_str());
+    assert_eq!(told, [over["id"].as_str(), Some("5.00"), Some("processing"), Some("excess")]);
+    assert!(!tokio::task::block_in_place(|| stage.home.log()).contains("the store does not take it"));
     Stage::stop(server);
     stage.rewrite("[rates]", "[checks]\nadapter = 'manual'\n[rates]");
 

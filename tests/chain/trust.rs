@@ -203,7 +203,7 @@ async fn a_mark_that_the_contract_denies_goes() {
     let mark = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let cursor = rows::cursor(tx, mode, name)?.expect("a cursor");
         let marked = rows::Cursor { deprecation: Some(Deprecation { contract, height: cursor.anchor.height }), ..cursor };
-        Ok(rows::advance(tx, now, mode, name, cursor.anchor, &marked)?)
+        Ok(rows::advance(tx, now, mode, name, &contract, cursor.anchor, &marked)?)
     };
     // While the node does not tell, the mark stays.
     stage.proxy().change(|faults| faults.is_dropping_connections = true);

@@ -224,6 +224,41 @@ async fn every_phase_is_shown_as_it_is() {
     assert_eq!(missed, Vec::<&&str>::new(), "phases without a test");
 }
 
+/// A deposit can be found after the expiry although its block is in time: by the operator, or by a follower that begins again.
+#[tokio::test(flavor = "multi_thread")]
+async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
+    let server = stage::server().await;
+    let actor = Arc::new(Actor::new(&server, "default").await);
+    let mut seen = Seen { actor: actor.clone(), phases: BTreeSet::new() };
+    for (amount, after, phase, words, code) in [
+        ("1000.00", 0, Phase::OnHold, "1000.00 USDT arrived in time", "credited"),
+        ("400.00", 0, Phase::OnHold, "400.00 USDT arrived in time", "short_by"),
+        // The control: a second later is late.
+        ("1000.00", 1, Phase::TooLate, "came after the time was up", "late_by"),
+    ] {
+        let transfer = actor.transfer(SETTLES, json!({})).await;
+        let expires_at = transfer["funding"]["expires_at"].as_i64().unwrap();
+        actor.advance_to(expires_at + STEP).await;
+        assert_eq!(actor.shown(&transfer).await["status"], "expired");
+        let deposit = actor.client.deposit(&transfer, json!({ "amount": amount, "block_time": expires_at + after })).await;
+        actor.finalise().await;
+        let shown = actor.shown(&transfer).await;
+        assert_eq!((&shown["status"], &shown["status_reason"]), (&json!("funding_hold"), &json!("late")));
+        let state = seen.expect(&transfer, phase, &[words, "Without a decision by "]).await;
+        let says_late = ["too late", "came after", "came late"].iter().any(|word| state.to_string().contains(word));
+        assert_eq!(says_late, after > 0, "{state}");
+        let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
+        let told = actor.client.post(&path, json!({ "transaction_hash": deposit["transaction_hash"] })).await.ok();
+        assert_eq!((told["code"].as_str(), told["late_by_seconds"].as_i64()), (Some(code), (after > 0).then_some(after)), "{told}");
+        let message = told["message"].as_str().unwrap();
+        assert!(!message.contains("before the time to pay ends") && message.contains("decision"), "{message}");
+        // Nobody decides: it goes back, and the page says why.
+        actor.advance(DAY).await;
+        let cause = if after > 0 { "did not come in time" } else { "found only after the time was up" };
+        seen.expect(&transfer, Phase::RefundNeedsAddress, &[cause]).await;
+    }
+}
+
 async fn decide(server: &Server, id: &str, ruling: Ruling) {
     let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
     server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await.unwrap().unwrap();

@@ -14,7 +14,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
     ("identifier, which begins with the time", &["idempotency_answers"]),
     ("queues, which workers empty", &["outbox", "tasks"]),
     ("payment or file of one bank", &["bank_instructions", "bank_messages", "bank_files", "bank_statements", "bank_statement_lines"]),
-    ("place on one chain", &["chain_cursors", "chain_sweeps", "chain_audits", "chain_differences"]),
+    ("place on one chain", &["chain_cursors", "chain_tokens", "chain_sweeps", "chain_audits", "chain_differences"]),
     ("few rows", &["meta", "leases", "rate_limits", "accounts", "api_keys", "idempotency_filters", "market_rates", "migration_turns"]),
 ];
 /// These lead with `scope` and have a unique index over all accounts.

@@ -30,7 +30,6 @@ use crate::kernel::{Code, Failure, Id, Now, Refusal, StoreError};
 use crate::store::Cost;
 use crate::store::Tx;
 use crate::transfers::{self, Transfer};
-use crate::world::World;
 use crate::{deposits, keys, refunds};
 
 /// The newest deposits and refunds that the page tells of. Sums on the page count all.
@@ -63,19 +62,18 @@ pub struct ChainFacts {
     pub address: String,
 }
 
-/// The only place here that knows where chain facts come from.
-fn chain_facts(world: &World, transfer: &Transfer) -> Result<ChainFacts, StoreError> {
-    let profile = &world.ports(transfer.scope.mode())?.chain;
+/// The only place here that knows where chain facts come from: the transfer, which may be of before a change of the configuration.
+fn chain_facts(transfer: &Transfer) -> ChainFacts {
     let name = match transfer.chain.as_str() {
         "tron" => "TRON (TRC-20)".to_owned(),
         other => other.to_owned(),
     };
-    Ok(ChainFacts {
+    ChainFacts {
         name,
         asset: transfer.asset.clone(),
-        token_contract: profile.token_contract.to_string(),
+        token_contract: transfer.token_contract.to_string(),
         address: transfer.deposit_address.to_string(),
-    })
+    }
 }
 
 #[derive(Template)]
@@ -150,11 +148,11 @@ struct Found {
 async fn load(app: &Arc<App>, token: &str) -> Result<Option<Found>, Failure> {
     let Some(id) = transfers::api::instructed(&app.world, token) else { return Ok(None) };
     let shared = app.clone();
-    let found = app.store.read(Cost::Point, move |tx| Ok(read(tx, &shared.world, shared.store.clock.milliseconds(), id)?));
+    let found = app.store.read(Cost::Point, move |tx| Ok(read(tx, shared.store.clock.milliseconds(), id)?));
     dispatch::within(app, dispatch::answer_end(), found).await
 }
 
-fn read(tx: &mut dyn Tx, world: &World, instant_milliseconds: i64, id: Id<kind::Transfer>) -> Result<Option<Found>, StoreError> {
+fn read(tx: &mut dyn Tx, instant_milliseconds: i64, id: Id<kind::Transfer>) -> Result<Option<Found>, StoreError> {
     let Some(transfer) = transfers::rows::find_anywhere(tx, id)? else { return Ok(None) };
     let scope = transfer.scope;
     let mut now = Now::new(instant_milliseconds, Minter::above(0), [0; 32]);
@@ -168,7 +166,7 @@ fn read(tx: &mut dyn Tx, world: &World, instant_milliseconds: i64, id: Id<kind::
     let deposits = deposits::rows::list(tx, scope, &newest)?.0.into_iter().map(deposits::rows::read).collect::<Result<Vec<_>, _>>()?;
     let refunds = refunds::rows::list(tx, scope, &newest)?.0.into_iter().map(refunds::rows::read).collect::<Result<Vec<_>, _>>()?;
     let pending = crate::kernel::Money::new(rows::pending_units(tx, scope, id, &transfer.asset)?, transfer.expected.currency);
-    let chain = chain_facts(world, &transfer)?;
+    let chain = chain_facts(&transfer);
     let view = view::view(&Facts {
         transfer: &transfer,
         deposits: &deposits,

@@ -200,6 +200,10 @@ impl Facts<'_> {
     fn amount(&self, amount: Money) -> String {
         format!("{amount} {}", self.transfer.asset)
     }
+    /// Whether any of what arrived came too late by its block.
+    fn has_late(&self) -> bool {
+        self.deposits.iter().any(|deposit| deposit.classification == Some(Classification::Late))
+    }
     fn was(&self, status: TransferStatus) -> Option<i64> {
         self.transfer.status_history.last_at(status)
     }
@@ -251,7 +255,9 @@ impl Facts<'_> {
             TransferStatus::FundingHold => match self.transfer.status_reason {
                 Some(StatusReason::Underpaid) => Phase::TooLittle,
                 Some(StatusReason::Overpaid) => Phase::TooMuch,
-                Some(StatusReason::Late) => Phase::TooLate,
+                Some(StatusReason::Late) if self.has_late() => Phase::TooLate,
+                // In time by its block, and found when the time was up.
+                Some(StatusReason::Late) => Phase::OnHold,
                 // A payer is not told of a compliance review: the law may forbid it.
                 Some(StatusReason::ComplianceReview) | None => Phase::OnHold,
             },
@@ -336,6 +342,13 @@ impl Facts<'_> {
             Phase::TooLate => say(
                 "Your payment came too late",
                 &[format!("{received} is here, but came after the time was up. It is recorded and kept for you."), self.decision()],
+            ),
+            Phase::OnHold if transfer.status_reason == Some(StatusReason::Late) => say(
+                "Your payment is here",
+                &[
+                    format!("{received} arrived in time, but was found only after the time was up. It is recorded and kept for you."),
+                    self.decision(),
+                ],
             ),
             Phase::OnHold => say(
                 "Your payment is here",
@@ -422,7 +435,8 @@ impl Facts<'_> {
         match self.principal().map(|refund| refund.reason) {
             Some(RefundReason::Underpaid) => "Less than the amount arrived in time.".to_owned(),
             Some(RefundReason::Overpaid) => "More than the amount arrived.".to_owned(),
-            Some(RefundReason::Late) => "The payment did not come in time.".to_owned(),
+            Some(RefundReason::Late) if self.has_late() => "The payment did not come in time.".to_owned(),
+            Some(RefundReason::Late) => "The payment came in time, but was found only after the time was up.".to_owned(),
             Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => "The payout could not be made.".to_owned(),
             // Nothing of a compliance decision is told.
             _ => "The payment could not be used.".to_owned(),

@@ -161,7 +161,9 @@ fn differing(token: &[u8; 20], blocks: &RangeInclusive<i64>, written: &Written, 
 pub struct Held {
     pub transfer_id: Id<kind::Transfer>,
     pub address: [u8; 20],
-    /// Millionths.
+    /// The token's contract that the transfer was told.
+    pub told_contract: [u8; 20],
+    /// Millionths, whichever of the token's contracts they are in.
     pub units: i64,
 }
 

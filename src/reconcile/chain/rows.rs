@@ -115,7 +115,7 @@ pub fn refunds(
 }
 
 /// What each address holds by the book: completed deposits and what came from other addresses of ours, less what left.
-const HELD: &str = "SELECT t.id, t.deposit_address, \
+const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
     (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed' \
      AND NOT EXISTS (SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = d.transaction_hash)), \
     (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = t.deposit_address AND s.chain = t.chain), \
@@ -123,11 +123,11 @@ const HELD: &str = "SELECT t.id, t.deposit_address, \
     FROM transfers t WHERE t.scope = ?1 AND t.chain = ?2";
 
 fn held(mut row: Row) -> Result<Held, StoreError> {
-    let (transfer_id, address) = (row.id()?, address(row.bytes()?)?);
+    let (transfer_id, address, told_contract) = (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
     let (received, moved_in, left) = (row.int()?, row.int()?, row.int()?);
     let units = received.checked_add(moved_in).and_then(|sum| sum.checked_sub(left));
     let units = units.ok_or_else(|| StoreError::Broken("the sums of an address overflow".into()))?;
-    Ok(Held { transfer_id, address, units })
+    Ok(Held { transfer_id, address, told_contract, units })
 }
 
 /// The addresses of one account and mode, in the order in which they were handed out, after that of a transfer.
