@@ -102,6 +102,9 @@ fn rule_object(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling:
     }
 }
 
+/// Accounts and modes that one statement asks for.
+const SCOPES_ASKED_MAX: usize = 500;
+
 /// Whose an object is. The operator names objects of every account.
 fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     let table = match id.kind {
@@ -113,12 +116,11 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
         ObjectKind::Refund => "refunds",
         _ => return Ok(None),
     };
-    for number in 1..=keys::rows::accounts_count(tx)? {
-        for mode in [Mode::Test, Mode::Live] {
-            let scope = Scope::new(number, mode);
-            if crate::store::list::exists(tx, table, scope, id)? {
-                return Ok(Some(scope));
-            }
+    let scopes: Vec<Scope> =
+        (1..=keys::rows::accounts_count(tx)?).flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode))).collect();
+    for some in scopes.chunks(SCOPES_ASKED_MAX) {
+        if let Some(scope) = crate::store::list::owner(tx, table, some, id)? {
+            return Ok(Some(scope));
         }
     }
     Ok(None)

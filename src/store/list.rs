@@ -4,7 +4,6 @@ use super::{Row, Tx, Value};
 
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
-use crate::values;
 
 /// What a list reads: `key` is the leading column of the primary key and its value.
 pub struct Listing<'a> {
@@ -44,8 +43,11 @@ pub fn read(tx: &mut dyn Tx, listing: &Listing<'_>, page: &Page) -> Result<(Vec<
     Ok((rows, has_next))
 }
 
-/// Whether a table of one account's objects holds an identifier. `table` is a word of ours.
-pub fn exists(tx: &mut dyn Tx, table: &'static str, scope: Scope, id: AnyId) -> Result<bool, StoreError> {
-    let sql = format!("SELECT id FROM {table} WHERE scope = ?1 AND id = ?2");
-    Ok(tx.row(&sql, values![scope, id])?.is_some())
+/// Which of these accounts has an object in a table. `table` is a word of ours.
+pub fn owner(tx: &mut dyn Tx, table: &'static str, scopes: &[Scope], id: AnyId) -> Result<Option<Scope>, StoreError> {
+    let places: Vec<String> = (2..2 + scopes.len()).map(|place| format!("?{place}")).collect();
+    let sql = format!("SELECT scope FROM {table} WHERE id = ?1 AND scope IN ({})", places.join(", "));
+    let mut values = vec![Value::from(id)];
+    values.extend(scopes.iter().map(|scope| Value::from(*scope)));
+    tx.row(&sql, &values)?.map(|mut row| row.scope()).transpose()
 }

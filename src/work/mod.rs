@@ -15,7 +15,7 @@ pub mod sequencer;
 pub mod test_clock;
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -33,7 +33,10 @@ use crate::transfers::{funding, paying, refunding};
 use crate::world::World;
 
 /// Tasks that one transaction takes, so that requests get their turn in between.
-const TASKS_MAX: i64 = 64;
+pub const TASKS_MAX: i64 = 64;
+/// How long one transaction goes on to take tasks, far from the time in which a store that is reached over a network gives it up: slow
+/// statements make batches smaller, and never undo all of them again and again.
+const TASKS_SECONDS_MAX: u64 = 2;
 /// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose signals do not come here.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long a task that failed rests.
@@ -84,15 +87,29 @@ fn watch_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> 
     Ok(())
 }
 
-/// Runs the tasks that are due, oldest first, each in a part of its own. Answers how many there were.
-pub fn run_due(tx: &mut dyn Tx, now: &mut Now, world: &World) -> Result<usize, Failure> {
-    let due = tasks::due(tx, now.instant_milliseconds(), TASKS_MAX)?;
-    for task in &due {
+/// Runs tasks that are due, oldest first, each in a part of its own: up to `tasks_max`, and as many as its time allows. Answers how many.
+pub fn run_due(tx: &mut dyn Tx, now: &mut Now, world: &World, tasks_max: i64) -> Result<usize, Failure> {
+    let begun = Instant::now();
+    let mut count = 0;
+    for task in &tasks::due(tx, now.instant_milliseconds(), tasks_max)? {
+        if begun.elapsed().as_secs() >= TASKS_SECONDS_MAX {
+            break;
+        }
         now.enter_account(keys::rows::clock_offset_seconds(tx, task.scope)?);
         run_apart(tx, now, world, task)?;
+        count += 1;
     }
     now.leave_account();
-    Ok(due.len())
+    Ok(count)
+}
+
+/// Puts the first task that is due off, because nothing came of it alone: the others are not to wait for it.
+fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), Failure> {
+    for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
+        tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one transaction and is tried again in 30 s");
+        tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)?;
+    }
+    Ok(())
 }
 
 /// Runs a task so that its failure undoes only itself; it is then put off and told in the log.
@@ -117,16 +134,25 @@ fn run_apart(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Resu
 
 /// The task worker: woken by commits that wrote tasks, and by the next due time.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
+    let mut tasks_max = TASKS_MAX;
     while !*stop.borrow() {
         let mut wait = until_next(&app).await;
         if wait == 0 {
             screening::ahead_of_checks(&app).await;
             let world = app.world.clone();
-            match app.store.write(move |tx, now| run_due(tx, now, &world)).await {
-                Ok(_) => continue,
+            match app.store.write(move |tx, now| run_due(tx, now, &world, tasks_max)).await {
+                Ok(_) => {
+                    tasks_max = (tasks_max * 2).min(TASKS_MAX);
+                    continue;
+                }
                 Err(failure) => {
-                    tracing::error!(?failure, "the task worker could not run; it tries again");
+                    tracing::error!(?failure, tasks_max, "the task worker could not run; it tries again");
                     wait = tasks::LOOK_MILLISECONDS_MAX;
+                    if tasks_max == 1 {
+                        // Where the store does not answer at all this does not either.
+                        let _ = app.store.write(put_off_first).await;
+                    }
+                    tasks_max = 1;
                 }
             }
         }

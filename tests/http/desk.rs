@@ -136,7 +136,7 @@ impl Desk {
     /// Runs the tasks that are due within a second.
     pub async fn run_tasks(&self) {
         self.advance_seconds(1);
-        self.write(|tx, now, world| work::run_due(tx, now, world)).await.unwrap();
+        self.write(|tx, now, world| work::run_due(tx, now, world, work::TASKS_MAX)).await.unwrap();
     }
 
     pub async fn find(&self, scope: Scope, id: Id<kind::Beneficiary>) -> Beneficiary {

@@ -258,6 +258,24 @@ fn a_lost_answer_to_commit_is_looked_up() {
 }
 
 /// The proxy itself: what it promises to do to a connection, it does.
+/// So slow that a whole batch of tasks takes longer than a transaction may: then fewer are taken at once, and all get done.
+#[test]
+fn tasks_get_done_over_a_slow_network() {
+    const BACKLOG: usize = 90;
+    let database = Database::fresh();
+    let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
+    let serving = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
+    let mut client = serving.client(&serving.home.key());
+    for _ in 0..BACKLOG {
+        client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+    }
+    let _working = Node::start(home(&database.url_at(proxy.address)).with("HUNDI_ROLE", "work"));
+    proxy.change(|faults| faults.delay = Duration::from_millis(15));
+    until("all beneficiaries to be checked", Duration::from_secs(120), || {
+        (database.value("SELECT COUNT(*) FROM beneficiaries WHERE status = 'verifying'") == "0").then_some(())
+    });
+}
+
 #[test]
 fn the_proxy_fails_as_told() {
     let database = Database::fresh();

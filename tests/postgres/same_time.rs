@@ -283,7 +283,7 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
     let run_due = |then: Box<dyn FnMut() + Send>| {
         let (world, mut then) = (app.world.clone(), then);
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            work::run_due(tx, now, &world)?;
+            work::run_due(tx, now, &world, work::TASKS_MAX)?;
             // What was written so far is at the server.
             tx.row("SELECT number FROM accounts LIMIT 1", &[])?;
             then();
