@@ -257,6 +257,8 @@ fn database_with_a_newer_schema_is_refused() {
 
     let outcome = refused_start(&newer);
     assert!(says(&outcome, &["999"]) && says(&outcome, &["newer", "schema"]), "the refusal does not say why: {}", outcome.stderr);
+    let doctor = newer.run(&["doctor"]);
+    assert!(doctor.stdout.contains("database     stops") && says(&doctor, &["does not start"]), "{} {}", doctor.stdout, doctor.stderr);
     // The original is as good as before.
     home.start();
 }

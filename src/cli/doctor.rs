@@ -6,14 +6,18 @@ use super::{Place, config, environment, print};
 use crate::checks::ChecksTable;
 use crate::config::Config;
 use crate::delivery::send::roots_platform;
-use crate::kernel::{Clock, Mode};
+use crate::ifsc;
+use crate::kernel::seal::Sealer;
+use crate::kernel::{Clock, Mode, StoreError};
+use crate::ledger::check;
 use crate::live;
 use crate::outbound::Client;
 use crate::rails::iso20022::folders::{self, Folders};
 use crate::rates::RateRefusal;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
-use crate::store::Database;
+use crate::secrets;
+use crate::store::{Database, migrate};
 use crate::work::follow::FollowedChain;
 
 /// What is wrong with a part that is configured.
@@ -42,6 +46,10 @@ pub async fn run(place: &Place) -> Result<(), String> {
         print(&format!("{table:<12} {state:<12} {what}"))
     };
     print("part         state        what")?;
+    // What every start needs is told where it is not right.
+    for (part, fault) in foundations(&config).await {
+        told(part, Some(Err(Trouble::Stops(fault))), "")?;
+    }
     if let Database::Postgres(_) = &config.database {
         told("database", Some(server(config.database.clone()).await), "")?;
     }
@@ -64,6 +72,43 @@ pub async fn run(place: &Place) -> Result<(), String> {
         (0, missing, _) => Err(format!("the service starts without live mode: {} missing", parts(missing))),
         (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
     }
+}
+
+/// What is wrong with the directory of IFSCs, the encryption key, and the database where one is there.
+async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
+    let mut faults = Vec::new();
+    if let Err(fault) = ifsc::directory(config.ifsc_file.as_deref()) {
+        faults.push(("ifsc_file", fault));
+    }
+    let key = match secrets::encryption_key_given(&config.database, config.encryption_key.as_ref()) {
+        Ok(key) => key,
+        Err(fault) => {
+            faults.push(("key", fault));
+            return faults;
+        }
+    };
+    if let Database::Postgres(_) = &config.database
+        && key.is_none()
+    {
+        faults.push(("key", "a database that several nodes use needs HUNDI_ENCRYPTION_KEY".to_owned()));
+    }
+    let database = config.database.clone();
+    if database.must_exist().is_err() {
+        return faults;
+    }
+    let looked = tokio::task::spawn_blocking(move || {
+        database.examine(migrate::check_known)?;
+        key.map_or(Ok(None), |key| check::key_fault(&database, Sealer::new(&key).verifier()))
+    });
+    match looked.await {
+        Ok(Ok(None)) => {}
+        Ok(Ok(Some(fault))) => faults.push(("key", fault)),
+        // Of a server that does not answer, another line tells.
+        Ok(Err(StoreError::Unavailable(_))) => {}
+        Ok(Err(fault)) => faults.push(("database", fault.to_string())),
+        Err(fault) => faults.push(("database", fault.to_string())),
+    }
+    faults
 }
 
 async fn server(database: Database) -> Result<String, Trouble> {

@@ -67,6 +67,12 @@ fn missing(tx: &mut dyn Tx, found: i64) -> Result<impl Iterator<Item = (usize, C
     Ok(migrations().into_iter().enumerate().skip(usize::try_from(found).unwrap_or(0)))
 }
 
+/// Refuses a database that this binary cannot work with, and changes nothing.
+pub fn check_known(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    let found = schema_version(tx)?;
+    missing(tx, found).map(drop)
+}
+
 fn note(tx: &mut dyn Tx, index: usize) -> Result<(), StoreError> {
     write_meta(tx, SCHEMA, (index + 1).to_string().as_bytes())?;
     write_meta(tx, SCHEMA_BESIDE, SCHEMA_OLDEST_BESIDE.to_string().as_bytes())
