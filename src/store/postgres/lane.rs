@@ -164,6 +164,9 @@ impl Lanes {
 
 /// Until when a job that has to be over at `end` may begin.
 fn latest_begin(end: Instant) -> Instant {
+    if plants("no_time_limit") {
+        return end + Duration::from_secs(TRANSACTION_SECONDS_MAX);
+    }
     end.checked_sub(Duration::from_millis(BEGIN_MILLISECONDS_MIN)).unwrap_or(end)
 }
 
