@@ -21,6 +21,10 @@ pub struct Rates {
 /// Keys that are remembered; a full table is emptied of buckets that have filled up again.
 const BUCKETS_MAX: usize = 100_000;
 
+/// How far before a bucket's last filling a request's instant may lie: a transaction that waited is no older. What lies further ahead was written by
+/// a clock that was wrong.
+const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
+
 /// A bucket, in thousandths of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bucket {
@@ -41,12 +45,13 @@ impl Bucket {
     pub const fn full(rate: u32, now_milliseconds: i64) -> Bucket {
         Bucket { tokens_milli: rate as i64 * 2 * 1000, filled_at_milliseconds: now_milliseconds }
     }
-    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it.
+    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it, and one that was far ahead does not stop it either.
     fn fill(&mut self, rate: u32, now_milliseconds: i64) {
         let rate = i64::from(rate);
         let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
         self.tokens_milli = (self.tokens_milli + passed * rate).min(rate * 2 * 1000);
-        self.filled_at_milliseconds = self.filled_at_milliseconds.max(now_milliseconds);
+        let is_far_ahead = self.filled_at_milliseconds - now_milliseconds > AHEAD_MILLISECONDS_MAX;
+        self.filled_at_milliseconds = if is_far_ahead { now_milliseconds } else { self.filled_at_milliseconds.max(now_milliseconds) };
     }
 
     /// Fills up, and takes as many whole tokens as there are, `count` at most; answers how many, and how long the next one takes where
@@ -166,7 +171,9 @@ impl Limiter {
         // One request of a key asks for more while the others wait for what it gets.
         let mut handful = handful.lock().await;
         handful.used_milliseconds = now_milliseconds;
-        if handful.tokens == 0 && now_milliseconds >= handful.dry_until_milliseconds {
+        // No bucket is dry for longer than a token takes at one a second.
+        let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
+        if handful.tokens == 0 && !is_dry {
             let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(1);
             let (taken, rest, wait) =
                 store.write(move |tx, now| Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)).await?;
@@ -197,5 +204,17 @@ mod tests {
         assert!((99..=100).contains(&allowed), "{allowed} in 10 s at 10 a second");
         // A clock that steps back neither fills nor empties the bucket.
         assert!(!Bucket { tokens_milli: 0, filled_at_milliseconds: 5_000 }.take(10, 0).is_allowed);
+    }
+
+    #[test]
+    fn a_bucket_of_a_clock_that_was_far_ahead_fills_from_now_on() {
+        let hour = 3_600_000;
+        let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: hour };
+        assert_eq!(bucket.take_many(10, 0, 5), (0, 100), "what was ahead fills nothing by itself");
+        assert_eq!(bucket.take_many(10, 1_000, 20), (10, 0));
+        // A transaction that waited is older than what was written meanwhile, and takes nothing back.
+        let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: AHEAD_MILLISECONDS_MAX };
+        assert_eq!(bucket.take_many(10, 0, 5), (0, 100));
+        assert_eq!(bucket.filled_at_milliseconds, AHEAD_MILLISECONDS_MAX);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant};
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -13,8 +14,8 @@ use super::id::{Id, Kind, Minter};
 pub enum Clock {
     /// The machine's clock.
     System,
-    /// The machine's clock, moved by what another machine's differs from it, so that all nodes of a database share its time.
-    Measured { offset_milliseconds: Arc<AtomicI64> },
+    /// Another machine's clock, so that all nodes of a database share its time.
+    Measured(Arc<Carried>),
     /// A clock that only tests move; milliseconds since 1970.
     Manual(Arc<AtomicI64>),
 }
@@ -24,10 +25,50 @@ impl Clock {
     pub fn milliseconds(&self) -> i64 {
         match self {
             Clock::System => machine_milliseconds(),
-            Clock::Measured { offset_milliseconds } => machine_milliseconds() + offset_milliseconds.load(Ordering::SeqCst),
+            Clock::Measured(carried) => carried.milliseconds_at(Instant::now()),
             Clock::Manual(at) => at.load(Ordering::SeqCst),
         }
     }
+}
+
+/// A reading of another clock that took longer says too little of when it was made.
+const READING_SECONDS_MAX: u64 = 1;
+
+/// Another machine's clock as it was last read, carried on by this machine's monotonic clock: a step of the machine's own time changes nothing.
+#[derive(Debug)]
+pub struct Carried {
+    origin: Instant,
+    /// What the other clock says at the origin, as far as its last reading tells.
+    at_origin_milliseconds: AtomicI64,
+}
+
+impl Carried {
+    /// From the first reading, however long it took: `theirs_milliseconds`, since 1970, was told at a moment between the two.
+    pub fn new(asked: Instant, answered: Instant, theirs_milliseconds: i64) -> Carried {
+        Carried { origin: middle(asked, answered), at_origin_milliseconds: AtomicI64::new(theirs_milliseconds) }
+    }
+
+    /// Goes on from another reading; `false` says that it took too long and is not used. Half of the way there and back is the error that is left.
+    pub fn correct(&self, asked: Instant, answered: Instant, theirs_milliseconds: i64) -> bool {
+        if answered.duration_since(asked) > Duration::from_secs(READING_SECONDS_MAX) {
+            return false;
+        }
+        let at_origin_milliseconds = theirs_milliseconds - self.passed_milliseconds(middle(asked, answered));
+        self.at_origin_milliseconds.store(at_origin_milliseconds, Ordering::SeqCst);
+        true
+    }
+
+    fn milliseconds_at(&self, moment: Instant) -> i64 {
+        self.at_origin_milliseconds.load(Ordering::SeqCst) + self.passed_milliseconds(moment)
+    }
+
+    fn passed_milliseconds(&self, moment: Instant) -> i64 {
+        i64::try_from(moment.saturating_duration_since(self.origin).as_millis()).unwrap_or(i64::MAX / 2)
+    }
+}
+
+fn middle(asked: Instant, answered: Instant) -> Instant {
+    asked + answered.duration_since(asked) / 2
 }
 
 fn machine_milliseconds() -> i64 {
@@ -70,6 +111,13 @@ impl Now {
     /// Moves to the instant of the next transaction; the store's clock never runs backwards within a node.
     pub fn advance_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = self.instant_milliseconds.max(milliseconds);
+        self.leave_account();
+    }
+
+    /// Moves to the instant of the next transaction as it is, back too: where several nodes write, a clock that was ahead for a moment must not
+    /// hold one of them in the future. Identifiers rise all the same.
+    pub fn set_to(&mut self, milliseconds: i64) {
+        self.instant_milliseconds = milliseconds;
         self.leave_account();
     }
 
@@ -140,6 +188,37 @@ impl Now {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::id::kind;
+
+    #[test]
+    fn a_clock_that_is_read_now_and_then_is_carried_on_between_readings() {
+        let start = Instant::now();
+        let at = |milliseconds: u64| start + Duration::from_millis(milliseconds);
+        // Told in the middle of a slow first reading: there is no other.
+        let carried = Carried::new(at(0), at(4_000), 1_000_000);
+        assert_eq!(carried.milliseconds_at(at(2_000)), 1_000_000);
+        assert_eq!(carried.milliseconds_at(at(32_000)), 1_030_000);
+        assert!(!carried.correct(at(32_000), at(33_001), 5_000_000), "it took over a second");
+        assert_eq!(carried.milliseconds_at(at(32_000)), 1_030_000);
+        assert!(carried.correct(at(32_000), at(33_000), 1_029_900));
+        assert_eq!(carried.milliseconds_at(at(32_500)), 1_029_900);
+        // The other clock itself went back, or forth.
+        assert!(carried.correct(at(62_000), at(62_020), 900_000));
+        assert_eq!(carried.milliseconds_at(at(62_010)), 900_000);
+        assert!(carried.correct(at(92_000), at(92_020), 2_000_000));
+        assert_eq!(carried.milliseconds_at(at(92_110)), 2_000_100);
+    }
+
+    #[test]
+    fn an_instant_that_goes_back_leaves_identifiers_rising() {
+        let mut now = Now::new(10_000, Minter::above(0), [1; 32]);
+        now.set_to(3_600_000);
+        let first = now.mint::<kind::Request>();
+        now.set_to(10_500);
+        assert_eq!(now.instant_milliseconds(), 10_500);
+        let second = now.mint::<kind::Request>();
+        assert!(second.as_u128() > first.as_u128());
+    }
 
     #[test]
     fn business_time_follows_the_test_clock_and_the_instant_does_not() {

@@ -9,6 +9,9 @@ use crate::values;
 
 /// How long a lease lasts after its holder was last heard of.
 pub const LEASE_MILLISECONDS: i64 = 6_000;
+/// How far ahead of its end as it would be written now a lease's end may lie. One that lies further ahead was written by a clock that was wrong, and
+/// nobody knows when it would end.
+const AHEAD_MILLISECONDS_MAX: i64 = 30_000;
 /// How often a holder says that it is there, and others look whether it is not.
 pub const HEARTBEAT_MILLISECONDS: u64 = 1_500;
 
@@ -21,7 +24,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease that is nobody's, or whose time is over; `None` while somebody holds it.
+    /// Takes a lease that is nobody's, or whose time is over, or whose end is too far ahead to be true; `None` while somebody holds it.
     pub fn take(tx: &mut dyn Tx, now: &Now, name: &'static str, holder: [u8; 16]) -> Result<Option<Lease>, StoreError> {
         let instant = now.instant_milliseconds();
         let ends = instant + LEASE_MILLISECONDS;
@@ -31,7 +34,7 @@ impl Lease {
             return Ok(is_ours.then_some(Lease { name, holder, token: 1 }));
         };
         let (token, ended) = (row.int()?, row.int()?);
-        if ended > instant {
+        if ended > instant && ended <= ends + AHEAD_MILLISECONDS_MAX {
             return Ok(None);
         }
         // The holder may have renewed it since, which leaves the token as it was.
@@ -102,5 +105,11 @@ mod tests {
         assert_eq!(Lease::take(tx, &at(10_000), "a", first).unwrap(), None);
         next.release(tx).unwrap();
         assert!(Lease::take(tx, &at(10_000), "a", first).unwrap().is_some(), "it was given back");
+        // A clock that was an hour ahead, and clocks that differ by a little.
+        let hour = 3_600_000;
+        let ahead = Lease::take(tx, &at(hour), "c", first).unwrap().unwrap();
+        assert_eq!(Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX), "c", second).unwrap(), None);
+        assert!(Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX - 1), "c", second).unwrap().is_some());
+        assert!(ahead.hold(tx).is_err() && !ahead.renew(tx, &at(hour)).unwrap());
     }
 }

@@ -434,9 +434,11 @@ impl Worker {
         }
     }
 
-    /// The store's clock; it never runs backwards here, as it does not in the write lane.
+    /// The store's clock. Where there is one process only it never runs backwards here, as it does not in the write lane.
     fn milliseconds(&mut self) -> i64 {
-        self.clock_milliseconds = self.clock_milliseconds.max(self.app.store.clock.milliseconds());
+        let store = &self.app.store;
+        let milliseconds = store.clock.milliseconds();
+        self.clock_milliseconds = if store.is_shared() { milliseconds } else { self.clock_milliseconds.max(milliseconds) };
         self.clock_milliseconds
     }
 

@@ -165,6 +165,26 @@ fn a_dead_sequencer_is_taken_over() {
     assert!(late > SEQUENCER_LEASE_MAX, "an event {late:?} after a death that lasts 14 s");
 }
 
+/// One whose machine is gone in the middle of a transaction, so that PostgreSQL keeps the lease's row locked for it for a while.
+#[test]
+fn a_silent_sequencer_is_taken_over() {
+    let database = Database::fresh();
+    let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
+    let serving = Nodes::start(&[database.url()], |_, home| home.with("HUNDI_ROLE", "serve"));
+    let _silent = Node::start(home(&database.url_at(proxy.address)).with("HUNDI_ROLE", "work"));
+    event_after(&serving);
+    let _next = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
+    proxy.change(|faults| faults.holds_commits = true);
+    serving.client().post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+    let free = "SELECT COUNT(*) FROM (SELECT 1 FROM leases WHERE name = 'events' FOR UPDATE SKIP LOCKED) AS free";
+    until("the lease's row to be locked", Duration::from_secs(10), || (database.value(free) == "0").then_some(()));
+    proxy.change(|faults| faults.holds_all = true);
+    assert_eq!(database.value(free), "0", "nobody holds the row: the test means nothing");
+    let waited = event_after(&serving);
+    println!("the sequencer was taken over after {waited:?}");
+    assert!(waited <= SEQUENCER_LEASE_MAX, "an event {waited:?} after the sequencer fell silent");
+}
+
 /// The next connection; a test that waits for one in vain fails.
 fn accept(listener: &TcpListener, what: &str) -> TcpStream {
     listener.set_nonblocking(true).expect("a listener that does not wait");

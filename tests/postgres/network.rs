@@ -1,5 +1,6 @@
 //! A bad network between the nodes and PostgreSQL: no request hangs, nothing is lost or doubled, and the service comes back by itself.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -217,6 +218,64 @@ fn answers_that_come_late_are_found_out() {
     let (slowest, wrong) = slowest_in_a_black_hole(Some("no_time_limit"), &[false]);
     println!("without limits the slowest answer came after {slowest:?}");
     assert!(slowest > ANSWER_MAX + SLACK && !wrong.is_empty(), "nothing was late: {slowest:?}");
+}
+
+/// Cuts a node off for longer than any request waits, while calls come in at a steady pace whatever becomes of those before; answers how many were
+/// served in the seconds after the network was well again, with the calls still coming.
+fn served_after_an_outage(fault: Option<&str>) -> u64 {
+    const CALL_PAUSE: Duration = Duration::from_millis(25);
+    const OUTAGE: Duration = Duration::from_secs(10);
+    const WATCHED: Duration = Duration::from_secs(6);
+    let database = Database::fresh();
+    let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
+    // One connection reads, so each call that waited has as little time left as one comes after the other; a connection takes longer than that.
+    let home = home(&database.url_at(proxy.address)).with("HUNDI_DATABASE_CONNECTIONS", "4").with("HUNDI_ROLE", "serve");
+    let node = Node::start(home.with_fault(fault));
+    let api_key = node.home.key();
+    proxy.change(|faults| faults.connect_delay = Duration::from_millis(300));
+    let (is_over, served) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let (address, api_key, is_over, served) = (node.address, &api_key, &is_over, &served);
+        scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                let mut client = Client::new(address, api_key);
+                scope.spawn(move || {
+                    let is_served = client.once("GET", "/v1/transfers", None, None).is_ok_and(|answer| answer.status == 200);
+                    served.fetch_add(u64::from(is_served), Ordering::Relaxed);
+                });
+                std::thread::sleep(CALL_PAUSE);
+            }
+        });
+        let watched = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            until("calls to be served", Duration::from_secs(10), || (served.load(Ordering::Relaxed) > 20).then_some(()));
+            proxy.change(|faults| faults.refuses = true);
+            proxy.cut();
+            std::thread::sleep(Duration::from_secs(1));
+            served.store(0, Ordering::Relaxed);
+            std::thread::sleep(OUTAGE - Duration::from_secs(1));
+            assert_eq!(served.load(Ordering::Relaxed), 0, "calls were served without a database: the test means nothing");
+            proxy.change(|faults| faults.refuses = false);
+            std::thread::sleep(WATCHED);
+            served.load(Ordering::Relaxed)
+        }));
+        // Or the calls would never end.
+        is_over.store(true, Ordering::Relaxed);
+        watched.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[test]
+fn an_outage_under_load_ends_while_the_load_goes_on() {
+    let served = served_after_an_outage(None);
+    println!("{served} calls were served within 6 s after the outage");
+    assert!(served >= 60, "only {served} calls were served");
+}
+
+/// The same with connections that are given up with the job in hand: the calls above are what keeps the service away.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn an_outage_that_outlasts_itself_is_found_out() {
+    assert_eq!(served_after_an_outage(Some("connection_within_a_job")), 0);
 }
 
 /// COMMITs whose answer is lost: the caller gets the real result, and there is one effect.

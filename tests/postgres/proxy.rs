@@ -40,6 +40,8 @@ pub struct Faults {
     pub holds_commits: bool,
     /// New connections are reset.
     pub refuses: bool,
+    /// What a new connection takes longer.
+    pub connect_delay: Duration,
     /// How many COMMITs in a hundred fail, and in which ways.
     pub commits_percent: u64,
     pub at_commit: Vec<AtCommit>,
@@ -163,6 +165,8 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
     }
     let mut cuts = shared.cuts.subscribe();
     cuts.borrow_and_update();
+    let connect_delay = shared.faults.borrow().connect_delay;
+    tokio::time::sleep(connect_delay).await;
     let Ok(server) = TcpStream::connect(shared.server).await else { return };
     // Half of the connections end with a reset when they are cut, the others with a close.
     let is_reset = shared.random.lock().unwrap_or_else(PoisonError::into_inner).chance(50);

@@ -10,15 +10,18 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
-use super::session::Session;
+use super::session::{Connecting, Session, Waited};
 use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, StoreError};
 use crate::store::handle::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
+use crate::store::plants;
 
 /// A connection that was not used for so long is tried before a read is risked on it.
 const TRUSTED_MILLISECONDS: u64 = 500;
+/// A job that has less time left is refused: it would hardly be done, and a connection on which it is cut off is of no more use.
+const BEGIN_MILLISECONDS_MIN: u64 = 500;
 /// Pauses between attempts to connect, and between runs of a transaction that met another one.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
 const CONFLICT_PAUSE_MILLISECONDS_MAX: u64 = 20;
@@ -133,7 +136,7 @@ impl Lanes {
                     "write-lane",
                     Box::new(move || {
                         let now = Now::new(shared.clock.milliseconds(), minter, seed);
-                        WriteLane { random: StdRng::from_seed(seed), shared: &shared, session: None, now }.run(&writes);
+                        WriteLane { random: StdRng::from_seed(seed), shared: &shared, link: Link::new(&shared), now }.run(&writes);
                         drop(alive);
                     }),
                 )?;
@@ -159,39 +162,96 @@ impl Lanes {
     }
 }
 
-/// An open connection, made if need be, before `end`.
-fn connected<'s>(shared: &Shared, session: &'s mut Option<Session>, end: Instant) -> Result<&'s mut Session, StoreError> {
-    let is_good = session.as_ref().is_some_and(|session| {
-        !session.is_lost && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS) || session.is_open())
-    });
-    if !is_good {
-        *session = None;
+/// Until when a job that has to be over at `end` may begin.
+fn latest_begin(end: Instant) -> Instant {
+    if plants("no_time_limit") {
+        return end + Duration::from_secs(TRANSACTION_SECONDS_MAX);
+    }
+    end.checked_sub(Duration::from_millis(BEGIN_MILLISECONDS_MIN)).unwrap_or(end)
+}
+
+/// A lane's connection, or what there is of it.
+struct Link<'s> {
+    shared: &'s Shared,
+    session: Option<Session>,
+    /// Goes on from job to job: after an outage each job that waited has little time left, and none would see a connection made within its own.
+    connecting: Option<Connecting>,
+    next_attempt: Instant,
+}
+
+impl<'s> Link<'s> {
+    fn new(shared: &'s Shared) -> Link<'s> {
+        Link { shared, session: None, connecting: None, next_attempt: Instant::now() }
+    }
+
+    /// An open connection, made if need be. A caller whose time is over before there is one is refused.
+    fn session(&mut self, until: Instant) -> Result<&mut Session, StoreError> {
+        let is_good = self.session.as_ref().is_some_and(|session| {
+            !session.is_lost && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS) || session.is_open())
+        });
+        if !is_good {
+            self.session = None;
+            self.session = Some(self.connected(until)?);
+        }
+        self.session.as_mut().ok_or_else(|| StoreError::Broken("a connection vanished".into()))
+    }
+
+    fn connected(&mut self, until: Instant) -> Result<Session, StoreError> {
+        let unreachable = || StoreError::Unavailable("the database cannot be reached".into());
         loop {
-            match Session::connect(&shared.url, end) {
-                Ok(fresh) => {
-                    shared.stats.is_failing.store(false, Ordering::Relaxed);
-                    *session = Some(fresh);
-                    break;
+            let waited = match self.connecting.take() {
+                Some(connecting) if !connecting.is_stale() => connecting.wait(until),
+                stale => {
+                    stale.into_iter().for_each(Connecting::give_up);
+                    if self.next_attempt >= until {
+                        return Err(unreachable());
+                    }
+                    std::thread::sleep(self.next_attempt.saturating_duration_since(Instant::now()));
+                    match Connecting::start(&self.shared.url) {
+                        Ok(connecting) => connecting.wait(until),
+                        Err(error) => Waited::Failed(error),
+                    }
                 }
-                Err(error) => {
-                    if !shared.stats.is_failing.swap(true, Ordering::Relaxed) {
-                        tracing::error!(%error, database = %shared.url, "the database cannot be reached; callers are answered 503 until it can");
+            };
+            match waited {
+                Waited::Open(session) => {
+                    self.shared.stats.is_failing.store(false, Ordering::Relaxed);
+                    return Ok(*session);
+                }
+                Waited::Still(connecting) => {
+                    if plants("connection_within_a_job") {
+                        connecting.give_up();
+                    } else {
+                        self.connecting = Some(connecting);
                     }
-                    if Instant::now() + Duration::from_millis(CONNECT_PAUSE_MILLISECONDS) >= end {
-                        return Err(StoreError::Unavailable("the database cannot be reached".into()));
+                    return Err(unreachable());
+                }
+                Waited::Failed(error) => {
+                    if !self.shared.stats.is_failing.swap(true, Ordering::Relaxed) {
+                        let database = &self.shared.url;
+                        tracing::error!(%error, %database, "the database cannot be reached; callers are answered 503 until it can");
                     }
-                    std::thread::sleep(Duration::from_millis(CONNECT_PAUSE_MILLISECONDS));
+                    self.next_attempt = Instant::now() + Duration::from_millis(CONNECT_PAUSE_MILLISECONDS);
                 }
             }
         }
     }
-    session.as_mut().ok_or_else(|| StoreError::Broken("a connection vanished".into()))
+}
+
+impl Drop for Link<'_> {
+    fn drop(&mut self) {
+        self.connecting.take().into_iter().for_each(Connecting::give_up);
+    }
 }
 
 fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
-    let mut session = None;
+    let mut link = Link::new(shared);
     while let Some((job, end)) = queue.take() {
-        let open = match connected(shared, &mut session, end) {
+        if Instant::now() >= latest_begin(end) {
+            job.refuse(StoreError::Unavailable("the read waited too long".into()));
+            continue;
+        }
+        let open = match link.session(latest_begin(end)) {
             Ok(open) => open,
             Err(error) => {
                 job.refuse(error);
@@ -210,7 +270,7 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
 
 struct WriteLane<'s> {
     shared: &'s Shared,
-    session: Option<Session>,
+    link: Link<'s>,
     now: Now,
     /// For pauses alone.
     random: StdRng,
@@ -251,7 +311,8 @@ impl WriteLane<'_> {
                 None => StoreError::Unavailable("the transaction took too long: it met others again and again, or waited too long".into()),
                 Some(reason) => StoreError::Unavailable(format!("whether a commit took place is not known: {reason}")),
             };
-            if Instant::now() >= end {
+            // A session is touched only by what has the time for it.
+            if Instant::now() >= latest_begin(end) {
                 return Err(late());
             }
             match self.run_once(job, end) {
@@ -273,12 +334,12 @@ impl WriteLane<'_> {
     }
 
     fn run_once(&mut self, job: &mut dyn Job, end: Instant) -> Run {
-        let session = match connected(self.shared, &mut self.session, end) {
+        let session = match self.link.session(latest_begin(end)) {
             Ok(session) => session,
             Err(error) => return Run::Over(Err(error)),
         };
         let round_trips_before = session.round_trips;
-        self.now.advance_to(self.shared.clock.milliseconds());
+        self.now.set_to(self.shared.clock.milliseconds());
         let outcome = Self::run_on(self.shared, session, &mut self.now, job, end);
         self.shared.stats.round_trips.fetch_add(session.round_trips - round_trips_before, Ordering::Relaxed);
         outcome

@@ -9,14 +9,13 @@ mod tx;
 mod url;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use super::handle::{Job, LaneStats, ReadJob, Signals};
 use super::{Tx, migrate};
-use crate::kernel::{Clock, StoreError};
+use crate::kernel::{Carried, Clock, StoreError};
 use lane::Lanes;
 use session::Session;
 pub use url::PostgresUrl;
@@ -27,8 +26,9 @@ pub const TRANSACTION_SECONDS_MAX: u64 = 8;
 const STATEMENT_SECONDS_MAX: u64 = 7;
 /// How long a statement waits for a row that another transaction holds.
 pub const LOCK_SECONDS_MAX: u64 = 2;
-/// How long the server keeps a transaction open whose node says nothing.
-const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 10;
+/// How long the server keeps a transaction open whose node says nothing. No transaction waits for anything but its statements, and what a silent node
+/// has locked is free before its leases end.
+const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 3;
 /// How long making a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 3;
 /// Connections of a node unless the configuration says otherwise, and their bounds. A third of them reads.
@@ -49,7 +49,7 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, brings the schema up to date, and answers the clock that times are read from: the machine's, moved by what the database's differs.
+    /// Connects, brings the schema up to date, and answers the clock that times are read from: the database's.
     pub(super) async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -57,23 +57,24 @@ impl Postgres {
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
     ) -> Result<(Postgres, Clock), StoreError> {
-        let offset = Arc::new(AtomicI64::new(0));
+        let url_start = url.clone();
+        let start = move || -> Result<Carried, StoreError> {
+            let mut session = first_session(&url_start)?;
+            let (asked, answered, theirs_milliseconds) = read_clock(&mut session)?;
+            migrate(&mut session)?;
+            Ok(Carried::new(asked, answered, theirs_milliseconds))
+        };
+        let carried =
+            tokio::task::spawn_blocking(start).await.map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
         let clock = match clock {
-            Clock::System => Clock::Measured { offset_milliseconds: offset.clone() },
+            Clock::System => Clock::Measured(Arc::new(carried)),
             // Tests that move the clock themselves share it with every node.
             other => other,
         };
-        let (url_start, offset_start) = (url.clone(), offset.clone());
-        let start = move || -> Result<(), StoreError> {
-            let mut session = first_session(&url_start)?;
-            measure(&mut session, &offset_start)?;
-            migrate(&mut session)
-        };
-        tokio::task::spawn_blocking(start).await.map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
         let lanes = Lanes::start(url, &clock, connections_count, signals, stats)?;
         let (stop, stopping) = watch::channel(false);
-        if let Clock::Measured { .. } = &clock {
-            tokio::spawn(keep_measuring(url.clone(), offset, stopping));
+        if let Clock::Measured(carried) = &clock {
+            tokio::spawn(keep_measuring(url.clone(), carried.clone(), stopping));
         }
         Ok((Postgres { lanes, stop }, clock))
     }
@@ -176,27 +177,30 @@ fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
     }
 }
 
-/// Reads the database's clock. Half of the way there and back is the error that is left.
-fn measure(session: &mut Session, offset_milliseconds: &AtomicI64) -> Result<(), StoreError> {
-    let before = Clock::System.milliseconds();
-    let theirs = session.clock_milliseconds()?;
-    let after = Clock::System.milliseconds();
-    offset_milliseconds.store(theirs - (before + after) / 2, Ordering::SeqCst);
-    Ok(())
+/// Reads the database's clock: when it was asked, when it had answered, and its milliseconds since 1970.
+fn read_clock(session: &mut Session) -> Result<(Instant, Instant, i64), StoreError> {
+    let asked = Instant::now();
+    let theirs_milliseconds = session.clock_milliseconds()?;
+    Ok((asked, Instant::now(), theirs_milliseconds))
 }
 
-async fn keep_measuring(url: PostgresUrl, offset_milliseconds: Arc<AtomicI64>, mut stop: watch::Receiver<bool>) {
+async fn keep_measuring(url: PostgresUrl, carried: Arc<Carried>, mut stop: watch::Receiver<bool>) {
     loop {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_secs(CLOCK_SECONDS)) => {}
             _ = stop.changed() => return,
         }
-        let (url, offset) = (url.clone(), offset_milliseconds.clone());
-        let measured =
-            tokio::task::spawn_blocking(move || Session::connect(&url, soon()).and_then(|mut session| measure(&mut session, &offset)))
-                .await;
-        if let Ok(Err(error)) = measured {
-            tracing::warn!(%error, "the database's clock could not be read; the last known difference is used");
+        let url = url.clone();
+        let read =
+            tokio::task::spawn_blocking(move || Session::connect(&url, soon()).and_then(|mut session| read_clock(&mut session))).await;
+        match read {
+            Ok(Ok((asked, answered, theirs_milliseconds))) => {
+                if !carried.correct(asked, answered, theirs_milliseconds) {
+                    tracing::warn!("a reading of the database's clock took too long; the last one is used");
+                }
+            }
+            Ok(Err(error)) => tracing::warn!(%error, "the database's clock could not be read; the last reading is used"),
+            Err(_) => tracing::error!("a reading of the database's clock panicked; the last one is used"),
         }
     }
 }

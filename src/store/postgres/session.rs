@@ -1,6 +1,7 @@
 //! One connection: its prepared statements, what is sent together, and what its faults mean.
 
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -17,6 +18,9 @@ use crate::store::{Cell, Row, Value, plants, statements};
 
 /// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
+
+/// Said of a server that takes no connection and refuses none.
+const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
 
 /// Why an exchange with the server failed.
 #[derive(Debug)]
@@ -203,10 +207,26 @@ fn settings() -> String {
     )
 }
 
-impl Session {
-    /// Connects, before `end` and within a few seconds, and sets the limits of every statement and what durability needs. Not to be called
-    /// on a thread of a runtime.
-    pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<Session, StoreError> {
+/// A connection that is being made. It goes on while it is waited for, by one caller after the other.
+pub(super) struct Connecting {
+    open: Pin<Box<dyn Future<Output = Result<Client, StoreError>>>>,
+    runtime: tokio::runtime::Runtime,
+    /// When it is given up, whoever waits.
+    end: Instant,
+}
+
+/// What a caller that waited for a connection has.
+pub(super) enum Waited {
+    Open(Box<Session>),
+    Failed(StoreError),
+    /// The caller's time is over and the connection's is not.
+    Still(Connecting),
+}
+
+impl Connecting {
+    /// Begins to connect and to set the limits of every statement and what durability needs; that takes a few seconds at most, from now on. Nothing
+    /// is sent before somebody waits.
+    pub(super) fn start(url: &PostgresUrl) -> Result<Connecting, StoreError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
@@ -222,16 +242,16 @@ impl Session {
         if config.get_application_name().is_none() {
             config.application_name("hundi");
         }
-        let settings = settings();
-        let open = async {
-            let client = match &url.tls {
+        let (settings, tls) = (settings(), url.tls.clone());
+        let open = async move {
+            let client = match tls {
                 None => {
                     let (client, connection) = config.connect(NoTls).await.map_err(|error| connect_error(&error))?;
                     tokio::spawn(connection);
                     client
                 }
                 Some(tls) => {
-                    let tls = tokio_postgres_rustls::MakeRustlsConnect::new((**tls).clone());
+                    let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
                     let (client, connection) = config.connect(tls).await.map_err(|error| connect_error(&error))?;
                     tokio::spawn(connection);
                     client
@@ -240,17 +260,49 @@ impl Session {
             client.batch_execute(&settings).await.map_err(|error| fault(&error).into_error())?;
             Ok(client)
         };
-        let patience_end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1);
-        let end = if plants("no_time_limit") { patience_end } else { end.min(patience_end) };
-        match runtime.block_on(async { tokio::time::timeout_at(end.into(), open).await }) {
-            Ok(opened) => {
-                let client = opened?;
-                Ok(Session { runtime, client, statements: HashMap::new(), is_lost: false, used_at: Instant::now(), round_trips: 0 })
+        Ok(Connecting { open: Box::pin(open), runtime, end: Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1) })
+    }
+
+    /// Waits until `until` at most. Not to be called on a thread of a runtime.
+    pub(super) fn wait(mut self, until: Instant) -> Waited {
+        let until = until.min(self.end);
+        let open = self.open.as_mut();
+        match self.runtime.block_on(async { tokio::time::timeout_at(until.into(), open).await }) {
+            Ok(Ok(client)) => {
+                let Connecting { runtime, .. } = self;
+                let session =
+                    Session { runtime, client, statements: HashMap::new(), is_lost: false, used_at: Instant::now(), round_trips: 0 };
+                Waited::Open(Box::new(session))
             }
+            Ok(Err(error)) => Waited::Failed(error),
+            Err(_) if Instant::now() < self.end => Waited::Still(self),
             Err(_) => {
-                // A look-up of a name may still run, and nobody waits for it.
-                runtime.shutdown_background();
-                Err(StoreError::Unavailable("PostgreSQL cannot be reached: it does not answer".into()))
+                self.give_up();
+                Waited::Failed(StoreError::Unavailable(SILENT.into()))
+            }
+        }
+    }
+
+    /// Whether its time is over, because nobody waited for it meanwhile.
+    pub(super) fn is_stale(&self) -> bool {
+        Instant::now() >= self.end
+    }
+
+    /// A look-up of a name may still run, and nobody waits for it.
+    pub(super) fn give_up(self) {
+        self.runtime.shutdown_background();
+    }
+}
+
+impl Session {
+    /// Connects, before `end` and within a few seconds. Not to be called on a thread of a runtime.
+    pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<Session, StoreError> {
+        match Connecting::start(url)?.wait(end) {
+            Waited::Open(session) => Ok(*session),
+            Waited::Failed(error) => Err(error),
+            Waited::Still(connecting) => {
+                connecting.give_up();
+                Err(StoreError::Unavailable(SILENT.into()))
             }
         }
     }
