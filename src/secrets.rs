@@ -19,13 +19,17 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Said of a database that has no file beside it.
+pub const KEY_NEEDED: &str =
+    "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the same on each: make it once with `head -c 32 /dev/urandom | base64`";
+
 /// The operator's key, or the one in the file beside the database, which a first start makes with mode 0600.
 pub fn encryption_key(database: &Database, configured: Option<&SecretString>) -> Result<[u8; KEY_BYTES], String> {
     if let Some(key) = encryption_key_given(database, configured)? {
         return Ok(key);
     }
     let Database::Sqlite(database) = database else {
-        return Err("a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the same on each: make it once with `head -c 32 /dev/urandom | base64`".into());
+        return Err(KEY_NEEDED.into());
     };
     let path = beside(database, ".key");
     let shown = path.display();

@@ -20,6 +20,7 @@ pub mod watched;
 pub mod whole;
 
 use crate::kernel::{Code, Currency, Fault, Money};
+use address::{Address, AddressForm};
 
 /// How many blocks at least lie between a chain's newest block and its last final one, where that is certain: TRON's main net
 /// takes a block for solid that 19 of its 27 producers stand behind, each with a block of its own. A test net may have fewer of them.
@@ -30,7 +31,6 @@ pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
         _ => None,
     }
 }
-use address::{Address, AddressForm};
 
 /// A chain that deposits come over, in one mode.
 #[derive(Clone, Debug)]

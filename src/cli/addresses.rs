@@ -3,7 +3,7 @@
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
-use super::{ModeFlag, Place, config, mode_word, open, print, told};
+use super::{ModeFlag, Place, config, mode_word, open, open_or_make, print, told};
 use crate::app;
 use crate::chains::derivation::derivation_path;
 use crate::chains::pool;
@@ -129,7 +129,7 @@ async fn skip(count: u32, place: &Place) -> Result<(), String> {
     // A running server would go on with what it reserved before.
     let _lock = secrets::lock_database(&config.database)?;
     let configured = app::address_index_names(&config);
-    let store = open(place).await?;
+    let store = open_or_make(&config).await?;
     let skipped = store.write(move |tx, _| {
         let mut names = migrate::meta_names(tx, "%address_index_next%")?;
         names.extend(configured.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());

@@ -90,7 +90,7 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     if let Database::Postgres(_) = &config.database
         && key.is_none()
     {
-        faults.push(("key", "a database that several nodes use needs HUNDI_ENCRYPTION_KEY".to_owned()));
+        faults.push(("key", secrets::KEY_NEEDED.to_owned()));
     }
     let database = config.database.clone();
     if database.must_exist().is_err() {
