@@ -1,5 +1,6 @@
-//! What following a chain costs: a node of the bench's own serves blocks as busy as the main net's over real HTTP, and the service,
-//! a process of its own, catches up with them. Databases with different numbers of watched addresses take turns.
+//! What following a chain costs: a node of the bench's own serves blocks as busy as the main net's
+//! over real HTTP, and the service, a process of its own, catches up with them. Databases with
+//! different numbers of watched addresses take turns.
 
 use std::fmt::Write;
 use std::net::SocketAddr;
@@ -66,7 +67,10 @@ fn push_block_hash(text: &mut String, number: u64) {
 
 fn push_transaction_hash(text: &mut String, number: u64, index: u64) {
     let seed = number << 16 | index;
-    push_hex(text, &[mixed(seed), mixed(seed ^ 1 << 60), mixed(seed ^ 1 << 61), mixed(seed ^ 1 << 62)]);
+    push_hex(
+        text,
+        &[mixed(seed), mixed(seed ^ 1 << 60), mixed(seed ^ 1 << 61), mixed(seed ^ 1 << 62)],
+    );
 }
 
 /// The address of a stranger, as a topic.
@@ -88,9 +92,16 @@ fn push_log(text: &mut String, number: u64, index: u64) {
     text.push_str(TOKEN);
     text.push_str(r#"","blockHash":"0x"#);
     push_block_hash(text, number);
-    let _ = write!(text, r#"","blockNumber":"{number:#x}","blockTimestamp":"{:#x}","data":"0x"#, block_time(number));
+    let _ = write!(
+        text,
+        r#"","blockNumber":"{number:#x}","blockTimestamp":"{:#x}","data":"0x"#,
+        block_time(number)
+    );
     push_hex(text, &[0, 0, 0, mixed(number ^ index) >> 34]);
-    let _ = write!(text, r#"","logIndex":"{index:#x}","removed":false,"topics":["0x{TRANSFER_TOPIC}","0x"#);
+    let _ = write!(
+        text,
+        r#"","logIndex":"{index:#x}","removed":false,"topics":["0x{TRANSFER_TOPIC}","0x"#
+    );
     push_topic(text, number << 16 | index << 1);
     text.push_str(r#"","0x"#);
     push_topic(text, number << 16 | index << 1 | 1);
@@ -138,7 +149,11 @@ fn push_receipts(text: &mut String, number: u64) {
         push_transaction_hash(text, number, index);
         text.push_str(r#"","blockHash":"0x"#);
         push_block_hash(text, number);
-        let _ = write!(text, r#"","blockNumber":"{number:#x}","status":"0x1","logsBloom":"0x{:0512}","logs":["#, 0);
+        let _ = write!(
+            text,
+            r#"","blockNumber":"{number:#x}","status":"0x1","logsBloom":"0x{:0512}","logs":["#,
+            0
+        );
         if index < TRANSFERS_COUNT {
             push_log(text, number, index);
         }
@@ -160,11 +175,16 @@ impl FakeNode {
         let (tell, told) = std::sync::mpsc::channel();
         let shared = final_number.clone();
         std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
             runtime.block_on(async {
                 let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
-                tell.send(listener.local_addr().expect("its address")).expect("somebody waits for the address");
-                let _ = axum::serve(listener, Router::new().fallback(answer).with_state(shared)).await;
+                tell.send(listener.local_addr().expect("its address"))
+                    .expect("somebody waits for the address");
+                let _ =
+                    axum::serve(listener, Router::new().fallback(answer).with_state(shared)).await;
             });
         });
         FakeNode { address: told.recv().expect("the node's address"), final_number }
@@ -186,11 +206,17 @@ async fn answer(State(final_number): State<Arc<AtomicU64>>, body: Bytes) -> Resp
         }
         question => push_answer(&mut text, question, last_final),
     }
-    Response::builder().header(CONTENT_TYPE, "application/json").body(Body::from(text)).expect("an answer")
+    Response::builder()
+        .header(CONTENT_TYPE, "application/json")
+        .body(Body::from(text))
+        .expect("an answer")
 }
 
 fn number_in(value: &Value) -> u64 {
-    let digits = value.as_str().and_then(|text| text.strip_prefix("0x")).unwrap_or_else(|| panic!("{value} is no block number"));
+    let digits = value
+        .as_str()
+        .and_then(|text| text.strip_prefix("0x"))
+        .unwrap_or_else(|| panic!("{value} is no block number"));
     u64::from_str_radix(digits, 16).expect("a block number")
 }
 
@@ -289,7 +315,9 @@ fn watch(database: &Path, count: usize) {
         let sql = "INSERT INTO deposit_addresses (address, scope, transfer_id) VALUES (?1, 2, ?2)";
         let mut insert = transaction.prepare(sql).expect("a statement");
         for (index, address) in addresses.iter().enumerate() {
-            insert.execute((address.as_slice(), (index as u128).to_be_bytes().as_slice())).expect("an address");
+            insert
+                .execute((address.as_slice(), (index as u128).to_be_bytes().as_slice()))
+                .expect("an address");
         }
     }
     transaction.commit().expect("the addresses are kept");
@@ -309,18 +337,26 @@ impl Level {
 
     fn height(&self) -> Option<u64> {
         let connection = sqlite::open_reader(&self.database).ok()?;
-        connection.query_row("SELECT height FROM chain_cursors", [], |row| row.get::<_, i64>(0)).ok().map(|height| height as u64)
+        connection
+            .query_row("SELECT height FROM chain_cursors", [], |row| row.get::<_, i64>(0))
+            .ok()
+            .map(|height| height as u64)
     }
 
     fn await_height(&self, height: u64) {
         let started = Instant::now();
         let connection = sqlite::open_reader(&self.database).expect("the database opens");
         let reached = || {
-            let read = connection.query_row("SELECT height FROM chain_cursors", [], |row| row.get::<_, i64>(0));
+            let read = connection
+                .query_row("SELECT height FROM chain_cursors", [], |row| row.get::<_, i64>(0));
             read.is_ok_and(|found| found as u64 >= height)
         };
         while !reached() {
-            assert!(started.elapsed() < PATIENCE, "the service does not follow; see the log beside {}", self.database.display());
+            assert!(
+                started.elapsed() < PATIENCE,
+                "the service does not follow; see the log beside {}",
+                self.database.display()
+            );
             std::thread::sleep(LOOK_EVERY);
         }
     }
@@ -329,7 +365,8 @@ impl Level {
     fn measure(&mut self, runtime: &Runtime, blocks: u64, is_kept: bool) {
         let server = self.serve();
         let target = self.height().unwrap_or(FIRST_BLOCK) + blocks;
-        // It fills its shelf of deposit addresses and reads the register of those handed out, which is told apart.
+        // It fills its shelf of deposit addresses and reads the register of those handed out, which
+        // is told apart.
         runtime.block_on(server.calm());
         let start_seconds = machine::cpu_seconds(server.process_id());
         let (span, started) = (CpuSpan::start(server.process_id()), Instant::now());
@@ -352,11 +389,17 @@ fn tell(table: &mut Table, levels: &[Level], scale: &Scale) {
     let bytes = logs.len() as u64 / TRANSFERS_COUNT;
     let sizes = levels.iter().map(|level| level.size.to_string()).collect::<Vec<_>>().join(" / ");
     for level in levels {
-        let (rate, cpu) = (median(level.rates.iter().copied()), median(level.cpu_milliseconds.iter().copied()));
+        let (rate, cpu) =
+            (median(level.rates.iter().copied()), median(level.cpu_milliseconds.iter().copied()));
         table.add(
-            &format!("catching up, {} addresses watched, {TRANSFERS_COUNT} transfers of {bytes} bytes a block", level.size),
+            &format!(
+                "catching up, {} addresses watched, {TRANSFERS_COUNT} transfers of {bytes} \
+             bytes a block",
+                level.size
+            ),
             format!(
-                "{rate:.0} blocks/s, {}; a day of {DAY_BLOCKS:.0} blocks: {:.0} s, of one core {:.0} s",
+                "{rate:.0} blocks/s, {}; a day of {DAY_BLOCKS:.0} blocks: {:.0} s, of one core \
+                 {:.0} s",
                 level.cost.of_each(level.rates.len() * scale.blocks as usize),
                 DAY_BLOCKS / rate.max(1e-9),
                 DAY_BLOCKS * cpu / 1e3,
@@ -364,12 +407,27 @@ fn tell(table: &mut Table, levels: &[Level], scale: &Scale) {
             "",
         );
     }
-    let costs: Vec<f64> = levels.iter().map(|level| median(level.cpu_milliseconds.iter().copied())).collect();
+    let costs: Vec<f64> =
+        levels.iter().map(|level| median(level.cpu_milliseconds.iter().copied())).collect();
     let shown = costs.iter().map(|cost| format!("{cost:.2} ms")).collect::<Vec<_>>().join(" / ");
-    let growth = costs.last().copied().unwrap_or(0.0) / costs.first().copied().unwrap_or(1.0).max(1e-9);
-    table.at_most(&format!("CPU of a block at {sizes} addresses watched, last to first"), growth, 1.3, &format!(" ({shown})"));
-    let starts = levels.iter().map(|level| format!("{:.2} s", median(level.start_seconds.iter().copied()))).collect::<Vec<_>>().join(" / ");
-    table.add(&format!("CPU of a start at {sizes} addresses watched, which reads them all"), starts, "");
+    let growth =
+        costs.last().copied().unwrap_or(0.0) / costs.first().copied().unwrap_or(1.0).max(1e-9);
+    table.at_most(
+        &format!("CPU of a block at {sizes} addresses watched, last to first"),
+        growth,
+        1.3,
+        &format!(" ({shown})"),
+    );
+    let starts = levels
+        .iter()
+        .map(|level| format!("{:.2} s", median(level.start_seconds.iter().copied())))
+        .collect::<Vec<_>>()
+        .join(" / ");
+    table.add(
+        &format!("CPU of a start at {sizes} addresses watched, which reads them all"),
+        starts,
+        "",
+    );
 }
 
 fn derive(table: &mut Table) {
@@ -379,6 +437,11 @@ fn derive(table: &mut Table) {
         std::hint::black_box(key.address(index).expect("an address"));
     }
     let seconds = started.elapsed().as_secs_f64();
-    let (rate, microseconds) = (f64::from(DERIVED_COUNT) / seconds, seconds * 1e6 / f64::from(DERIVED_COUNT));
-    table.add("deposit addresses derived, one thread", format!("{rate:.0}/s, {microseconds:.1} us each"), "");
+    let (rate, microseconds) =
+        (f64::from(DERIVED_COUNT) / seconds, seconds * 1e6 / f64::from(DERIVED_COUNT));
+    table.add(
+        "deposit addresses derived, one thread",
+        format!("{rate:.0}/s, {microseconds:.1} us each"),
+        "",
+    );
 }

@@ -1,4 +1,5 @@
-//! What this benchmark also runs as: the bare peers that the service is compared with, each in a process of its own.
+//! What this benchmark also runs as: the bare peers that the service is compared with, each in a
+//! process of its own.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -22,7 +23,8 @@ const DELIVER: &str = "--child-deliver";
 
 /// Plays the part of a child if the arguments ask for it; answers whether they did.
 pub fn play(arguments: &[String]) -> bool {
-    let runtime = || tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     match arguments {
         [part, document] if part == ECHO => runtime().block_on(echo(document)),
         [part, url, count, in_flight] if part == DELIVER => {
@@ -36,7 +38,12 @@ pub fn play(arguments: &[String]) -> bool {
 
 fn spawn(arguments: &[&str]) -> (Child, BufReader<ChildStdout>) {
     let program = std::env::current_exe().expect("this program's path");
-    let mut child = Command::new(program).args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("a child starts");
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a child starts");
     let stdout = BufReader::new(child.stdout.take().expect("the child's output"));
     (child, stdout)
 }
@@ -53,7 +60,11 @@ impl Echo {
         let (child, mut stdout) = spawn(&[ECHO, document]);
         let mut line = String::new();
         stdout.read_line(&mut line).expect("the echo server says where it listens");
-        Echo { child, _stdout: stdout, address: line.trim().parse().expect("the echo server's address") }
+        Echo {
+            child,
+            _stdout: stdout,
+            address: line.trim().parse().expect("the echo server's address"),
+        }
     }
     pub fn process_id(&self) -> u32 {
         self.child.id()
@@ -75,14 +86,17 @@ async fn echo(document: &str) {
         async move { Json(document) }
     };
     let router = axum::Router::new().route("/v1/transfers/{id}", axum::routing::get(answer));
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port for the echo server");
+    let listener =
+        tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port for the echo server");
     println!("{}", listener.local_addr().expect("the echo server's address"));
     axum::serve(listener, router).await.expect("the echo server");
 }
 
-/// Signed deliveries without storage: how many a second, and CPU of the sending process in microseconds for each.
+/// Signed deliveries without storage: how many a second, and CPU of the sending process in
+/// microseconds for each.
 pub fn bare_deliveries(url: &str, count: usize, in_flight: usize) -> (f64, f64) {
-    let (mut child, mut stdout) = spawn(&[DELIVER, url, &count.to_string(), &in_flight.to_string()]);
+    let (mut child, mut stdout) =
+        spawn(&[DELIVER, url, &count.to_string(), &in_flight.to_string()]);
     // Wait for the line off the runtime's thread: the receiver that is delivered to runs on it.
     let mut line = String::new();
     stdout.read_line(&mut line).expect("the sender says what it did");
@@ -93,7 +107,9 @@ pub fn bare_deliveries(url: &str, count: usize, in_flight: usize) -> (f64, f64) 
 
 async fn deliver(url: &str, count: usize, in_flight: usize) {
     let sender = Sender::new(roots_platform(), SenderOptions::default()).expect("a sender");
-    let url = Arc::new(parse_url(url, UrlPolicy { loopback_http_allowed: true }).expect("the receiver's URL"));
+    let url = Arc::new(
+        parse_url(url, UrlPolicy { loopback_http_allowed: true }).expect("the receiver's URL"),
+    );
     let next = Arc::new(AtomicUsize::new(0));
     let cpu_at_start = machine::cpu_seconds(std::process::id());
     let started = Instant::now();
@@ -109,7 +125,8 @@ async fn deliver(url: &str, count: usize, in_flight: usize) {
                      \"linked_object\":\"transfer\",\"created\":1790000000,\"livemode\":false}}"
                 );
                 let now_seconds = Clock::System.milliseconds() / 1000;
-                let signature = sign::signature_header(&[&secret], id, now_seconds, body.as_bytes());
+                let signature = sign::signature_header(&[&secret], id, now_seconds,
+                    body.as_bytes());
                 let attempt = Attempt {
                     url: &url,
                     loopback_allowed: true,

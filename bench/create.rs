@@ -47,12 +47,20 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         let requests = api.creations(&parties, (rate / 2.0 * scale.seconds * 2.0) as usize).await;
         load::paced(server.address, CONNECTIONS_COUNT, requests, rate / 2.0, load::ignore()).await
     });
-    table.add("create at half of that load", format!("{:.0}/s, {}", half.rate(), half.percentiles()), "");
+    table.add(
+        "create at half of that load",
+        format!("{:.0}/s, {}", half.rate(), half.percentiles()),
+        "",
+    );
     let created = warm_up_count(scale) + scale.creations * scale.rounds + half.count();
     drop(api);
     server.stop();
     let bytes = server::stored_bytes(&database) as f64 / created as f64;
-    table.add("bytes stored for a transfer, with its quote lock and both stored answers", format!("{bytes:.0}"), "");
+    table.add(
+        "bytes stored for a transfer, with its quote lock and both stored answers",
+        format!("{bytes:.0}"),
+        "",
+    );
     table.add("the same by table with indexes", rows::bytes_by_table(&database, created), "");
 }
 
@@ -64,23 +72,36 @@ async fn round(server: &Server, api: &Api, parties: &Parties, count: usize) -> R
     let requests = api.creations(parties, count).await;
     let before = server.lane().await;
     let span = CpuSpan::start(server.process_id());
-    let measured = load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, load::ignore()).await;
+    let measured =
+        load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, load::ignore())
+            .await;
     let cost = span.end();
     let after = server.lane().await;
     Round { measured, cost, batch: (after.1 - before.1) / (after.0 - before.0).max(1.0) }
 }
 
-fn tell(table: &mut Table, http: &[Round], grouped: &[BareRun], single: &[BareRun], callers_count: usize) {
+fn tell(
+    table: &mut Table,
+    http: &[Round],
+    grouped: &[BareRun],
+    single: &[BareRun],
+    callers_count: usize,
+) {
     let rate = median(http.iter().map(|round| round.measured.rate()));
     let p50 = median(http.iter().map(|round| round.measured.milliseconds(50.0)));
     let p99 = median(http.iter().map(|round| round.measured.milliseconds(99.0)));
     let batch = median(http.iter().map(|round| round.batch));
     let cost = http.iter().fold(CpuCost::default(), |sum, round| sum.plus(round.cost));
     let count = http.iter().map(|round| round.measured.count()).sum();
-    let figure = format!("{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {batch:.0} a commit, {}", cost.of_each(count));
+    let figure = format!(
+        "{rate:.0}/s, p50 {p50:.1} ms, p99 {p99:.1} ms, {batch:.0} a commit, {}",
+        cost.of_each(count)
+    );
     table.add(&format!("create over HTTP, {CONNECTIONS_COUNT} connections"), figure, "");
-    let (grouped_rate, grouped_batch) = (median(grouped.iter().map(|run| run.rate)), median(grouped.iter().map(|run| run.batch)));
-    let what = format!("the same rows in a bare loop through the same lane, {callers_count} callers");
+    let (grouped_rate, grouped_batch) =
+        (median(grouped.iter().map(|run| run.rate)), median(grouped.iter().map(|run| run.batch)));
+    let what =
+        format!("the same rows in a bare loop through the same lane, {callers_count} callers");
     table.add(&what, format!("{grouped_rate:.0}/s, {grouped_batch:.0} a commit"), "");
     let single_rate = median(single.iter().map(|run| run.rate));
     table.add("the same rows in a bare loop, one commit each", format!("{single_rate:.0}/s"), "");

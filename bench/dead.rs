@@ -32,9 +32,18 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         let p50 = median(rounds.iter().map(|round| round.milliseconds(50.0)));
         format!("p50 {p50:.1} ms, p99 {:.1} ms", p99(rounds))
     };
-    table.add(&format!("delay of deliveries to {ENDPOINTS_COUNT} healthy endpoints"), figure(&without), "");
+    table.add(
+        &format!("delay of deliveries to {ENDPOINTS_COUNT} healthy endpoints"),
+        figure(&without),
+        "",
+    );
     table.add("the same to the others with one dead among them", figure(&with), "");
-    table.at_most("p99 of the others with a dead endpoint against without", p99(&with) / p99(&without).max(0.001), 1.1, "");
+    table.at_most(
+        "p99 of the others with a dead endpoint against without",
+        p99(&with) / p99(&without).max(0.001),
+        1.1,
+        "",
+    );
 }
 
 async fn round(scale: &Scale, has_dead: bool) -> Measured {
@@ -51,7 +60,11 @@ async fn round(scale: &Scale, has_dead: bool) -> Measured {
         let key = server::make_key(&database, &format!("account-{}", accounts.len()));
         let mut api = Api::new(server.address, &key).await;
         for index in 0..ENDPOINTS_OF_ACCOUNT.min(endpoints_left) {
-            let path = if dead_left > 0 { DEAD_PATH.to_owned() } else { format!("/{}/{index}", accounts.len()) };
+            let path = if dead_left > 0 {
+                DEAD_PATH.to_owned()
+            } else {
+                format!("/{}/{index}", accounts.len())
+            };
             dead_left = dead_left.saturating_sub(1);
             api.endpoint(&receiver.url(&path), &["transfer.status.funding"]).await;
             endpoints_left -= 1;
@@ -65,13 +78,16 @@ async fn round(scale: &Scale, has_dead: bool) -> Measured {
         requests.push(api.creations(parties, count / accounts.len() + 1).await);
     }
     // One account after the other, so that every account has the same load at every moment.
-    let requests: Vec<Vec<u8>> = (0..count).map(|index| requests[index % accounts.len()][index / accounts.len()].clone()).collect();
+    let requests: Vec<Vec<u8>> = (0..count)
+        .map(|index| requests[index % accounts.len()][index / accounts.len()].clone())
+        .collect();
     let answers = Arc::new(Mutex::new(HashMap::new()));
     let keeping = answers.clone();
     let keep: load::OnAnswer = Arc::new(move |_, body, answered: Instant| {
         keeping.lock().expect("the answers").insert(server::id_in(body), answered);
     });
-    load::paced(server.address, CONNECTIONS_COUNT, Arc::new(requests), CREATIONS_PER_SECOND, keep).await;
+    load::paced(server.address, CONNECTIONS_COUNT, Arc::new(requests), CREATIONS_PER_SECOND, keep)
+        .await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let answers = answers.lock().expect("the answers");
     let arrivals = arrivals.lock().expect("the arrivals");

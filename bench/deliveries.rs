@@ -1,4 +1,5 @@
-//! Webhook deliveries with storage against the same signed requests without, and the time from a commit to its receiver.
+//! Webhook deliveries with storage against the same signed requests without, and the time from a
+//! commit to its receiver.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -53,13 +54,21 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let per_second = median((0..scale.rounds).map(|_| {
         let url = receiver.url("/bare");
         let count = scale.deliveries / 2;
-        let run = runtime.block_on(async { tokio::task::spawn_blocking(move || children::bare_deliveries(&url, count, IN_FLIGHT)).await });
+        let run = runtime.block_on(async {
+            tokio::task::spawn_blocking(move || children::bare_deliveries(&url, count, IN_FLIGHT))
+                .await
+        });
         run.expect("the sender without storage").0
     }));
-    table.add(&format!("the same signed requests without storage, {IN_FLIGHT} in flight"), format!("{per_second:.0}/s"), "");
+    table.add(
+        &format!("the same signed requests without storage, {IN_FLIGHT} in flight"),
+        format!("{per_second:.0}/s"),
+        "",
+    );
     table.at_least("deliveries with storage against without", drained.rate / per_second, 0.2);
 
-    // What creations and their deliveries reach together: a load at which deliveries only just keep up.
+    // What creations and their deliveries reach together: a load at which deliveries only just keep
+    // up.
     let full = runtime.block_on(together(scale, &drained.server, &key, &parties, &receiver));
     table.add(
         "creations and their deliveries together, two endpoints",
@@ -68,11 +77,22 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     );
     arrivals.lock().expect("the arrivals").clear();
     let creations_per_second = full / 2.0;
-    let answers = runtime.block_on(half_load(scale, &drained.server, &key, &parties, creations_per_second, &receiver));
+    let answers = runtime.block_on(half_load(
+        scale,
+        &drained.server,
+        &key,
+        &parties,
+        creations_per_second,
+        &receiver,
+    ));
     let arrivals = arrivals.lock().expect("the arrivals");
     let delays = delays(&answers, &arrivals);
-    let figure =
-        format!("{} ({} deliveries, {:.0}/s)", delays.percentiles(), delays.count(), creations_per_second * ENDPOINTS_COUNT as f64);
+    let figure = format!(
+        "{} ({} deliveries, {:.0}/s)",
+        delays.percentiles(),
+        delays.count(),
+        creations_per_second * ENDPOINTS_COUNT as f64
+    );
     let p99 = delays.milliseconds(99.0);
     table.add(
         "from the creation's answer to its receiver at half of that load",
@@ -103,8 +123,15 @@ struct Drained {
 }
 
 /// Writes a backlog into the stopped database, starts the service on it, and times the deliveries.
-fn drain(runtime: &Runtime, scale: &Scale, table: &mut Table, database: &Path, receiver: &Receiver) -> Drained {
-    let store = Store::open(database, Clock::System, events::sequence).expect("the database of the backlog");
+fn drain(
+    runtime: &Runtime,
+    scale: &Scale,
+    table: &mut Table,
+    database: &Path,
+    receiver: &Receiver,
+) -> Drained {
+    let store = Store::open(database, Clock::System, events::sequence)
+        .expect("the database of the backlog");
     runtime.block_on(rows::emit_events(
         &store,
         Scope::from_code(SCOPE_CODE),
@@ -120,7 +147,10 @@ fn drain(runtime: &Runtime, scale: &Scale, table: &mut Table, database: &Path, r
         assert!(receiver.wait_for(1, PATIENCE).await, "no delivery arrived");
         let started = Instant::now();
         for part in 1..=10 {
-            assert!(receiver.wait_for(total * part / 10, PATIENCE).await, "the backlog was not delivered");
+            assert!(
+                receiver.wait_for(total * part / 10, PATIENCE).await,
+                "the backlog was not delivered"
+            );
             memory.push(server.resident_mebibytes());
         }
         (started.elapsed().as_secs_f64(), memory)
@@ -128,26 +158,43 @@ fn drain(runtime: &Runtime, scale: &Scale, table: &mut Table, database: &Path, r
     let cost = span.end();
     let rate = total as f64 / seconds;
     let figure = format!("{rate:.0}/s, {}", cost.of_each(total as usize));
-    table.add(&format!("deliveries with storage, {IN_FLIGHT} in flight to {ENDPOINTS_COUNT} endpoints"), figure, "");
-    let memory_figure =
-        format!("{:.0} after a tenth, {:.0} half way, {:.0} at the end of {total} deliveries", memory[0], memory[4], memory[9]);
+    table.add(
+        &format!("deliveries with storage, {IN_FLIGHT} in flight to {ENDPOINTS_COUNT} endpoints"),
+        figure,
+        "",
+    );
+    let memory_figure = format!(
+        "{:.0} after a tenth, {:.0} half way, {:.0} at the end of {total} deliveries",
+        memory[0], memory[4], memory[9]
+    );
     table.add("memory of the service in MiB", memory_figure, "flat");
     Drained { server, rate }
 }
 
-/// Creates transfers as fast as they are answered; answers how many a second were created and delivered.
-async fn together(scale: &Scale, server: &Server, key: &str, parties: &Parties, receiver: &Receiver) -> f64 {
+/// Creates transfers as fast as they are answered; answers how many a second were created and
+/// delivered.
+async fn together(
+    scale: &Scale,
+    server: &Server,
+    key: &str,
+    parties: &Parties,
+    receiver: &Receiver,
+) -> f64 {
     let api = Api::new(server.address, key).await;
     let count = scale.creations / 2;
     let requests = api.creations(parties, count).await;
     let before = receiver.count();
     let started = Instant::now();
     load::paced(server.address, CONNECTIONS_COUNT, requests, 1e9, Arc::new(|_, _, _| {})).await;
-    assert!(receiver.wait_for(before + (count * ENDPOINTS_COUNT) as u64, PATIENCE).await, "not every event was delivered");
+    assert!(
+        receiver.wait_for(before + (count * ENDPOINTS_COUNT) as u64, PATIENCE).await,
+        "not every event was delivered"
+    );
     count as f64 / started.elapsed().as_secs_f64()
 }
 
-/// Creates transfers at a set pace while their events are delivered; answers when each was acknowledged.
+/// Creates transfers at a set pace while their events are delivered; answers when each was
+/// acknowledged.
 async fn half_load(
     scale: &Scale,
     server: &Server,
@@ -166,12 +213,18 @@ async fn half_load(
     });
     let before = receiver.count();
     load::paced(server.address, CONNECTIONS_COUNT, requests, per_second, keep).await;
-    assert!(receiver.wait_for(before + (count * ENDPOINTS_COUNT) as u64, PATIENCE).await, "not every event was delivered");
+    assert!(
+        receiver.wait_for(before + (count * ENDPOINTS_COUNT) as u64, PATIENCE).await,
+        "not every event was delivered"
+    );
     std::mem::take(&mut *answers.lock().expect("the answers"))
 }
 
-/// From an acknowledgement to each arrival of its event; an arrival before the answer was read counts as no delay.
+/// From an acknowledgement to each arrival of its event; an arrival before the answer was read
+/// counts as no delay.
 pub fn delays(answers: &HashMap<String, Instant>, arrivals: &[(String, Instant)]) -> Measured {
-    let delay = |(id, arrived): &(String, Instant)| Some(arrived.saturating_duration_since(*answers.get(id)?).as_micros() as u32);
+    let delay = |(id, arrived): &(String, Instant)| {
+        Some(arrived.saturating_duration_since(*answers.get(id)?).as_micros() as u32)
+    };
     Measured::new(1.0, arrivals.iter().filter_map(delay).collect())
 }

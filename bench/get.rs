@@ -27,7 +27,8 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         load::closed(server.address, CONNECTIONS_COUNT, creations, Until::AllSent, keep).await;
         let ids = std::mem::take(&mut *ids.lock().expect("the identifiers"));
         let document = api.get(&format!("/v1/transfers/{}", ids[0])).await.to_string();
-        let requests: Vec<_> = ids.iter().map(|id| load::get_request(&format!("/v1/transfers/{id}"), &key)).collect();
+        let requests: Vec<_> =
+            ids.iter().map(|id| load::get_request(&format!("/v1/transfers/{id}"), &key)).collect();
         (Arc::new(requests), document)
     });
     let echo = Echo::start(&document);
@@ -36,8 +37,13 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         let targets = [(server.address, server.process_id()), (echo.address, echo.process_id())];
         for ((address, process_id), side) in targets.into_iter().zip(&mut sides) {
             let span = CpuSpan::start(process_id);
-            let measured =
-                runtime.block_on(load::closed(address, CONNECTIONS_COUNT, requests.clone(), Until::Seconds(scale.seconds), load::ignore()));
+            let measured = runtime.block_on(load::closed(
+                address,
+                CONNECTIONS_COUNT,
+                requests.clone(),
+                Until::Seconds(scale.seconds),
+                load::ignore(),
+            ));
             side.cost = side.cost.plus(span.end());
             side.count += measured.count();
             side.rates.push(measured.rate());
@@ -48,7 +54,11 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let [ours, bare] = sides;
     table.add(&format!("get by id over HTTP, {CONNECTIONS_COUNT} connections"), ours.figure(), "");
     table.add(&format!("bare axum, the same {} bytes of JSON", document.len()), bare.figure(), "");
-    table.at_least("get against bare axum", median(ours.rates.clone()) / median(bare.rates.clone()), 0.4);
+    table.at_least(
+        "get against bare axum",
+        median(ours.rates.clone()) / median(bare.rates.clone()),
+        0.4,
+    );
 }
 
 #[derive(Default)]

@@ -45,8 +45,8 @@ struct Level {
     memory: f64,
 }
 
-/// What one creation took of the machine, on average over a round. Other work on the machine changes neither the pages
-/// nor, by much, the CPU time.
+/// What one creation took of the machine, on average over a round. Other work on the machine
+/// changes neither the pages nor, by much, the CPU time.
 #[derive(Clone, Copy, Default)]
 struct Effort {
     pages_read: f64,
@@ -118,7 +118,11 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     tell(table, &levels);
 }
 
-fn prepare(runtime: &Runtime, seed: &std::path::Path, receiver: Receiver) -> (Common, Vec<Id<kind::WebhookEndpoint>>) {
+fn prepare(
+    runtime: &Runtime,
+    seed: &std::path::Path,
+    receiver: Receiver,
+) -> (Common, Vec<Id<kind::WebhookEndpoint>>) {
     let server = Server::start(seed);
     let key = server::make_key(seed, "default");
     let (parties, endpoints) = runtime.block_on(async {
@@ -142,8 +146,16 @@ fn prepare(runtime: &Runtime, seed: &std::path::Path, receiver: Receiver) -> (Co
 fn template(parties: &Parties, answer_bytes: usize) -> Template {
     Template {
         scope: Scope::from_code(SCOPE_CODE),
-        senders: parties.senders.iter().map(|id| Id::parse(id).expect("a sender's identifier")).collect(),
-        beneficiaries: parties.beneficiaries.iter().map(|id| Id::parse(id).expect("a beneficiary's identifier")).collect(),
+        senders: parties
+            .senders
+            .iter()
+            .map(|id| Id::parse(id).expect("a sender's identifier"))
+            .collect(),
+        beneficiaries: parties
+            .beneficiaries
+            .iter()
+            .map(|id| Id::parse(id).expect("a beneficiary's identifier"))
+            .collect(),
         answer: vec![b'x'; answer_bytes],
     }
 }
@@ -162,30 +174,50 @@ impl Level {
         }
         if self.running.is_none() {
             let server = Server::start(&self.database);
-            let store = Store::open(&self.database, Clock::System, events::sequence).expect("the database beside its service");
+            let store = Store::open(&self.database, Clock::System, events::sequence)
+                .expect("the database beside its service");
             self.running = Some(Running { server, store });
             // Time for the shelf of deposit addresses to fill.
             std::thread::sleep(Duration::from_millis(500));
         }
     }
 
-    async fn measure(&mut self, scale: &Scale, common: &Common, random: &mut StdRng) -> ([f64; 4], Effort) {
+    async fn measure(
+        &mut self,
+        scale: &Scale,
+        common: &Common,
+        random: &mut StdRng,
+    ) -> ([f64; 4], Effort) {
         let Some(Running { server, store }) = &self.running else { return Default::default() };
         let api = Api::new(server.address, &common.key).await;
         let mut paths = |count: usize, path: &dyn Fn(String) -> String| -> Arc<Vec<Vec<u8>>> {
-            let mut pick = || self.transfers[random.random_range(0..self.transfers.len())].to_string();
+            let mut pick =
+                || self.transfers[random.random_range(0..self.transfers.len())].to_string();
             Arc::new((0..count).map(|_| load::get_request(&path(pick()), &common.key)).collect())
         };
         let gets = paths(scale.growth_creations * 2, &|id| format!("/v1/transfers/{id}"));
-        let list_pages = paths(scale.growth_creations / 4, &|id| format!("/v1/transfers?limit=10&starting_after={id}"));
+        let list_pages = paths(scale.growth_creations / 4, &|id| {
+            format!("/v1/transfers?limit=10&starting_after={id}")
+        });
         let creations = api.creations(&common.parties, scale.growth_creations).await;
         let mut rates = [0.0; 4];
-        // Addresses are derived ahead, in batches that last a minute: that is nothing of what is timed next.
+        // Addresses are derived ahead, in batches that last a minute: that is nothing of what is
+        // timed next.
         server.calm().await;
-        let (bytes_before, cpu) = (machine::file_bytes(server.process_id()), CpuSpan::start(server.process_id()));
-        let created = load::closed(server.address, CONNECTIONS_COUNT, creations, Until::AllSent, load::ignore()).await;
+        let (bytes_before, cpu) =
+            (machine::file_bytes(server.process_id()), CpuSpan::start(server.process_id()));
+        let created = load::closed(
+            server.address,
+            CONNECTIONS_COUNT,
+            creations,
+            Until::AllSent,
+            load::ignore(),
+        )
+        .await;
         let (bytes_after, cpu) = (machine::file_bytes(server.process_id()), cpu.end());
-        let pages = |index: usize| (bytes_after[index] - bytes_before[index]) / PAGE_BYTES / created.count().max(1) as f64;
+        let pages = |index: usize| {
+            (bytes_after[index] - bytes_before[index]) / PAGE_BYTES / created.count().max(1) as f64
+        };
         let effort = Effort {
             pages_read: pages(0),
             pages_written: pages(1),
@@ -195,7 +227,15 @@ impl Level {
         rates[0] = created.rate();
         for (rate, requests) in rates[1..].iter_mut().zip([gets, list_pages]) {
             server.calm().await;
-            *rate = load::closed(server.address, CONNECTIONS_COUNT, requests, Until::AllSent, load::ignore()).await.rate();
+            *rate = load::closed(
+                server.address,
+                CONNECTIONS_COUNT,
+                requests,
+                Until::AllSent,
+                load::ignore(),
+            )
+            .await
+            .rate();
         }
         rates[3] = deliver(store, &common.receiver, scale.growth_creations / 2).await;
         self.memory = server.resident_mebibytes();
@@ -220,15 +260,26 @@ async fn deliver(store: &Store, receiver: &Receiver, events_count: usize) -> f64
 fn tell(table: &mut Table, levels: &[Level]) {
     let sizes = levels.iter().map(|level| level.size.to_string()).collect::<Vec<_>>().join(" / ");
     for (index, figure) in FIGURES.iter().enumerate() {
-        let rates: Vec<f64> = levels.iter().map(|level| median(level.rates[index].iter().copied())).collect();
+        let rates: Vec<f64> =
+            levels.iter().map(|level| median(level.rates[index].iter().copied())).collect();
         let shown = rates.iter().map(|rate| format!("{rate:.0}/s")).collect::<Vec<_>>().join(" / ");
-        let growth = rates.first().copied().unwrap_or(0.0) / rates.last().copied().unwrap_or(1.0).max(1e-9);
-        table.at_most(&format!("{figure}: cost at {sizes} stored, last to first"), growth, 1.3, &format!(" ({shown})"));
+        let growth =
+            rates.first().copied().unwrap_or(0.0) / rates.last().copied().unwrap_or(1.0).max(1e-9);
+        table.at_most(
+            &format!("{figure}: cost at {sizes} stored, last to first"),
+            growth,
+            1.3,
+            &format!(" ({shown})"),
+        );
     }
-    let each = |value: fn(&Level) -> f64| levels.iter().map(|level| format!("{:.0}", value(level))).collect::<Vec<_>>().join(" / ");
+    let each = |value: fn(&Level) -> f64| {
+        levels.iter().map(|level| format!("{:.0}", value(level))).collect::<Vec<_>>().join(" / ")
+    };
     let efforts: [(&str, fn(&Effort) -> f64); 4] = [
         ("page operations of a creation: pages read", |effort| effort.pages_read),
-        ("page operations of a creation: pages written, to the log and the file", |effort| effort.pages_written),
+        ("page operations of a creation: pages written, to the log and the file", |effort| {
+            effort.pages_written
+        }),
         ("CPU of a creation in microseconds", |effort| effort.cpu_microseconds),
         ("creation: p99 in milliseconds", |effort| effort.latency_milliseconds_p99),
     ];
@@ -237,8 +288,14 @@ fn tell(table: &mut Table, levels: &[Level]) {
         table.add(what, levels.iter().map(middle).collect::<Vec<_>>().join(" / "), "");
     }
     table.add("bytes stored for a transfer, with a delivery", each(|level| level.bytes), "");
-    if let Some(level) = levels.iter().filter(|level| level.size <= 100_000).max_by_key(|level| level.size) {
-        table.add("the same by table with indexes", rows::bytes_by_table(&level.database, level.size), "");
+    if let Some(level) =
+        levels.iter().filter(|level| level.size <= 100_000).max_by_key(|level| level.size)
+    {
+        table.add(
+            "the same by table with indexes",
+            rows::bytes_by_table(&level.database, level.size),
+            "",
+        );
     }
     table.add("memory of the service in MiB", each(|level| level.memory), "");
 }

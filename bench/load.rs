@@ -1,4 +1,5 @@
-//! A lean HTTP/1.1 load generator: prepared requests over kept connections, as fast as answers come or at a set pace.
+//! A lean HTTP/1.1 load generator: prepared requests over kept connections, as fast as answers come
+//! or at a set pace.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,7 +26,9 @@ pub struct Connection {
 
 impl Connection {
     pub async fn open(address: SocketAddr) -> Connection {
-        let stream = TcpStream::connect(address).await.unwrap_or_else(|error| panic!("no connection to {address}: {error}"));
+        let stream = TcpStream::connect(address)
+            .await
+            .unwrap_or_else(|error| panic!("no connection to {address}: {error}"));
         stream.set_nodelay(true).expect("TCP_NODELAY");
         Connection { stream, inbox: vec![0; 64 * 1024] }
     }
@@ -62,7 +65,8 @@ fn read_head(bytes: &[u8]) -> Option<(u16, usize, usize)> {
     let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = &bytes[..head_length];
     let status = std::str::from_utf8(head.get(9..12)?).ok()?.parse().ok()?;
-    let at = head.windows(LENGTH.len()).position(|window| window.eq_ignore_ascii_case(LENGTH))? + LENGTH.len();
+    let at = head.windows(LENGTH.len()).position(|window| window.eq_ignore_ascii_case(LENGTH))?
+        + LENGTH.len();
     let digits: Vec<u8> = head[at..].iter().copied().take_while(u8::is_ascii_digit).collect();
     let body_length: usize = std::str::from_utf8(&digits).ok()?.parse().ok()?;
     Some((status, head_length, head_length + body_length))
@@ -71,7 +75,8 @@ fn read_head(bytes: &[u8]) -> Option<(u16, usize, usize)> {
 /// A request of the API as it goes over the wire.
 pub fn request(method: &str, path: &str, key: &str, idempotency_key: &str, body: &str) -> Vec<u8> {
     format!(
-        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\nidempotency-key: {idempotency_key}\r\n\
+        "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer \
+         {key}\r\nidempotency-key: {idempotency_key}\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
         body.len()
     )
@@ -80,7 +85,8 @@ pub fn request(method: &str, path: &str, key: &str, idempotency_key: &str, body:
 
 /// A GET as it goes over the wire.
 pub fn get_request(path: &str, key: &str) -> Vec<u8> {
-    format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\n\r\n").into_bytes()
+    format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {key}\r\n\r\n")
+        .into_bytes()
 }
 
 /// What a run measured.
@@ -105,7 +111,9 @@ impl Measured {
     /// A percentile in milliseconds.
     pub fn milliseconds(&self, percentile: f64) -> f64 {
         let index = (self.latencies.len() as f64 * percentile / 100.0) as usize;
-        self.latencies.get(index.min(self.latencies.len().saturating_sub(1))).map_or(0.0, |micros| f64::from(*micros) / 1000.0)
+        self.latencies
+            .get(index.min(self.latencies.len().saturating_sub(1)))
+            .map_or(0.0, |micros| f64::from(*micros) / 1000.0)
     }
     /// `p50 5.1 ms, p99 12.0 ms`.
     pub fn percentiles(&self) -> String {
@@ -123,7 +131,11 @@ pub enum Until {
 }
 
 fn check(status: u16, body: &[u8]) {
-    assert!((200..300).contains(&status), "the server answered {status}: {}", String::from_utf8_lossy(body));
+    assert!(
+        (200..300).contains(&status),
+        "the server answered {status}: {}",
+        String::from_utf8_lossy(body)
+    );
 }
 
 /// As fast as the answers come, with one request at a time on each connection.
@@ -154,7 +166,8 @@ pub async fn closed_over(
     let started = Instant::now();
     let mut workers = Vec::new();
     for mut connection in connections {
-        let (requests, next, is_over, on_answer) = (requests.clone(), next.clone(), is_over.clone(), on_answer.clone());
+        let (requests, next, is_over, on_answer) =
+            (requests.clone(), next.clone(), is_over.clone(), on_answer.clone());
         workers.push(tokio::spawn(async move {
             let mut latencies = Vec::new();
             while !is_over.load(Ordering::Relaxed) {
@@ -168,7 +181,9 @@ pub async fn closed_over(
                 check(status, body);
                 on_answer(index, body, answered);
                 latencies.push((answered - sent).as_micros() as u32);
-                if matches!(until, Until::Seconds(seconds) if (answered - started).as_secs_f64() >= seconds) {
+                if matches!(until,
+                    Until::Seconds(seconds) if (answered - started).as_secs_f64() >= seconds)
+                {
                     is_over.store(true, Ordering::Relaxed);
                 }
             }
@@ -182,7 +197,8 @@ pub async fn closed_over(
     Measured::new(started.elapsed().as_secs_f64(), latencies)
 }
 
-/// At a set pace whatever the answers do, each request once; the time of each is taken from when it was to be sent.
+/// At a set pace whatever the answers do, each request once; the time of each is taken from when it
+/// was to be sent.
 pub async fn paced(
     address: SocketAddr,
     connections_count: usize,
@@ -235,5 +251,10 @@ pub async fn paced(
 pub fn keep_ids() -> (Arc<std::sync::Mutex<Vec<String>>>, OnAnswer) {
     let ids = Arc::new(std::sync::Mutex::new(Vec::new()));
     let keeping = ids.clone();
-    (ids, Arc::new(move |_, body, _| keeping.lock().expect("the identifiers").push(crate::server::id_in(body))))
+    (
+        ids,
+        Arc::new(move |_, body, _| {
+            keeping.lock().expect("the identifiers").push(crate::server::id_in(body))
+        }),
+    )
 }

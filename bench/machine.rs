@@ -1,4 +1,5 @@
-//! What the operating system says: idle time, CPU and memory of a process, and what the disk can do.
+//! What the operating system says: idle time, CPU and memory of a process, and what the disk can
+//! do.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
@@ -19,7 +20,8 @@ pub fn idle_share() -> f64 {
 fn idle_and_total() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let line = text.lines().next().unwrap_or_default();
-    let ticks: Vec<u64> = line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    let ticks: Vec<u64> =
+        line.split_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
     // Idle and waiting for the disk; guests are counted in user time already.
     (ticks.iter().skip(3).take(2).sum(), ticks.iter().take(8).sum())
 }
@@ -29,7 +31,8 @@ pub fn cpu_seconds(process_id: u32) -> f64 {
     (stat_field(process_id, 11) + stat_field(process_id, 12)) / TICKS_PER_SECOND
 }
 
-/// A number of `/proc/PID/stat`, counted from the process's state, which is 0; 0 for a process that is gone.
+/// A number of `/proc/PID/stat`, counted from the process's state, which is 0; 0 for a process that
+/// is gone.
 fn stat_field(process_id: u32, index: usize) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/stat")).unwrap_or_default();
     // The command's name stands in parentheses and may hold blanks.
@@ -37,12 +40,15 @@ fn stat_field(process_id: u32, index: usize) -> f64 {
     fields.split_whitespace().nth(index).and_then(|field| field.parse().ok()).unwrap_or(0.0)
 }
 
-/// Seconds of CPU that a process and its children have used, with those children that it has waited for.
+/// Seconds of CPU that a process and its children have used, with those children that it has waited
+/// for.
 pub fn family_cpu_seconds(process_id: u32) -> f64 {
     let is_child = |other: &u32| stat_field(*other, 1) as u32 == process_id;
     let others = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let children = others.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_child);
-    waited_cpu_seconds(process_id) + std::iter::once(process_id).chain(children).map(cpu_seconds).sum::<f64>()
+    let children =
+        others.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_child);
+    waited_cpu_seconds(process_id)
+        + std::iter::once(process_id).chain(children).map(cpu_seconds).sum::<f64>()
 }
 
 /// Seconds of CPU of those children of a process that have ended and were waited for.
@@ -54,14 +60,17 @@ pub fn waited_cpu_seconds(process_id: u32) -> f64 {
 pub fn resident_mebibytes(process_id: u32) -> f64 {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/status")).unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    line.split_whitespace().next().and_then(|field| field.parse::<f64>().ok()).unwrap_or(0.0)
+        / 1024.0
 }
 
-/// Bytes that a process has read from files and written to them so far, with those that the system's cache served.
-/// Its sockets do not count: they are not asked through `read` and `write`.
+/// Bytes that a process has read from files and written to them so far, with those that the
+/// system's cache served. Its sockets do not count: they are not asked through `read` and `write`.
 pub fn file_bytes(process_id: u32) -> [f64; 2] {
     let text = std::fs::read_to_string(format!("/proc/{process_id}/io")).unwrap_or_default();
-    ["rchar: ", "wchar: "].map(|name| text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0.0))
+    ["rchar: ", "wchar: "].map(|name| {
+        text.lines().find_map(|line| line.strip_prefix(name)?.parse().ok()).unwrap_or(0.0)
+    })
 }
 
 /// CPU of a server and of this process, which is the load generator, over a span.
@@ -80,7 +89,11 @@ pub struct CpuCost {
 
 impl CpuSpan {
     pub fn start(process_id: u32) -> CpuSpan {
-        CpuSpan { process_id, server_at_start: cpu_seconds(process_id), load_at_start: cpu_seconds(std::process::id()) }
+        CpuSpan {
+            process_id,
+            server_at_start: cpu_seconds(process_id),
+            load_at_start: cpu_seconds(std::process::id()),
+        }
     }
     pub fn end(self) -> CpuCost {
         CpuCost {
@@ -92,13 +105,20 @@ impl CpuSpan {
 
 impl CpuCost {
     pub fn plus(self, other: CpuCost) -> CpuCost {
-        CpuCost { server_seconds: self.server_seconds + other.server_seconds, load_seconds: self.load_seconds + other.load_seconds }
+        CpuCost {
+            server_seconds: self.server_seconds + other.server_seconds,
+            load_seconds: self.load_seconds + other.load_seconds,
+        }
     }
     /// `CPU 120 us server + 14 us load (load 10 %)`, each for one of `count`.
     pub fn of_each(self, count: usize) -> String {
         let each = |seconds: f64| seconds * 1e6 / count.max(1) as f64;
         let share = self.load_seconds / (self.server_seconds + self.load_seconds).max(1e-9) * 100.0;
-        format!("CPU {:.0} us server + {:.0} us load ({share:.0} %)", each(self.server_seconds), each(self.load_seconds))
+        format!(
+            "CPU {:.0} us server + {:.0} us load ({share:.0} %)",
+            each(self.server_seconds),
+            each(self.load_seconds)
+        )
     }
 }
 
@@ -107,7 +127,12 @@ pub fn durable_writes_per_second(folder: &Path, seconds: f64) -> f64 {
     const BLOCK_BYTES: usize = 4096;
     const BLOCKS_COUNT: usize = 1024;
     let path = folder.join("durable-writes");
-    let file = OpenOptions::new().create(true).truncate(true).write(true).open(&path).expect("a file for durable writes");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(true)
+        .write(true)
+        .open(&path)
+        .expect("a file for durable writes");
     let block = vec![0x5A; BLOCK_BYTES];
     for index in 0..BLOCKS_COUNT {
         file.write_all_at(&block, (index * BLOCK_BYTES) as u64).expect("a block is written");
@@ -116,7 +141,8 @@ pub fn durable_writes_per_second(folder: &Path, seconds: f64) -> f64 {
     let started = Instant::now();
     let mut count = 0;
     while started.elapsed().as_secs_f64() < seconds {
-        file.write_all_at(&block, (count % BLOCKS_COUNT * BLOCK_BYTES) as u64).expect("a block is written");
+        file.write_all_at(&block, (count % BLOCKS_COUNT * BLOCK_BYTES) as u64)
+            .expect("a block is written");
         file.sync_data().expect("a block is made durable");
         count += 1;
     }

@@ -1,4 +1,5 @@
-//! What hundi reaches on this machine, side by side with what bounds it. `cargo bench` prints one table; see README.md.
+//! What hundi reaches on this machine, side by side with what bounds it. `cargo bench` prints one
+//! table; see README.md.
 
 mod chain;
 mod children;
@@ -25,8 +26,19 @@ mod table;
 use table::Table;
 use tokio::runtime::Runtime;
 
-const SECTIONS: &[&str] =
-    &["floor", "create", "get", "payouts", "deliveries", "growth", "memory", "dead", "screening", "chain", "postgres"];
+const SECTIONS: &[&str] = &[
+    "floor",
+    "create",
+    "get",
+    "payouts",
+    "deliveries",
+    "growth",
+    "memory",
+    "dead",
+    "screening",
+    "chain",
+    "postgres",
+];
 
 /// How much is done; every number can be made smaller for a first look.
 #[derive(Clone)]
@@ -80,13 +92,18 @@ impl Scale {
 }
 
 const USAGE: &str = "cargo bench -- [SECTION…] [--quick] [--transfers N]
-  sections: floor create get payouts deliveries growth memory dead screening chain postgres; all of them without a name
+  sections: floor create get payouts deliveries growth memory dead screening chain postgres; all \
+  of them without a name
   --quick          a first look, about two minutes
   --transfers N    transfers in the largest database of growth, 1000000 unless said";
 
 /// What the arguments ask for.
 fn read(arguments: &[String]) -> Result<(Scale, Vec<String>), String> {
-    let mut scale = if arguments.iter().any(|argument| argument == "--quick") { Scale::quick() } else { Scale::full() };
+    let mut scale = if arguments.iter().any(|argument| argument == "--quick") {
+        Scale::quick()
+    } else {
+        Scale::full()
+    };
     let mut sections = Vec::new();
     let mut arguments = arguments.iter();
     while let Some(argument) = arguments.next() {
@@ -94,7 +111,10 @@ fn read(arguments: &[String]) -> Result<(Scale, Vec<String>), String> {
             // `--bench` is cargo's own.
             "--quick" | "--bench" => {}
             "--transfers" => {
-                let count = arguments.next().and_then(|count| count.parse().ok()).ok_or("--transfers takes a number")?;
+                let count = arguments
+                    .next()
+                    .and_then(|count| count.parse().ok())
+                    .ok_or("--transfers takes a number")?;
                 scale.growth.retain(|size| *size < count);
                 scale.growth.push(count);
             }
@@ -122,9 +142,14 @@ fn main() {
     };
     let mut table = Table::default();
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    table.add("the machine before the run", format!("{:.0} % idle, {cores} cores", machine::idle_share() * 100.0), "");
+    table.add(
+        "the machine before the run",
+        format!("{:.0} % idle, {cores} cores", machine::idle_share() * 100.0),
+        "",
+    );
     // One thread drives all load, so that its share of the machine is known and small.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     for section in &sections {
         eprintln!("{section} …");
         let run: fn(&Runtime, &Scale, &mut Table) = match section.as_str() {

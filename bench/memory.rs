@@ -31,15 +31,38 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
         load::closed(server.address, CONNECTIONS_COUNT, creations, Until::AllSent, keep).await;
         let after_creations = server.resident_mebibytes();
         let ids = std::mem::take(&mut *ids.lock().expect("the identifiers"));
-        let gets: Vec<_> = ids.iter().map(|id| load::get_request(&format!("/v1/transfers/{id}"), &key)).collect();
-        load::closed(server.address, CONNECTIONS_COUNT, Arc::new(gets), Until::AllSent, load::ignore()).await;
-        let lists: Vec<_> =
-            ids.iter().step_by(10).map(|id| load::get_request(&format!("/v1/transfers?limit=10&starting_after={id}"), &key)).collect();
-        load::closed(server.address, CONNECTIONS_COUNT, Arc::new(lists), Until::AllSent, load::ignore()).await;
+        let gets: Vec<_> =
+            ids.iter().map(|id| load::get_request(&format!("/v1/transfers/{id}"), &key)).collect();
+        load::closed(
+            server.address,
+            CONNECTIONS_COUNT,
+            Arc::new(gets),
+            Until::AllSent,
+            load::ignore(),
+        )
+        .await;
+        let lists: Vec<_> = ids
+            .iter()
+            .step_by(10)
+            .map(|id| {
+                load::get_request(&format!("/v1/transfers?limit=10&starting_after={id}"), &key)
+            })
+            .collect();
+        load::closed(
+            server.address,
+            CONNECTIONS_COUNT,
+            Arc::new(lists),
+            Until::AllSent,
+            load::ignore(),
+        )
+        .await;
         let after_reads = server.resident_mebibytes();
         table.add(
             "memory under load in MiB",
-            format!("{after_creations:.0} after {} creations, {after_reads:.0} after reading them all", scale.creations),
+            format!(
+                "{after_creations:.0} after {} creations, {after_reads:.0} after reading them all",
+                scale.creations
+            ),
             "",
         );
     });

@@ -25,8 +25,17 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let span = CpuSpan::start(server.process_id());
     let measured = runtime.block_on(payouts(&server, &key, scale.seconds * 3.0));
     let cost = span.end();
-    let figure = format!("{:.0}/s, {}, {}", measured.rate(), measured.percentiles(), cost.of_each(measured.count()));
-    table.add(&format!("whole payouts, six steps to the UTR, {CALLERS_COUNT} callers that poll"), figure, "");
+    let figure = format!(
+        "{:.0}/s, {}, {}",
+        measured.rate(),
+        measured.percentiles(),
+        cost.of_each(measured.count())
+    );
+    table.add(
+        &format!("whole payouts, six steps to the UTR, {CALLERS_COUNT} callers that poll"),
+        figure,
+        "",
+    );
 }
 
 async fn payouts(server: &Server, key: &str, seconds: f64) -> Measured {
@@ -59,10 +68,14 @@ async fn payouts(server: &Server, key: &str, seconds: f64) -> Measured {
 }
 
 async fn payout(api: &mut Api) {
-    let parties = Parties { beneficiaries: vec![api.beneficiary().await], senders: vec![api.sender().await] };
+    let parties =
+        Parties { beneficiaries: vec![api.beneficiary().await], senders: vec![api.sender().await] };
     let lock = api.quote_lock().await;
     let transfer = server::id(&api.post("/v1/transfers", &parties.transfer_body(0, &lock)).await);
     api.post(&format!("/v1/test_helpers/transfers/{transfer}/deposit"), &json!({})).await;
     let settled = api.wait_status(&format!("/v1/transfers/{transfer}"), "payout_settled").await;
-    assert!(settled["payout"]["unique_transaction_reference"].is_string(), "a settled payout without a UTR: {settled}");
+    assert!(
+        settled["payout"]["unique_transaction_reference"].is_string(),
+        "a settled payout without a UTR: {settled}"
+    );
 }

@@ -1,5 +1,5 @@
-//! Nodes on PostgreSQL: transfers created by one and several, against pgbench with the same statements on the same server, against the
-//! embedded store, and on databases of different size.
+//! Nodes on PostgreSQL: transfers created by one and several, against pgbench with the same
+//! statements on the same server, against the embedded store, and on databases of different size.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,8 @@ const CLIENTS_OF_GROWTH: usize = 32;
 const NODES: [usize; 3] = [1, 2, 4];
 /// Connections of each node, so that all nodes together stay within what the server takes.
 const CONNECTIONS_PER_NODE: &str = "24";
-/// What the server is given: enough memory for the sizes that are compared, and a disk that is waited for.
+/// What the server is given: enough memory for the sizes that are compared, and a disk that is
+/// waited for.
 const SETTINGS: &[&str] = &[
     "fsync=on",
     "shared_buffers=2GB",
@@ -41,7 +42,8 @@ const FILLED_AT_ONCE: usize = 100_000;
 /// Between the first identifiers of two runs, in milliseconds: they never meet.
 const BASE_STEP: u64 = 1_000_000_000;
 
-/// What every database of this section begins as: a copy of it has parties, a key, and the rows that the statements refer to.
+/// What every database of this section begins as: a copy of it has parties, a key, and the rows
+/// that the statements refer to.
 struct Seed {
     cluster: Cluster,
     database: Database,
@@ -63,7 +65,11 @@ struct Cpu {
 
 impl Cpu {
     fn since(self, before: Cpu) -> Cpu {
-        Cpu { postgres: self.postgres - before.postgres, nodes: self.nodes - before.nodes, load: self.load - before.load }
+        Cpu {
+            postgres: self.postgres - before.postgres,
+            nodes: self.nodes - before.nodes,
+            load: self.load - before.load,
+        }
     }
     /// Microseconds for one of `count`.
     fn of_each(self, count: usize) -> Cpu {
@@ -82,12 +88,18 @@ struct Run {
 
 impl Run {
     fn new(measured: &Measured, cpu: Cpu) -> Run {
-        Run { rate: measured.rate(), milliseconds_p99: measured.milliseconds(99.0), cpu: cpu.of_each(measured.count()) }
+        Run {
+            rate: measured.rate(),
+            milliseconds_p99: measured.milliseconds(99.0),
+            cpu: cpu.of_each(measured.count()),
+        }
     }
 }
 
 pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
-    let installed = Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/install.sh")).status();
+    let installed =
+        Command::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/postgres/install.sh"))
+            .status();
     if !installed.is_ok_and(|status| status.success()) {
         table.add("PostgreSQL", "not installed", "");
         return;
@@ -95,10 +107,16 @@ pub fn run(runtime: &Runtime, scale: &Scale, table: &mut Table) {
     let seed = prepare(runtime);
     let setting = |name: &str| seed.database.value(&format!("SHOW {name}"));
     let [version, fsync, commit] = ["server_version", "fsync", "synchronous_commit"].map(setting);
-    assert!(fsync == "on" && commit == "on", "commits are not waited for: fsync {fsync}, synchronous_commit {commit}");
+    assert!(
+        fsync == "on" && commit == "on",
+        "commits are not waited for: fsync {fsync}, synchronous_commit {commit}"
+    );
     table.add(
         "PostgreSQL",
-        format!("{version}, on this machine; a creation is a transaction of {} statements", seed.creation.statements_count()),
+        format!(
+            "{version}, on this machine; a creation is a transaction of {} statements",
+            seed.creation.statements_count()
+        ),
         "",
     );
     compare(runtime, scale, table, &seed);
@@ -171,8 +189,10 @@ impl Seed {
 
     /// CPU of PostgreSQL so far, in seconds, with back ends that have ended.
     fn postgres_cpu_seconds(&self) -> f64 {
-        let text = std::fs::read_to_string(self.cluster.places().0.join("postmaster.pid")).unwrap_or_default();
-        let process_id = text.lines().next().and_then(|line| line.parse().ok()).expect("the server's process");
+        let text = std::fs::read_to_string(self.cluster.places().0.join("postmaster.pid"))
+            .unwrap_or_default();
+        let process_id =
+            text.lines().next().and_then(|line| line.parse().ok()).expect("the server's process");
         machine::family_cpu_seconds(process_id)
     }
 
@@ -187,9 +207,20 @@ impl Seed {
         std::fs::write(&script, self.creation.script()).expect("the script");
         let (_, programs) = self.cluster.places();
         let own = std::process::id();
-        let (postgres_before, load_before) = (self.postgres_cpu_seconds(), machine::waited_cpu_seconds(own));
+        let (postgres_before, load_before) =
+            (self.postgres_cpu_seconds(), machine::waited_cpu_seconds(own));
         let output = Command::new(programs.join("pgbench"))
-            .args(["-n", "-M", "prepared", "-c", &clients.to_string(), "-j", &clients.min(2).to_string(), "-t", &each.to_string()])
+            .args([
+                "-n",
+                "-M",
+                "prepared",
+                "-c",
+                &clients.to_string(),
+                "-j",
+                &clients.min(2).to_string(),
+                "-t",
+                &each.to_string(),
+            ])
             .args(["-D", &format!("base={base}"), "-D", "n=0", "-f"])
             .arg(&script)
             .arg(database.url())
@@ -197,12 +228,26 @@ impl Seed {
             .expect("pgbench runs");
         let postgres = self.postgres_cpu_seconds() - postgres_before;
         let load = machine::waited_cpu_seconds(own) - load_before;
-        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let text = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         assert!(output.status.success(), "pgbench: {text}");
-        assert_eq!(transfers_count(database) - before, (each * clients) as u64, "pgbench did not do what it was to: {text}");
-        let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse::<f64>().ok());
+        assert_eq!(
+            transfers_count(database) - before,
+            (each * clients) as u64,
+            "pgbench did not do what it was to: {text}"
+        );
+        let rate = text
+            .lines()
+            .find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse::<f64>().ok());
         let rate = rate.unwrap_or_else(|| panic!("pgbench told no rate: {text}"));
-        Run { rate, milliseconds_p99: 0.0, cpu: Cpu { postgres, load, nodes: 0.0 }.of_each(each * clients) }
+        Run {
+            rate,
+            milliseconds_p99: 0.0,
+            cpu: Cpu { postgres, load, nodes: 0.0 }.of_each(each * clients),
+        }
     }
 
     /// Transfers created over HTTP, with the connections spread over the nodes.
@@ -215,11 +260,17 @@ impl Seed {
         }
         sql(&self.cluster.url, "CHECKPOINT");
         let used = || {
-            let nodes = servers.iter().map(|server| machine::cpu_seconds(server.process_id())).sum();
-            Cpu { postgres: self.postgres_cpu_seconds(), load: machine::cpu_seconds(std::process::id()), nodes }
+            let nodes =
+                servers.iter().map(|server| machine::cpu_seconds(server.process_id())).sum();
+            Cpu {
+                postgres: self.postgres_cpu_seconds(),
+                load: machine::cpu_seconds(std::process::id()),
+                nodes,
+            }
         };
         let before = used();
-        let measured = load::closed_over(&addresses, clients, requests, Until::AllSent, load::ignore()).await;
+        let measured =
+            load::closed_over(&addresses, clients, requests, Until::AllSent, load::ignore()).await;
         Run::new(&measured, used().since(before))
     }
 }
@@ -240,7 +291,8 @@ fn compare(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
     let sqlite = seed.folder.database("embedded");
     let sqlite_server = Server::start(&sqlite);
     let sqlite_key = server::make_key(&sqlite, "default");
-    let sqlite_parties = runtime.block_on(async { Api::new(sqlite_server.address, &sqlite_key).await.parties().await });
+    let sqlite_parties = runtime
+        .block_on(async { Api::new(sqlite_server.address, &sqlite_key).await.parties().await });
     for _ in 0..scale.rounds {
         // A database of its own for each, so that none works on what another left.
         let database = seed.copy();
@@ -254,19 +306,34 @@ fn compare(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
                 let requests = api.creations(&sqlite_parties, count_of(scale, clients)).await;
                 sqlite_server.calm().await;
                 let span = CpuSpan::start(sqlite_server.process_id());
-                let measured = load::closed(sqlite_server.address, clients, requests, Until::AllSent, load::ignore()).await;
+                let measured = load::closed(
+                    sqlite_server.address,
+                    clients,
+                    requests,
+                    Until::AllSent,
+                    load::ignore(),
+                )
+                .await;
                 let cost = span.end();
-                Run::new(&measured, Cpu { postgres: 0.0, nodes: cost.server_seconds, load: cost.load_seconds })
+                Run::new(
+                    &measured,
+                    Cpu { postgres: 0.0, nodes: cost.server_seconds, load: cost.load_seconds },
+                )
             }));
         }
         for (runs_of, nodes_count) in nodes.iter_mut().zip(NODES) {
             let database = seed.copy();
-            let servers: Vec<Server> = (0..nodes_count).map(|_| node(&database, &seed.folder, &[])).collect();
+            let servers: Vec<Server> =
+                (0..nodes_count).map(|_| node(&database, &seed.folder, &[])).collect();
             // Connections are made and statements prepared.
             runtime.block_on(seed.create(&servers, 32, scale.creations / 24));
             for (runs, clients) in runs_of.iter_mut().zip(CLIENTS) {
                 if clients >= nodes_count {
-                    runs.push(runtime.block_on(seed.create(&servers, clients, count_of(scale, clients))));
+                    runs.push(runtime.block_on(seed.create(
+                        &servers,
+                        clients,
+                        count_of(scale, clients),
+                    )));
                 }
             }
             servers.into_iter().for_each(Server::stop);
@@ -280,33 +347,66 @@ fn middle(runs: &[Run], of: impl Fn(&Run) -> f64) -> f64 {
     median(runs.iter().map(of))
 }
 
-fn tell(table: &mut Table, pgbench: &[Vec<Run>; 4], embedded: &[Vec<Run>; 4], nodes: &[[Vec<Run>; 4]; 3]) {
+fn tell(
+    table: &mut Table,
+    pgbench: &[Vec<Run>; 4],
+    embedded: &[Vec<Run>; 4],
+    nodes: &[[Vec<Run>; 4]; 3],
+) {
     let clients = CLIENTS.map(|count| count.to_string()).join(" / ");
     let each = |runs_of: &[Vec<Run>; 4], shown: &dyn Fn(&[Run]) -> String| {
-        let figures: Vec<String> = runs_of.iter().map(|runs| if runs.is_empty() { "–".to_owned() } else { shown(runs) }).collect();
+        let figures: Vec<String> = runs_of
+            .iter()
+            .map(|runs| if runs.is_empty() { "–".to_owned() } else { shown(runs) })
+            .collect();
         figures.join(" / ")
     };
     let rate = |runs: &[Run]| format!("{:.0}", middle(runs, |run| run.rate));
-    let rate_p99 = |runs: &[Run]| format!("{} (p99 {:.0} ms)", rate(runs), middle(runs, |run| run.milliseconds_p99));
+    let rate_p99 = |runs: &[Run]| {
+        format!("{} (p99 {:.0} ms)", rate(runs), middle(runs, |run| run.milliseconds_p99))
+    };
     let cpu = |runs: &[Run]| {
-        let middles = [middle(runs, |run| run.cpu.postgres), middle(runs, |run| run.cpu.nodes), middle(runs, |run| run.cpu.load)];
+        let middles = [
+            middle(runs, |run| run.cpu.postgres),
+            middle(runs, |run| run.cpu.nodes),
+            middle(runs, |run| run.cpu.load),
+        ];
         middles.map(|microseconds| format!("{microseconds:.0}")).join(" + ")
     };
-    table.add(&format!("pgbench with the same statements, {clients} clients"), format!("{} a second", each(pgbench, &rate)), "");
+    table.add(
+        &format!("pgbench with the same statements, {clients} clients"),
+        format!("{} a second", each(pgbench, &rate)),
+        "",
+    );
     table.add("CPU of each, µs: PostgreSQL + 0 + pgbench", each(pgbench, &cpu), "");
-    table.add(&format!("create on the embedded store, {clients} connections"), format!("{} a second", each(embedded, &rate_p99)), "");
+    table.add(
+        &format!("create on the embedded store, {clients} connections"),
+        format!("{} a second", each(embedded, &rate_p99)),
+        "",
+    );
     table.add("CPU of each, µs: 0 + node + load", each(embedded, &cpu), "");
     for (runs, count) in nodes.iter().zip(NODES) {
         let what = if count == 1 { "1 node".to_owned() } else { format!("{count} nodes") };
-        table.add(&format!("create on PostgreSQL, {what}, {clients} connections"), format!("{} a second", each(runs, &rate_p99)), "");
+        table.add(
+            &format!("create on PostgreSQL, {what}, {clients} connections"),
+            format!("{} a second", each(runs, &rate_p99)),
+            "",
+        );
         table.add("CPU of each, µs: PostgreSQL + nodes + load", each(runs, &cpu), "");
     }
     for (index, clients) in CLIENTS.iter().enumerate() {
-        let ratio = middle(&nodes[0][index], |run| run.rate) / middle(&pgbench[index], |run| run.rate).max(1e-9);
+        let ratio = middle(&nodes[0][index], |run| run.rate)
+            / middle(&pgbench[index], |run| run.rate).max(1e-9);
         table.at_least(&format!("one node against pgbench, {clients} clients"), ratio, 0.7);
     }
-    let best = |runs_of: &[Vec<Run>; 4]| runs_of.iter().map(|runs| middle(runs, |run| run.rate)).fold(0.0, f64::max);
-    table.at_least("one node against pgbench, each at its best", best(&nodes[0]) / best(pgbench).max(1e-9), 0.7);
+    let best = |runs_of: &[Vec<Run>; 4]| {
+        runs_of.iter().map(|runs| middle(runs, |run| run.rate)).fold(0.0, f64::max)
+    };
+    table.at_least(
+        "one node against pgbench, each at its best",
+        best(&nodes[0]) / best(pgbench).max(1e-9),
+        0.7,
+    );
 }
 
 /// A database of one size, and what was measured on it.
@@ -334,11 +434,21 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
             let base = seed.base();
             for from in (1..=*size).step_by(FILLED_AT_ONCE) {
                 let to = (from + FILLED_AT_ONCE - 1).min(*size);
-                seed.creation.rows(base, from, to).iter().for_each(|statement| drop(database.sql(statement)));
+                seed.creation
+                    .rows(base, from, to)
+                    .iter()
+                    .for_each(|statement| drop(database.sql(statement)));
             }
             database.sql("VACUUM ANALYZE");
             let bytes = bytes_of(&database) - bytes_at_first;
-            Level { size: *size, database, creations: Vec::new(), gets: Vec::new(), pages: Vec::new(), bytes: bytes / *size as f64 }
+            Level {
+                size: *size,
+                database,
+                creations: Vec::new(),
+                gets: Vec::new(),
+                pages: Vec::new(),
+                bytes: bytes / *size as f64,
+            }
         })
         .collect();
     sql(&seed.cluster.url, "CHECKPOINT");
@@ -356,38 +466,71 @@ fn grow(runtime: &Runtime, scale: &Scale, table: &mut Table, seed: &Seed) {
                 // Spread over all that is stored.
                 let step = (level.size / 500).max(1);
                 let hex = level.database.sql(&format!(
-                    "SELECT encode(id, 'hex') FROM (SELECT id, row_number() OVER (ORDER BY id) AS place FROM transfers) AS placed WHERE place % {step} = 0 LIMIT 500"
+                    "SELECT encode(id, 'hex') FROM (SELECT id, row_number() OVER (ORDER BY id) AS \
+                     place FROM transfers) AS placed WHERE place % {step} = 0 LIMIT 500"
                 ));
-                let ids: Vec<String> = hex.into_iter().flatten().map(|hex| transfer_id(&hex)).collect();
+                let ids: Vec<String> =
+                    hex.into_iter().flatten().map(|hex| transfer_id(&hex)).collect();
                 let requests = |count: usize, path: &dyn Fn(&str) -> String| {
-                    let paths = (0..count).map(|index| load::get_request(&path(&ids[index * 7 % ids.len()]), &seed.key));
+                    let paths = (0..count).map(|index| {
+                        load::get_request(&path(&ids[index * 7 % ids.len()]), &seed.key)
+                    });
                     std::sync::Arc::new(paths.collect::<Vec<_>>())
                 };
                 let gets = requests(count * 2, &|id| format!("/v1/transfers/{id}"));
-                let pages = requests(count / 2, &|id| format!("/v1/transfers?limit=10&starting_after={id}"));
+                let pages = requests(count / 2, &|id| {
+                    format!("/v1/transfers?limit=10&starting_after={id}")
+                });
                 for (rates, requests) in [(&mut level.gets, gets), (&mut level.pages, pages)] {
-                    rates.push(load::closed(address, CLIENTS_OF_GROWTH, requests, Until::AllSent, load::ignore()).await.rate());
+                    rates.push(
+                        load::closed(
+                            address,
+                            CLIENTS_OF_GROWTH,
+                            requests,
+                            Until::AllSent,
+                            load::ignore(),
+                        )
+                        .await
+                        .rate(),
+                    );
                 }
             });
             servers.into_iter().for_each(Server::stop);
         }
     }
     let sizes = levels.iter().map(|level| level.size.to_string()).collect::<Vec<_>>().join(" / ");
-    let figures: [(&str, fn(&Level) -> &Vec<f64>); 3] =
-        [("create", |level| &level.creations), ("get by id", |level| &level.gets), ("list page of 10", |level| &level.pages)];
+    let figures: [(&str, fn(&Level) -> &Vec<f64>); 3] = [
+        ("create", |level| &level.creations),
+        ("get by id", |level| &level.gets),
+        ("list page of 10", |level| &level.pages),
+    ];
     for (what, rates_of) in figures {
-        let rates: Vec<f64> = levels.iter().map(|level| median(rates_of(level).iter().copied())).collect();
+        let rates: Vec<f64> =
+            levels.iter().map(|level| median(rates_of(level).iter().copied())).collect();
         let shown = rates.iter().map(|rate| format!("{rate:.0}/s")).collect::<Vec<_>>().join(" / ");
-        let growth = rates.first().copied().unwrap_or(0.0) / rates.last().copied().unwrap_or(1.0).max(1e-9);
-        table.at_most(&format!("{what} on PostgreSQL: cost at {sizes} stored, last to first"), growth, 1.3, &format!(" ({shown})"));
+        let growth =
+            rates.first().copied().unwrap_or(0.0) / rates.last().copied().unwrap_or(1.0).max(1e-9);
+        table.at_most(
+            &format!("{what} on PostgreSQL: cost at {sizes} stored, last to first"),
+            growth,
+            1.3,
+            &format!(" ({shown})"),
+        );
     }
-    let bytes = levels.iter().map(|level| format!("{:.0}", level.bytes)).collect::<Vec<_>>().join(" / ");
-    table.add("bytes stored for a transfer on PostgreSQL, with its quote lock and stored answer", bytes, "");
+    let bytes =
+        levels.iter().map(|level| format!("{:.0}", level.bytes)).collect::<Vec<_>>().join(" / ");
+    table.add(
+        "bytes stored for a transfer on PostgreSQL, with its quote lock and stored answer",
+        bytes,
+        "",
+    );
 }
 
 /// An identifier as the API writes it.
 fn transfer_id(hex: &str) -> String {
     use hundi::kernel::{Id, id::kind};
-    let bytes: Vec<u8> = (0..hex.len() / 2).filter_map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok()).collect();
+    let bytes: Vec<u8> = (0..hex.len() / 2)
+        .filter_map(|at| u8::from_str_radix(&hex[at * 2..at * 2 + 2], 16).ok())
+        .collect();
     Id::<kind::Transfer>::from_bytes(&bytes).expect("an identifier").to_string()
 }

@@ -1,5 +1,5 @@
-//! The statements with which the service creates a transfer, taken from PostgreSQL's own log and made into a script for pgbench, so that
-//! what is compared does the same work row by row.
+//! The statements with which the service creates a transfer, taken from PostgreSQL's own log and
+//! made into a script for pgbench, so that what is compared does the same work row by row.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,13 @@ pub fn transaction(log: &str, words: &str) -> Vec<Logged> {
     let mut open: HashMap<i64, Vec<Logged>> = HashMap::new();
     for line in log.lines() {
         let Ok(entry) = serde_json::from_str::<Value>(line) else { continue };
-        let (Some(process_id), Some(message)) = (entry["pid"].as_i64(), entry["message"].as_str()) else { continue };
-        let statement =
-            message.strip_prefix("statement: ").or_else(|| message.strip_prefix("execute ")?.split_once(": ").map(|(_, sql)| sql));
+        let (Some(process_id), Some(message)) = (entry["pid"].as_i64(), entry["message"].as_str())
+        else {
+            continue;
+        };
+        let statement = message
+            .strip_prefix("statement: ")
+            .or_else(|| message.strip_prefix("execute ")?.split_once(": ").map(|(_, sql)| sql));
         let Some(sql) = statement else { continue };
         let statements = open.entry(process_id).or_default();
         if sql.starts_with("BEGIN") {
@@ -30,7 +34,9 @@ pub fn transaction(log: &str, words: &str) -> Vec<Logged> {
         }
         let details = entry["detail"].as_str().unwrap_or_default();
         statements.push(Logged { sql: sql.to_owned(), parameters: parameters(details) });
-        if sql.starts_with("COMMIT") && statements.iter().any(|statement| statement.sql.contains(words)) {
+        if sql.starts_with("COMMIT")
+            && statements.iter().any(|statement| statement.sql.contains(words))
+        {
             return std::mem::take(statements);
         }
     }
@@ -71,7 +77,8 @@ const HIGH_STEP: u64 = 1 << 16;
 /// Values that are drawn for one transaction, at most.
 const LOW_STEP: u64 = 100;
 
-/// Expressions for the two halves of a value that is drawn: the transaction, and by its number which of its values.
+/// Expressions for the two halves of a value that is drawn: the transaction, and by its number
+/// which of its values.
 struct Place {
     high: String,
     low: Box<dyn Fn(usize) -> String>,
@@ -107,22 +114,42 @@ fn milliseconds_of(id: &[u8]) -> u64 {
 }
 
 impl Creation {
-    /// From two transactions that did the same: what differs between them is drawn anew each time. `now` is in milliseconds since 1970.
+    /// From two transactions that did the same: what differs between them is drawn anew each time.
+    /// `now` is in milliseconds since 1970.
     pub fn new(first: &[Logged], second: Vec<Logged>, now: u64) -> Creation {
-        let texts = |statements: &[Logged]| statements.iter().map(|statement| statement.sql.clone()).collect::<Vec<_>>();
+        let texts = |statements: &[Logged]| {
+            statements.iter().map(|statement| statement.sql.clone()).collect::<Vec<_>>()
+        };
         assert_eq!(texts(first), texts(&second), "two creations have different statements");
         let mut drawn: HashMap<String, Drawn> = HashMap::new();
-        let pairs = first.iter().zip(&second).flat_map(|(first, second)| first.parameters.iter().zip(&second.parameters));
+        let pairs = first
+            .iter()
+            .zip(&second)
+            .flat_map(|(first, second)| first.parameters.iter().zip(&second.parameters));
         for (before, after) in pairs {
-            let Some(bytes) = bytes_of(after).filter(|bytes| before != after && (16..=DRAWN_BYTES_MAX).contains(&bytes.len())) else {
+            let Some(bytes) = bytes_of(after)
+                .filter(|bytes| before != after && (16..=DRAWN_BYTES_MAX).contains(&bytes.len()))
+            else {
                 continue;
             };
             let number = drawn.len();
             drawn.entry(after.clone()).or_insert(Drawn { number, bytes });
         }
-        let base = drawn.values().filter(|drawn| drawn.is_id(now)).map(|drawn| milliseconds_of(&drawn.bytes)).max().unwrap_or(now);
-        let lock = second.iter().find(|statement| statement.sql.starts_with("UPDATE quote_locks")).expect("the quote lock is taken");
-        let quote_lock = lock.parameters.iter().filter(|literal| drawn.contains_key(*literal)).min_by_key(|literal| (*literal).clone());
+        let base = drawn
+            .values()
+            .filter(|drawn| drawn.is_id(now))
+            .map(|drawn| milliseconds_of(&drawn.bytes))
+            .max()
+            .unwrap_or(now);
+        let lock = second
+            .iter()
+            .find(|statement| statement.sql.starts_with("UPDATE quote_locks"))
+            .expect("the quote lock is taken");
+        let quote_lock = lock
+            .parameters
+            .iter()
+            .filter(|literal| drawn.contains_key(*literal))
+            .min_by_key(|literal| (*literal).clone());
         // The lock is older than the transfer, and identifiers rise.
         let quote_lock = quote_lock.expect("the lock's identifier").clone();
         let mut creation = Creation { statements: second, drawn, base, quote_lock };
@@ -147,7 +174,8 @@ impl Creation {
         let mut text = String::new();
         let mut rest = statement.sql.as_str();
         while let Some((before, after)) = rest.split_once('$') {
-            let digits = after.len() - after.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
+            let digits = after.len()
+                - after.trim_start_matches(|letter: char| letter.is_ascii_digit()).len();
             let number: usize = after[..digits].parse().expect("a parameter's number");
             text.push_str(before);
             text.push_str(&self.value(&statement.parameters[number - 1], place));
@@ -156,14 +184,16 @@ impl Creation {
         text + rest
     }
 
-    /// For `pgbench -D base=… -D n=0`, with a fresh quote lock for each transaction of each client. What can be worked out by pgbench is, so that
-    /// the server does as little as it does for the service, which sends values.
+    /// For `pgbench -D base=… -D n=0`, with a fresh quote lock for each transaction of each client.
+    /// What can be worked out by pgbench is, so that the server does as little as it does for the
+    /// service, which sends values.
     pub fn script(&self) -> String {
         let mut script = format!("\\set n :n + 1\n\\set high (:base + :n) * {HIGH_STEP}\n");
         for number in 0..self.drawn.len() {
             script.push_str(&format!("\\set low{number} :client_id * {LOW_STEP} + {number}\n"));
         }
-        let place = Place { high: ":high".to_owned(), low: Box::new(|number| format!(":low{number}")) };
+        let place =
+            Place { high: ":high".to_owned(), low: Box::new(|number| format!(":low{number}")) };
         for statement in &self.statements {
             script.push_str(&self.filled(statement, &place));
             script.push_str(";\n");
@@ -175,25 +205,36 @@ impl Creation {
     pub fn quote_locks(&self, base: u64, count: usize, clients: usize) -> String {
         let id = self.value(&self.quote_lock, &Place::of_rows(base, "client"));
         format!(
-            "INSERT INTO quote_locks SELECT (jsonb_populate_record(q, jsonb_build_object('id', {id}, 'transfer_id', NULL))).* \
-             FROM quote_locks q, generate_series(1, {count}) n, generate_series(0, {clients} - 1) client WHERE q.id = {}",
+            "INSERT INTO quote_locks SELECT (jsonb_populate_record(q, jsonb_build_object('id', \
+             {id}, 'transfer_id', NULL))).* \
+             FROM quote_locks q, generate_series(1, {count}) n, generate_series(0, {clients} - 1) \
+             client WHERE q.id = {}",
             self.quote_lock
         )
     }
 
-    /// All rows of creations with the numbers `from` to `to`; their events as the sequencer leaves them.
+    /// All rows of creations with the numbers `from` to `to`; their events as the sequencer leaves
+    /// them.
     pub fn rows(&self, base: u64, from: usize, to: usize) -> Vec<String> {
         let place = Place::of_rows(base, "999");
         let mut all = Vec::new();
-        for statement in self.statements.iter().filter(|statement| statement.sql.starts_with("INSERT INTO ")) {
-            let text = self.filled(statement, &place).replace("INSERT INTO outbox", "INSERT INTO events");
+        for statement in
+            self.statements.iter().filter(|statement| statement.sql.starts_with("INSERT INTO "))
+        {
+            let text =
+                self.filled(statement, &place).replace("INSERT INTO outbox", "INSERT INTO events");
             let (head, tail) = text.split_once(" VALUES (").expect("an insert of values");
             let end = closing(tail);
-            all.push(format!("{head} SELECT {} FROM generate_series({from}, {to}) n{}", &tail[..end], &tail[end + 1..]));
+            all.push(format!(
+                "{head} SELECT {} FROM generate_series({from}, {to}) n{}",
+                &tail[..end],
+                &tail[end + 1..]
+            ));
         }
         let id = self.value(&self.quote_lock, &place);
         all.push(format!(
-            "INSERT INTO quote_locks SELECT (jsonb_populate_record(q, jsonb_build_object('id', {id}))).* \
+            "INSERT INTO quote_locks SELECT (jsonb_populate_record(q, jsonb_build_object('id', \
+             {id}))).* \
              FROM quote_locks q, generate_series({from}, {to}) n WHERE q.id = {}",
             self.quote_lock
         ));
@@ -213,7 +254,8 @@ impl Drawn {
     }
 }
 
-/// Where the parenthesis closes that is open at the start of a text; those within quotes do not count.
+/// Where the parenthesis closes that is open at the start of a text; those within quotes do not
+/// count.
 fn closing(text: &str) -> usize {
     let (mut depth, mut is_quoted) = (0, false);
     for (at, letter) in text.char_indices() {

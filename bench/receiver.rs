@@ -24,7 +24,10 @@ pub struct Receiver {
 impl Receiver {
     pub async fn start(on_delivery: OnDelivery) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port for the receiver");
-        let receiver = Receiver { address: listener.local_addr().expect("the receiver's address"), count: Arc::default() };
+        let receiver = Receiver {
+            address: listener.local_addr().expect("the receiver's address"),
+            count: Arc::default(),
+        };
         let count = receiver.count.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -96,7 +99,8 @@ fn read_head(bytes: &[u8]) -> Option<(usize, usize)> {
     const LENGTH: &[u8] = b"\r\ncontent-length: ";
     let head_length = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
     let head = &bytes[..head_length];
-    let at = head.windows(LENGTH.len()).position(|window| window.eq_ignore_ascii_case(LENGTH))? + LENGTH.len();
+    let at = head.windows(LENGTH.len()).position(|window| window.eq_ignore_ascii_case(LENGTH))?
+        + LENGTH.len();
     let digits = head[at..].iter().take_while(|byte| byte.is_ascii_digit());
     let body_length = digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
     Some((head_length, head_length + body_length))

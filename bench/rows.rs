@@ -1,5 +1,5 @@
-//! The rows that the creation of a transfer writes, without parsing and checks: the store's own limit, and the filling
-//! of large databases.
+//! The rows that the creation of a transfer writes, without parsing and checks: the store's own
+//! limit, and the filling of large databases.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -15,7 +15,9 @@ use hundi::events;
 use hundi::events::rows::EventRow;
 use hundi::kernel::id::{Minter, kind};
 use hundi::kernel::state::Status;
-use hundi::kernel::{AnyId, Clock, Currency, History, Id, Metadata, Money, Now, ObjectKind, Rate, Scope, StoreError};
+use hundi::kernel::{
+    AnyId, Clock, Currency, History, Id, Metadata, Money, Now, ObjectKind, Rate, Scope, StoreError,
+};
 use hundi::quote_locks::{self, QuoteLock};
 use hundi::store::key_parts::{KEYS_IN_PART_MAX, KeyParts};
 use hundi::store::sqlite::{self, SqliteTx};
@@ -72,7 +74,13 @@ impl Template {
         }
     }
 
-    fn transfer(&self, now: &mut Now, index: usize, lock: &QuoteLock, address: TronAddress) -> Transfer {
+    fn transfer(
+        &self,
+        now: &mut Now,
+        index: usize,
+        lock: &QuoteLock,
+        address: TronAddress,
+    ) -> Transfer {
         let business = now.business();
         Transfer {
             scope: self.scope,
@@ -123,17 +131,31 @@ impl Template {
         let transfer = self.transfer(now, index, lock, address);
         quote_locks::rows::take(tx, lock, transfer.id)?;
         hundi::transfers::rows::insert(tx, &transfer)?;
-        deposits::rows::assign_address(tx, self.scope, transfer.id, transfer.deposit_address.bytes())?;
-        tasks::schedule(tx, now, self.scope, TaskKind::FundingExpiry, transfer.id, transfer.expires_at * 1000)?;
+        deposits::rows::assign_address(
+            tx,
+            self.scope,
+            transfer.id,
+            transfer.deposit_address.bytes(),
+        )?;
+        tasks::schedule(
+            tx,
+            now,
+            self.scope,
+            TaskKind::FundingExpiry,
+            transfer.id,
+            transfer.expires_at * 1000,
+        )?;
         let answer_id: Id<kind::Request> = now.mint();
-        let (key_hash, fingerprint): ([u8; 16], [u8; 32]) = (now.random_bytes(), now.random_bytes());
+        let (key_hash, fingerprint): ([u8; 16], [u8; 32]) =
+            (now.random_bytes(), now.random_bytes());
         let part = tx.key_parts()?.take_place();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
             values![part, &key_hash, answer_id],
         )?;
         tx.execute_one(
-            "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, \
+             http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             values![answer_id, &key_hash, &fingerprint, now.instant(), 200, 1, &self.answer],
         )?;
         Ok(transfer.id)
@@ -153,22 +175,25 @@ impl Template {
     }
 }
 
-/// Addresses in the order in which the service hands them out under load: whole batches, each sorted. Random bytes take
-/// the place of derivation.
+/// Addresses in the order in which the service hands them out under load: whole batches, each
+/// sorted. Random bytes take the place of derivation.
 #[derive(Default)]
 struct Addresses(Vec<TronAddress>);
 
 impl Addresses {
     fn take(&mut self, now: &mut Now) -> TronAddress {
         if self.0.is_empty() {
-            self.0 = (0..BATCH_ADDRESSES_MAX).map(|_| TronAddress::from_evm(now.random_bytes())).collect();
+            self.0 = (0..BATCH_ADDRESSES_MAX)
+                .map(|_| TronAddress::from_evm(now.random_bytes()))
+                .collect();
             self.0.sort_unstable_by_key(|address| Reverse(*address));
         }
         self.0.pop().expect("an address of the batch")
     }
 }
 
-/// Does what the write lane does at the end of a transaction: closes a part of the idempotency keys that is full.
+/// Does what the write lane does at the end of a transaction: closes a part of the idempotency keys
+/// that is full.
 fn close_full(tx: &mut SqliteTx<'_>) {
     if let Some(key_parts) = tx.take_key_parts()
         && key_parts.is_full()
@@ -201,9 +226,16 @@ pub struct BareRun {
 
 impl Bare {
     pub fn open(path: &Path, answer_length: usize) -> Bare {
-        let store = Store::open(path, Clock::System, events::sequence).expect("the database of the bare loop");
+        let store = Store::open(path, Clock::System, events::sequence)
+            .expect("the database of the bare loop");
         let connection = sqlite::open_writer(path).expect("a connection of the bare loop");
-        Bare { store, connection, now: fresh_now(), addresses: Arc::default(), template: Arc::new(Template::unattached(answer_length)) }
+        Bare {
+            store,
+            connection,
+            now: fresh_now(),
+            addresses: Arc::default(),
+            template: Arc::new(Template::unattached(answer_length)),
+        }
     }
 
     fn locks(&mut self, count: usize) -> Vec<QuoteLock> {
@@ -229,7 +261,8 @@ impl Bare {
             let next = Arc::new(AtomicUsize::new(0));
             let mut callers = Vec::new();
             for _ in 0..callers_count {
-                let (store, template, locks, next) = (self.store.clone(), self.template.clone(), locks.clone(), next.clone());
+                let (store, template, locks, next) =
+                    (self.store.clone(), self.template.clone(), locks.clone(), next.clone());
                 let addresses = self.addresses.clone();
                 callers.push(tokio::spawn(async move {
                     loop {
@@ -262,7 +295,8 @@ impl Bare {
             if (run.batch / batch - 1.0).abs() < 0.05 {
                 break;
             }
-            callers_count = ((callers_count as f64 * batch / run.batch).round() as usize).clamp(1, 512);
+            callers_count =
+                ((callers_count as f64 * batch / run.batch).round() as usize).clamp(1, 512);
         }
         callers_count
     }
@@ -276,7 +310,8 @@ impl Bare {
     pub fn one_by_one(&mut self, count: usize) -> BareRun {
         let locks = self.locks(count);
         let mut addresses = self.addresses.lock().expect("the addresses");
-        let mut key_parts = KeyParts::load(&mut SqliteTx::new(&self.connection), KEYS_IN_PART_MAX).expect("the parts of the keys");
+        let mut key_parts = KeyParts::load(&mut SqliteTx::new(&self.connection), KEYS_IN_PART_MAX)
+            .expect("the parts of the keys");
         let started = Instant::now();
         for (index, lock) in locks.iter().enumerate() {
             self.now.advance_to(Clock::System.milliseconds());
@@ -285,7 +320,9 @@ impl Bare {
             key_parts.refresh(&mut tx).expect("the parts of the keys");
             tx.lend_key_parts(&mut key_parts);
             let address = addresses.take(&mut self.now);
-            self.template.create_with_outbox(&mut tx, &mut self.now, index, lock, address).expect("a creation of the bare loop");
+            self.template
+                .create_with_outbox(&mut tx, &mut self.now, index, lock, address)
+                .expect("a creation of the bare loop");
             close_full(&mut tx);
             events::sequence(&mut tx, &mut self.now).expect("the sequencer");
             tx.run("COMMIT").expect("a commit");
@@ -299,19 +336,28 @@ pub struct Filling {
     pub transfers: Vec<Id<kind::Transfer>>,
 }
 
-/// Fills a database that no service uses with transfers of the last 23 hours, as a service would have left them: each
-/// with its quote lock, address, answer, event and task, and with a delivery that succeeded to one of the endpoints.
-pub fn fill(path: &Path, template: &Template, endpoints: &[Id<kind::WebhookEndpoint>], count: usize) -> Filling {
+/// Fills a database that no service uses with transfers of the last 23 hours, as a service would
+/// have left them: each with its quote lock, address, answer, event and task, and with a delivery
+/// that succeeded to one of the endpoints.
+pub fn fill(
+    path: &Path,
+    template: &Template,
+    endpoints: &[Id<kind::WebhookEndpoint>],
+    count: usize,
+) -> Filling {
     let connection = sqlite::open_writer(path).expect("the database to fill");
     // Nobody loses anything if this process dies: the file is then made again.
-    connection.execute_batch("PRAGMA synchronous=OFF; PRAGMA cache_size=-1000000;").expect("settings for filling");
+    connection
+        .execute_batch("PRAGMA synchronous=OFF; PRAGMA cache_size=-1000000;")
+        .expect("settings for filling");
     let mut now = fresh_now();
     let end = now.instant_milliseconds() - 60_000;
     let span = 23 * 3_600_000;
     now = Now::new(end - span, Minter::above(0), now.random_bytes());
     let mut transfers = Vec::with_capacity(count);
     let mut addresses = Addresses::default();
-    let mut key_parts = KeyParts::load(&mut SqliteTx::new(&connection), KEYS_IN_PART_MAX).expect("the parts of the keys");
+    let mut key_parts = KeyParts::load(&mut SqliteTx::new(&connection), KEYS_IN_PART_MAX)
+        .expect("the parts of the keys");
     while transfers.len() < count {
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN IMMEDIATE").expect("a transaction");
@@ -320,7 +366,10 @@ pub fn fill(path: &Path, template: &Template, endpoints: &[Id<kind::WebhookEndpo
         for index in transfers.len()..count.min(transfers.len() + FILLED_AT_ONCE) {
             now.advance_to(end - span + (index as f64 / count as f64 * span as f64) as i64);
             let address = addresses.take(&mut now);
-            transfers.push(fill_one(&mut tx, &mut now, template, endpoints, index, address).expect("a transfer to fill with"));
+            transfers.push(
+                fill_one(&mut tx, &mut now, template, endpoints, index, address)
+                    .expect("a transfer to fill with"),
+            );
         }
         close_full(&mut tx);
         tx.run("COMMIT").expect("a commit");
@@ -340,8 +389,12 @@ fn fill_one(
     let lock = template.quote_lock(now);
     quote_locks::rows::insert(tx, &lock)?;
     let id = template.create(tx, now, index, &lock, address)?;
-    let event =
-        EventRow { id: now.mint(), event_type: TransferStatus::Funding.event_type().to_owned(), linked: id.any(), created: now.business() };
+    let event = EventRow {
+        id: now.mint(),
+        event_type: TransferStatus::Funding.event_type().to_owned(),
+        linked: id.any(),
+        created: now.business(),
+    };
     events::rows::insert_all(tx, &[(template.scope, event.clone())])?;
     if !endpoints.is_empty() {
         let delivery = Delivery {
@@ -364,7 +417,12 @@ fn fill_one(
             error: None,
             answer: String::new(),
         };
-        hundi::webhook_endpoints::rows::attempt_insert(tx, delivery.endpoint_id, delivery.id, &attempt)?;
+        hundi::webhook_endpoints::rows::attempt_insert(
+            tx,
+            delivery.endpoint_id,
+            delivery.id,
+            &attempt,
+        )?;
     }
     Ok(id)
 }
@@ -378,7 +436,13 @@ pub async fn emit_events(store: &Store, scope: Scope, event_type: &'static str, 
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
             for _ in 0..emitted {
                 let linked: Id<kind::Transfer> = now.mint();
-                events::emit(tx, now, scope, event_type, AnyId { kind: ObjectKind::Transfer, value: linked.as_u128() })?;
+                events::emit(
+                    tx,
+                    now,
+                    scope,
+                    event_type,
+                    AnyId { kind: ObjectKind::Transfer, value: linked.as_u128() },
+                )?;
             }
             Ok(())
         };
@@ -390,9 +454,15 @@ pub async fn emit_events(store: &Store, scope: Scope, event_type: &'static str, 
 /// Bytes of the largest tables with their indexes, for each of `count` transfers.
 pub fn bytes_by_table(path: &Path, count: usize) -> String {
     let connection = sqlite::open_reader(path).expect("the database to look into");
-    let sql = "SELECT m.tbl_name, SUM(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = s.name WHERE s.aggregate = 1 \
+    let sql = "SELECT m.tbl_name, SUM(s.pgsize) FROM dbstat s JOIN sqlite_master m ON m.name = \
+     s.name WHERE s.aggregate = 1 \
                GROUP BY m.tbl_name HAVING SUM(s.pgsize) > 65536 ORDER BY 2 DESC";
     let mut statement = connection.prepare(sql).expect("the sizes of tables");
-    let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?))).expect("the sizes of tables");
-    rows.filter_map(Result::ok).map(|(table, bytes)| format!("{table} {}", bytes / count.max(1) as i64)).collect::<Vec<_>>().join(", ")
+    let rows = statement
+        .query_map([], |row| Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?)))
+        .expect("the sizes of tables");
+    rows.filter_map(Result::ok)
+        .map(|(table, bytes)| format!("{table} {}", bytes / count.max(1) as i64))
+        .collect::<Vec<_>>()
+        .join(", ")
 }

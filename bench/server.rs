@@ -1,4 +1,5 @@
-//! The service under test: the release binary as a child process, and what is prepared over its API.
+//! The service under test: the release binary as a child process, and what is prepared over its
+//! API.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -35,8 +36,10 @@ pub struct Folder(pub PathBuf);
 
 impl Folder {
     pub fn new(name: &str) -> Folder {
-        // Below the build's own folder: on a disk, and the same file system for everything that is compared.
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("bench-{name}-{}", std::process::id()));
+        // Below the build's own folder: on a disk, and the same file system for everything that is
+        // compared.
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("bench-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder for the databases");
         Folder(path)
@@ -52,7 +55,8 @@ impl Drop for Folder {
     }
 }
 
-/// Moves the log into the database file and answers the file's length in bytes. The service must be stopped.
+/// Moves the log into the database file and answers the file's length in bytes. The service must be
+/// stopped.
 pub fn stored_bytes(database: &Path) -> u64 {
     let connection = hundi::store::sqlite::open_writer(database).expect("the database opens");
     connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).expect("a checkpoint");
@@ -74,14 +78,24 @@ impl Server {
 
     /// The same with more variables of the environment.
     pub fn start_with(database: &Path, variables: &[(&str, &str)]) -> Server {
-        Server::start_on(&format!("sqlite:{}", database.display()), &database.with_extension("log"), variables)
+        Server::start_on(
+            &format!("sqlite:{}", database.display()),
+            &database.with_extension("log"),
+            variables,
+        )
     }
 
     /// The same on a database as `--database` takes it, with a file for the log.
     pub fn start_on(database: &str, log: &Path, variables: &[(&str, &str)]) -> Server {
-        let log = std::fs::File::options().create(true).append(true).open(log).expect("a file for the log");
+        let log = std::fs::File::options()
+            .create(true)
+            .append(true)
+            .open(log)
+            .expect("a file for the log");
         let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_"))
+        {
             command.env_remove(name);
         }
         let mut child = command
@@ -101,9 +115,16 @@ impl Server {
         let mut stdout = BufReader::new(child.stdout.take().expect("the service's output"));
         let mut line = String::new();
         stdout.read_line(&mut line).expect("the service says where it listens");
-        let address = line.trim().strip_prefix("listening on http://").and_then(|address| address.parse().ok());
-        let address =
-            address.unwrap_or_else(|| panic!("the service said {line:?} instead of where it listens; see the log beside its database"));
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .and_then(|address| address.parse().ok());
+        let address = address.unwrap_or_else(|| {
+            panic!(
+                "the service said {line:?} instead of where it \
+             listens; see the log beside its database"
+            )
+        });
         Server { child, _stdout: stdout, address }
     }
 
@@ -118,7 +139,9 @@ impl Server {
         while started.elapsed() < PATIENCE {
             let before = machine::cpu_seconds(self.process_id());
             tokio::time::sleep(LOOK).await;
-            if machine::cpu_seconds(self.process_id()) - before <= LOOK.as_secs_f64() * BUSY_SHARE_MAX {
+            if machine::cpu_seconds(self.process_id()) - before
+                <= LOOK.as_secs_f64() * BUSY_SHARE_MAX
+            {
                 return;
             }
         }
@@ -132,7 +155,11 @@ impl Server {
         let mut connection = Connection::open(self.address).await;
         let (_, page) = connection.ask(&load::get_request("/metrics", "")).await;
         let page = String::from_utf8_lossy(page).into_owned();
-        let counter = |name: &str| page.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok()).unwrap_or(0.0);
+        let counter = |name: &str| {
+            page.lines()
+                .find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok())
+                .unwrap_or(0.0)
+        };
         (counter("hundi_store_commits_total "), counter("hundi_store_jobs_total "))
     }
 
@@ -170,7 +197,11 @@ pub fn make_key_on(database: &str, account: &str) -> String {
         .output()
         .expect("hundi keys create runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "no key was made: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "no key was made: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     text.trim_end().lines().last().unwrap_or_default().to_owned()
 }
 
@@ -184,7 +215,9 @@ pub struct Api {
 /// An idempotency key that nobody used.
 pub fn fresh_key() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
+    let since = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(0, |elapsed| elapsed.as_secs());
     format!("bench-{since:010x}-{:016x}", COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
@@ -203,19 +236,25 @@ impl Api {
     }
     async fn ask(&mut self, request: &[u8], path: &str) -> Value {
         let (status, body) = self.connection.ask(request).await;
-        assert!((200..300).contains(&status), "{path} answered {status}: {}", String::from_utf8_lossy(body));
+        assert!(
+            (200..300).contains(&status),
+            "{path} answered {status}: {}",
+            String::from_utf8_lossy(body)
+        );
         serde_json::from_slice(body).unwrap_or_else(|_| panic!("{path} did not answer JSON"))
     }
 
     pub async fn sender(&mut self) -> String {
-        let body = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE", "email": "ravi@example.com" });
+        let body = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE",
+            "email": "ravi@example.com" });
         id(&self.post("/v1/senders", &body).await)
     }
 
     /// A beneficiary that can be paid.
     pub async fn beneficiary(&mut self) -> String {
         let body = json!({
-            "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre",
+            "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001",
+                "account_type": "nre",
             "email": "asha@example.com", "phone": "+919812345678",
         });
         let id = id(&self.post("/v1/beneficiaries", &body).await);
@@ -242,7 +281,9 @@ impl Api {
 
     /// Registers a receiver of some events; answers the endpoint's identifier.
     pub async fn endpoint(&mut self, url: &str, enabled_events: &[&str]) -> String {
-        id(&self.post("/v1/webhook_endpoints", &json!({ "url": url, "enabled_events": enabled_events })).await)
+        id(&self
+            .post("/v1/webhook_endpoints", &json!({ "url": url, "enabled_events": enabled_events }))
+            .await)
     }
 
     /// Parties that transfers can be spread over.
@@ -258,11 +299,16 @@ impl Api {
     /// Fresh quote locks, made in bulk.
     pub async fn quote_locks(&self, count: usize) -> Vec<String> {
         let body = quote_lock_body().to_string();
-        let requests = (0..count).map(|_| load::request("POST", "/v1/quote_locks", &self.key, &fresh_key(), &body)).collect();
+        let requests = (0..count)
+            .map(|_| load::request("POST", "/v1/quote_locks", &self.key, &fresh_key(), &body))
+            .collect();
         let ids = Arc::new(Mutex::new(Vec::with_capacity(count)));
         let keeping = ids.clone();
-        let keep: load::OnAnswer = Arc::new(move |_, body, _| keeping.lock().expect("the list of locks").push(id_in(body)));
-        load::closed(self.address, CONNECTIONS_COUNT, Arc::new(requests), Until::AllSent, keep).await;
+        let keep: load::OnAnswer = Arc::new(move |_, body, _| {
+            keeping.lock().expect("the list of locks").push(id_in(body))
+        });
+        load::closed(self.address, CONNECTIONS_COUNT, Arc::new(requests), Until::AllSent, keep)
+            .await;
         std::mem::take(&mut *ids.lock().expect("the list of locks"))
     }
 
@@ -287,8 +333,10 @@ pub struct Parties {
 impl Parties {
     pub fn transfer_body(&self, index: usize, quote_lock_id: &str) -> Value {
         json!({
-            "sender_id": self.senders[index * 7 % self.senders.len()], "beneficiary_id": self.beneficiaries[index % self.beneficiaries.len()],
-            "amount": "1000.00", "currency": "USD", "payout_currency": "INR", "quote_lock_id": quote_lock_id,
+            "sender_id": self.senders[index * 7 % self.senders.len()],
+                "beneficiary_id": self.beneficiaries[index % self.beneficiaries.len()],
+            "amount": "1000.00", "currency": "USD", "payout_currency": "INR",
+                "quote_lock_id": quote_lock_id,
             "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
             "metadata": { "order_id": format!("order-{index:012}") },
         })
@@ -306,7 +354,11 @@ pub fn id(object: &Value) -> String {
 /// The identifier at the top of an answer, without parsing the rest.
 pub fn id_in(body: &[u8]) -> String {
     const MARK: &[u8] = b"\"id\":\"";
-    let at = body.windows(MARK.len()).position(|window| window == MARK).expect("an identifier in the answer") + MARK.len();
+    let at = body
+        .windows(MARK.len())
+        .position(|window| window == MARK)
+        .expect("an identifier in the answer")
+        + MARK.len();
     let end = body[at..].iter().position(|byte| *byte == b'"').expect("the end of an identifier");
     String::from_utf8_lossy(&body[at..at + end]).into_owned()
 }

@@ -15,23 +15,32 @@ impl Table {
 
     /// A figure that has to reach a bound.
     pub fn at_least(&mut self, what: &str, value: f64, bound: f64) {
-        let wanted = format!("at least {bound}: {}", if value >= bound { "reached" } else { "missed" });
+        let wanted =
+            format!("at least {bound}: {}", if value >= bound { "reached" } else { "missed" });
         self.add(what, format!("{value:.2}"), &wanted);
     }
 
     /// A figure that must not pass a bound.
     pub fn at_most(&mut self, what: &str, value: f64, bound: f64, note: &str) {
-        let wanted = format!("at most {bound}: {}", if value <= bound { "reached" } else { "missed" });
+        let wanted =
+            format!("at most {bound}: {}", if value <= bound { "reached" } else { "missed" });
         self.add(what, format!("{value:.2}{note}"), &wanted);
     }
 
     pub fn print(&self) {
         let headings = ["What", "Measured", "Wanted"].map(str::to_owned);
         let widths: Vec<usize> = (0..3)
-            .map(|column| std::iter::once(&headings).chain(&self.rows).map(|row| row[column].chars().count()).max().unwrap_or(0))
+            .map(|column| {
+                std::iter::once(&headings)
+                    .chain(&self.rows)
+                    .map(|row| row[column].chars().count())
+                    .max()
+                    .unwrap_or(0)
+            })
             .collect();
         let line = |row: &[String; 3]| {
-            let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+            let cells: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
             println!("| {} |", cells.join(" | "));
         };
         line(&headings);

@@ -82,13 +82,19 @@ impl App {
         App::open_with(config, clock, events::sequence, None, true).await
     }
 
-    /// The same with a bank in test mode's place that is spoken to by files, to try one before live mode.
-    pub async fn open_with_bank(config: &Config, clock: Clock, bank: BankSettings) -> Result<Arc<App>, String> {
+    /// The same with a bank in test mode's place that is spoken to by files, to try one before live
+    /// mode.
+    pub async fn open_with_bank(
+        config: &Config,
+        clock: Clock,
+        bank: BankSettings,
+    ) -> Result<Arc<App>, String> {
         App::open_with(config, clock, events::sequence, Some(bank), true).await
     }
 
-    /// The same for a command beside a running server: it leaves its outbox rows to the server, whose sequencer alone
-    /// mints event identifiers, and does its work also where sanctions lists are too old for a server to start.
+    /// The same for a command beside a running server: it leaves its outbox rows to the server,
+    /// whose sequencer alone mints event identifiers, and does its work also where sanctions lists
+    /// are too old for a server to start.
     pub async fn open_beside(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
         config.database.must_exist()?;
         App::open_with(config, clock, handle::no_epilogue, None, false).await
@@ -102,7 +108,9 @@ impl App {
         is_server: bool,
     ) -> Result<Arc<App>, String> {
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
-        let opened = Store::open_database(&config.database, clock, epilogue, config.database_connections).await;
+        let opened =
+            Store::open_database(&config.database, clock, epilogue, config.database_connections)
+                .await;
         let store = opened.map_err(|error| error.to_string())?;
         let sealer = Sealer::new(&key);
         let account_key = prepare(&store, &sealer).await?;
@@ -110,12 +118,18 @@ impl App {
         if let Some(rates) = &config.rates {
             settings.rate_bounds = rates.bounds()?;
         }
-        let token_contract = Address::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
+        let token_contract =
+            Address::parse(TEST_TOKEN_CONTRACT).map_err(|fault| fault.to_string())?;
         let test = Ports {
-            rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
+            rates: Box::new(FixedRate {
+                mid: settings.test_mid_market_rate,
+                usdt_usd: settings.test_usdt_usd,
+            }),
             rail: match &bank {
                 Some(bank) => Box::new(IsoRail { supports_nre: bank.supports_nre }),
-                None => Box::new(SimulatedBank { step_milliseconds: settings.simulation_step_milliseconds }),
+                None => Box::new(SimulatedBank {
+                    step_milliseconds: settings.simulation_step_milliseconds,
+                }),
             },
             checks: Box::new(SimulatedChecks),
             addresses: match &config.test_chain {
@@ -123,30 +137,46 @@ impl App {
                 Some(chain) => addresses_of(chain),
             },
             chain: match &config.test_chain {
-                None => ChainProfile { name: ChainName::Tron, asset: Currency::Usdt, token_contract, following: Following::Simulated },
+                None => ChainProfile {
+                    name: ChainName::Tron,
+                    asset: Currency::Usdt,
+                    token_contract,
+                    following: Following::Simulated,
+                },
                 Some(chain) => profile_of(chain),
             },
         };
         let roots = roots_platform();
-        let client = Client::new(roots.clone()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let client =
+            Client::new(roots.clone()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let follow = |mode, settings: &Option<ChainSettings>| {
-            settings.as_ref().map(|settings| Arc::new(FollowedChain::new(mode, settings.clone(), &client)))
+            settings
+                .as_ref()
+                .map(|settings| Arc::new(FollowedChain::new(mode, settings.clone(), &client)))
         };
-        let chains = [follow(Mode::Test, &config.test_chain), follow(Mode::Live, &config.live_chain)].into_iter().flatten().collect();
+        let chains =
+            [follow(Mode::Test, &config.test_chain), follow(Mode::Live, &config.live_chain)]
+                .into_iter()
+                .flatten()
+                .collect();
         let router = Router::new(routes())?;
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&router.routes, "/");
-        let sender = Sender::new(roots, SenderOptions::default()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        let sender = Sender::new(roots, SenderOptions::default())
+            .map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
         let screening = match config.screening.clone() {
-            Some(settings) => {
-                Some(Arc::new(tokio::task::spawn_blocking(|| Lists::load(settings)).await.map_err(|fault| fault.to_string())??))
-            }
+            Some(settings) => Some(Arc::new(
+                tokio::task::spawn_blocking(|| Lists::load(settings))
+                    .await
+                    .map_err(|fault| fault.to_string())??,
+            )),
             None => None,
         };
         let environment = |name: &str| std::env::var(name).ok();
         let serves_at = is_server.then(|| store.clock.milliseconds() / 1000);
-        let live_parts = live::assemble(config, &environment, &client, screening.as_ref(), serves_at)?;
+        let live_parts =
+            live::assemble(config, &environment, &client, screening.as_ref(), serves_at)?;
         let mut rates = None;
         let mut bank = bank;
         let live = match live_parts {
@@ -167,8 +197,11 @@ impl App {
         };
         let world = Arc::new(World { settings, sealer, ifsc, screening, test, live });
         let keeper = world.clone();
-        let signing = store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
-        signing.map_err(|failure| format!("the keys that sign payment advices cannot be made: {failure:?}"))?;
+        let signing =
+            store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
+        signing.map_err(|failure| {
+            format!("the keys that sign payment advices cannot be made: {failure:?}")
+        })?;
         let mut node_id = [0; 16];
         getrandom::fill(&mut node_id).map_err(|error| format!("no randomness: {error}"))?;
         Ok(Arc::new(App {
@@ -193,54 +226,78 @@ impl App {
         }))
     }
 
-    /// Compares every chain with what the store knows of it, and asks its nodes whether they are of the chain that the configuration
-    /// names. `Err` names a mismatch; a node that does not answer is none, and is asked again later.
+    /// Compares every chain with what the store knows of it, and asks its nodes whether they are of
+    /// the chain that the configuration names. `Err` names a mismatch; a node that does not answer
+    /// is none, and is asked again later.
     pub async fn check_chains(&self) -> Result<(), String> {
-        let unread = |failure: Failure| format!("it cannot be read which chains were followed: {failure:?}");
-        let followed = self.store.read(Cost::Point, |tx| Ok(chain_rows::followed(tx)?)).await.map_err(unread)?;
-        let is_configured =
-            |mode: &str, name: &str| self.chains.iter().any(|chain| (chain.mode.as_str(), chain.settings.name.as_str()) == (mode, name));
+        let unread =
+            |failure: Failure| format!("it cannot be read which chains were followed: {failure:?}");
+        let followed = self
+            .store
+            .read(Cost::Point, |tx| Ok(chain_rows::followed(tx)?))
+            .await
+            .map_err(unread)?;
+        let is_configured = |mode: &str, name: &str| {
+            self.chains
+                .iter()
+                .any(|chain| (chain.mode.as_str(), chain.settings.name.as_str()) == (mode, name))
+        };
         for (mode, chain) in followed.iter().filter(|(mode, chain)| !is_configured(mode, chain)) {
             tracing::warn!(
                 mode,
                 chain,
-                "a chain was followed before and is not configured now: nothing that arrives there is seen, and none of its transfers expires"
+                "a chain was followed before and is not configured now: nothing that arrives \
+                 there is seen, and none of its transfers expires"
             );
         }
         for chain in &self.chains {
             let (mode, name) = (chain.mode, chain.settings.name);
-            let read = move |tx: &mut dyn Tx| Ok((chain_rows::identity(tx, mode, name)?, chain_rows::tokens(tx, mode, name)?));
-            if let (Some(identity), tokens) = self.store.read(Cost::Point, read).await.map_err(unread)? {
+            let read = move |tx: &mut dyn Tx| {
+                Ok((chain_rows::identity(tx, mode, name)?, chain_rows::tokens(tx, mode, name)?))
+            };
+            if let (Some(identity), tokens) =
+                self.store.read(Cost::Point, read).await.map_err(unread)?
+            {
                 chain.recognise(&identity, tokens)?;
             }
             if !chain.check().await? {
                 tracing::warn!(
                     chain = chain.settings.name.as_str(),
-                    "no node answers yet; where the chain was never followed, no transfer is taken until one does"
+                    "no node answers yet; where the chain was never followed, no transfer is \
+                     taken until one does"
                 );
             }
         }
         Ok(())
     }
 
-    /// Makes the bank's folders that are missing. `Err` where files cannot be given to the bank or taken from it: payouts would
-    /// wait for nobody.
+    /// Makes the bank's folders that are missing. `Err` where files cannot be given to the bank or
+    /// taken from it: payouts would wait for nobody.
     pub fn check_bank(&self) -> Result<(), String> {
         let Some(bank) = &self.bank else { return Ok(()) };
         Folders::open(&bank.folder)?.check_writable()
     }
 
-    /// Runs the workers and the server until `stop`; answers after running requests and deliveries have ended.
+    /// Runs the workers and the server until `stop`; answers after running requests and deliveries
+    /// have ended.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
         let mut workers = Vec::new();
         if self.role != Role::Work {
             // Before the first request: a transfer needs an address.
             work::housekeeping::reserve_addresses(&self).await;
-            workers.push(tokio::spawn(work::housekeeping::derive_addresses(self.clone(), stop.clone())));
+            workers.push(tokio::spawn(work::housekeeping::derive_addresses(
+                self.clone(),
+                stop.clone(),
+            )));
         }
         // Quotes need a rate on every node.
         if let Some(rates) = self.rates.clone() {
-            workers.push(tokio::spawn(work::rates::run(self.store.clone(), rates, self.metrics.rate_refusals.clone(), stop.clone())));
+            workers.push(tokio::spawn(work::rates::run(
+                self.store.clone(),
+                rates,
+                self.metrics.rate_refusals.clone(),
+                stop.clone(),
+            )));
         }
         // Whoever takes requests or runs tasks screens.
         if self.world.screening.is_some() {
@@ -261,7 +318,11 @@ impl App {
 
 impl App {
     /// Starts what only one node does at a time; on the others it stands by.
-    fn start_workers(self: &Arc<App>, workers: &mut Vec<JoinHandle<()>>, stop: &watch::Receiver<bool>) {
+    fn start_workers(
+        self: &Arc<App>,
+        workers: &mut Vec<JoinHandle<()>>,
+        stop: &watch::Receiver<bool>,
+    ) {
         let app = || self.clone();
         // Together, so that what was sequenced is delivered without another look.
         let events = {
@@ -279,11 +340,23 @@ impl App {
             let app = app();
             move |stop: watch::Receiver<bool>, _: Held| run(app.clone(), stop)
         };
-        workers.push(tokio::spawn(alone(app(), "tasks", stop.clone(), with_app(|app, stop| work::run(app, stop).boxed()))));
+        workers.push(tokio::spawn(alone(
+            app(),
+            "tasks",
+            stop.clone(),
+            with_app(|app, stop| work::run(app, stop).boxed()),
+        )));
         let purge = with_app(|app, stop| work::housekeeping::purge(app, stop).boxed());
         workers.push(tokio::spawn(alone(app(), "purge", stop.clone(), purge)));
-        let look_ups =
-            with_app(|app, stop| work::checks::run(app.store.clone(), app.world.clone(), app.metrics.look_ups.clone(), stop).boxed());
+        let look_ups = with_app(|app, stop| {
+            work::checks::run(
+                app.store.clone(),
+                app.world.clone(),
+                app.metrics.look_ups.clone(),
+                stop,
+            )
+            .boxed()
+        });
         workers.push(tokio::spawn(alone(app(), "look_ups", stop.clone(), look_ups)));
         if self.world.screening.is_some() {
             let screening = with_app(|app, stop| work::screening::run(app, stop).boxed());
@@ -295,16 +368,22 @@ impl App {
         for chain in &self.chains {
             let (app_of_chain, chain_followed) = (app(), chain.clone());
             let name = if chain.mode.is_live() { "live_chain" } else { "test_chain" };
-            let follow = move |stop: watch::Receiver<bool>, _: Held| work::follow::run(app_of_chain.clone(), chain_followed.clone(), stop);
+            let follow = move |stop: watch::Receiver<bool>, _: Held| {
+                work::follow::run(app_of_chain.clone(), chain_followed.clone(), stop)
+            };
             workers.push(tokio::spawn(alone(app(), name, stop.clone(), follow)));
             let (app_of_audit, chain) = (app(), chain.clone());
             let name = if chain.mode.is_live() { "live_chain_audit" } else { "test_chain_audit" };
-            let audit = move |stop: watch::Receiver<bool>, _: Held| work::audit::run(app_of_audit.clone(), chain.clone(), stop);
+            let audit = move |stop: watch::Receiver<bool>, _: Held| {
+                work::audit::run(app_of_audit.clone(), chain.clone(), stop)
+            };
             workers.push(tokio::spawn(alone(app(), name, stop.clone(), audit)));
         }
         if let Some(settings) = self.bank.clone() {
             let app_of_bank = app();
-            let bank = move |stop: watch::Receiver<bool>, _: Held| work::bank::run(app_of_bank.clone(), settings.clone(), stop);
+            let bank = move |stop: watch::Receiver<bool>, _: Held| {
+                work::bank::run(app_of_bank.clone(), settings.clone(), stop)
+            };
             workers.push(tokio::spawn(alone(app(), "bank", stop.clone(), bank)));
         }
     }
@@ -320,8 +399,8 @@ fn profile_of(chain: &ChainSettings) -> ChainProfile {
     }
 }
 
-/// Addresses of the operator's key. The counter goes with the key, so that a key that comes back goes on where it stood, and
-/// two modes with one key never hand out the same address.
+/// Addresses of the operator's key. The counter goes with the key, so that a key that comes back
+/// goes on where it stood, and two modes with one key never hand out the same address.
 fn addresses_of(chain: &ChainSettings) -> AddressPool {
     AddressPool::new(chain.account_key.clone(), address_index_name(chain))
 }
@@ -347,7 +426,11 @@ async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
     let sealed = store
         .write(move |tx, now| {
             secrets::check_verifier(tx, &verifier)?;
-            Ok((migrate::read_meta(tx, TEST_ACCOUNT_KEY)?, now.random_bytes::<64>(), now.random_bytes::<12>()))
+            Ok((
+                migrate::read_meta(tx, TEST_ACCOUNT_KEY)?,
+                now.random_bytes::<64>(),
+                now.random_bytes::<12>(),
+            ))
         })
         .await;
     let (stored, entropy, nonce) = match sealed {
@@ -359,21 +442,29 @@ async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
         return open_account_key(sealer, &sealed);
     }
     let account_key = AccountKey::generate_for_test(&entropy);
-    let sealed = sealer.seal(nonce, TEST_ACCOUNT_KEY.as_bytes(), account_key.to_string().as_bytes()).map_err(|error| error.to_string())?;
+    let sealed = sealer
+        .seal(nonce, TEST_ACCOUNT_KEY.as_bytes(), account_key.to_string().as_bytes())
+        .map_err(|error| error.to_string())?;
     let written = store.write(move |tx, _| {
         // Another node that starts at the same time may have made one.
         match migrate::read_meta(tx, TEST_ACCOUNT_KEY)? {
             Some(stored) => Ok(stored),
-            None => migrate::replace_meta(tx, TEST_ACCOUNT_KEY, None, &sealed).map(|()| sealed.clone()).map_err(Failure::from),
+            None => migrate::replace_meta(tx, TEST_ACCOUNT_KEY, None, &sealed)
+                .map(|()| sealed.clone())
+                .map_err(Failure::from),
         }
     });
-    let stored = written.await.map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
+    let stored = written
+        .await
+        .map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
     open_account_key(sealer, &stored)
 }
 
 fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountKey, String> {
-    let text = sealer.open(TEST_ACCOUNT_KEY.as_bytes(), sealed).map_err(|error| error.to_string())?;
-    let text = String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
+    let text =
+        sealer.open(TEST_ACCOUNT_KEY.as_bytes(), sealed).map_err(|error| error.to_string())?;
+    let text =
+        String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
     AccountKey::parse(&text).map_err(|fault| fault.to_string())
 }
 
@@ -387,8 +478,13 @@ pub struct KeyRequest {
     pub expires_at: Option<i64>,
 }
 
-/// Makes an API key, and its account where there is none. Answers the key's text, which is stored nowhere.
-pub fn create_key(tx: &mut dyn Tx, now: &mut Now, request: &KeyRequest) -> Result<String, StoreError> {
+/// Makes an API key, and its account where there is none. Answers the key's text, which is stored
+/// nowhere.
+pub fn create_key(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    request: &KeyRequest,
+) -> Result<String, StoreError> {
     let number = keys::rows::account_number(tx, now, &request.account)?;
     let text = key_text(request.mode, request.permissions != Permissions::All, now.random_bytes());
     let new = NewKey {

@@ -35,7 +35,11 @@ use crate::store::{handle, postgres};
 use crate::{backup, demo, secrets};
 
 #[derive(Parser)]
-#[command(name = "hundi", version, about = "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits")]
+#[command(
+    name = "hundi",
+    version,
+    about = "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits"
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -43,7 +47,8 @@ struct Cli {
 
 #[derive(Args, Clone)]
 struct Place {
-    /// The database, as sqlite:PATH or postgres://USER@HOST/NAME [env: HUNDI_DATABASE] [default: sqlite:hundi.db]
+    /// The database, as sqlite:PATH or postgres://USER@HOST/NAME [env: HUNDI_DATABASE] [default:
+    /// sqlite:hundi.db]
     #[arg(long, value_name = "URL")]
     database: Option<String>,
     /// A configuration file
@@ -60,13 +65,15 @@ enum Command {
         /// Address to listen on [env: HUNDI_LISTEN] [default: 127.0.0.1:8080]
         #[arg(long, value_name = "ADDRESS")]
         listen: Option<String>,
-        /// Let test webhooks go to loopback over http; on by default only while the service itself listens on loopback
+        /// Let test webhooks go to loopback over http; on by default only while the service itself
+        /// listens on loopback
         #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
         allow_loopback_webhooks: Option<bool>,
         /// Show Prometheus metrics at /metrics of the same address
         #[arg(long)]
         metrics: bool,
-        /// What this node does: all, serve (requests alone) or work (everything else) [env: HUNDI_ROLE] [default: all]
+        /// What this node does: all, serve (requests alone) or work (everything else) [env:
+        /// HUNDI_ROLE] [default: all]
         #[arg(long)]
         role: Option<String>,
     },
@@ -87,7 +94,8 @@ enum Command {
         #[command(subcommand)]
         command: AccountsCommand,
     },
-    /// Decide what only the operator may: about a sender, a beneficiary, a transfer under review, an unmatched deposit, or a payout
+    /// Decide what only the operator may: about a sender, a beneficiary, a transfer under review,
+    /// an unmatched deposit, or a payout
     Decide {
         /// The object's ID
         id: String,
@@ -145,7 +153,8 @@ enum Command {
         #[command(flatten)]
         place: Place,
     },
-    /// Compare the book with the bank's statements and with real chains, and name every difference; exit code 1 if there is one
+    /// Compare the book with the bank's statements and with real chains, and name every difference;
+    /// exit code 1 if there is one
     Reconcile(reconcile::Reconcile),
     /// Play a bank that reads and writes ISO 20022 files, to try the folders with
     BankSimulator {
@@ -204,12 +213,14 @@ enum RulingWord {
 
 #[derive(Subcommand)]
 enum ScreeningCommand {
-    /// List the hits that nobody decided about; `hundi decide ID approve|refuse` decides about the object
+    /// List the hits that nobody decided about; `hundi decide ID approve|refuse` decides about the
+    /// object
     Hits {
         #[command(flatten)]
         place: Place,
     },
-    /// Read the configured lists, and say how old they are and whether live mode may start with them
+    /// Read the configured lists, and say how old they are and whether live mode may start with
+    /// them
     Lists {
         #[command(flatten)]
         place: Place,
@@ -285,17 +296,21 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Structured logs on standard error; `HUNDI_LOG` sets the level: error, warn, info (default), debug. A log that nobody takes any more is lost,
-/// and the service goes on.
+/// Structured logs on standard error; `HUNDI_LOG` sets the level: error, warn, info (default),
+/// debug. A log that nobody takes any more is lost, and the service goes on.
 fn start_log() {
-    let level = std::env::var("HUNDI_LOG").ok().and_then(|text| text.parse().ok()).unwrap_or(tracing::Level::INFO);
+    let level = std::env::var("HUNDI_LOG")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(tracing::Level::INFO);
     tracing_subscriber::fmt()
         .json()
         .flatten_event(true)
         .with_target(false)
         .with_max_level(level)
         .with_writer(std::io::stderr)
-        // Telling of a log that cannot be written goes the same way, and would end the task that logged.
+        // Telling of a log that cannot be written goes the same way, and would end the task that
+        // logged.
         .log_internal_errors(false)
         .init();
 }
@@ -305,14 +320,25 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn config(place: &Place) -> Result<Config, String> {
-    let flags = Flags { config: place.config.clone(), database: place.database.clone(), ..Flags::default() };
+    let flags = Flags {
+        config: place.config.clone(),
+        database: place.database.clone(),
+        ..Flags::default()
+    };
     Config::read(&flags, &environment)
 }
 
 async fn run(command: Command) -> Result<(), String> {
     match command {
         Command::Serve { place, listen, allow_loopback_webhooks, metrics, role } => {
-            let flags = Flags { config: place.config, database: place.database, role, listen, allow_loopback_webhooks, metrics };
+            let flags = Flags {
+                config: place.config,
+                database: place.database,
+                role,
+                listen,
+                allow_loopback_webhooks,
+                metrics,
+            };
             serve(Config::read(&flags, &environment)?).await
         }
         Command::Demo => demo::run().await,
@@ -320,7 +346,9 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Keys { command } => run_keys(command).await,
         Command::Accounts { command } => run_accounts(command).await,
         Command::Screening { command } => screening(command).await,
-        Command::Decide { id, ruling, to, reference, place } => decide(&id, ruling, to, reference, &place).await,
+        Command::Decide { id, ruling, to, reference, place } => {
+            decide(&id, ruling, to, reference, &place).await
+        }
         Command::Advice { command } => advice::run(command).await,
         Command::Beneficiaries { command } => beneficiaries::run(command).await,
         Command::Ifsc { code, place } => ifsc::show(&code, &config(&place)?),
@@ -332,12 +360,17 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Reconcile(command) => reconcile::run(command).await,
         Command::BankSimulator { outbox, inbox, seed, behaviour } => {
             let seconds = || Clock::System.milliseconds() / 1000;
-            let bank = simulator::SimulatedBank::new(seed, seconds(), simulator::parse_behaviour(&behaviour)?);
+            let bank = simulator::SimulatedBank::new(
+                seed,
+                seconds(),
+                simulator::parse_behaviour(&behaviour)?,
+            );
             simulator::run(&outbox, &inbox, bank, &seconds)
         }
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
-            let document = openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
+            let document =
+                openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
             print(&serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)
         }
     }
@@ -364,7 +397,8 @@ async fn serve(mut config: Config) -> Result<(), String> {
     print(&format!("listening on http://{address}"))?;
     if let Some(key) = first_key {
         print(&format!(
-            "\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key, shown only now:\n\n    {key}\n\n\
+            "\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key, shown \
+             only now:\n\n    {key}\n\n\
              Try:  curl http://{address}/v1/corridors -H 'Authorization: Bearer {key}'\n\
              Read: http://{address}/docs/\n\
              More keys: hundi keys create --mode test"
@@ -412,7 +446,12 @@ async fn first_key(store: &Store) -> Result<Option<String>, String> {
             if keys::rows::accounts_count(tx)? > 0 {
                 return Ok(None);
             }
-            let request = KeyRequest { account: ACCOUNT_DEFAULT.into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+            let request = KeyRequest {
+                account: ACCOUNT_DEFAULT.into(),
+                mode: Mode::Test,
+                permissions: Permissions::All,
+                expires_at: None,
+            };
             Ok(Some(app::create_key(tx, now, &request)?))
         })
         .await
@@ -426,7 +465,8 @@ fn told(failure: Failure) -> String {
     }
 }
 
-/// Opens a database that is there: where none is, the command was given another place than the server.
+/// Opens a database that is there: where none is, the command was given another place than the
+/// server.
 async fn open(place: &Place) -> Result<Store, String> {
     let config = config(place)?;
     config.database.must_exist()?;
@@ -435,7 +475,13 @@ async fn open(place: &Place) -> Result<Store, String> {
 
 async fn open_or_make(config: &Config) -> Result<Store, String> {
     // A command needs few connections.
-    let opened = Store::open_database(&config.database, Clock::System, handle::no_epilogue, postgres::CONNECTIONS_MIN).await;
+    let opened = Store::open_database(
+        &config.database,
+        Clock::System,
+        handle::no_epilogue,
+        postgres::CONNECTIONS_MIN,
+    )
+    .await;
     opened.map_err(|error| error.to_string())
 }
 
@@ -446,7 +492,11 @@ async fn beside(place: &Place) -> Result<Arc<App>, String> {
 
 /// Unix seconds, or `30d` from now.
 fn expiry(text: &str, now: i64) -> Result<i64, String> {
-    let fault = || format!("{text:?} is no time: write Unix seconds, or a number with s, m, h or d such as 30d");
+    let fault = || {
+        format!(
+            "{text:?} is no time: write Unix seconds, or a number with s, m, h or d such as 30d"
+        )
+    };
     let (digits, unit_seconds) = match text.chars().last() {
         Some('s') => (&text[..text.len() - 1], 1),
         Some('m') => (&text[..text.len() - 1], 60),
@@ -455,9 +505,16 @@ fn expiry(text: &str, now: i64) -> Result<i64, String> {
         _ => (text, 0),
     };
     let number: i64 = digits.parse().map_err(|_| fault())?;
-    let at = if unit_seconds == 0 { Some(number) } else { number.checked_mul(unit_seconds).and_then(|seconds| now.checked_add(seconds)) };
+    let at = if unit_seconds == 0 {
+        Some(number)
+    } else {
+        number.checked_mul(unit_seconds).and_then(|seconds| now.checked_add(seconds))
+    };
     match at.filter(|at| *at >= 0).ok_or_else(fault)? {
-        at if at <= now => Err(format!("{text:?} is in the past: write Unix seconds to come, or a number with s, m, h or d such as 30d")),
+        at if at <= now => Err(format!(
+            "{text:?} is in the past: write Unix seconds to come, or a number with s, m, h or d \
+             such as 30d"
+        )),
         at => Ok(at),
     }
 }
@@ -466,22 +523,40 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
     match command {
         KeysCommand::Create { mode, account, permissions, expires, place } => {
             const ACCOUNT_LENGTH_MAX: usize = 100;
-            if account.is_empty() || account.chars().count() > ACCOUNT_LENGTH_MAX || account.chars().any(char::is_control) {
-                return Err(format!("an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a control character"));
+            if account.is_empty()
+                || account.chars().count() > ACCOUNT_LENGTH_MAX
+                || account.chars().any(char::is_control)
+            {
+                return Err(format!(
+                    "an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a \
+                     control character"
+                ));
             }
-            let expires_at = expires.map(|text| expiry(&text, Clock::System.milliseconds() / 1000)).transpose()?;
-            let request = KeyRequest { account, mode: mode.mode(), permissions: Permissions::parse(&permissions)?, expires_at };
-            let key =
-                open_or_make(&config(&place)?).await?.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.map_err(told)?;
+            let expires_at = expires
+                .map(|text| expiry(&text, Clock::System.milliseconds() / 1000))
+                .transpose()?;
+            let request = KeyRequest {
+                account,
+                mode: mode.mode(),
+                permissions: Permissions::parse(&permissions)?,
+                expires_at,
+            };
+            let key = open_or_make(&config(&place)?)
+                .await?
+                .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
+                .await
+                .map_err(told)?;
             print(&key)
         }
         KeysCommand::List { place } => {
-            let lines = open(&place).await?.write(|tx, _| Ok(keys::rows::list(tx)?)).await.map_err(told)?;
+            let lines =
+                open(&place).await?.write(|tx, _| Ok(keys::rows::list(tx)?)).await.map_err(told)?;
             print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
             for line in lines {
                 let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
                 let mode = mode_word(line.mode);
-                let permissions = if line.permissions.is_empty() { "all" } else { &line.permissions };
+                let permissions =
+                    if line.permissions.is_empty() { "all" } else { &line.permissions };
                 print(&format!(
                     "{}\t{}\t{mode}\t{}\t{permissions}\t{}\t{}\t{}",
                     line.id,
@@ -495,9 +570,18 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
             Ok(())
         }
         KeysCommand::Revoke { id, place } => {
-            let parsed: Id<kind::ApiKey> = Id::parse(&id).ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
-            let revoked = open(&place).await?.write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?)).await.map_err(told)?;
-            if revoked { print(&format!("revoked {id}")) } else { Err(format!("there is no key {id} that is not revoked already")) }
+            let parsed: Id<kind::ApiKey> = Id::parse(&id)
+                .ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
+            let revoked = open(&place)
+                .await?
+                .write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?))
+                .await
+                .map_err(told)?;
+            if revoked {
+                print(&format!("revoked {id}"))
+            } else {
+                Err(format!("there is no key {id} that is not revoked already"))
+            }
         }
     }
 }
@@ -505,21 +589,33 @@ async fn run_keys(command: KeysCommand) -> Result<(), String> {
 async fn run_accounts(command: AccountsCommand) -> Result<(), String> {
     let (name, place, is_suspended) = match command {
         AccountsCommand::List { place } => {
-            let accounts = open(&place).await?.write(|tx, _| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
+            let accounts = open(&place)
+                .await?
+                .write(|tx, _| Ok(keys::rows::accounts(tx)?))
+                .await
+                .map_err(told)?;
             print("account\tstatus")?;
-            return accounts
-                .iter()
-                .try_for_each(|(name, is_suspended)| print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" })));
+            return accounts.iter().try_for_each(|(name, is_suspended)| {
+                print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" }))
+            });
         }
         AccountsCommand::Suspend { name, place } => (name, place, true),
         AccountsCommand::Resume { name, place } => (name, place, false),
     };
     let wanted = name.clone();
-    let is_found = open(&place).await?.write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?)).await.map_err(told)?;
+    let is_found = open(&place)
+        .await?
+        .write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?))
+        .await
+        .map_err(told)?;
     match (is_found, is_suspended) {
-        (true, true) => print(&format!("{name} is suspended; its keys stop working within a second")),
+        (true, true) => {
+            print(&format!("{name} is suspended; its keys stop working within a second"))
+        }
         (true, false) => print(&format!("{name} is active")),
-        (false, _) => Err(format!("there is no account {name:?}: `hundi accounts list` shows them")),
+        (false, _) => {
+            Err(format!("there is no account {name:?}: `hundi accounts list` shows them"))
+        }
     }
 }
 
@@ -529,7 +625,11 @@ const HITS_MAX: i64 = 1_000;
 async fn screening(command: ScreeningCommand) -> Result<(), String> {
     match command {
         ScreeningCommand::Hits { place } => {
-            let lines = open(&place).await?.write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?)).await.map_err(told)?;
+            let lines = open(&place)
+                .await?
+                .write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?))
+                .await
+                .map_err(told)?;
             lines.iter().try_for_each(|line| print(line))?;
             if lines.len() as i64 == HITS_MAX {
                 print(&format!("these are the oldest {HITS_MAX}: decide them to see more"))?;
@@ -537,12 +637,18 @@ async fn screening(command: ScreeningCommand) -> Result<(), String> {
             Ok(())
         }
         ScreeningCommand::Lists { place } => {
-            let settings = config(&place)?.screening.ok_or("no sanctions lists are configured: write a table [screening]")?;
+            let settings = config(&place)?
+                .screening
+                .ok_or("no sanctions lists are configured: write a table [screening]")?;
             let lists = Lists::load(settings)?;
             let now = Clock::System.milliseconds() / 1000;
             for state in lists.states() {
                 let days = (now - state.dated_at).max(0) / 86_400;
-                print(&format!("{}  {} entries, {days} days old", state.list.as_str(), state.entries_count))?;
+                print(&format!(
+                    "{}  {} entries, {days} days old",
+                    state.list.as_str(),
+                    state.entries_count
+                ))?;
             }
             match lists.why_not_live(now) {
                 None => print("live mode may start with these lists"),
@@ -552,15 +658,27 @@ async fn screening(command: ScreeningCommand) -> Result<(), String> {
     }
 }
 
-async fn decide(id: &str, ruling: RulingWord, to: Option<String>, reference: Option<String>, place: &Place) -> Result<(), String> {
+async fn decide(
+    id: &str,
+    ruling: RulingWord,
+    to: Option<String>,
+    reference: Option<String>,
+    place: &Place,
+) -> Result<(), String> {
     let id = AnyId::parse(id).ok_or_else(|| format!("{id:?} is no object's ID"))?;
-    let to = to.map(|text| Address::parse(&text).map_err(|fault| format!("--to is not an address: {fault}"))).transpose()?;
+    let to = to
+        .map(|text| {
+            Address::parse(&text).map_err(|fault| format!("--to is not an address: {fault}"))
+        })
+        .transpose()?;
     let ruling = match ruling {
         RulingWord::Approve => Ruling::Approve,
         RulingWord::Refuse => Ruling::Refuse,
         RulingWord::Review => Ruling::Review,
         RulingWord::Refund => Ruling::Refund(to),
-        RulingWord::Settle => Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?),
+        RulingWord::Settle => {
+            Ruling::Settle(reference.ok_or("settle needs the bank's reference: --reference UTR")?)
+        }
         RulingWord::Fail => Ruling::Fail,
         RulingWord::Return => Ruling::Return,
     };
@@ -580,7 +698,12 @@ where
     F: FnMut(&mut dyn Tx, &mut Now) -> Result<Result<String, String>, StoreError> + Send + 'static,
 {
     // What is refused undoes what it wrote, so it leaves the transaction as an error.
-    let decided = app.store.write(move |tx, now| decision(tx, now)?.map_err(|message| StoreError::Broken(message).into())).await;
+    let decided = app
+        .store
+        .write(move |tx, now| {
+            decision(tx, now)?.map_err(|message| StoreError::Broken(message).into())
+        })
+        .await;
     match decided {
         Ok(outcome) => print(&outcome),
         Err(Failure::Store(StoreError::Broken(message))) => Err(message),
@@ -626,6 +749,10 @@ mod tests {
         Cli::command().debug_assert();
         assert_eq!(expiry("30d", 100), Ok(100 + 30 * 86_400));
         assert_eq!(expiry("1790000000", 100), Ok(1_790_000_000));
-        assert!(expiry("soon", 0).is_err() && expiry("", 0).is_err() && expiry("99999999999999999999d", 0).is_err());
+        assert!(
+            expiry("soon", 0).is_err()
+                && expiry("", 0).is_err()
+                && expiry("99999999999999999999d", 0).is_err()
+        );
     }
 }

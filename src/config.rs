@@ -1,4 +1,5 @@
-//! Configuration: a TOML file, environment variables over it, flags over those. Every value has a range.
+//! Configuration: a TOML file, environment variables over it, flags over those. Every value has a
+//! range.
 
 use std::path::{Path, PathBuf};
 
@@ -100,24 +101,31 @@ pub struct Config {
     pub screening: Option<ScreeningSettings>,
 }
 
-fn from_environment<T: std::str::FromStr>(name: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Option<T>, String> {
+fn from_environment<T: std::str::FromStr>(
+    name: &str,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Option<T>, String> {
     let variable = format!("HUNDI_{}", name.to_uppercase());
     match environment(&variable).filter(|text| !text.is_empty()) {
         None => Ok(None),
-        Some(text) => {
-            text.parse().map(Some).map_err(|_| format!("{variable} does not read: give a value like the one in the example configuration"))
-        }
+        Some(text) => text.parse().map(Some).map_err(|_| {
+            format!(
+                "{variable} does not read: give a value like the one in the example configuration"
+            )
+        }),
     }
 }
 
 /// Whether an address is one that only this machine reaches.
 fn is_loopback(listen: &str) -> bool {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    host == "localhost"
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 impl Config {
-    /// Takes over the port that the operating system chose for port 0, for the links that callers are shown.
+    /// Takes over the port that the operating system chose for port 0, for the links that callers
+    /// are shown.
     pub fn bound_to(&mut self, address: std::net::SocketAddr) {
         if self.settings.public_url == format!("http://{}", self.listen) {
             self.settings.public_url = format!("http://{address}");
@@ -125,7 +133,10 @@ impl Config {
     }
 
     /// Reads the file, then the environment, then the flags.
-    pub fn read(flags: &Flags, environment: &dyn Fn(&str) -> Option<String>) -> Result<Config, String> {
+    pub fn read(
+        flags: &Flags,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Config, String> {
         let file = match &flags.config {
             Some(path) => read_file(path)?,
             None => Sources::default(),
@@ -135,31 +146,63 @@ impl Config {
                 from_environment(stringify!($name), environment)?.or(file.$name)
             };
         }
-        let listen = flags.listen.clone().or(value!(listen)).unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
-        let database = flags.database.clone().or(value!(database)).unwrap_or_else(|| DATABASE_DEFAULT.to_owned());
+        let listen =
+            flags.listen.clone().or(value!(listen)).unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
+        let database = flags
+            .database
+            .clone()
+            .or(value!(database))
+            .unwrap_or_else(|| DATABASE_DEFAULT.to_owned());
         let database = Database::parse(&database)?;
         let role_text = flags.role.clone().or(value!(role));
         let role = match role_text.as_deref() {
             None => Role::All,
-            Some(word) => Role::parse(word).ok_or_else(|| format!("role must be one of: {}", Role::WORDS.join(", ")))?,
+            Some(word) => Role::parse(word)
+                .ok_or_else(|| format!("role must be one of: {}", Role::WORDS.join(", ")))?,
         };
         if role != Role::All && matches!(database, Database::Sqlite(_)) {
-            return Err("role must be all with sqlite, which one process serves: several nodes need postgres://".into());
+            return Err("role must be all with sqlite, which one process serves: several nodes \
+             need postgres://"
+                .into());
         }
         let connections = value!(database_connections);
-        let (connections_min, connections_max) = (postgres::CONNECTIONS_MIN as i64, postgres::CONNECTIONS_MAX as i64);
+        let (connections_min, connections_max) =
+            (postgres::CONNECTIONS_MIN as i64, postgres::CONNECTIONS_MAX as i64);
         let default = postgres::CONNECTIONS_DEFAULT as i64;
-        let database_connections = within("database_connections", connections, default, connections_min, connections_max)? as usize;
+        let database_connections =
+            within("database_connections", connections, default, connections_min, connections_max)?
+                as usize;
         let defaults = Settings::default();
-        let loopback_webhooks = flags.allow_loopback_webhooks.or(value!(allow_loopback_webhooks)).unwrap_or_else(|| is_loopback(&listen));
+        let loopback_webhooks = flags
+            .allow_loopback_webhooks
+            .or(value!(allow_loopback_webhooks))
+            .unwrap_or_else(|| is_loopback(&listen));
         let bank = file.bank.map(BankSettings::try_from).transpose()?;
         let settings = Settings {
-            quote_lock_seconds: within("quote_lock_seconds", value!(quote_lock_seconds), defaults.quote_lock_seconds, 30, 900)?,
-            funding_seconds: within("funding_seconds", value!(funding_seconds), defaults.funding_seconds, 900, 86_400)?,
+            quote_lock_seconds: within(
+                "quote_lock_seconds",
+                value!(quote_lock_seconds),
+                defaults.quote_lock_seconds,
+                30,
+                900,
+            )?,
+            funding_seconds: within(
+                "funding_seconds",
+                value!(funding_seconds),
+                defaults.funding_seconds,
+                900,
+                86_400,
+            )?,
             amount_min: usd("amount_minimum", value!(amount_minimum), defaults.amount_min)?,
             amount_max: usd("amount_maximum", value!(amount_maximum), defaults.amount_max)?,
             fee: usd("fee", value!(fee), defaults.fee)?,
-            spread_basis_points: within("spread_basis_points", value!(spread_basis_points), 0, 0, 1_000)?,
+            spread_basis_points: within(
+                "spread_basis_points",
+                value!(spread_basis_points),
+                0,
+                0,
+                1_000,
+            )?,
             rate_bounds: defaults.rate_bounds,
             purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
             loopback_webhooks_allowed: loopback_webhooks,
@@ -170,19 +213,31 @@ impl Config {
                 1,
                 60_000,
             )?,
-            test_mid_market_rate: rate("test_mid_market_rate", value!(test_mid_market_rate), defaults.test_mid_market_rate)?,
+            test_mid_market_rate: rate(
+                "test_mid_market_rate",
+                value!(test_mid_market_rate),
+                defaults.test_mid_market_rate,
+            )?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
-            public_url: value!(public_url).unwrap_or_else(|| format!("http://{listen}")).trim_end_matches('/').to_owned(),
+            public_url: value!(public_url)
+                .unwrap_or_else(|| format!("http://{listen}"))
+                .trim_end_matches('/')
+                .to_owned(),
             issuer_name: name("issuer_name", value!(issuer_name))?.unwrap_or(defaults.issuer_name),
             sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
             debit_account_last4: bank.as_ref().map(|bank| bank.debit_account_last4().to_owned()),
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
         };
-        if settings.fee.units >= settings.amount_min.units || settings.amount_min.units > settings.amount_max.units {
+        if settings.fee.units >= settings.amount_min.units
+            || settings.amount_min.units > settings.amount_max.units
+        {
             return Err("amount_minimum must be above the fee and at most amount_maximum".into());
         }
         let chain = |table: &str, sources: Option<ChainSources>| {
-            sources.unwrap_or_default().over(table, environment)?.read(table, &ApiKeys::read(table, environment))
+            sources
+                .unwrap_or_default()
+                .over(table, environment)?
+                .read(table, &ApiKeys::read(table, environment))
         };
         Ok(Config {
             test_chain: chain("test_chain", file.test_chain)?,
@@ -193,7 +248,9 @@ impl Config {
             database,
             database_connections,
             role,
-            encryption_key: environment("HUNDI_ENCRYPTION_KEY").filter(|text| !text.is_empty()).map(SecretString::from),
+            encryption_key: environment("HUNDI_ENCRYPTION_KEY")
+                .filter(|text| !text.is_empty())
+                .map(SecretString::from),
             rate_limits: Rates {
                 reads: value!(rate_limit_reads).unwrap_or(RATE_DEFAULT),
                 writes: value!(rate_limit_writes).unwrap_or(RATE_DEFAULT),
@@ -208,40 +265,61 @@ impl Config {
 }
 
 fn read_file(path: &Path) -> Result<Sources, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read the configuration {}: {error}", path.display()))?;
     toml::from_str(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1);
-        format!("line {line} of the configuration {} does not read: {}", path.display(), shown(error.message()))
+        let line = error.span().map_or(1, |span| {
+            text.bytes().take(span.start).filter(|byte| *byte == b'\n').count() + 1
+        });
+        format!(
+            "line {line} of the configuration {} does not read: {}",
+            path.display(),
+            shown(error.message())
+        )
     })
 }
 
-/// What a reader of settings says, without the value it says it of: that may be a password or an account number.
+/// What a reader of settings says, without the value it says it of: that may be a password or an
+/// account number.
 fn shown(message: &str) -> String {
     if !message.starts_with("invalid ") {
         return message.to_owned();
     }
-    let expected = message.rsplit_once(", expected ").map(|(_, expected)| format!(", which should be {expected}"));
+    let expected = message
+        .rsplit_once(", expected ")
+        .map(|(_, expected)| format!(", which should be {expected}"));
     format!("a value is of the wrong kind{}", expected.unwrap_or_default())
 }
 
 fn within(name: &str, value: Option<i64>, default: i64, min: i64, max: i64) -> Result<i64, String> {
     let value = value.unwrap_or(default);
-    if (min..=max).contains(&value) { Ok(value) } else { Err(format!("{name} is {value} and must be between {min} and {max}")) }
+    if (min..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("{name} is {value} and must be between {min} and {max}"))
+    }
 }
 
 fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, String> {
     match value {
         None => Ok(default),
-        Some(text) => Money::parse(&text, Currency::Usd).ok_or_else(|| format!("{name} must be an amount in USD such as 10.00")),
+        Some(text) => Money::parse(&text, Currency::Usd)
+            .ok_or_else(|| format!("{name} must be an amount in USD such as 10.00")),
     }
 }
 
 /// A name that documents show.
 fn name(key: &str, value: Option<String>) -> Result<Option<String>, String> {
     const LENGTH_MAX: usize = 100;
-    let fits = |text: &String| !text.trim().is_empty() && text.chars().count() <= LENGTH_MAX && !text.chars().any(char::is_control);
+    let fits = |text: &String| {
+        !text.trim().is_empty()
+            && text.chars().count() <= LENGTH_MAX
+            && !text.chars().any(char::is_control)
+    };
     match value {
-        Some(text) if !fits(&text) => Err(format!("{key} must have 1 to {LENGTH_MAX} characters, all of them printable")),
+        Some(text) if !fits(&text) => {
+            Err(format!("{key} must have 1 to {LENGTH_MAX} characters, all of them printable"))
+        }
         value => Ok(value),
     }
 }
@@ -249,14 +327,22 @@ fn name(key: &str, value: Option<String>) -> Result<Option<String>, String> {
 fn rate(name: &str, value: Option<String>, default: Rate) -> Result<Rate, String> {
     match value {
         None => Ok(default),
-        Some(text) => Rate::parse(&text).ok_or_else(|| format!("{name} must be a positive decimal with at most six places")),
+        Some(text) => Rate::parse(&text)
+            .ok_or_else(|| format!("{name} must be a positive decimal with at most six places")),
     }
 }
 
 fn purpose(value: Option<String>, default: String) -> Result<String, String> {
     let code = value.unwrap_or(default);
     let known = crate::transfers::PurposeCode::parse(&code).is_some();
-    if known { Ok(code) } else { Err(format!("purpose_code must be one of: {}", crate::transfers::PurposeCode::WORDS.join(", "))) }
+    if known {
+        Ok(code)
+    } else {
+        Err(format!(
+            "purpose_code must be one of: {}",
+            crate::transfers::PurposeCode::WORDS.join(", ")
+        ))
+    }
 }
 
 #[cfg(test)]
@@ -264,8 +350,11 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)], flags: Flags) -> Result<Config, String> {
-        let variables: Vec<(String, String)> = variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        Config::read(&flags, &move |name| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone()))
+        let variables: Vec<(String, String)> =
+            variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        Config::read(&flags, &move |name| {
+            variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        })
     }
 
     #[test]
@@ -276,18 +365,29 @@ mod tests {
         assert!(config.shows_metrics && !config.settings.loopback_webhooks_allowed);
         // The example names every key there is.
         let text = std::fs::read_to_string(path).unwrap();
-        let named = text.lines().filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#'))).count();
+        let named = text
+            .lines()
+            .filter(|line| line.split_once(" = ").is_some_and(|(name, _)| !name.starts_with('#')))
+            .count();
         assert_eq!(named, 22);
     }
 
     #[test]
     fn the_commented_tables_of_the_example_read_too() {
-        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml")).unwrap();
-        let is_setting = |line: &str| line.starts_with('[') || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '));
-        let uncommented: Vec<&str> =
-            text.lines().map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line)).collect();
+        let text =
+            std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/hundi.example.toml"))
+                .unwrap();
+        let is_setting = |line: &str| {
+            line.starts_with('[')
+                || line.split_once(" = ").is_some_and(|(key, _)| !key.contains(' '))
+        };
+        let uncommented: Vec<&str> = text
+            .lines()
+            .map(|line| line.strip_prefix("# ").filter(|rest| is_setting(rest)).unwrap_or(line))
+            .collect();
         // The tables come after the keys of the top.
-        let (top, tables) = uncommented.split_at(uncommented.iter().position(|line| line.starts_with('[')).unwrap());
+        let (top, tables) = uncommented
+            .split_at(uncommented.iter().position(|line| line.starts_with('[')).unwrap());
         let key = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
         let text = format!("{}\n{}", top.join("\n"), tables.join("\n")).replace("xpub…", key);
         let path = std::env::temp_dir().join(format!("hundi-example-{}.toml", std::process::id()));
@@ -295,9 +395,18 @@ mod tests {
         let config = read(&[], Flags { config: Some(path.clone()), ..Flags::default() });
         std::fs::remove_file(path).unwrap();
         let config = config.unwrap();
-        assert!(config.live_chain.is_some() && config.bank.is_some() && config.rates.is_some() && config.checks.is_some());
+        assert!(
+            config.live_chain.is_some()
+                && config.bank.is_some()
+                && config.rates.is_some()
+                && config.checks.is_some()
+        );
         assert!(config.screening.is_some() && config.ifsc_file.is_some());
-        assert!(crate::live::parts(&config).iter().all(|part| part.is_configured && part.fault.is_none()));
+        assert!(
+            crate::live::parts(&config)
+                .iter()
+                .all(|part| part.is_configured && part.fault.is_none())
+        );
     }
 
     #[test]
@@ -308,7 +417,8 @@ mod tests {
             ("database = \"postgres://hundi:112233445566@db\n", "line 1 of"),
             ("database = postgres://hundi:112233445566@db\n", "line 1 of"),
         ] {
-            let path = std::env::temp_dir().join(format!("hundi-mistake-{}.toml", std::process::id()));
+            let path =
+                std::env::temp_dir().join(format!("hundi-mistake-{}.toml", std::process::id()));
             std::fs::write(&path, text).unwrap();
             let told = read(&[], Flags { config: Some(path.clone()), ..Flags::default() }).err();
             std::fs::remove_file(path).unwrap();
@@ -319,9 +429,19 @@ mod tests {
 
     #[test]
     fn flags_win_over_the_environment_and_ranges_hold() {
-        let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")], Flags::default()).unwrap();
-        assert_eq!((config.listen.as_str(), config.rate_limits.reads, config.rate_limits.writes), ("0.0.0.0:1", 0, 1_000));
-        assert!(!config.settings.loopback_webhooks_allowed, "a public listener must not reach loopback by default");
+        let config = read(
+            &[("HUNDI_LISTEN", "0.0.0.0:1"), ("HUNDI_RATE_LIMIT_READS", "0")],
+            Flags::default(),
+        )
+        .unwrap();
+        assert_eq!(
+            (config.listen.as_str(), config.rate_limits.reads, config.rate_limits.writes),
+            ("0.0.0.0:1", 0, 1_000)
+        );
+        assert!(
+            !config.settings.loopback_webhooks_allowed,
+            "a public listener must not reach loopback by default"
+        );
         let flags = Flags { listen: Some("127.0.0.1:2".into()), ..Flags::default() };
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1")], flags).unwrap();
         assert!(config.listen == "127.0.0.1:2" && config.settings.loopback_webhooks_allowed);

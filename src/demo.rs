@@ -1,4 +1,5 @@
-//! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver that verifies.
+//! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver
+//! that verifies.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -47,7 +48,12 @@ pub async fn run() -> Result<(), String> {
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
     let app = App::open(&config, Clock::System).await?;
-    let request = KeyRequest { account: ACCOUNT_DEFAULT.into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+    let request = KeyRequest {
+        account: ACCOUNT_DEFAULT.into(),
+        mode: Mode::Test,
+        permissions: Permissions::All,
+        expires_at: None,
+    };
     let key = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await;
     let key = key.map_err(|failure| format!("no key could be made: {failure:?}"))?;
     let (stop, stopping) = watch::channel(false);
@@ -71,8 +77,10 @@ impl TemporaryFolder {
     fn new() -> Result<TemporaryFolder, String> {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).map_err(|error| error.to_string())?;
-        let path = std::env::temp_dir().join(format!("hundi-demo-{:016x}", u64::from_be_bytes(random)));
-        std::fs::create_dir(&path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        let path =
+            std::env::temp_dir().join(format!("hundi-demo-{:016x}", u64::from_be_bytes(random)));
+        std::fs::create_dir(&path)
+            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
         Ok(TemporaryFolder { path })
     }
 }
@@ -91,8 +99,9 @@ struct Api {
 impl Api {
     async fn send(&self, method: Method, path: &str, body: Option<Value>) -> Result<Value, String> {
         let stream = TcpStream::connect(&self.address).await.map_err(|error| error.to_string())?;
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|error| error.to_string())?;
+        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(|error| error.to_string())?;
         tokio::spawn(connection);
         let mut random = [0_u8; 16];
         getrandom::fill(&mut random).map_err(|error| error.to_string())?;
@@ -107,9 +116,14 @@ impl Api {
             .map_err(|error| error.to_string())?;
         let response = sender.send_request(request).await.map_err(|error| error.to_string())?;
         let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let bytes =
+            response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
         let answer: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-        if status.is_success() { Ok(answer) } else { Err(format!("{path} answered {status}: {answer}")) }
+        if status.is_success() {
+            Ok(answer)
+        } else {
+            Err(format!("{path} answered {status}: {answer}"))
+        }
     }
     async fn post(&self, path: &str, body: Value) -> Result<Value, String> {
         self.send(Method::POST, path, Some(body)).await
@@ -120,19 +134,24 @@ impl Api {
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, String> {
-    value.pointer(pointer).and_then(Value::as_str).ok_or_else(|| format!("the answer has no {pointer}"))
+    value
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .ok_or_else(|| format!("the answer has no {pointer}"))
 }
 
 async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), String> {
     let started = Instant::now();
     let endpoint = api.post("/v1/webhook_endpoints", json!({ "url": receiver })).await?;
-    *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) = text(&endpoint, "/secret")?.to_owned();
+    *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) =
+        text(&endpoint, "/secret")?.to_owned();
     println!("   Webhook endpoint   {}  {receiver}", text(&endpoint, "/id")?);
 
     let beneficiary = api
         .post(
             "/v1/beneficiaries",
-            json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" }),
+            json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001",
+                "account_type": "nre" }),
         )
         .await?;
     let beneficiary_id = text(&beneficiary, "/id")?;
@@ -140,11 +159,18 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
     inbox.wait_for("beneficiary.status.active", beneficiary_id).await?;
     println!("                      active, payouts enabled");
 
-    let sender = api.post("/v1/senders", json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" })).await?;
+    let sender = api
+        .post("/v1/senders", json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" }))
+        .await?;
     let sender_id = text(&sender, "/id")?;
     println!("2. Sender             {sender_id}");
 
-    let lock = api.post("/v1/quote_locks", json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" })).await?;
+    let lock = api
+        .post(
+            "/v1/quote_locks",
+            json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" }),
+        )
+        .await?;
     println!(
         "3. Quote lock         {}  1000.00 USD buys {} INR at {}",
         text(&lock, "/id")?,
@@ -156,7 +182,8 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
         .post(
             "/v1/transfers",
             json!({
-                "sender_id": sender_id, "beneficiary_id": beneficiary_id, "quote_lock_id": text(&lock, "/id")?,
+                "sender_id": sender_id, "beneficiary_id": beneficiary_id,
+                    "quote_lock_id": text(&lock, "/id")?,
                 "amount": "1000.00", "currency": "USD", "payout_currency": "INR",
                 "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
             }),
@@ -164,17 +191,29 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
         .await?;
     let transfer_id = text(&transfer, "/id")?;
     println!("4. Transfer           {transfer_id}  {}", text(&transfer, "/status")?);
-    println!("                      deposit address {} on tron", text(&transfer, "/funding/deposit_address")?);
+    println!(
+        "                      deposit address {} on tron",
+        text(&transfer, "/funding/deposit_address")?
+    );
 
-    let deposit = api.post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), json!({})).await?;
-    println!("5. Deposit            {}  {} USDT sent", text(&deposit, "/id")?, text(&deposit, "/amount")?);
+    let deposit =
+        api.post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), json!({})).await?;
+    println!(
+        "5. Deposit            {}  {} USDT sent",
+        text(&deposit, "/id")?,
+        text(&deposit, "/amount")?
+    );
     inbox.wait_for("deposit.status.completed", text(&deposit, "/id")?).await?;
     println!("                      final on chain");
 
     inbox.wait_for("transfer.status.payout_settled", transfer_id).await?;
     let settled = api.get(&format!("/v1/transfers/{transfer_id}")).await?;
     let payout_id = text(&settled, "/payout/id")?;
-    println!("6. Payout             {payout_id}  {} INR {}", text(&settled, "/payout/amount")?, text(&settled, "/payout/status")?);
+    println!(
+        "6. Payout             {payout_id}  {} INR {}",
+        text(&settled, "/payout/amount")?,
+        text(&settled, "/payout/status")?
+    );
     println!("\n   UTR {}\n", text(&settled, "/payout/unique_transaction_reference")?);
     inbox.wait_for("payout.payment_advice.available", payout_id).await?;
 
@@ -203,21 +242,26 @@ impl Inbox {
                 arrived.await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), wait)
-            .await
-            .map_err(|_| format!("no webhook {event_type} for {linked_id} within {WAIT_SECONDS_MAX} s"))
+        tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), wait).await.map_err(|_| {
+            format!("no webhook {event_type} for {linked_id} within {WAIT_SECONDS_MAX} s")
+        })
     }
 
     /// The specification's five steps.
     fn verifies(&self, id: &str, timestamp: &str, signatures: &str, body: &[u8]) -> bool {
         let secret = self.secret.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()) else { return false };
+        let Ok(mut mac) = Hmac::<sha2::Sha256>::new_from_slice(secret.as_bytes()) else {
+            return false;
+        };
         mac.update(format!("{id}.{timestamp}.").as_bytes());
         mac.update(body);
         let computed = STANDARD.encode(mac.finalize().into_bytes());
         let matches = signatures.split(' ').filter_map(|entry| entry.strip_prefix("v1,"));
-        let signed = matches.into_iter().any(|entry| bool::from(subtle::ConstantTimeEq::ct_eq(entry.as_bytes(), computed.as_bytes())));
-        let age = timestamp.parse::<i64>().map(|at| (Clock::System.milliseconds() / 1000 - at).abs());
+        let signed = matches.into_iter().any(|entry| {
+            bool::from(subtle::ConstantTimeEq::ct_eq(entry.as_bytes(), computed.as_bytes()))
+        });
+        let age =
+            timestamp.parse::<i64>().map(|at| (Clock::System.milliseconds() / 1000 - at).abs());
         signed && age.is_ok_and(|age| age <= 300)
     }
 }
@@ -230,15 +274,24 @@ async fn receive(inbox: Arc<Inbox>) -> Result<String, String> {
         while let Ok((stream, _)) = listener.accept().await {
             let inbox = inbox.clone();
             let service = service_fn(move |request| accept(inbox.clone(), request));
-            tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service));
+            tokio::spawn(
+                hyper::server::conn::http1::Builder::new()
+                    .serve_connection(TokioIo::new(stream), service),
+            );
         }
     });
     Ok(format!("http://{address}/webhooks"))
 }
 
-async fn accept(inbox: Arc<Inbox>, request: Request<Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
-    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
-    let (id, timestamp, signatures) = (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
+async fn accept(
+    inbox: Arc<Inbox>,
+    request: Request<Incoming>,
+) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    let header = |name: &str| {
+        request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned()
+    };
+    let (id, timestamp, signatures) =
+        (header("webhook-id"), header("webhook-timestamp"), header("webhook-signature"));
     let body = request.into_body().collect().await?.to_bytes();
     let mut response = Response::new(Full::default());
     if !inbox.verifies(&id, &timestamp, &signatures, &body) {

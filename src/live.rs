@@ -42,14 +42,36 @@ pub struct LiveParts {
 pub fn parts(config: &Config) -> Vec<Part> {
     let part = |table, purpose, is_configured, fault| Part { table, purpose, is_configured, fault };
     let bank_fault = config.bank.as_ref().filter(|bank| !bank.supports_nre).map(|_| {
-        "supports_nre is false, so every transfer is refused: set it once the sponsor bank has marked the debit account for foreign inward remittance".to_owned()
+        "supports_nre is false, so every transfer is refused: set it once the sponsor bank has \
+         marked the debit account for foreign inward remittance"
+            .to_owned()
     });
     vec![
-        part("live_chain", "nodes and account key of the chain that deposits come over", config.live_chain.is_some(), None),
-        part("bank", "the sponsor bank's folders and debit account", config.bank.is_some(), bank_fault),
+        part(
+            "live_chain",
+            "nodes and account key of the chain that deposits come over",
+            config.live_chain.is_some(),
+            None,
+        ),
+        part(
+            "bank",
+            "the sponsor bank's folders and debit account",
+            config.bank.is_some(),
+            bank_fault,
+        ),
         part("rates", "where market rates come from", config.rates.is_some(), None),
-        part("checks", "who looks accounts up: adapter = \"http\" or \"manual\"", config.checks.is_some(), None),
-        part("screening", "sanctions lists of OFAC, the UN and your own", config.screening.is_some(), None),
+        part(
+            "checks",
+            "who looks accounts up: adapter = \"http\" or \"manual\"",
+            config.checks.is_some(),
+            None,
+        ),
+        part(
+            "screening",
+            "sanctions lists of OFAC, the UN and your own",
+            config.screening.is_some(),
+            None,
+        ),
     ]
 }
 
@@ -59,16 +81,18 @@ pub fn account_checks(
     environment: &dyn Fn(&str) -> Option<String>,
     client: &Client,
 ) -> Result<Box<dyn Checks>, String> {
-    let secret = environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
+    let secret =
+        environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
     Ok(match table {
         ChecksTable::Http(settings) => Box::new(HttpChecks::new(settings, secret, client.clone())?),
         ChecksTable::Manual {} => Box::new(ManualChecks),
     })
 }
 
-/// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a part out, which is told in
-/// the log; `Err` where something is configured that cannot be. `serves_at` is the time in Unix seconds of who will serve
-/// requests, and has to have lists that are young enough; a command beside the server works with what there is.
+/// Makes the parts of live mode. `Ok(None)` where the configuration says nothing of it or leaves a
+/// part out, which is told in the log; `Err` where something is configured that cannot be.
+/// `serves_at` is the time in Unix seconds of who will serve requests, and has to have lists that
+/// are young enough; a command beside the server works with what there is.
 pub fn assemble(
     config: &Config,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -77,11 +101,13 @@ pub fn assemble(
     serves_at: Option<i64>,
 ) -> Result<Option<LiveParts>, String> {
     let parts = parts(config);
-    let missing: Vec<&str> = parts.iter().filter(|part| !part.is_configured).map(|part| part.table).collect();
+    let missing: Vec<&str> =
+        parts.iter().filter(|part| !part.is_configured).map(|part| part.table).collect();
     if missing.len() < parts.len() && !missing.is_empty() {
         tracing::warn!(
             missing = missing.join(", "),
-            "live mode is off: these tables of the configuration are missing; `hundi doctor` says more"
+            "live mode is off: these tables of the configuration are missing; `hundi doctor` says \
+             more"
         );
     }
     let (Some(chain), Some(bank), Some(rates), Some(checks), Some(lists)) =

@@ -1,5 +1,6 @@
-//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving unmatched money back, naming
-//! the transactions of refunds, and closing payouts whose outcome the bank has not told. Each decision is one transaction with its events.
+//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving
+//! unmatched money back, naming the transactions of refunds, and closing payouts whose outcome the
+//! bank has not told. Each decision is one transaction with its events.
 
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, Decision};
@@ -27,9 +28,11 @@ use crate::world::World;
 /// A decision about one object.
 #[derive(Clone, Debug)]
 pub enum Ruling {
-    /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged again.
+    /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged
+    /// again.
     Approve,
-    /// Sender: may not send. Beneficiary: rejected. Transfer under review, or payout on hold: the money goes back.
+    /// Sender: may not send. Beneficiary: rejected. Transfer under review, or payout on hold: the
+    /// money goes back.
     Refuse,
     /// Transfer whose money waits: put it under review.
     Review,
@@ -77,19 +80,36 @@ fn wrong(id: AnyId, what: impl std::fmt::Display) -> Denied {
 
 fn told(id: AnyId, failure: Failure) -> Denied {
     match failure {
-        Failure::Refused(refusal) => refusal.faults().first().map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
+        Failure::Refused(refusal) => refusal
+            .faults()
+            .first()
+            .map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
         Failure::Store(error) => error.into(),
     }
 }
 
-/// Carries a ruling out and answers what happened. The inner `Err` is the operator's to read, and the caller undoes the transaction with it.
-pub fn rule(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Result<Result<String, String>, StoreError> {
+/// Carries a ruling out and answers what happened. The inner `Err` is the operator's to read, and
+/// the caller undoes the transaction with it.
+pub fn rule(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Result<Result<String, String>, StoreError> {
     apart(rule_object(tx, now, world, id, ruling))
 }
 
-fn rule_object(tx: &mut dyn Tx, now: &mut Now, world: &World, id: AnyId, ruling: &Ruling) -> Outcome {
+fn rule_object(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Outcome {
     let scope = find_scope(tx, id)?.ok_or_else(|| wrong(id, "there is no such object"))?;
-    // Before the first look: decisions about one object, and screening everybody again, would each miss what the other writes.
+    // Before the first look: decisions about one object, and screening everybody again, would each
+    // miss what the other writes.
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     match id.kind {
@@ -116,8 +136,9 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
         ObjectKind::Refund => "refunds",
         _ => return Ok(None),
     };
-    let scopes: Vec<Scope> =
-        (1..=keys::rows::accounts_count(tx)?).flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode))).collect();
+    let scopes: Vec<Scope> = (1..=keys::rows::accounts_count(tx)?)
+        .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
+        .collect();
     for some in scopes.chunks(SCOPES_ASKED_MAX) {
         if let Some(scope) = crate::store::list::owner(tx, table, some, id)? {
             return Ok(Some(scope));
@@ -126,8 +147,9 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     Ok(None)
 }
 
-/// Takes over the transaction in which the operator sent a refund; the chain confirms it. A transaction that confirmed another
-/// refund already is a slip of the hand, unless the operator says that it is a batch that pays several.
+/// Takes over the transaction in which the operator sent a refund; the chain confirms it. A
+/// transaction that confirmed another refund already is a slip of the hand, unless the operator
+/// says that it is a batch that pays several.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
     world: &World,
@@ -138,10 +160,17 @@ pub fn mark_refund_sent(
     apart(mark_sent(tx, world, id, transaction_hash, is_batch))
 }
 
-fn mark_sent(tx: &mut dyn Tx, world: &World, id: Id<kind::Refund>, transaction_hash: &str, is_batch: bool) -> Outcome {
+fn mark_sent(
+    tx: &mut dyn Tx,
+    world: &World,
+    id: Id<kind::Refund>,
+    transaction_hash: &str,
+    is_batch: bool,
+) -> Outcome {
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    let mut refund = refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    let mut refund =
+        refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
     if world.simulates(scope.mode(), &refund.chain) {
         return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
     }
@@ -151,7 +180,10 @@ fn mark_sent(tx: &mut dyn Tx, world: &World, id: Id<kind::Refund>, transaction_h
     if let Some(other) = other.filter(|_| !is_batch) {
         return Err(wrong(
             any,
-            format!("this transaction confirmed {other} already; if it is a batch that pays this refund too, add --batch"),
+            format!(
+                "this transaction confirmed {other} already; if it is a batch that pays this \
+                 refund too, add --batch"
+            ),
         ));
     }
     Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
@@ -163,12 +195,28 @@ fn not_taken<S: Status>(id: AnyId, status: S) -> Denied {
 }
 
 /// Decides about what screening found of an object; answers words to add to the outcome.
-fn rule_hits(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, decision: hits::Decision) -> Outcome {
+fn rule_hits(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: AnyId,
+    decision: hits::Decision,
+) -> Outcome {
     let count = hits::decide(tx, now, scope, id, decision)?;
-    Ok(if count == 0 { String::new() } else { format!("; screening hits {}: {count}", decision.as_str()) })
+    Ok(if count == 0 {
+        String::new()
+    } else {
+        format!("; screening hits {}: {count}", decision.as_str())
+    })
 }
 
-fn rule_sender(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+fn rule_sender(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Outcome {
     let (screening, decision, outcome) = match ruling {
         Ruling::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
         Ruling::Refuse => (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send"),
@@ -180,14 +228,22 @@ fn rule_sender(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: AnyId, ruling: 
     Ok(format!("{id} {outcome}{decided}"))
 }
 
-fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+fn rule_beneficiary(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Outcome {
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
         Ruling::Refuse => Decision::Reject,
         Ruling::Check(answer) => return check_beneficiary(tx, now, world, scope, id, *answer),
         _ => return Err(wrong(id, "a beneficiary is approved or refused")),
     };
-    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
+    let found =
+        id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
@@ -212,8 +268,11 @@ fn rule_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
                 return Ok(outcome_of(&beneficiary));
             }
         }
-        // Nothing leads from active to rejected: it stays unpaid, and screening again does not change that.
-        (BeneficiaryStatus::Active, Decision::Reject) if is_held => return Ok(format!("{id} stays without payouts{decided}")),
+        // Nothing leads from active to rejected: it stays unpaid, and screening again does not
+        // change that.
+        (BeneficiaryStatus::Active, Decision::Reject) if is_held => {
+            return Ok(format!("{id} stays without payouts{decided}"));
+        }
         _ => {}
     }
     if !beneficiaries::decide(tx, now, &mut beneficiary, decision)? {
@@ -233,29 +292,56 @@ fn outcome_of(beneficiary: &Beneficiary) -> String {
 }
 
 /// Applies what a person found about an account, as the answer of a look-up would be.
-fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, answer: AccountAnswer) -> Outcome {
-    let found = id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
+fn check_beneficiary(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: AnyId,
+    answer: AccountAnswer,
+) -> Outcome {
+    let found =
+        id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Err(not_taken(id, beneficiary.status));
     }
     let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
     if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
-        return Err(wrong(id, "screening holds it, which a right account does not end: `hundi decide ID approve` or `refuse`"));
+        return Err(wrong(
+            id,
+            "screening holds it, which a right account does not end: `hundi decide ID approve` or \
+             `refuse`",
+        ));
     }
     beneficiaries::apply_late(tx, now, world, &mut beneficiary, answer)?;
     Ok(outcome_of(&beneficiary))
 }
 
-fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+fn rule_transfer(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Outcome {
     let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut transfer = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     let is_taken = match ruling {
         Ruling::Review => funding::begin_review(tx, now, &mut transfer)?,
         Ruling::Approve | Ruling::Refuse => {
-            let late = deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late)?;
+            let late =
+                deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late)?;
             let late = Money::new(late, transfer.received.currency);
-            funding::end_review(tx, now, world, &mut transfer, matches!(ruling, Ruling::Approve), late)?
+            funding::end_review(
+                tx,
+                now,
+                world,
+                &mut transfer,
+                matches!(ruling, Ruling::Approve),
+                late,
+            )?
         }
         _ => return Err(wrong(id, "a transfer is put under review, approved or refused")),
     };
@@ -265,13 +351,22 @@ fn rule_transfer(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id
     let decided = match ruling {
         Ruling::Approve => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
         // Without a hit there is nothing to keep a refusal for: the money goes back once.
-        Ruling::Refuse if hits::has_open(tx, scope, id)? => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        Ruling::Refuse if hits::has_open(tx, scope, id)? => {
+            rule_hits(tx, now, scope, id, hits::Decision::Refused)?
+        }
         _ => String::new(),
     };
     Ok(format!("{id} is {}{decided}", Status::as_str(transfer.status)))
 }
 
-fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+fn rule_deposit(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Outcome {
     let Ruling::Refund(to_address) = ruling else { return Err(wrong(id, "a deposit is refunded")) };
     let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
     let deposit = found.ok_or_else(|| wrong(id, "there is no such object"))?;
@@ -279,7 +374,8 @@ fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
     if let Some(fault) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
         return Err(wrong(id, fault.message));
     }
-    let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address).map_err(|failure| told(id, failure))?;
+    let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address)
+        .map_err(|failure| told(id, failure))?;
     let next = match refund.to_address {
         Some(_) => "",
         None => ": give it one with --to, or let the caller declare it with POST /v1/refunds/:id",
@@ -287,48 +383,80 @@ fn rule_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
-fn rule_payout(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: AnyId, ruling: &Ruling) -> Outcome {
+fn rule_payout(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: AnyId,
+    ruling: &Ruling,
+) -> Outcome {
     let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut payout = found.ok_or_else(|| wrong(id, "there is no such object"))?;
     match (payout.status, ruling) {
         (PayoutStatus::Processing, Ruling::Settle(reference)) => {
             let Some(reference) = Utr::parse(&reference.to_ascii_uppercase(), payout.method) else {
-                return Err(wrong(id, "a bank's reference has 16 or 22 letters and digits, 22 for RTGS, and a digit among them"));
+                return Err(wrong(
+                    id,
+                    "a bank's reference has 16 or 22 letters and digits, 22 for RTGS, and a digit \
+                     among them",
+                ));
             };
             // The bank cannot have paid what it was never told.
-            let is_unsent =
-                |status| matches!(status, InstructionStatus::Queued | InstructionStatus::Writing | InstructionStatus::Withdrawn);
+            let is_unsent = |status| {
+                matches!(
+                    status,
+                    InstructionStatus::Queued
+                        | InstructionStatus::Writing
+                        | InstructionStatus::Withdrawn
+                )
+            };
             if journal::find(tx, payout.id)?.is_some_and(|found| is_unsent(found.status)) {
                 return Err(wrong(id, "it has not been sent to the bank"));
             }
             // A return of the money names this reference.
             journal::answer(tx, payout.id, Some(reference.as_str()))?;
-            let report = BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
+            let report =
+                BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
         (PayoutStatus::Settled, Ruling::Return) => {
-            let report = BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank };
+            let report = BankReport::Returned {
+                code: FailureCode::ReturnedByBeneficiaryBank,
+                source: FailureSource::BeneficiaryBank,
+            };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
-            // Nothing may go to the bank any more once the money goes back. Withdrawn before it is looked at: whoever claims it for
-            // the bank at this moment is waited for.
+            // Nothing may go to the bank any more once the money goes back. Withdrawn before it is
+            // looked at: whoever claims it for the bank at this moment is waited for.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
             let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
             match sent.map(|found| found.status) {
                 Some(InstructionStatus::Queued | InstructionStatus::Writing) => {
-                    return Err(wrong(id, "it is being written for the bank now: try again in a minute"));
+                    return Err(wrong(
+                        id,
+                        "it is being written for the bank now: try again in a minute",
+                    ));
                 }
                 Some(InstructionStatus::Published) if payout.failure.is_none() => {
-                    return Err(wrong(id, "the bank has it and may still pay it: wait until its outcome is unknown"));
+                    return Err(wrong(
+                        id,
+                        "the bank has it and may still pay it: wait until its outcome is unknown",
+                    ));
                 }
                 _ => {}
             }
             journal::answer(tx, payout.id, None)?;
-            let report = BankReport::Failed { code: FailureCode::TechnicalError, source: FailureSource::SponsorBank };
+            let report = BankReport::Failed {
+                code: FailureCode::TechnicalError,
+                source: FailureSource::SponsorBank,
+            };
             paying::apply_report(tx, now, world, &mut payout, report)?;
         }
-        (PayoutStatus::Hold, Ruling::Refuse) => paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?,
+        (PayoutStatus::Hold, Ruling::Refuse) => {
+            paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?
+        }
         (status, _) => return Err(not_taken(id, status)),
     }
     Ok(format!("{id} is {}", Status::as_str(payout.status)))

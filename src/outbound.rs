@@ -1,5 +1,5 @@
-//! JSON over HTTP to services that the operator configured: chain nodes, rate sources, name look-ups. Not for addresses
-//! that callers give: those go through `delivery`, which vets them.
+//! JSON over HTTP to services that the operator configured: chain nodes, rate sources, name
+//! look-ups. Not for addresses that callers give: those go through `delivery`, which vets them.
 
 use std::time::Duration;
 
@@ -43,8 +43,8 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// Where requests go: an address and the header that authorises, if there is one. Its `Debug` shows no secret and no path,
-/// because providers put keys into both.
+/// Where requests go: an address and the header that authorises, if there is one. Its `Debug` shows
+/// no secret and no path, because providers put keys into both.
 #[derive(Clone)]
 pub struct Endpoint {
     uri: Uri,
@@ -59,33 +59,44 @@ impl std::fmt::Debug for Endpoint {
 
 impl Endpoint {
     /// Reads an http or https address; `header` is a name and its secret value.
-    pub fn new(address: &str, header: Option<(&str, SecretString)>) -> Result<Endpoint, OutboundError> {
+    pub fn new(
+        address: &str,
+        header: Option<(&str, SecretString)>,
+    ) -> Result<Endpoint, OutboundError> {
         let fault = |what: &str| OutboundError::Address(what.to_owned());
         let uri: Uri = address.parse().map_err(|_| fault("write it like https://host/path"))?;
-        if !matches!(uri.scheme_str(), Some("http" | "https")) || uri.host().is_none_or(str::is_empty) {
+        if !matches!(uri.scheme_str(), Some("http" | "https"))
+            || uri.host().is_none_or(str::is_empty)
+        {
             return Err(fault("write it like https://host/path"));
         }
         let header = header
             .map(|(name, value)| {
-                let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| fault("the header's name is none"))?;
-                HeaderValue::from_str(value.expose_secret()).map_err(|_| fault("the header's value has characters that none may have"))?;
+                let name = HeaderName::from_bytes(name.as_bytes())
+                    .map_err(|_| fault("the header's name is none"))?;
+                HeaderValue::from_str(value.expose_secret())
+                    .map_err(|_| fault("the header's value has characters that none may have"))?;
                 Ok((name, value))
             })
             .transpose()?;
         Ok(Endpoint { uri, header })
     }
 
-    /// Whether what is sent there stays between the two: over https, or without leaving this machine.
+    /// Whether what is sent there stays between the two: over https, or without leaving this
+    /// machine.
     pub fn keeps_secrets(&self) -> bool {
         let host = self.uri.host().unwrap_or("").trim_matches(['[', ']']);
-        let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+        let is_loopback = host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
         self.uri.scheme_str() == Some("https") || is_loopback
     }
 
     /// The header that goes with each request.
     #[cfg(test)]
     pub fn secret_for_test(&self) -> Option<(String, String)> {
-        self.header.as_ref().map(|(name, value)| (name.to_string(), value.expose_secret().to_owned()))
+        self.header
+            .as_ref()
+            .map(|(name, value)| (name.to_string(), value.expose_secret().to_owned()))
     }
 
     /// Scheme, host and port: what a log may show.
@@ -93,17 +104,20 @@ impl Endpoint {
         format!(
             "{}://{}",
             self.uri.scheme_str().unwrap_or(""),
-            self.uri
-                .authority()
-                .map_or("", |authority| { authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host) })
+            self.uri.authority().map_or("", |authority| {
+                authority.as_str().rsplit_once('@').map_or(authority.as_str(), |(_, host)| host)
+            })
         )
     }
 
     /// The same host with another path, such as a node's second interface.
     pub fn with_path(&self, path: &str) -> Result<Endpoint, OutboundError> {
         let mut parts = self.uri.clone().into_parts();
-        parts.path_and_query = Some(path.parse().map_err(|_| OutboundError::Address("the path does not read".into()))?);
-        let uri = Uri::from_parts(parts).map_err(|_| OutboundError::Address("the path does not read".into()))?;
+        parts.path_and_query = Some(
+            path.parse().map_err(|_| OutboundError::Address("the path does not read".into()))?,
+        );
+        let uri = Uri::from_parts(parts)
+            .map_err(|_| OutboundError::Address("the path does not read".into()))?;
         Ok(Endpoint { uri, header: self.header.clone() })
     }
 }
@@ -126,7 +140,11 @@ impl Client {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(Duration::from_secs(CONNECT_SECONDS_MAX)));
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(http);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(http);
         let pool = Pool::builder(TokioExecutor::new())
             .pool_idle_timeout(Duration::from_secs(IDLE_SECONDS_MAX))
             .pool_timer(hyper_util::rt::TokioTimer::new())
@@ -135,12 +153,23 @@ impl Client {
     }
 
     /// Asks with GET.
-    pub async fn get(&self, endpoint: &Endpoint, deadline: Duration, bytes_max: usize) -> Result<Answer, OutboundError> {
+    pub async fn get(
+        &self,
+        endpoint: &Endpoint,
+        deadline: Duration,
+        bytes_max: usize,
+    ) -> Result<Answer, OutboundError> {
         self.ask(Method::GET, endpoint, Bytes::new(), deadline, bytes_max).await
     }
 
     /// Asks with POST and a JSON body.
-    pub async fn post(&self, endpoint: &Endpoint, json: Vec<u8>, deadline: Duration, bytes_max: usize) -> Result<Answer, OutboundError> {
+    pub async fn post(
+        &self,
+        endpoint: &Endpoint,
+        json: Vec<u8>,
+        deadline: Duration,
+        bytes_max: usize,
+    ) -> Result<Answer, OutboundError> {
         self.ask(Method::POST, endpoint, json.into(), deadline, bytes_max).await
     }
 
@@ -164,9 +193,15 @@ impl Client {
         if let Some((name, value)) = &endpoint.header {
             request = request.header(name, value.expose_secret());
         }
-        let request = request.body(Full::new(body)).map_err(|error| OutboundError::Address(error.to_string()))?;
+        let request = request
+            .body(Full::new(body))
+            .map_err(|error| OutboundError::Address(error.to_string()))?;
         let answered = tokio::time::timeout(deadline, async {
-            let answer = self.pool.request(request).await.map_err(|error| OutboundError::Connection(told(&error)))?;
+            let answer = self
+                .pool
+                .request(request)
+                .await
+                .map_err(|error| OutboundError::Connection(told(&error)))?;
             let http_status = answer.status().as_u16();
             let retry_after_seconds = answer
                 .headers()
@@ -175,7 +210,9 @@ impl Client {
                 .map(|seconds| seconds.min(RETRY_AFTER_SECONDS_MAX));
             let body = match Limited::new(answer.into_body(), bytes_max).collect().await {
                 Ok(body) => body.to_bytes(),
-                Err(error) if error.is::<http_body_util::LengthLimitError>() => return Err(OutboundError::TooLong(bytes_max)),
+                Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+                    return Err(OutboundError::TooLong(bytes_max));
+                }
                 Err(error) => return Err(OutboundError::Connection(error.to_string())),
             };
             Ok(Answer { http_status, retry_after_seconds, body })
@@ -203,7 +240,9 @@ mod tests {
     }
 
     /// A server that gives each connection one raw answer and hands back what it was asked.
-    async fn serve(answer: &'static str) -> (Endpoint, tokio::sync::mpsc::UnboundedReceiver<String>) {
+    async fn serve(
+        answer: &'static str,
+    ) -> (Endpoint, tokio::sync::mpsc::UnboundedReceiver<String>) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (tell, asked) = tokio::sync::mpsc::unbounded_channel();
@@ -219,17 +258,29 @@ mod tests {
                 }
             }
         });
-        let endpoint = Endpoint::new(&format!("http://{address}/rpc?key=hidden"), Some(("X-Key", SecretString::from("secret")))).unwrap();
+        let endpoint = Endpoint::new(
+            &format!("http://{address}/rpc?key=hidden"),
+            Some(("X-Key", SecretString::from("secret"))),
+        )
+        .unwrap();
         (endpoint, asked)
     }
 
     #[tokio::test]
     async fn an_answer_comes_with_its_status_and_the_secret_goes_out() {
-        let (endpoint, mut asked) = serve("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}").await;
-        let answer = client().post(&endpoint, b"[]".to_vec(), Duration::from_secs(5), 100).await.unwrap();
-        assert_eq!((answer.http_status, answer.retry_after_seconds, &answer.body[..]), (429, Some(7), &b"{}"[..]));
+        let (endpoint, mut asked) =
+            serve("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}").await;
+        let answer =
+            client().post(&endpoint, b"[]".to_vec(), Duration::from_secs(5), 100).await.unwrap();
+        assert_eq!(
+            (answer.http_status, answer.retry_after_seconds, &answer.body[..]),
+            (429, Some(7), &b"{}"[..])
+        );
         let request = asked.recv().await.unwrap().to_lowercase();
-        assert!(request.starts_with("post /rpc?key=hidden") && request.contains("x-key: secret"), "{request}");
+        assert!(
+            request.starts_with("post /rpc?key=hidden") && request.contains("x-key: secret"),
+            "{request}"
+        );
         let shown = format!("{endpoint:?}");
         assert!(!shown.contains("secret") && !shown.contains("hidden"), "{shown}");
     }
@@ -239,11 +290,18 @@ mod tests {
         let (silent, _asked) = serve("").await;
         let late = client().get(&silent, Duration::from_millis(50), 100).await;
         assert_eq!(late.err(), Some(OutboundError::Deadline(50)));
-        let (long, _asked) = serve("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n01234567890").await;
-        assert_eq!(client().get(&long, Duration::from_secs(5), 10).await.err(), Some(OutboundError::TooLong(10)));
+        let (long, _asked) =
+            serve("HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n01234567890").await;
+        assert_eq!(
+            client().get(&long, Duration::from_secs(5), 10).await.err(),
+            Some(OutboundError::TooLong(10))
+        );
         assert!(client().get(&long, Duration::from_secs(5), 11).await.is_ok());
         let closed = Endpoint::new("http://127.0.0.1:1/", None).unwrap();
-        assert!(matches!(client().get(&closed, Duration::from_secs(5), 10).await, Err(OutboundError::Connection(_))));
+        assert!(matches!(
+            client().get(&closed, Duration::from_secs(5), 10).await,
+            Err(OutboundError::Connection(_))
+        ));
         for address in ["", "ftp://host/", "http://", "/path", "http://a b/"] {
             assert!(Endpoint::new(address, None).is_err(), "{address:?}");
         }

@@ -20,11 +20,15 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
 }
 
 /// Said of a database that has no file beside it.
-pub const KEY_NEEDED: &str =
-    "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the same on each: make it once with `head -c 32 /dev/urandom | base64`";
+pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
+ same on each: make it once with `head -c 32 /dev/urandom | base64`";
 
-/// The operator's key, or the one in the file beside the database, which a first start makes with mode 0600.
-pub fn encryption_key(database: &Database, configured: Option<&SecretString>) -> Result<[u8; KEY_BYTES], String> {
+/// The operator's key, or the one in the file beside the database, which a first start makes with
+/// mode 0600.
+pub fn encryption_key(
+    database: &Database,
+    configured: Option<&SecretString>,
+) -> Result<[u8; KEY_BYTES], String> {
     if let Some(key) = encryption_key_given(database, configured)? {
         return Ok(key);
     }
@@ -36,15 +40,19 @@ pub fn encryption_key(database: &Database, configured: Option<&SecretString>) ->
     // A key made now would fit nothing, and could be taken for the right one later.
     if stored_verifier(database).is_some() {
         return Err(format!(
-            "the encryption key is missing: {} was made with one, so give it in HUNDI_ENCRYPTION_KEY or as {shown}",
+            "the encryption key is missing: {} was made with one, so give it in \
+             HUNDI_ENCRYPTION_KEY or as {shown}",
             database.display()
         ));
     }
     let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key).map_err(|error| format!("no randomness for the encryption key: {error}"))?;
+    getrandom::fill(&mut key)
+        .map_err(|error| format!("no randomness for the encryption key: {error}"))?;
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let mut file = made.map_err(|error| format!("cannot make {shown}: {error}"))?;
-    writeln!(file, "{}", STANDARD.encode(key)).and_then(|()| file.sync_all()).map_err(|error| format!("cannot write {shown}: {error}"))?;
+    writeln!(file, "{}", STANDARD.encode(key))
+        .and_then(|()| file.sync_all())
+        .map_err(|error| format!("cannot write {shown}: {error}"))?;
     Ok(key)
 }
 
@@ -54,11 +62,16 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let connection = sqlite::open_reader(database).ok()?;
-    connection.query_row("SELECT value FROM meta WHERE name = ?1", [VERIFIER], |row| row.get(0)).ok()
+    connection
+        .query_row("SELECT value FROM meta WHERE name = ?1", [VERIFIER], |row| row.get(0))
+        .ok()
 }
 
 /// The operator's key, or the one in the file beside the database; `None` where neither is there.
-pub fn encryption_key_given(database: &Database, configured: Option<&SecretString>) -> Result<Option<[u8; KEY_BYTES]>, String> {
+pub fn encryption_key_given(
+    database: &Database,
+    configured: Option<&SecretString>,
+) -> Result<Option<[u8; KEY_BYTES]>, String> {
     if let Some(text) = configured {
         return decode(text.expose_secret(), "HUNDI_ENCRYPTION_KEY").map(Some);
     }
@@ -67,12 +80,20 @@ pub fn encryption_key_given(database: &Database, configured: Option<&SecretStrin
     let shown = path.display();
     match std::fs::File::open(&path) {
         Ok(mut file) => {
-            let mode = file.metadata().map_err(|error| format!("cannot read {shown}: {error}"))?.permissions().mode();
+            let mode = file
+                .metadata()
+                .map_err(|error| format!("cannot read {shown}: {error}"))?
+                .permissions()
+                .mode();
             if mode & 0o077 != 0 {
-                return Err(format!("{shown} holds the encryption key and can be read by others: run chmod 600 {shown}"));
+                return Err(format!(
+                    "{shown} holds the encryption key and can be read by others: run chmod 600 \
+                     {shown}"
+                ));
             }
             let mut text = String::new();
-            file.read_to_string(&mut text).map_err(|error| format!("cannot read {shown}: {error}"))?;
+            file.read_to_string(&mut text)
+                .map_err(|error| format!("cannot read {shown}: {error}"))?;
             decode(text.trim(), &shown.to_string()).map(Some)
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -81,9 +102,13 @@ pub fn encryption_key_given(database: &Database, configured: Option<&SecretStrin
 }
 
 fn decode(text: &str, place: &str) -> Result<[u8; KEY_BYTES], String> {
-    let bytes = STANDARD.decode(text.trim()).ok().and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
+    let bytes =
+        STANDARD.decode(text.trim()).ok().and_then(|bytes| <[u8; KEY_BYTES]>::try_from(bytes).ok());
     bytes.ok_or_else(|| {
-        format!("{place} must be the base64 form of {KEY_BYTES} random bytes, as `head -c 32 /dev/urandom | base64` makes them")
+        format!(
+            "{place} must be the base64 form of {KEY_BYTES} random bytes, as `head -c 32 \
+         /dev/urandom | base64` makes them"
+        )
     })
 }
 
@@ -95,19 +120,22 @@ pub fn fits(stored: &[u8], verifier: &[u8; 32]) -> bool {
     bool::from(subtle::ConstantTimeEq::ct_eq(stored, verifier.as_slice()))
 }
 
-/// Refuses a key that does not fit the database, and writes down what tells a fitting one at the first start.
+/// Refuses a key that does not fit the database, and writes down what tells a fitting one at the
+/// first start.
 pub fn check_verifier(tx: &mut dyn Tx, verifier: &[u8; 32]) -> Result<(), StoreError> {
     match migrate::read_meta(tx, VERIFIER)? {
         None => migrate::replace_meta(tx, VERIFIER, None, verifier),
         Some(stored) if fits(&stored, verifier) => Ok(()),
         Some(_) => Err(StoreError::Broken(
-            "the encryption key does not fit this database: give the key it was made with in HUNDI_ENCRYPTION_KEY or in the .key file beside it".into(),
+            "the encryption key does not fit this database: give the key it was made with in \
+             HUNDI_ENCRYPTION_KEY or in the .key file beside it"
+                .into(),
         )),
     }
 }
 
-/// Held by a running server; a second one on the same file is refused. Freed by the operating system when the process
-/// ends, however it ends.
+/// Held by a running server; a second one on the same file is refused. Freed by the operating
+/// system when the process ends, however it ends.
 pub struct ServeLock {
     _file: File,
 }
@@ -126,9 +154,12 @@ pub fn lock_database(database: &Database) -> Result<Option<ServeLock>, String> {
     match file.try_lock() {
         Ok(()) => Ok(Some(ServeLock { _file: file })),
         Err(std::fs::TryLockError::WouldBlock) => Err(format!(
-            "another hundi server uses {}: stop it first, or give this one a database of its own with --database",
+            "another hundi server uses {}: stop it first, or give this one a database of its own \
+             with --database",
             database.display()
         )),
-        Err(std::fs::TryLockError::Error(error)) => Err(format!("cannot lock {}: {error}", path.display())),
+        Err(std::fs::TryLockError::Error(error)) => {
+            Err(format!("cannot lock {}: {error}", path.display()))
+        }
     }
 }

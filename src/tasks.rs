@@ -65,7 +65,8 @@ pub fn schedule<K: Kind>(
     let id: Id<kind::Request> = now.mint();
     let due_milliseconds = now.due_milliseconds(business_milliseconds);
     tx.execute_one(
-        "INSERT INTO tasks (due_milliseconds, id, scope, clock_offset_seconds, kind, object_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO tasks (due_milliseconds, id, scope, clock_offset_seconds, kind, object_id) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         values![due_milliseconds, id, scope, now.clock_offset_seconds(), task.as_str(), object],
     )?;
     // Of what is due later the worker learns in time when it looks by itself.
@@ -76,34 +77,57 @@ pub fn schedule<K: Kind>(
 }
 
 /// The tasks that are due by the store's clock, oldest first.
-pub fn due(tx: &mut dyn Tx, until_milliseconds: i64, rows_max: i64) -> Result<Vec<Task>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM tasks WHERE due_milliseconds <= ?1 ORDER BY due_milliseconds, id LIMIT ?2");
+pub fn due(
+    tx: &mut dyn Tx,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> Result<Vec<Task>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM tasks WHERE due_milliseconds <= ?1 ORDER BY due_milliseconds, id \
+         LIMIT ?2"
+    );
     tx.rows(&sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
-/// The first task of one account, of those reckoned with this test clock, that is due until a moment of the store's clock.
-pub fn first_due_of(tx: &mut dyn Tx, scope: Scope, clock_offset_seconds: i64, until_milliseconds: i64) -> Result<Option<Task>, StoreError> {
+/// The first task of one account, of those reckoned with this test clock, that is due until a
+/// moment of the store's clock.
+pub fn first_due_of(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    clock_offset_seconds: i64,
+    until_milliseconds: i64,
+) -> Result<Option<Task>, StoreError> {
     let sql = format!(
-        "SELECT {COLUMNS} FROM tasks WHERE due_milliseconds <= ?1 AND scope = ?2 AND clock_offset_seconds = ?3 ORDER BY due_milliseconds, id LIMIT 1"
+        "SELECT {COLUMNS} FROM tasks WHERE due_milliseconds <= ?1 AND scope = ?2 AND \
+         clock_offset_seconds = ?3 ORDER BY due_milliseconds, id LIMIT 1"
     );
     tx.row(&sql, values![until_milliseconds, scope, clock_offset_seconds])?.map(read).transpose()
 }
 
 /// The oldest test clock that a task of the account is reckoned with, if that is behind this one.
-pub fn clock_offset_behind(tx: &mut dyn Tx, scope: Scope, clock_offset_seconds: i64) -> Result<Option<i64>, StoreError> {
-    let sql = "SELECT clock_offset_seconds FROM tasks WHERE scope = ?1 AND clock_offset_seconds < ?2 ORDER BY clock_offset_seconds LIMIT 1";
+pub fn clock_offset_behind(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    clock_offset_seconds: i64,
+) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT clock_offset_seconds FROM tasks WHERE scope = ?1 AND clock_offset_seconds < \
+     ?2 ORDER BY clock_offset_seconds LIMIT 1";
     tx.row(sql, values![scope, clock_offset_seconds])?.map(|mut row| row.int()).transpose()
 }
 
 /// When the next task is due, by the store's clock.
 pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
-    let row = tx.row("SELECT due_milliseconds FROM tasks ORDER BY due_milliseconds, id LIMIT 1", &[])?;
+    let row =
+        tx.row("SELECT due_milliseconds FROM tasks ORDER BY due_milliseconds, id LIMIT 1", &[])?;
     row.map(|mut row| row.int()).transpose()
 }
 
 /// Takes a task off the list; answers whether it was still there.
 pub fn remove(tx: &mut dyn Tx, task: &Task) -> Result<bool, StoreError> {
-    let removed = tx.execute("DELETE FROM tasks WHERE due_milliseconds = ?1 AND id = ?2", values![task.due_milliseconds, task.id])?;
+    let removed = tx.execute(
+        "DELETE FROM tasks WHERE due_milliseconds = ?1 AND id = ?2",
+        values![task.due_milliseconds, task.id],
+    )?;
     Ok(removed == 1)
 }
 
@@ -116,10 +140,17 @@ pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<()
     Ok(())
 }
 
-/// Brings the tasks of an account that are reckoned with one test clock nearer, because it moved on to another.
-pub fn bring_forward(tx: &mut dyn Tx, scope: Scope, from_seconds: i64, to_seconds: i64) -> Result<(), StoreError> {
+/// Brings the tasks of an account that are reckoned with one test clock nearer, because it moved on
+/// to another.
+pub fn bring_forward(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    from_seconds: i64,
+    to_seconds: i64,
+) -> Result<(), StoreError> {
     tx.execute(
-        "UPDATE tasks SET due_milliseconds = due_milliseconds - ?4, clock_offset_seconds = ?3 WHERE scope = ?1 AND clock_offset_seconds = ?2",
+        "UPDATE tasks SET due_milliseconds = due_milliseconds - ?4, clock_offset_seconds = ?3 \
+         WHERE scope = ?1 AND clock_offset_seconds = ?2",
         values![scope, from_seconds, to_seconds, (to_seconds - from_seconds) * 1000],
     )?;
     Ok(())

@@ -1,4 +1,5 @@
-//! What a rule may use besides the transaction: settings, the sealer and the ports to the outside world.
+//! What a rule may use besides the transaction: settings, the sealer and the ports to the outside
+//! world.
 
 use crate::chains::pool::AddressPool;
 use crate::chains::tron_address::TronAddress;
@@ -11,7 +12,8 @@ use crate::rates::{RateBounds, RateSource};
 use crate::screening::lists::Lists;
 use crate::store::once::BodySeal;
 
-/// The operator's settings that rules read. Every value has a range, checked when the configuration is read.
+/// The operator's settings that rules read. Every value has a range, checked when the configuration
+/// is read.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// How long a quote lock lives: 30 to 900.
@@ -44,7 +46,8 @@ pub struct Settings {
     pub sponsor_bank_name: Option<String>,
     /// The last four of the account that live mode's INR leave, for payment advices.
     pub debit_account_last4: Option<String>,
-    /// Whether the operator is the Indian converter that charges GST on the exchange (see `quote_locks::gst`).
+    /// Whether the operator is the Indian converter that charges GST on the exchange (see
+    /// `quote_locks::gst`).
     pub is_gst_charged: bool,
 }
 
@@ -96,9 +99,12 @@ pub struct World {
 impl World {
     /// The sanctions lists that the subjects of a mode are compared with.
     pub fn lists(&self, mode: Mode) -> Option<&std::sync::Arc<Lists>> {
-        self.screening.as_ref().filter(|_| self.ports(mode).map_or(true, |ports| ports.checks.asks_lists()))
+        self.screening
+            .as_ref()
+            .filter(|_| self.ports(mode).map_or(true, |ports| ports.checks.asks_lists()))
     }
-    /// Screens a person or business, from memory. Live mode without ports asks the lists; without lists nobody looked.
+    /// Screens a person or business, from memory. Live mode without ports asks the lists; without
+    /// lists nobody looked.
     pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
         match (self.ports(mode), &self.screening) {
             (Ok(ports), _) => ports.checks.screen(question),
@@ -115,11 +121,17 @@ impl World {
         }
     }
 
-    /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is known of the subject.
+    /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is
+    /// known of the subject.
     pub fn screening_basis(&self, question: &ScreeningQuestion, hit: &ScreeningHit) -> [u8; 32] {
         let birth = question.date_of_birth.map(|date| date.to_string()).unwrap_or_default();
-        let parts = [&[question.name.clone(), birth], question.aliases.as_slice(), &question.countries, &question.identifiers]
-            .map(|list| list.join("\n"));
+        let parts = [
+            &[question.name.clone(), birth],
+            question.aliases.as_slice(),
+            &question.countries,
+            &question.identifiers,
+        ]
+        .map(|list| list.join("\n"));
         let mut all: Vec<&[u8]> = vec![b"screening", &hit.entry_hash];
         all.extend(parts.iter().map(String::as_bytes));
         self.sealer.fingerprint(&all)
@@ -128,12 +140,17 @@ impl World {
     pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
         match mode {
             Mode::Test => Ok(&self.test),
-            Mode::Live => self.live.as_ref().ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
+            Mode::Live => self
+                .live
+                .as_ref()
+                .ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
         }
     }
-    /// Whether a chain of a mode is simulated here. One that is followed, or that is not configured now, is not.
+    /// Whether a chain of a mode is simulated here. One that is followed, or that is not configured
+    /// now, is not.
     pub fn simulates(&self, mode: Mode, chain: &str) -> bool {
-        self.ports(mode).is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
+        self.ports(mode)
+            .is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
     }
     /// The ports of every mode that is configured.
     pub fn all_ports(&self) -> impl Iterator<Item = &Ports> {
@@ -143,7 +160,8 @@ impl World {
     pub fn is_live_configured(&self) -> bool {
         self.live.is_some()
     }
-    /// The end of a link that opens without a key: an identifier and a mark that only this server can make for this purpose.
+    /// The end of a link that opens without a key: an identifier and a mark that only this server
+    /// can make for this purpose.
     pub fn marked<K: Kind>(&self, purpose: &[u8], id: Id<K>) -> String {
         let mark = self.sealer.fingerprint(&[purpose, &id.to_bytes()]);
         format!("{id}.{}", hex::encode(&mark[..16]))
@@ -152,10 +170,17 @@ impl World {
     pub fn unmarked<K: Kind>(&self, purpose: &[u8], token: &str) -> Option<Id<K>> {
         let id = token.split_once('.').and_then(|(id, _)| Id::parse(id))?;
         let expected = self.marked(purpose, id);
-        bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes())).then_some(id)
+        bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes()))
+            .then_some(id)
     }
     /// Seals a value for one column of one row.
-    pub fn seal(&self, now: &mut Now, column: &str, id: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+    pub fn seal(
+        &self,
+        now: &mut Now,
+        column: &str,
+        id: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
         self.sealer.seal(now.random_bytes(), &crate::kernel::seal::place(column, id), plain)
     }
     pub fn open(&self, column: &str, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {

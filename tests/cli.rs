@@ -1,5 +1,5 @@
-//! The command line as an operator uses it: what is refused at start, the short commands beside a running server, keys
-//! and their ends, and a shutdown that finishes what is running.
+//! The command line as an operator uses it: what is refused at start, the short commands beside a
+//! running server, keys and their ends, and a shutdown that finishes what is running.
 
 mod support;
 
@@ -25,7 +25,11 @@ fn refused_start(home: &Home) -> Outcome {
     assert!(!outcome.status.success(), "serve ended with success where it has to refuse");
     assert!(outcome.status.code().is_some(), "serve was ended by a signal: {}", outcome.status);
     assert!(!outcome.stderr.contains("panicked"), "serve panicked: {}", outcome.stderr);
-    assert!(started.elapsed() < Duration::from_secs(20), "the refusal took {:?}", started.elapsed());
+    assert!(
+        started.elapsed() < Duration::from_secs(20),
+        "the refusal took {:?}",
+        started.elapsed()
+    );
     outcome
 }
 
@@ -41,7 +45,11 @@ fn second_server_on_one_database_is_refused() {
     let server = home.start();
     let mut client = server.client(&home.key());
     let outcome = refused_start(&home);
-    assert!(says(&outcome, &["already", "in use", "another", "locked"]), "the refusal does not say why: {}", outcome.stderr);
+    assert!(
+        says(&outcome, &["already", "in use", "another", "locked"]),
+        "the refusal does not say why: {}",
+        outcome.stderr
+    );
     // The first one is not disturbed, and its place is free after it ended.
     client.post("/v1/senders", &steps::sender_body()).expect_success("a write to the first server");
     assert!(server.stop().success());
@@ -66,8 +74,9 @@ fn short_commands_run_beside_a_running_server() {
     let home = Home::new("cli-beside").with("HUNDI_PUBLIC_URL", PUBLIC_URL);
     let server = home.start();
     let key = home.key();
-    let form_is_right =
-        key.strip_prefix("sk_test_").is_some_and(|rest| rest.len() > 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+    let form_is_right = key.strip_prefix("sk_test_").is_some_and(|rest| {
+        rest.len() > 32 && rest.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    });
     assert!(form_is_right, "keys create did not print a test key alone on its last line: {key:?}");
     let mut client = server.client(&key);
     let payment = steps::six_steps(&mut client, "55.00");
@@ -90,7 +99,9 @@ fn short_commands_run_beside_a_running_server() {
         let writing = scope.spawn(move || {
             let mut count = 0;
             while !is_over.load(Ordering::Relaxed) && count < 5_000 {
-                writer.post("/v1/senders", &steps::sender_body()).expect_success("a write during the backup");
+                writer
+                    .post("/v1/senders", &steps::sender_body())
+                    .expect_success("a write during the backup");
                 count += 1;
             }
             count
@@ -109,7 +120,10 @@ fn short_commands_run_beside_a_running_server() {
     std::fs::copy(&backup_path, restored.database_path()).expect("a copy of the backup");
     copy_key_files(&home.directory, &restored.directory);
     let server = restored.start();
-    let seen = server.client(&key).get(&format!("/v1/transfers/{}", payment.transfer_id)).expect_success("the payment in the backup");
+    let seen = server
+        .client(&key)
+        .get(&format!("/v1/transfers/{}", payment.transfer_id))
+        .expect_success("the payment in the backup");
     assert_eq!(seen, payment.settled);
 }
 
@@ -131,7 +145,11 @@ fn after_a_restore_no_address_is_handed_out_twice() {
     let server = home.start();
     let after = paid_to(&server);
     let refused = home.run(&["addresses", "skip"]);
-    assert!(!refused.status.success() && refused.stderr.contains("stop it first"), "beside a server: {}", refused.stderr);
+    assert!(
+        !refused.status.success() && refused.stderr.contains("stop it first"),
+        "beside a server: {}",
+        refused.stderr
+    );
     assert!(server.stop().success());
     let restored = |name: &str| {
         let restored = Home::new(name);
@@ -162,7 +180,8 @@ fn key_files(directory: &Path) -> Vec<PathBuf> {
 /// 32 bytes, as they are or in base64.
 fn holds_key(path: &Path) -> bool {
     let Ok(bytes) = std::fs::read(path) else { return false };
-    let decoded = std::str::from_utf8(&bytes).ok().and_then(|text| STANDARD.decode(text.trim()).ok());
+    let decoded =
+        std::str::from_utf8(&bytes).ok().and_then(|text| STANDARD.decode(text.trim()).ok());
     bytes.len() == 32 || decoded.is_some_and(|key| key.len() == 32)
 }
 
@@ -172,7 +191,8 @@ fn copied(home: &Home, name: &str) -> Home {
     for suffix in ["", "-wal"] {
         let file = PathBuf::from(format!("{}{suffix}", home.database_path().display()));
         if file.exists() {
-            std::fs::copy(&file, format!("{}{suffix}", copy.database_path().display())).expect("a copy of the database");
+            std::fs::copy(&file, format!("{}{suffix}", copy.database_path().display()))
+                .expect("a copy of the database");
         }
     }
     copy_key_files(&home.directory, &copy.directory);
@@ -181,7 +201,8 @@ fn copied(home: &Home, name: &str) -> Home {
 
 fn copy_key_files(from: &Path, to: &Path) {
     for file in key_files(from) {
-        std::fs::copy(&file, to.join(file.file_name().expect("a name"))).expect("a copy of the key file");
+        std::fs::copy(&file, to.join(file.file_name().expect("a name")))
+            .expect("a copy of the key file");
     }
 }
 
@@ -199,7 +220,11 @@ fn key_file_is_readable_by_its_owner_only() {
     // Without its key the database is of no use, and a new key would not fit it.
     std::fs::rename(&files[0], home.directory.join("elsewhere")).expect("the key file moves");
     let outcome = refused_start(&home);
-    assert!(says(&outcome, &["key is missing"]), "the refusal does not name the key: {}", outcome.stderr);
+    assert!(
+        says(&outcome, &["key is missing"]),
+        "the refusal does not name the key: {}",
+        outcome.stderr
+    );
     assert!(!files[0].exists(), "a key that fits nothing was made");
     // The book can be looked at without it, and a wrong one is found.
     let checked = home.check();
@@ -207,7 +232,11 @@ fn key_file_is_readable_by_its_owner_only() {
     std::fs::write(&files[0], STANDARD.encode([9; 32])).expect("a wrong key");
     std::fs::set_permissions(&files[0], std::fs::Permissions::from_mode(0o600)).expect("its mode");
     let checked = home.check();
-    assert!(!checked.status.success() && checked.stdout.contains("WRONG: the encryption key"), "{}", checked.stdout);
+    assert!(
+        !checked.status.success() && checked.stdout.contains("WRONG: the encryption key"),
+        "{}",
+        checked.stdout
+    );
 }
 
 #[test]
@@ -215,7 +244,10 @@ fn encryption_key_that_does_not_fit_the_database_is_refused() {
     let fitting = STANDARD.encode([7; 32]);
     let mut home = Home::new("cli-encryption-key").with("HUNDI_ENCRYPTION_KEY", &fitting);
     let server = home.start();
-    assert!(key_files(&home.directory).is_empty(), "a key file was made although the operator gave a key");
+    assert!(
+        key_files(&home.directory).is_empty(),
+        "a key file was made although the operator gave a key"
+    );
     let key = home.key();
     steps::beneficiary_payable(&mut server.client(&key));
     assert!(server.stop().success());
@@ -237,7 +269,11 @@ fn encryption_key_that_does_not_fit_the_database_is_refused() {
     }
     home.unset("HUNDI_ENCRYPTION_KEY");
     let outcome = refused_start(&home);
-    assert!(says(&outcome, &["HUNDI_ENCRYPTION_KEY", "encryption key"]), "the refusal without a key does not name it: {}", outcome.stderr);
+    assert!(
+        says(&outcome, &["HUNDI_ENCRYPTION_KEY", "encryption key"]),
+        "the refusal without a key does not name it: {}",
+        outcome.stderr
+    );
 
     home.set("HUNDI_ENCRYPTION_KEY", &fitting);
     let server = home.start();
@@ -251,19 +287,31 @@ fn database_with_a_newer_schema_is_refused() {
     assert!(server.stop().success());
     let newer = copied(&home, "cli-newer-copy");
     let connection = rusqlite::Connection::open(newer.database_path()).expect("the copy opens");
-    let changed = connection.execute("UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'", []).expect("the update");
+    let changed = connection
+        .execute("UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'", [])
+        .expect("the update");
     assert_eq!(changed, 1, "no schema version to change");
     connection.close().expect("the copy closes");
 
     let outcome = refused_start(&newer);
-    assert!(says(&outcome, &["999"]) && says(&outcome, &["newer", "schema"]), "the refusal does not say why: {}", outcome.stderr);
+    assert!(
+        says(&outcome, &["999"]) && says(&outcome, &["newer", "schema"]),
+        "the refusal does not say why: {}",
+        outcome.stderr
+    );
     let doctor = newer.run(&["doctor"]);
-    assert!(doctor.stdout.contains("database     stops") && says(&doctor, &["does not start"]), "{} {}", doctor.stdout, doctor.stderr);
+    assert!(
+        doctor.stdout.contains("database     stops") && says(&doctor, &["does not start"]),
+        "{} {}",
+        doctor.stdout,
+        doctor.stderr
+    );
     // The original is as good as before.
     home.start();
 }
 
-/// `check` has to be able to fail: a book and a history that somebody changed by hand are found and named.
+/// `check` has to be able to fail: a book and a history that somebody changed by hand are found and
+/// named.
 #[test]
 fn check_names_what_somebody_changed_by_hand() {
     let home = Home::new("cli-tampered");
@@ -272,17 +320,27 @@ fn check_names_what_somebody_changed_by_hand() {
     assert!(server.stop().success());
     home.check().expect_success("the check before");
     for (what, change) in [
-        ("a posting of another amount", "UPDATE ledger_postings SET units = units + 1 WHERE id = (SELECT MIN(id) FROM ledger_postings)"),
-        ("a posting that is gone", "DELETE FROM ledger_postings WHERE id = (SELECT MAX(id) FROM ledger_postings)"),
+        (
+            "a posting of another amount",
+            "UPDATE ledger_postings SET units = units + 1 WHERE id = (SELECT MIN(id) FROM \
+             ledger_postings)",
+        ),
+        (
+            "a posting that is gone",
+            "DELETE FROM ledger_postings WHERE id = (SELECT MAX(id) FROM ledger_postings)",
+        ),
         ("a status that its history does not end in", "UPDATE transfers SET status = 'funding'"),
         (
             "a history that jumps",
-            "UPDATE transfers SET status = 'refunded', status_history = replace(status_history, 'payout_settled', 'refunded')",
+            "UPDATE transfers SET status = 'refunded', status_history = replace(status_history, \
+             'payout_settled', 'refunded')",
         ),
     ] {
         let tampered = copied(&home, "cli-tampered-copy");
-        let connection = rusqlite::Connection::open(tampered.database_path()).expect("the copy opens");
-        let changed = connection.execute(change, []).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let connection =
+            rusqlite::Connection::open(tampered.database_path()).expect("the copy opens");
+        let changed =
+            connection.execute(change, []).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(changed > 0, "{what}: nothing was changed");
         connection.close().expect("the copy closes");
         let outcome = tampered.check();
@@ -308,10 +366,20 @@ fn revoked_key_is_refused_within_two_seconds() {
     let id = listed_id(&listed.stdout, &revoked);
     home.run(&["keys", "revoke", &id]).expect_success("keys revoke");
     let revoked_at = Instant::now();
-    until("the revoked key to be refused", Duration::from_secs(2), || (client.get("/v1/senders").status == 401).then_some(()));
+    until("the revoked key to be refused", Duration::from_secs(2), || {
+        (client.get("/v1/senders").status == 401).then_some(())
+    });
     println!("refused {:?} after the revocation", revoked_at.elapsed());
-    client.get("/v1/senders").expect_refusal(401, "secret_key_invalid", "a read with a revoked key");
-    client.post("/v1/senders", &steps::sender_body()).expect_refusal(401, "secret_key_invalid", "a write with a revoked key");
+    client.get("/v1/senders").expect_refusal(
+        401,
+        "secret_key_invalid",
+        "a read with a revoked key",
+    );
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(
+        401,
+        "secret_key_invalid",
+        "a write with a revoked key",
+    );
     server.client(&kept).get("/v1/senders").expect_success("a read with the other key");
     let nobody = home.run(&["keys", "revoke", "sk_test_nobody"]);
     assert!(!nobody.status.success(), "revoking a key that does not exist ended with success");
@@ -330,16 +398,36 @@ fn restricted_key_does_what_it_is_permitted_and_nothing_else() {
     let server = home.start();
     let full = home.key();
     let restricted = home.key_with(&["--permissions", "senders:read,quote_locks:write"]);
-    assert!(restricted.starts_with("rk_test_"), "a restricted key begins with rk_test_: {restricted:?}");
-    let made = server.client(&full).post("/v1/senders", &steps::sender_body()).expect_success("the sender");
+    assert!(
+        restricted.starts_with("rk_test_"),
+        "a restricted key begins with rk_test_: {restricted:?}"
+    );
+    let made = server
+        .client(&full)
+        .post("/v1/senders", &steps::sender_body())
+        .expect_success("the sender");
     let mut client = server.client(&restricted);
     assert_eq!(client.list("/v1/senders", ""), [made]);
-    client.post("/v1/quote_locks", &steps::quote_lock_body("20.00")).expect_success("a permitted write");
+    client
+        .post("/v1/quote_locks", &steps::quote_lock_body("20.00"))
+        .expect_success("a permitted write");
     // Neither of read and write includes the other.
-    client.post("/v1/senders", &steps::sender_body()).expect_refusal(403, "action_unauthorized", "a write without the permission");
-    client.get("/v1/quote_locks").expect_refusal(403, "action_unauthorized", "a read without the permission");
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(
+        403,
+        "action_unauthorized",
+        "a write without the permission",
+    );
+    client.get("/v1/quote_locks").expect_refusal(
+        403,
+        "action_unauthorized",
+        "a read without the permission",
+    );
     client.get("/v1/transfers").expect_refusal(403, "action_unauthorized", "another resource");
-    client.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 1 })).expect_refusal(403, "action_unauthorized", "a test helper");
+    client.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 1 })).expect_refusal(
+        403,
+        "action_unauthorized",
+        "a test helper",
+    );
     let unknown = home.run(&["keys", "create", "--mode", "test", "--permissions", "gold:read"]);
     assert!(!unknown.status.success(), "a permission that does not exist was taken");
 }
@@ -348,42 +436,83 @@ fn restricted_key_does_what_it_is_permitted_and_nothing_else() {
 fn expired_key_may_not_act_any_more() {
     let home = Home::new("cli-expired");
     let server = home.start();
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a clock").as_secs();
+    let now = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .expect("a clock")
+        .as_secs();
     let key = home.key_with(&["--expires", &(now + 3).to_string()]);
     let mut client = server.client(&key);
     client.get("/v1/senders").expect_success("a read before the expiry");
-    until("the key to expire", Duration::from_secs(8), || (client.get("/v1/senders").status == 401).then_some(()));
-    client.get("/v1/senders").expect_refusal(401, "action_unauthorized", "a read with an expired key");
-    client.post("/v1/senders", &steps::sender_body()).expect_refusal(401, "action_unauthorized", "a write with an expired key");
+    until("the key to expire", Duration::from_secs(8), || {
+        (client.get("/v1/senders").status == 401).then_some(())
+    });
+    client.get("/v1/senders").expect_refusal(
+        401,
+        "action_unauthorized",
+        "a read with an expired key",
+    );
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(
+        401,
+        "action_unauthorized",
+        "a write with an expired key",
+    );
 }
 
 #[test]
 fn live_key_can_be_made_and_reads_but_does_not_create() {
     let home = Home::new("cli-live");
     let server = home.start();
-    let key = home.run(&["keys", "create", "--mode", "live"]).expect_success("keys create").last_line();
+    let key =
+        home.run(&["keys", "create", "--mode", "live"]).expect_success("keys create").last_line();
     assert!(key.starts_with("sk_live_"), "a live key begins with sk_live_: {key:?}");
     let mut client = server.client(&key);
     assert!(client.list("/v1/transfers", "").is_empty());
-    client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_refusal(403, "action_unauthorized", "a live beneficiary");
-    client.post("/v1/quote_locks", &steps::quote_lock_body("20.00")).expect_refusal(403, "action_unauthorized", "a live quote lock");
-    client.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 1 })).expect_refusal(403, "testmode_action_only", "a test helper");
+    client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_refusal(
+        403,
+        "action_unauthorized",
+        "a live beneficiary",
+    );
+    client.post("/v1/quote_locks", &steps::quote_lock_body("20.00")).expect_refusal(
+        403,
+        "action_unauthorized",
+        "a live quote lock",
+    );
+    client.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 1 })).expect_refusal(
+        403,
+        "testmode_action_only",
+        "a test helper",
+    );
 }
 
 #[test]
 fn term_signal_finishes_what_is_running_and_ends_with_success() {
-    let home = Home::new("cli-term").with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0");
+    let home = Home::new("cli-term")
+        .with("HUNDI_RATE_LIMIT_READS", "0")
+        .with("HUNDI_RATE_LIMIT_WRITES", "0");
     let mut server = home.start();
     let key = home.key();
     let address = server.address();
 
     // A request whose head has been read and whose body has not been sent: it is running.
     let body = steps::sender_body().to_string();
-    let whole = String::from_utf8(request_bytes("POST", "/v1/senders", &key, Some(&fresh_key()), Some(body.as_bytes()))).expect("text");
-    let head = whole.strip_suffix(&body).expect("the head").replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    let whole = String::from_utf8(request_bytes(
+        "POST",
+        "/v1/senders",
+        &key,
+        Some(&fresh_key()),
+        Some(body.as_bytes()),
+    ))
+    .expect("text");
+    let head = whole
+        .strip_suffix(&body)
+        .expect("the head")
+        .replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
     let mut running = Connection::open(address).expect("a connection");
     running.send(head.as_bytes()).expect("the head goes out");
-    assert!(running.await_continue().expect("an interim answer"), "the server did not ask for the body");
+    assert!(
+        running.await_continue().expect("an interim answer"),
+        "the server did not ask for the body"
+    );
     // A connection that is kept alive and idle must not hold the end up.
     let mut idle = server.client(&key);
     idle.get("/v1/senders").expect_success("a read");
@@ -398,9 +527,17 @@ fn term_signal_finishes_what_is_running_and_ends_with_success() {
                     let mut ids = Vec::new();
                     let deadline = Instant::now() + Duration::from_secs(30);
                     while !is_over.load(Ordering::Relaxed) && Instant::now() < deadline {
-                        match writer.once("POST", "/v1/senders", Some(&fresh_key()), Some(steps::sender_body().to_string().as_bytes())) {
+                        match writer.once(
+                            "POST",
+                            "/v1/senders",
+                            Some(&fresh_key()),
+                            Some(steps::sender_body().to_string().as_bytes()),
+                        ) {
                             // Until the end every answer is a proper one.
-                            Ok(answer) => ids.push(steps::text(&answer.expect_success("a write during the shutdown"), "id")),
+                            Ok(answer) => ids.push(steps::text(
+                                &answer.expect_success("a write during the shutdown"),
+                                "id",
+                            )),
                             Err(_) => break,
                         }
                     }
@@ -408,17 +545,23 @@ fn term_signal_finishes_what_is_running_and_ends_with_success() {
                 })
             })
             .collect();
-        until("the load to flow", Duration::from_secs(10), || (server.client(&key).list("/v1/senders", "").len() > 50).then_some(()));
+        until("the load to flow", Duration::from_secs(10), || {
+            (server.client(&key).list("/v1/senders", "").len() > 50).then_some(())
+        });
         server.signal("TERM");
-        until("new connections to be refused", Duration::from_secs(10), || TcpStream::connect(address).is_err().then_some(()));
+        until("new connections to be refused", Duration::from_secs(10), || {
+            TcpStream::connect(address).is_err().then_some(())
+        });
         assert!(server.ended().is_none(), "the server ended although a request was running");
         running.send(body.as_bytes()).expect("the body goes out");
-        let answer = running.receive(true).expect("an answer").expect("an answer to the running request");
+        let answer =
+            running.receive(true).expect("an answer").expect("an answer to the running request");
         let running_id = steps::text(&answer.expect_success("the request that was running"), "id");
         let status = server.await_end(Duration::from_secs(15));
         assert_eq!(status.code(), Some(0), "the server ended with {status}");
         is_over.store(true, Ordering::Relaxed);
-        let ids: Vec<String> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
+        let ids: Vec<String> =
+            writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
         (ids, running_id)
     });
     acknowledged.push(running_id);
@@ -426,12 +569,18 @@ fn term_signal_finishes_what_is_running_and_ends_with_success() {
     home.check().expect_success("the check after the end");
 
     let server = home.start();
-    let listed: Vec<String> = server.client(&key).list("/v1/senders", "").iter().map(|sender| steps::text(sender, "id")).collect();
+    let listed: Vec<String> = server
+        .client(&key)
+        .list("/v1/senders", "")
+        .iter()
+        .map(|sender| steps::text(sender, "id"))
+        .collect();
     let lost: Vec<&String> = acknowledged.iter().filter(|id| !listed.contains(id)).collect();
     assert!(lost.is_empty(), "acknowledged and gone after the shutdown: {lost:?}");
 }
 
-/// Whoever collects the log may go away: requests are still answered, and the service still ends when it is told to.
+/// Whoever collects the log may go away: requests are still answered, and the service still ends
+/// when it is told to.
 #[test]
 fn a_log_that_nobody_reads_holds_nothing_up() {
     let home = Home::new("cli-broken-log").with("HUNDI_LOG", "debug");
@@ -447,8 +596,13 @@ fn a_log_that_nobody_reads_holds_nothing_up() {
 fn openapi_is_valid_json_and_names_every_endpoint_of_the_specification() {
     let home = Home::new("cli-openapi");
     let printed = home.run_plain(&["openapi"]).expect_success("openapi");
-    let document: Value = serde_json::from_str(&printed.stdout).expect("openapi prints JSON and nothing else");
-    assert!(document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")), "the version is {}", document["openapi"]);
+    let document: Value =
+        serde_json::from_str(&printed.stdout).expect("openapi prints JSON and nothing else");
+    assert!(
+        document["openapi"].as_str().is_some_and(|version| version.starts_with("3.1")),
+        "the version is {}",
+        document["openapi"]
+    );
     for (path, methods) in [
         ("/v1/beneficiaries", &["get", "post"][..]),
         ("/v1/beneficiaries/{id}", &["get", "post"]),
@@ -504,11 +658,15 @@ fn demo_ends_with_a_test_reference() {
     assert!(reference.is_some(), "the demo shows no UTR that begins with TEST: {}", demo.stdout);
     assert!(!demo.stderr.contains("panicked"), "{}", demo.stderr);
     // It works on a temporary database and leaves nothing where it was called.
-    let left: Vec<_> = std::fs::read_dir(&home.directory).expect("the directory").filter_map(|entry| Some(entry.ok()?.path())).collect();
+    let left: Vec<_> = std::fs::read_dir(&home.directory)
+        .expect("the directory")
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
     assert!(left.is_empty(), "the demo left {left:?}");
 }
 
-/// In test mode, where refunds complete by themselves: the lists and what is refused. The whole way is in tests/chain.
+/// In test mode, where refunds complete by themselves: the lists and what is refused. The whole way
+/// is in tests/chain.
 #[test]
 fn refunds_and_addresses_are_told_to_the_operator() {
     let home = Home::new("cli-refunds");
@@ -521,12 +679,20 @@ fn refunds_and_addresses_are_told_to_the_operator() {
     let body = steps::transfer_body(&sender, &beneficiary, &lock, "20.00");
     let over = client.post("/v1/transfers", &body).expect_success("a transfer");
     let over_id = steps::text(&over, "id");
-    client.post(&format!("/v1/test_helpers/transfers/{over_id}/deposit"), &json!({ "amount": "21.50" })).expect_success("a deposit");
-    let refund = until("the refund of the excess", Duration::from_secs(20), || client.list("/v1/refunds", "").first().cloned());
+    client
+        .post(
+            &format!("/v1/test_helpers/transfers/{over_id}/deposit"),
+            &json!({ "amount": "21.50" }),
+        )
+        .expect_success("a deposit");
+    let refund = until("the refund of the excess", Duration::from_secs(20), || {
+        client.list("/v1/refunds", "").first().cloned()
+    });
     let refund_id = steps::text(&refund, "id");
 
     let listed = home.run(&["refunds", "list"]).expect_success("refunds list").stdout;
-    let wanted = format!("{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-");
+    let wanted =
+        format!("{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-");
     assert_eq!(listed.lines().skip(1).collect::<Vec<_>>(), [wanted], "{listed}");
     for (arguments, count) in [
         (&["--status", "requires_address"][..], 1),
@@ -537,17 +703,28 @@ fn refunds_and_addresses_are_told_to_the_operator() {
     ] {
         let mut all = vec!["refunds", "list"];
         all.extend(arguments);
-        assert_eq!(home.run(&all).expect_success("refunds list").stdout.lines().count() - 1, count, "{arguments:?}");
+        assert_eq!(
+            home.run(&all).expect_success("refunds list").stdout.lines().count() - 1,
+            count,
+            "{arguments:?}"
+        );
     }
     let hash = "ab".repeat(32);
     for (arguments, words) in [
         (&["refunds", "list", "--status", "lost"][..], "requires_address, processing, completed"),
         (&["refunds", "complete", "refund_x", "--hash", &hash], "no refund's ID"),
-        (&["refunds", "complete", "refund_01K5ZZZZZZ7Q2X7N4V6T9R0ABC", "--hash", &hash], "no such refund"),
+        (
+            &["refunds", "complete", "refund_01K5ZZZZZZ7Q2X7N4V6T9R0ABC", "--hash", &hash],
+            "no such refund",
+        ),
         (&["refunds", "complete", &refund_id, "--hash", &hash], "simulated"),
     ] {
         let outcome = home.run(arguments);
-        assert!(!outcome.status.success() && says(&outcome, &[words]), "{arguments:?}: {}", outcome.stderr);
+        assert!(
+            !outcome.status.success() && says(&outcome, &[words]),
+            "{arguments:?}: {}",
+            outcome.stderr
+        );
     }
 
     let csv = home.run(&["addresses", "export"]).expect_success("addresses export").stdout;
@@ -556,26 +733,52 @@ fn refunds_and_addresses_are_told_to_the_operator() {
         lines[0],
         "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance"
     );
-    let address = |transfer: &Value| transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned();
+    let address = |transfer: &Value| {
+        transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned()
+    };
     let contract = over["funding"]["token_contract"].as_str().unwrap_or_default();
     let tail = |transfer_id: &str, amount: &str| {
-        format!(",test,\"Rao, \"\"Sons\"\" & Co\",{transfer_id},tron,USDT,{contract},{amount},0.00,{amount}")
+        format!(
+            ",test,\"Rao, \"\"Sons\"\" & \
+             Co\",{transfer_id},tron,USDT,{contract},{amount},0.00,{amount}"
+        )
     };
     assert_eq!(lines.len(), 3);
-    assert!(lines[1].starts_with(&format!("{},m/44'/195'/0'/0/", address(&payment.settled))), "{}", lines[1]);
+    assert!(
+        lines[1].starts_with(&format!("{},m/44'/195'/0'/0/", address(&payment.settled))),
+        "{}",
+        lines[1]
+    );
     assert!(lines[1].ends_with(&tail(&payment.transfer_id, "55.00")), "{}", lines[1]);
-    assert!(lines[2].starts_with(&address(&over)) && lines[2].ends_with(&tail(&over_id, "21.50")), "{}", lines[2]);
-    let json = home.run(&["addresses", "export", "--format", "json", "--mode", "test"]).expect_success("addresses export").stdout;
+    assert!(
+        lines[2].starts_with(&address(&over)) && lines[2].ends_with(&tail(&over_id, "21.50")),
+        "{}",
+        lines[2]
+    );
+    let json = home
+        .run(&["addresses", "export", "--format", "json", "--mode", "test"])
+        .expect_success("addresses export")
+        .stdout;
     let exported: Value = serde_json::from_str(&json).expect("JSON");
     let exported = exported.as_array().expect("an array");
     assert_eq!(exported.len(), 2);
     let index = exported[1]["derivation_index"].as_i64().expect("an index");
     assert_eq!(exported[1]["derivation_path"], format!("m/44'/195'/0'/0/{index}"));
-    assert_eq!((&exported[1]["received"], &exported[1]["balance"]), (&json!("21.50"), &json!("21.50")));
+    assert_eq!(
+        (&exported[1]["received"], &exported[1]["balance"]),
+        (&json!("21.50"), &json!("21.50"))
+    );
     for text in [&csv, &json] {
         assert!(!text.contains("xpub") && !text.contains("xprv"), "a key was printed");
     }
-    assert_eq!(home.run(&["addresses", "export", "--mode", "live"]).expect_success("addresses export").stdout.lines().count(), 1);
+    assert_eq!(
+        home.run(&["addresses", "export", "--mode", "live"])
+            .expect_success("addresses export")
+            .stdout
+            .lines()
+            .count(),
+        1
+    );
 }
 
 #[test]
@@ -592,14 +795,27 @@ fn wrong_command_lines_are_refused() {
     ] {
         let outcome = home.run_plain(arguments);
         assert!(!outcome.status.success(), "hundi {} ended with success", arguments.join(" "));
-        assert!(!outcome.stderr.trim().is_empty(), "hundi {} was refused without a word", arguments.join(" "));
-        assert!(!outcome.stderr.contains("panicked"), "hundi {}: {}", arguments.join(" "), outcome.stderr);
+        assert!(
+            !outcome.stderr.trim().is_empty(),
+            "hundi {} was refused without a word",
+            arguments.join(" ")
+        );
+        assert!(
+            !outcome.stderr.contains("panicked"),
+            "hundi {}: {}",
+            arguments.join(" "),
+            outcome.stderr
+        );
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let listen = taken.local_addr().expect("its address").to_string();
     let outcome = home.run(&["serve", "--listen", &listen]);
     assert!(!outcome.status.success(), "serve ended with success on a port that is taken");
-    assert!(says(&outcome, &[&listen, "in use"]), "the refusal does not name the address: {}", outcome.stderr);
+    assert!(
+        says(&outcome, &[&listen, "in use"]),
+        "the refusal does not name the address: {}",
+        outcome.stderr
+    );
 }
 
 /// A first start on an empty database prints one test key that works.
@@ -624,7 +840,10 @@ fn first_start_prints_a_key_that_works() {
     // Nothing of the key may lie in a file beside the database.
     for entry in std::fs::read_dir(&home.directory).expect("the directory").flatten() {
         let mut bytes = Vec::new();
-        if std::fs::File::open(entry.path()).and_then(|mut file| file.read_to_end(&mut bytes)).is_err() {
+        if std::fs::File::open(entry.path())
+            .and_then(|mut file| file.read_to_end(&mut bytes))
+            .is_err()
+        {
             unread.push_str(&format!("{} ", entry.path().display()));
         }
         let is_there = bytes.windows(key.len()).any(|window| window == key.as_bytes());

@@ -1,5 +1,6 @@
-//! kill -9 at random moments under concurrent load: nothing acknowledged is lost, nothing happens twice, every event
-//! arrives. A negative control plants a fault and passes only if the same oracle notices it.
+//! kill -9 at random moments under concurrent load: nothing acknowledged is lost, nothing happens
+//! twice, every event arrives. A negative control plants a fault and passes only if the same oracle
+//! notices it.
 
 mod support;
 
@@ -9,7 +10,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use support::load::{Journal, Kind, Load, Operation, Writer, follow_events};
-use support::oracle::{self, Finding, PAYOUT_STATUSES, await_quiet, doubles, histories, losses, objects, paid_transfers, show};
+use support::oracle::{
+    self, Finding, PAYOUT_STATUSES, await_quiet, doubles, histories, losses, objects,
+    paid_transfers, show,
+};
 use support::random::{number, seed};
 use support::steps;
 use support::{Answer, Client, Home, Random, Receiver, Server, until};
@@ -31,8 +35,8 @@ struct Aftermath {
     kills_count: u64,
 }
 
-/// Runs the load and kills the server `kills_count` times. `settle` is called with the last server while the followers
-/// still run.
+/// Runs the load and kills the server `kills_count` times. `settle` is called with the last server
+/// while the followers still run.
 fn storm_of_kills(
     home: &Home,
     receiver: &Receiver,
@@ -52,22 +56,27 @@ fn storm_of_kills(
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS_COUNT)
             .map(|index| {
-                let writer = Writer::new(&load, seed ^ (index as u64 + 1) << 32, &[address], &api_key);
+                let writer =
+                    Writer::new(&load, seed ^ (index as u64 + 1) << 32, &[address], &api_key);
                 scope.spawn(move || writer.run())
             })
             .collect();
-        let follower = scope.spawn(|| follow_events(Client::new(address, &api_key), &following_is_over));
+        let follower =
+            scope.spawn(|| follow_events(Client::new(address, &api_key), &following_is_over));
         // Whatever fails in here must not leave the writers running, or the scope never ends.
         let killed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             for kill in 1..=kills_count {
-                std::thread::sleep(Duration::from_millis(random.between(LIFE_MILLISECONDS_MIN, LIFE_MILLISECONDS_MAX)));
+                std::thread::sleep(Duration::from_millis(
+                    random.between(LIFE_MILLISECONDS_MIN, LIFE_MILLISECONDS_MAX),
+                ));
                 take_down(home, &mut server, &mut random, kill, &listen);
                 server = home.start_as(&[], &listen);
                 ready_slowest = ready_slowest.max(server.ready_after);
             }
         }));
         load.end();
-        let journals: Vec<Journal> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        let journals: Vec<Journal> =
+            writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
         let settled = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             if killed.is_ok() {
                 settle(&server, &api_key, &journals);
@@ -78,11 +87,19 @@ fn storm_of_kills(
         for outcome in [killed, settled] {
             outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         }
-        Aftermath { server, api_key: api_key.clone(), journals, events_followed, ready_slowest, kills_count }
+        Aftermath {
+            server,
+            api_key: api_key.clone(),
+            journals,
+            events_followed,
+            ready_slowest,
+            kills_count,
+        }
     })
 }
 
-/// Kills the server; sometimes the next one too, while it starts, and sometimes looks at what lies there.
+/// Kills the server; sometimes the next one too, while it starts, and sometimes looks at what lies
+/// there.
 fn take_down(home: &Home, server: &mut Server, random: &mut Random, kill: u64, listen: &str) {
     server.kill_now();
     if random.chance(15) {
@@ -100,7 +117,8 @@ fn kills_lose_nothing_and_double_nothing() {
     expect_sound(&quiet_home("crash"), number("HUNDI_CRASH_KILLS", 20));
 }
 
-/// The lane runs a group again when one of its requests has to be undone: here it does so with every group.
+/// The lane runs a group again when one of its requests has to be undone: here it does so with
+/// every group.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn groups_that_run_twice_double_nothing() {
@@ -112,29 +130,48 @@ fn groups_that_run_twice_double_nothing() {
 fn expect_sound(home: &Home, kills_count: u64) {
     let seed = seed("HUNDI_CRASH_SEED");
     let receiver = Receiver::start();
-    let aftermath = storm_of_kills(home, &receiver, kills_count, seed, |server, api_key, journals| {
-        await_quiet(&mut server.client(api_key), journals, &receiver);
-    });
+    let aftermath =
+        storm_of_kills(home, &receiver, kills_count, seed, |server, api_key, journals| {
+            await_quiet(&mut server.client(api_key), journals, &receiver);
+        });
     let Aftermath { server, api_key, journals, events_followed, ready_slowest, .. } = aftermath;
     let mut client = server.client(&api_key);
     let events_count = events_followed.len();
     let operations_count: usize = journals.iter().map(|journal| journal.operations.len()).sum();
     let paid_count = paid_transfers(&journals).len();
     println!(
-        "{} kills, {operations_count} operations, {paid_count} payments settled, {events_count} events, slowest start {ready_slowest:?}",
+        "{} kills, {operations_count} operations, {paid_count} payments settled, {events_count} \
+         events, slowest start {ready_slowest:?}",
         aftermath.kills_count,
     );
 
-    let mut findings = oracle::verdict(&mut client, &journals, &receiver, &events_followed, &mut Random::new(seed));
+    let mut findings = oracle::verdict(
+        &mut client,
+        &journals,
+        &receiver,
+        &events_followed,
+        &mut Random::new(seed),
+    );
     findings.extend(home.panics().into_iter().map(Finding::Wrong));
-    assert!(findings.is_empty(), "HUNDI_CRASH_SEED={seed}: {} findings\n{}", findings.len(), show(&findings));
+    assert!(
+        findings.is_empty(),
+        "HUNDI_CRASH_SEED={seed}: {} findings\n{}",
+        findings.len(),
+        show(&findings)
+    );
 
     // A run in which next to nothing happened would prove next to nothing.
-    assert!(paid_count as u64 >= kills_count, "only {paid_count} payments in {kills_count} lives of the server");
+    assert!(
+        paid_count as u64 >= kills_count,
+        "only {paid_count} payments in {kills_count} lives of the server"
+    );
     home.check().expect_success("the check beside the running server");
     assert!(server.stop().success(), "the server did not end well");
     home.check().expect_success("the check of the stopped server's database");
-    assert!(ready_slowest <= READY_MAX, "ready after {ready_slowest:?}: a restart after kill -9 is promised within {READY_MAX:?}");
+    assert!(
+        ready_slowest <= READY_MAX,
+        "ready after {ready_slowest:?}: a restart after kill -9 is promised within {READY_MAX:?}"
+    );
 }
 
 /// A home whose servers do not spend the load's time on rate limits.
@@ -142,8 +179,8 @@ fn quiet_home(name: &str) -> Home {
     Home::new(name).with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0")
 }
 
-/// The same load, kills and oracle over a server that answers before it commits: an oracle that stays silent here
-/// would prove nothing above.
+/// The same load, kills and oracle over a server that answers before it commits: an oracle that
+/// stays silent here would prove nothing above.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn oracle_notices_an_answer_before_the_commit() {
@@ -153,7 +190,13 @@ fn oracle_notices_an_answer_before_the_commit() {
     for round in 0..ROUNDS_MAX {
         let home = quiet_home("crash-control").with_fault("answer_before_commit");
         let receiver = Receiver::start();
-        let aftermath = storm_of_kills(&home, &receiver, KILLS_PER_ROUND, seed.wrapping_add(round), |_, _, _| {});
+        let aftermath = storm_of_kills(
+            &home,
+            &receiver,
+            KILLS_PER_ROUND,
+            seed.wrapping_add(round),
+            |_, _, _| {},
+        );
         let mut client = aftermath.server.client(&aftermath.api_key);
         let objects = objects(&mut client);
         let findings = losses(&mut client, &aftermath.journals, &objects, &mut Random::new(seed));
@@ -164,13 +207,14 @@ fn oracle_notices_an_answer_before_the_commit() {
         }
     }
     panic!(
-        "HUNDI_CRASH_SEED={seed}: the server answered before its commits and was killed {} times, and the oracle noticed nothing",
+        "HUNDI_CRASH_SEED={seed}: the server answered before its commits and was killed {} times, \
+         and the oracle noticed nothing",
         ROUNDS_MAX * KILLS_PER_ROUND
     );
 }
 
-/// The parts of the oracle that no planted fault of the server reaches: one small world that is sound, and the same
-/// world with one thing wrong at a time.
+/// The parts of the oracle that no planted fault of the server reaches: one small world that is
+/// sound, and the same world with one thing wrong at a time.
 #[test]
 fn oracle_notices_planted_contradictions() {
     struct World {
@@ -180,60 +224,120 @@ fn oracle_notices_planted_contradictions() {
         events: Vec<Value>,
     }
     fn answer(status: u16, body: &Value, is_replay: bool) -> Answer {
-        let headers = if is_replay { vec![("Idempotent-Replayed".to_owned(), "true".to_owned())] } else { Vec::new() };
+        let headers = if is_replay {
+            vec![("Idempotent-Replayed".to_owned(), "true".to_owned())]
+        } else {
+            Vec::new()
+        };
         Answer { status, headers, body: body.to_string().into_bytes() }
     }
     fn operation(number: u64, kind: Kind, path: &str, answers: Vec<Answer>) -> Operation {
         let key = format!("key-{number}");
-        Operation { number, kind, path: path.to_owned(), key, body: json!({}), rival: None, answers, reuse_answers: Vec::new() }
+        Operation {
+            number,
+            kind,
+            path: path.to_owned(),
+            key,
+            body: json!({}),
+            rival: None,
+            answers,
+            reuse_answers: Vec::new(),
+        }
     }
     fn transfer(id: &str, number: u64, quote_lock: &str, address: &str) -> Value {
         let history = ["funding", "funded", "payout_processing", "payout_settled"];
-        let history: Vec<Value> = history.iter().enumerate().map(|(index, status)| json!({ "status": status, "at": index })).collect();
+        let history: Vec<Value> = history
+            .iter()
+            .enumerate()
+            .map(|(index, status)| json!({ "status": status, "at": index }))
+            .collect();
         json!({
-            "id": id, "status": "payout_settled", "payout_amount": "1.00", "quote_lock_id": quote_lock, "status_history": history,
-            "funding": { "deposit_address": address }, "metadata": { "operation": number.to_string() },
+            "id": id, "status": "payout_settled", "payout_amount": "1.00",
+                "quote_lock_id": quote_lock, "status_history": history,
+            "funding": { "deposit_address": address },
+                "metadata": { "operation": number.to_string() },
         })
     }
     fn sound() -> World {
-        let made = [transfer("transfer_1", 1, "quote_lock_1", "T1"), transfer("transfer_2", 2, "quote_lock_2", "T2")];
-        let mut objects: HashMap<Kind, HashMap<String, Value>> = Kind::ALL.iter().map(|kind| (*kind, HashMap::new())).collect();
+        let made = [
+            transfer("transfer_1", 1, "quote_lock_1", "T1"),
+            transfer("transfer_2", 2, "quote_lock_2", "T2"),
+        ];
+        let mut objects: HashMap<Kind, HashMap<String, Value>> =
+            Kind::ALL.iter().map(|kind| (*kind, HashMap::new())).collect();
         let mut journal = Journal::default();
         let mut events = Vec::new();
         for (index, body) in made.iter().enumerate() {
             let answers = vec![answer(200, body, false), answer(200, body, true)];
-            journal.operations.push(operation(index as u64 + 1, Kind::Transfer, "/v1/transfers", answers));
+            journal.operations.push(operation(
+                index as u64 + 1,
+                Kind::Transfer,
+                "/v1/transfers",
+                answers,
+            ));
             for entry in body["status_history"].as_array().unwrap() {
-                events.push(json!({ "linked_id": body["id"], "type": format!("transfer.status.{}", entry["status"].as_str().unwrap()) }));
+                events.push(json!({ "linked_id": body["id"], "type": format!("transfer.status.{}",
+                    entry["status"].as_str().unwrap()) }));
             }
             objects.get_mut(&Kind::Transfer).unwrap().insert(steps::text(body, "id"), body.clone());
         }
         let deposit = json!({ "id": "deposit_1", "transfer_id": "transfer_1" });
         let path = "/v1/test_helpers/transfers/transfer_1/deposit";
-        journal.operations.push(operation(3, Kind::Deposit, path, vec![answer(200, &deposit, false)]));
+        journal.operations.push(operation(
+            3,
+            Kind::Deposit,
+            path,
+            vec![answer(200, &deposit, false)],
+        ));
         objects.get_mut(&Kind::Deposit).unwrap().insert("deposit_1".into(), deposit);
-        let payouts = vec![json!({ "id": "payout_1", "transfer_id": "transfer_1", "amount": "1.00", "status": "settled" })];
-        events.extend(PAYOUT_STATUSES.iter().map(|status| json!({ "linked_id": "payout_1", "type": format!("payout.status.{status}") })));
+        let payouts =
+            vec![json!({ "id": "payout_1", "transfer_id": "transfer_1", "amount": "1.00",
+                "status": "settled" })];
+        events.extend(PAYOUT_STATUSES.iter().map(
+            |status| json!({ "linked_id": "payout_1", "type": format!("payout.status.{status}") }),
+        ));
         journal.sightings.push(("transfer_1".into(), "funded".into()));
         World { journal, objects, payouts, events }
     }
     fn findings(world: World) -> Vec<Finding> {
         let journals = [world.journal];
         let mut findings = doubles(&journals, &world.objects);
-        findings.extend(histories(&journals, &world.objects[&Kind::Transfer], &world.payouts, &world.events));
+        findings.extend(histories(
+            &journals,
+            &world.objects[&Kind::Transfer],
+            &world.payouts,
+            &world.events,
+        ));
         findings
     }
     assert_eq!(findings(sound()), [], "the sound world is not found sound");
 
     type Plant = fn(&mut World);
     let wrongs: &[(&str, Plant)] = &[
-        ("two effects of one key", |world| world.journal.operations[0].answers.push(answer(200, &json!({ "id": "transfer_9" }), false))),
-        ("two answers to one key", |world| world.journal.operations[0].answers[1] = answer(200, &json!({ "id": "transfer_9" }), true)),
-        ("a refusal of a sound request", |world| {
-            world.journal.operations[0].answers = vec![answer(400, &json!({ "errors": [{ "code": "beneficiary_not_payable" }] }), false)];
+        ("two effects of one key", |world| {
+            world.journal.operations[0].answers.push(answer(
+                200,
+                &json!({ "id": "transfer_9" }),
+                false,
+            ))
         }),
-        ("a fault of the service", |world| world.journal.operations[0].answers.push(answer(500, &json!({}), false))),
-        ("a reused key that is carried out", |world| world.journal.operations[0].reuse_answers.push(answer(200, &json!({}), false))),
+        ("two answers to one key", |world| {
+            world.journal.operations[0].answers[1] =
+                answer(200, &json!({ "id": "transfer_9" }), true)
+        }),
+        ("a refusal of a sound request", |world| {
+            world.journal.operations[0].answers = vec![answer(
+                400,
+                &json!({ "errors": [{ "code": "beneficiary_not_payable" }] }),
+                false,
+            )];
+        }),
+        ("a fault of the service", |world| {
+            world.journal.operations[0].answers.push(answer(500, &json!({}), false))
+        }),
+        ("a reused key that is carried out", |world| {
+            world.journal.operations[0].reuse_answers.push(answer(200, &json!({}), false))
+        }),
         ("two winners of one lock", |world| {
             world.journal.operations[0].rival = Some(2);
             world.journal.operations[1].rival = Some(1);
@@ -244,30 +348,38 @@ fn oracle_notices_planted_contradictions() {
             world.objects.get_mut(&Kind::Transfer).unwrap().insert("transfer_3".into(), again);
         }),
         ("a shared quote lock", |world| {
-            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["quote_lock_id"] = json!("quote_lock_1")
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["quote_lock_id"] =
+                json!("quote_lock_1")
         }),
         ("a shared address", |world| {
-            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["funding"]["deposit_address"] = json!("T1")
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_2").unwrap()["funding"]
+                ["deposit_address"] = json!("T1")
         }),
         ("a deposit nobody sent", |world| {
             let again = json!({ "id": "deposit_2", "transfer_id": "transfer_1" });
             world.objects.get_mut(&Kind::Deposit).unwrap().insert("deposit_2".into(), again);
         }),
         ("a second payout", |world| {
-            world.payouts.push(json!({ "id": "payout_2", "transfer_id": "transfer_1", "amount": "1.00", "status": "initialized" }))
+            world.payouts.push(json!({ "id": "payout_2", "transfer_id": "transfer_1",
+                "amount": "1.00", "status": "initialized" }))
         }),
         ("a payout of another amount", |world| world.payouts[0]["amount"] = json!("2.00")),
         ("a history that jumps", |world| {
-            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status_history"][1]["status"] =
-                json!("payout_failed");
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status_history"]
+                [1]["status"] = json!("payout_failed");
         }),
         ("a status that its history does not end in", |world| {
-            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status"] = json!("payout_processing");
+            world.objects.get_mut(&Kind::Transfer).unwrap().get_mut("transfer_1").unwrap()["status"] =
+                json!("payout_processing");
         }),
         ("a step without an event", |world| drop(world.events.remove(1))),
         ("an event told twice", |world| world.events.push(world.events[2].clone())),
-        ("a payout's step told twice", |world| world.events.push(world.events.last().unwrap().clone())),
-        ("a step back", |world| world.journal.sightings.push(("transfer_1".into(), "funding".into()))),
+        ("a payout's step told twice", |world| {
+            world.events.push(world.events.last().unwrap().clone())
+        }),
+        ("a step back", |world| {
+            world.journal.sightings.push(("transfer_1".into(), "funding".into()))
+        }),
     ];
     for (what, plant) in wrongs {
         let mut world = sound();
@@ -276,8 +388,8 @@ fn oracle_notices_planted_contradictions() {
     }
 }
 
-/// The very first start makes the schema, the key file and a key: a kill in the middle of it must not leave a
-/// database that cannot be started.
+/// The very first start makes the schema, the key file and a key: a kill in the middle of it must
+/// not leave a database that cannot be started.
 #[test]
 fn first_start_survives_a_kill() {
     const STARTS_COUNT: u64 = 12;
@@ -289,13 +401,18 @@ fn first_start_survives_a_kill() {
         let pause = Duration::from_millis(random.between(0, 150));
         std::thread::sleep(pause);
         early.kill_now();
-        let server = home
-            .try_start(&[], "127.0.0.1:0")
-            .unwrap_or_else(|problem| panic!("start {start}, killed after {pause:?}: {problem}\n{}", home.log()));
+        let server = home.try_start(&[], "127.0.0.1:0").unwrap_or_else(|problem| {
+            panic!("start {start}, killed after {pause:?}: {problem}\n{}", home.log())
+        });
         slowest = slowest.max(server.ready_after);
         let mut client = server.client(&home.key());
-        until("the first write", Duration::from_secs(5), || client.post("/v1/senders", &steps::sender_body()).is_success().then_some(()));
+        until("the first write", Duration::from_secs(5), || {
+            client.post("/v1/senders", &steps::sender_body()).is_success().then_some(())
+        });
         home.check().expect_success("the check after a first start that was killed");
     }
-    assert!(slowest <= READY_MAX, "ready after {slowest:?}: a start is promised within {READY_MAX:?}");
+    assert!(
+        slowest <= READY_MAX,
+        "ready after {slowest:?}: a start is promised within {READY_MAX:?}"
+    );
 }

@@ -1,4 +1,5 @@
-//! The directory of IFSCs and the review of beneficiaries, as an operator uses them on the command line.
+//! The directory of IFSCs and the review of beneficiaries, as an operator uses them on the command
+//! line.
 
 mod support;
 
@@ -6,10 +7,12 @@ use serde_json::{Value, json};
 use support::{Home, until};
 
 fn packed(home: &Home, name: &str, rows: &str) -> String {
-    let (csv, file) = (home.directory.join(format!("{name}.csv")), home.directory.join(format!("{name}.bin")));
+    let (csv, file) =
+        (home.directory.join(format!("{name}.csv")), home.directory.join(format!("{name}.bin")));
     std::fs::write(&csv, format!("BANK,IFSC,BRANCH,NEFT,RTGS,IMPS,UPI\n{rows}")).expect("a CSV");
     let (csv, file) = (csv.display().to_string(), file.display().to_string());
-    let outcome = home.run_plain(&["ifsc-pack", &csv, &file, "--as-of", "2026-10-31", "--source", "a test"]);
+    let outcome =
+        home.run_plain(&["ifsc-pack", &csv, &file, "--as-of", "2026-10-31", "--source", "a test"]);
     assert!(outcome.expect_success("ifsc-pack").stdout.contains("1 branches"));
     file
 }
@@ -18,7 +21,13 @@ fn packed(home: &Home, name: &str, rows: &str) -> String {
 fn an_ifsc_is_looked_up_in_the_binary_or_in_the_operators_file() {
     let mut home = Home::new("directory-ifsc");
     let shown = home.run_plain(&["ifsc", "hdfc0000001"]).expect_success("ifsc").stdout;
-    for part in ["code\tHDFC0000001", "bank\tHDFC Bank", "rails\tNEFT RTGS IMPS", "payouts\tyes", "2026-06-30"] {
+    for part in [
+        "code\tHDFC0000001",
+        "bank\tHDFC Bank",
+        "rails\tNEFT RTGS IMPS",
+        "payouts\tyes",
+        "2026-06-30",
+    ] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
     }
     for (code, part) in [("HDFC0ZZZZZZ", "not in the directory of"), ("HDFC", "is no IFSC")] {
@@ -27,17 +36,30 @@ fn an_ifsc_is_looked_up_in_the_binary_or_in_the_operators_file() {
     }
     let file = packed(&home, "new", "New Bank,NEWB0000001,First,true,true,true,true\n");
     home.set("HUNDI_IFSC_FILE", &file);
-    assert!(home.run_plain(&["ifsc", "NEWB0000001"]).expect_success("ifsc").stdout.contains("bank\tNew Bank"));
+    assert!(
+        home.run_plain(&["ifsc", "NEWB0000001"])
+            .expect_success("ifsc")
+            .stdout
+            .contains("bank\tNew Bank")
+    );
     let server = home.start();
     let mut client = server.client(&home.key());
-    let body = json!({"name": "Asha Rao", "account_number": "50100012345678", "ifsc": "NEWB0000001", "account_type": "nre"});
+    let body = json!({"name": "Asha Rao", "account_number": "50100012345678", "ifsc": "NEWB0000001",
+        "account_type": "nre"});
     let created = client.post("/v1/beneficiaries", &body).expect_success("a beneficiary");
-    assert_eq!((&created["bank_name"], &created["branch_name"]), (&json!("New Bank"), &json!("First")));
+    assert_eq!(
+        (&created["bank_name"], &created["branch_name"]),
+        (&json!("New Bank"), &json!("First"))
+    );
     assert!(server.stop().success());
     // A damaged file is refused at the start rather than at the first beneficiary.
     std::fs::write(&file, b"hundiIF1 and nothing more").expect("a write");
     let refused = home.run(&["serve", "--listen", "127.0.0.1:0"]);
-    assert!(!refused.status.success() && refused.stderr.contains("ifsc-pack"), "{}", refused.stderr);
+    assert!(
+        !refused.status.success() && refused.stderr.contains("ifsc-pack"),
+        "{}",
+        refused.stderr
+    );
 }
 
 #[test]
@@ -46,8 +68,12 @@ fn a_beneficiary_in_verification_is_listed_and_reviewed() {
     let server = home.start();
     let mut client = server.client(&home.key());
     let mut create = |account_number: &str| {
-        let body = json!({"name": "Asha Rao", "account_number": account_number, "ifsc": "HDFC0000001", "account_type": "nre"});
-        client.post("/v1/beneficiaries", &body).expect_success("a beneficiary")["id"].as_str().expect("an ID").to_owned()
+        let body = json!({"name": "Asha Rao", "account_number": account_number,
+            "ifsc": "HDFC0000001", "account_type": "nre"});
+        client.post("/v1/beneficiaries", &body).expect_success("a beneficiary")["id"]
+            .as_str()
+            .expect("an ID")
+            .to_owned()
     };
     // The simulated look-up never answers about this one.
     let waiting = create("50100012340004");
@@ -60,14 +86,19 @@ fn a_beneficiary_in_verification_is_listed_and_reviewed() {
             (found["status"] == status).then_some(())
         });
     };
-    let listed = home.run(&["beneficiaries", "list", "--status", "verifying"]).expect_success("list").stdout;
+    let listed =
+        home.run(&["beneficiaries", "list", "--status", "verifying"]).expect_success("list").stdout;
     let line = listed.lines().find(|line| line.starts_with(&waiting)).expect("the line");
     assert!(
-        line.contains("\tdefault\ttest\tverifying\tverification_pending\t") && line.contains("…0004\tHDFC0000001\tHDFC Bank"),
+        line.contains("\tdefault\ttest\tverifying\tverification_pending\t")
+            && line.contains("…0004\tHDFC0000001\tHDFC Bank"),
         "{line}"
     );
     assert!(!listed.contains("50100012340004"));
-    let full = home.run(&["beneficiaries", "list", "--status", "verifying", "--show-account-numbers"]).expect_success("list").stdout;
+    let full = home
+        .run(&["beneficiaries", "list", "--status", "verifying", "--show-account-numbers"])
+        .expect_success("list")
+        .stdout;
     assert!(full.contains("50100012340004"));
     for arguments in [
         &["beneficiaries", "review", &waiting][..],
@@ -77,7 +108,8 @@ fn a_beneficiary_in_verification_is_listed_and_reviewed() {
     ] {
         assert!(!home.run(arguments).status.success(), "{arguments:?}");
     }
-    let outcome = home.run(&["beneficiaries", "review", &waiting, "--match"]).expect_success("review");
+    let outcome =
+        home.run(&["beneficiaries", "review", &waiting, "--match"]).expect_success("review");
     assert!(outcome.stdout.contains("is active"));
     status_is(&waiting, "active");
     let again = home.run(&["beneficiaries", "review", &waiting, "--invalid"]);

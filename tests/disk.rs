@@ -1,5 +1,5 @@
-//! A full disk, played by a limit on the size of the server's files: writes are answered 503 while it lasts, reads go
-//! on, and when it ends the same process serves again with nothing lost.
+//! A full disk, played by a limit on the size of the server's files: writes are answered 503 while
+//! it lasts, reads go on, and when it ends the same process serves again with nothing lost.
 
 #![cfg(target_os = "linux")]
 
@@ -19,10 +19,12 @@ const REFUSALS_COUNT: usize = 40;
 /// How soon after the end of the shortage writes must be taken again.
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
 
-/// Sets the soft limit on the size of files that the running server writes; the hard limit stays, so that it can be
-/// lifted again without rights.
+/// Sets the soft limit on the size of files that the running server writes; the hard limit stays,
+/// so that it can be lifted again without rights.
 fn limit_file_bytes(server: &Server, soft: &str) {
-    let set = Command::new("prlimit").args(["--pid", &server.pid().to_string(), &format!("--fsize={soft}")]).output();
+    let set = Command::new("prlimit")
+        .args(["--pid", &server.pid().to_string(), &format!("--fsize={soft}")])
+        .output();
     let set = set.expect("prlimit of util-linux is needed for this test");
     assert!(set.status.success(), "prlimit failed: {}", String::from_utf8_lossy(&set.stderr));
 }
@@ -38,7 +40,10 @@ fn expect_unavailable(answer: Answer) {
     let body = answer.expect_refusal(503, "service_unavailable", "a write on a full disk");
     assert_eq!((&body["object"], &body["http_status_code"]), (&json!("error"), &json!(503)));
     let seconds = retry_after.as_deref().and_then(|text| text.parse::<u64>().ok());
-    assert!(seconds.is_some_and(|seconds| seconds > 0), "a 503 without a sound Retry-After: {retry_after:?}");
+    assert!(
+        seconds.is_some_and(|seconds| seconds > 0),
+        "a 503 without a sound Retry-After: {retry_after:?}"
+    );
 }
 
 fn await_writable(client: &mut Client) {
@@ -56,7 +61,8 @@ fn await_writable(client: &mut Client) {
 fn sender_counts(client: &mut Client, numbers_count: usize) -> Vec<usize> {
     let mut counts = vec![0; numbers_count];
     for sender in client.list("/v1/senders", "") {
-        if let Some(number) = sender["metadata"]["number"].as_str().and_then(|text| text.parse::<usize>().ok())
+        if let Some(number) =
+            sender["metadata"]["number"].as_str().and_then(|text| text.parse::<usize>().ok())
             && let Some(count) = counts.get_mut(number)
         {
             *count += 1;
@@ -85,13 +91,19 @@ fn full_disk_is_answered_503_and_heals_by_itself() {
             scope.spawn(move || {
                 for (index, key) in keys.iter().enumerate() {
                     let number = thread * (REFUSALS_COUNT / 4) + index;
-                    expect_unavailable(writer.post_with("/v1/senders", key, &sender_numbered(number)));
+                    expect_unavailable(writer.post_with(
+                        "/v1/senders",
+                        key,
+                        &sender_numbered(number),
+                    ));
                 }
             });
         }
     });
     // Reads go on: single objects, lists and the page that says whether the process lives.
-    let seen = client.get(&format!("/v1/transfers/{}", payment.transfer_id)).expect_success("a read on a full disk");
+    let seen = client
+        .get(&format!("/v1/transfers/{}", payment.transfer_id))
+        .expect_success("a read on a full disk");
     assert_eq!(seen, payment.settled);
     for path in ["/v1/senders", "/v1/events", "/v1/balance", "/v1/payouts"] {
         client.get(path).expect_success(path);
@@ -109,15 +121,25 @@ fn full_disk_is_answered_503_and_heals_by_itself() {
         assert!(!answer.is_replay(), "a 503 was stored under its key: {}", answer.text());
         answer.expect_success("the retry of a write that was answered 503");
     }
-    assert_eq!(sender_counts(&mut client, REFUSALS_COUNT), [1; REFUSALS_COUNT], "a write answered 503 left something behind");
+    assert_eq!(
+        sender_counts(&mut client, REFUSALS_COUNT),
+        [1; REFUSALS_COUNT],
+        "a write answered 503 left something behind"
+    );
     // What was under way arrives.
     let settled = steps::settlement(&mut client, &transfer_id);
     assert_eq!(settled["funding"]["amount_received"], "75.50");
     let deposit_id = steps::text(&deposit, "id");
-    assert_eq!(client.get(&format!("/v1/deposits/{deposit_id}")).expect_success("the deposit")["status"], "completed");
+    assert_eq!(
+        client.get(&format!("/v1/deposits/{deposit_id}")).expect_success("the deposit")["status"],
+        "completed"
+    );
     until("the server to call itself ready", steps::PATIENCE, || server.is_ready().then_some(()));
     // Webhooks and events were not lost either: the settlement is in the list.
-    let told = client.list("/v1/events", &format!("linked_id={transfer_id}&type=transfer.status.payout_settled"));
+    let told = client.list(
+        "/v1/events",
+        &format!("linked_id={transfer_id}&type=transfer.status.payout_settled"),
+    );
     assert_eq!(told.len(), 1, "the settlement has one event");
 
     home.check().expect_success("the check beside the running server");
@@ -126,11 +148,14 @@ fn full_disk_is_answered_503_and_heals_by_itself() {
     home.check().expect_success("the check of the stopped server's database");
     let server = home.start();
     let mut client = server.client(&client.api_key);
-    let seen = client.get(&format!("/v1/transfers/{}", payment.transfer_id)).expect_success("a read after a restart");
+    let seen = client
+        .get(&format!("/v1/transfers/{}", payment.transfer_id))
+        .expect_success("a read after a restart");
     assert_eq!(seen, payment.settled);
 }
 
-/// The disk fills up in the middle of a load, so that some writes of one commit fit and others do not.
+/// The disk fills up in the middle of a load, so that some writes of one commit fit and others do
+/// not.
 #[test]
 fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
     const ROUNDS_COUNT: usize = 3;
@@ -139,7 +164,9 @@ fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
     /// What still fits when the limit is set.
     const ROOM_BYTES: u64 = 512 * 1024;
 
-    let home = Home::new("disk-filling").with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0");
+    let home = Home::new("disk-filling")
+        .with("HUNDI_RATE_LIMIT_READS", "0")
+        .with("HUNDI_RATE_LIMIT_WRITES", "0");
     let server = home.start_as(SIGNAL_IGNORED, "127.0.0.1:0");
     let mut client = server.client(&home.key());
     client.post("/v1/senders", &sender_numbered(usize::MAX)).expect_success("the first write");
@@ -164,7 +191,8 @@ fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
                         for index in 0..WRITES_MAX / WRITERS_COUNT {
                             let number = number_next + index * WRITERS_COUNT + thread;
                             let key = fresh_key();
-                            let answer = writer.post_with("/v1/senders", &key, &sender_numbered(number));
+                            let answer =
+                                writer.post_with("/v1/senders", &key, &sender_numbered(number));
                             if answer.is_success() {
                                 ids.push(answer.id());
                             } else {
@@ -187,7 +215,10 @@ fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
         });
         number_next += WRITES_MAX;
         println!("round {round}: {} writes were taken and {} refused", ids.len(), failed.len());
-        assert!(!failed.is_empty(), "{WRITES_MAX} writes fitted into {ROOM_BYTES} bytes: the disk never was full");
+        assert!(
+            !failed.is_empty(),
+            "{WRITES_MAX} writes fitted into {ROOM_BYTES} bytes: the disk never was full"
+        );
         acknowledged.extend(ids);
         refused.extend(failed);
         limit_file_bytes(&server, "unlimited:");
@@ -195,14 +226,27 @@ fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
     }
     assert!(!acknowledged.is_empty(), "no write was taken before the disk was full");
     for (key, number) in &refused {
-        client.post_with("/v1/senders", key, &sender_numbered(*number)).expect_success("the retry of a refused write");
+        client
+            .post_with("/v1/senders", key, &sender_numbered(*number))
+            .expect_success("the retry of a refused write");
     }
     let senders = client.list("/v1/senders", "");
-    let listed: std::collections::HashSet<&str> = senders.iter().filter_map(|sender| sender["id"].as_str()).collect();
-    let lost: Vec<&String> = acknowledged.iter().filter(|id| !listed.contains(id.as_str())).collect();
-    assert!(lost.is_empty(), "{} acknowledged senders are gone, such as {:?}", lost.len(), lost.first());
-    let doubled: Vec<usize> =
-        sender_counts(&mut client, number_next).into_iter().enumerate().filter(|(_, count)| *count > 1).map(|(number, _)| number).collect();
+    let listed: std::collections::HashSet<&str> =
+        senders.iter().filter_map(|sender| sender["id"].as_str()).collect();
+    let lost: Vec<&String> =
+        acknowledged.iter().filter(|id| !listed.contains(id.as_str())).collect();
+    assert!(
+        lost.is_empty(),
+        "{} acknowledged senders are gone, such as {:?}",
+        lost.len(),
+        lost.first()
+    );
+    let doubled: Vec<usize> = sender_counts(&mut client, number_next)
+        .into_iter()
+        .enumerate()
+        .filter(|(_, count)| *count > 1)
+        .map(|(number, _)| number)
+        .collect();
     assert!(doubled.is_empty(), "numbers that were stored more than once: {doubled:?}");
     home.check().expect_success("the check beside the running server");
     assert!(home.panics().is_empty(), "{:?}", home.panics());

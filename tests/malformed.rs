@@ -1,5 +1,6 @@
-//! Thousands of malformed requests: bodies, headers, paths, queries and framing. The service answers each in its error
-//! shape with a listed code, never with a fault of its own, and works as before when it is over.
+//! Thousands of malformed requests: bodies, headers, paths, queries and framing. The service
+//! answers each in its error shape with a listed code, never with a fault of its own, and works as
+//! before when it is over.
 
 mod support;
 
@@ -17,7 +18,8 @@ use support::steps;
 use support::{Answer, Connection, Home, Random};
 
 const THREADS_COUNT: u64 = 4;
-/// Requests of an ordinary run, on SQLite and with `HUNDI_TEST_STORE=postgres`; `HUNDI_MALFORMED_REQUESTS` is for another number.
+/// Requests of an ordinary run, on SQLite and with `HUNDI_TEST_STORE=postgres`;
+/// `HUNDI_MALFORMED_REQUESTS` is for another number.
 const REQUESTS: u64 = 10_000;
 /// Single waits: an answer or a close must come within this time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -69,14 +71,20 @@ fn problem_of(case: &Case, answer: &Answer) -> Option<String> {
     if case.is_head {
         return None;
     }
-    let shaped = if answer.is_success() { success_problem(answer) } else { refusal_problem(answer) };
+    let shaped =
+        if answer.is_success() { success_problem(answer) } else { refusal_problem(answer) };
     let is_bare_refusal = (400..500).contains(&answer.status) && answer.body.is_empty();
     match (&case.expected, shaped) {
         (Expected::Loose, Some(_)) if is_bare_refusal => None,
         (_, Some(problem)) => Some(problem),
         (Expected::Refused(status, code), None) => {
             let body = answer.json();
-            let codes: Vec<&str> = body["errors"].as_array().into_iter().flatten().filter_map(|error| error["code"].as_str()).collect();
+            let codes: Vec<&str> = body["errors"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|error| error["code"].as_str())
+                .collect();
             let is_right = answer.status == *status && codes.contains(code);
             (!is_right).then(|| format!("expected {status} {code}"))
         }
@@ -140,14 +148,20 @@ fn refusal_problem(answer: &Answer) -> Option<String> {
 }
 
 /// Sends one case and judges what came back.
-fn judge(case: &Case, connection: &mut Option<Connection>, address: SocketAddr) -> Result<Option<Answer>, String> {
-    // A kept connection may have been closed by the server since the last answer, so a send that got no single byte
-    // back is tried once more on a new one.
+fn judge(
+    case: &Case,
+    connection: &mut Option<Connection>,
+    address: SocketAddr,
+) -> Result<Option<Answer>, String> {
+    // A kept connection may have been closed by the server since the last answer, so a send that
+    // got no single byte back is tried once more on a new one.
     for is_retry in [false, true] {
         let was_kept = connection.is_some() && !is_retry;
         let mut open = match connection.take() {
             Some(open) if !is_retry => open,
-            _ => Connection::open_within(address, PATIENCE).map_err(|trouble| trouble.to_string())?,
+            _ => {
+                Connection::open_within(address, PATIENCE).map_err(|trouble| trouble.to_string())?
+            }
         };
         let sent = open.send(&case.bytes);
         if case.is_last {
@@ -165,11 +179,16 @@ fn judge(case: &Case, connection: &mut Option<Connection>, address: SocketAddr) 
                 if !open.is_spent && !case.is_last {
                     *connection = Some(open);
                 }
-                return problem_of(case, &answer)
-                    .map_or(Ok(Some(answer.clone())), |problem| Err(format!("{problem}: {} {}", answer.status, answer.text())));
+                return problem_of(case, &answer).map_or(Ok(Some(answer.clone())), |problem| {
+                    Err(format!("{problem}: {} {}", answer.status, answer.text()))
+                });
             }
-            Err(trouble) if trouble.is_timeout() => return Err(format!("neither an answer nor a close within {PATIENCE:?}")),
-            Err(Trouble::Protocol(problem)) => return Err(format!("the answer is not HTTP: {problem}")),
+            Err(trouble) if trouble.is_timeout() => {
+                return Err(format!("neither an answer nor a close within {PATIENCE:?}"));
+            }
+            Err(Trouble::Protocol(problem)) => {
+                return Err(format!("the answer is not HTTP: {problem}"));
+            }
             Ok(None) | Err(_) if is_loose => return Ok(None),
             Ok(None) | Err(_) if was_kept => {}
             Ok(None) => return Err("closed without an answer".to_owned()),
@@ -180,7 +199,12 @@ fn judge(case: &Case, connection: &mut Option<Connection>, address: SocketAddr) 
 }
 
 fn shown(bytes: &[u8]) -> String {
-    let mut text: String = bytes.iter().take(SHOWN_BYTES_MAX).flat_map(|byte| std::ascii::escape_default(*byte)).map(char::from).collect();
+    let mut text: String = bytes
+        .iter()
+        .take(SHOWN_BYTES_MAX)
+        .flat_map(|byte| std::ascii::escape_default(*byte))
+        .map(char::from)
+        .collect();
     if bytes.len() > SHOWN_BYTES_MAX {
         text.push_str(&format!("… ({} bytes)", bytes.len()));
     }
@@ -190,7 +214,9 @@ fn shown(bytes: &[u8]) -> String {
 #[test]
 fn malformed_requests_are_refused_in_shape() {
     let seed = seed("HUNDI_MALFORMED_SEED");
-    let database = std::env::var("HUNDI_TEST_STORE").is_ok_and(|store| store == "postgres").then(Database::fresh);
+    let database = std::env::var("HUNDI_TEST_STORE")
+        .is_ok_and(|store| store == "postgres")
+        .then(Database::fresh);
     let requests_count = number("HUNDI_MALFORMED_REQUESTS", REQUESTS);
     let home = match &database {
         Some(database) => Home::new("malformed").on(&database.url()),
@@ -202,7 +228,8 @@ fn malformed_requests_are_refused_in_shape() {
     let fixtures = fixtures(&mut server.client(&key));
     let address = server.address();
     let findings_count = AtomicU64::new(0);
-    let (mut findings, mut tallies): (Vec<String>, BTreeMap<&'static str, [u64; 3]>) = Default::default();
+    let (mut findings, mut tallies): (Vec<String>, BTreeMap<&'static str, [u64; 3]>) =
+        Default::default();
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS_COUNT)
             .map(|thread| {
@@ -250,11 +277,19 @@ fn malformed_requests_are_refused_in_shape() {
         println!("{what}: {refused} refused, {succeeded} happened to be valid, {closed} closed");
     }
     let findings_count = findings_count.load(Ordering::Relaxed);
-    assert!(findings_count == 0, "HUNDI_MALFORMED_SEED={seed}: {findings_count} findings\n  {}", findings.join("\n  "));
+    assert!(
+        findings_count == 0,
+        "HUNDI_MALFORMED_SEED={seed}: {findings_count} findings\n  {}",
+        findings.join("\n  ")
+    );
     // Mutations that mostly happened to be valid would prove nothing.
-    let [succeeded, refused, closed] =
-        tallies.values().fold([0; 3], |sum, counts| [sum[0] + counts[0], sum[1] + counts[1], sum[2] + counts[2]]);
-    assert!(refused * 2 > succeeded + refused + closed, "only {refused} of {requests_count} requests were refused");
+    let [succeeded, refused, closed] = tallies
+        .values()
+        .fold([0; 3], |sum, counts| [sum[0] + counts[0], sum[1] + counts[1], sum[2] + counts[2]]);
+    assert!(
+        refused * 2 > succeeded + refused + closed,
+        "only {refused} of {requests_count} requests were refused"
+    );
 
     assert!(server.ended().is_none(), "the server ended");
     assert!(server.is_ready(), "the server is not ready any more");
@@ -269,19 +304,27 @@ fn malformed_requests_are_refused_in_shape() {
 /// The judge itself has to be able to fail: answers that break one rule each.
 #[test]
 fn judge_refuses_answers_out_of_shape() {
-    let error =
-        |code: &str| json!({ "object": "error", "errors": [{ "code": code, "message": "m", "metadata": {} }], "http_status_code": 400 });
+    let error = |code: &str| {
+        json!({ "object": "error", "errors": [{ "code": code, "message": "m",
+        "metadata": {} }], "http_status_code": 400 })
+    };
     let answer = |status: u16, body: &Value| Answer {
         status,
-        headers: [("content-type", "application/json"), ("request-id", "request_01JDK3Y5M8Q2X7N4V6T9R0ABCD")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .to_vec(),
+        headers: [
+            ("content-type", "application/json"),
+            ("request-id", "request_01JDK3Y5M8Q2X7N4V6T9R0ABCD"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .to_vec(),
         body: body.to_string().into_bytes(),
     };
     let case = |expected| Case::new("a case", Vec::new(), expected);
     let good = error("parameter_empty");
     assert_eq!(problem_of(&case(Expected::Shaped), &answer(400, &good)), None);
-    assert_eq!(problem_of(&case(Expected::Refused(400, "parameter_empty")), &answer(400, &good)), None);
+    assert_eq!(
+        problem_of(&case(Expected::Refused(400, "parameter_empty")), &answer(400, &good)),
+        None
+    );
     let mut lacking = good.clone();
     lacking["errors"] = json!([]);
     let mut more = good.clone();
@@ -294,11 +337,18 @@ fn judge_refuses_answers_out_of_shape() {
         ("no errors", answer(400, &lacking)),
         ("another member", answer(400, &more)),
         ("a bare refusal", Answer { status: 400, headers: Vec::new(), body: Vec::new() }),
-        ("no Request-Id", Answer { headers: vec![("content-type".into(), "application/json".into())], ..answer(400, &good) }),
+        (
+            "no Request-Id",
+            Answer {
+                headers: vec![("content-type".into(), "application/json".into())],
+                ..answer(400, &good)
+            },
+        ),
     ] {
         assert!(problem_of(&case(Expected::Shaped), &wrong).is_some(), "{what} was let through");
     }
-    let wrong_code = problem_of(&case(Expected::Refused(400, "parameter_unexpected")), &answer(400, &good));
+    let wrong_code =
+        problem_of(&case(Expected::Refused(400, "parameter_unexpected")), &answer(400, &good));
     assert!(wrong_code.is_some(), "a listed code in place of the right one was let through");
     assert!(
         problem_of(&case(Expected::Loose), &answer(500, &error("internal_error"))).is_some(),

@@ -1,4 +1,5 @@
-//! Many sends at the same instant: of one idempotency key, and of many keys for one quote lock. One wins.
+//! Many sends at the same instant: of one idempotency key, and of many keys for one quote lock. One
+//! wins.
 
 mod support;
 
@@ -20,7 +21,11 @@ fn one_key_sent_500_times_makes_one_sender() {
     let server = home.start();
     let mut client = server.client(&home.key());
     let (key, body) = (fresh_key(), steps::sender_body().to_string());
-    let answers = send_at_once(std::slice::from_ref(&client), "/v1/senders", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
+    let answers = send_at_once(
+        std::slice::from_ref(&client),
+        "/v1/senders",
+        &vec![(key.clone(), body.clone()); SENDS_COUNT],
+    );
     let made = expect_one_effect(&answers);
 
     let again = client.ask("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
@@ -38,8 +43,15 @@ fn one_key_sent_500_times_makes_one_transfer() {
     let beneficiary_id = steps::beneficiary_payable(&mut client);
     let sender_id = steps::sender(&mut client);
     let quote_lock_id = steps::quote_lock(&mut client, "250.00");
-    let (key, body) = (fresh_key(), steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "250.00").to_string());
-    let answers = send_at_once(std::slice::from_ref(&client), "/v1/transfers", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
+    let (key, body) = (
+        fresh_key(),
+        steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "250.00").to_string(),
+    );
+    let answers = send_at_once(
+        std::slice::from_ref(&client),
+        "/v1/transfers",
+        &vec![(key.clone(), body.clone()); SENDS_COUNT],
+    );
     let made = expect_one_effect(&answers);
 
     let again = client.ask("POST", "/v1/transfers", Some(&key), Some(body.as_bytes()));
@@ -48,7 +60,8 @@ fn one_key_sent_500_times_makes_one_transfer() {
     let transfers = client.list("/v1/transfers", "");
     assert_eq!(transfers.len(), 1, "there is more or less than the one transfer");
     assert_eq!(transfers[0]["id"], made["id"]);
-    let lock = client.get(&format!("/v1/quote_locks/{quote_lock_id}")).expect_success("the quote lock");
+    let lock =
+        client.get(&format!("/v1/quote_locks/{quote_lock_id}")).expect_success("the quote lock");
     assert_eq!((&lock["status"], &lock["transfer_id"]), (&Value::from("used"), &made["id"]));
     let events = client.list("/v1/events", &format!("linked_id={}", steps::text(&made, "id")));
     assert_eq!(events.len(), 1, "one transfer in its first status has one event: {events:?}");
@@ -63,14 +76,20 @@ fn fifty_transfers_race_for_one_quote_lock_and_one_wins() {
     let beneficiary_id = steps::beneficiary_payable(&mut client);
     let sender_id = steps::sender(&mut client);
     let quote_lock_id = steps::quote_lock(&mut client, "99.99");
-    let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "99.99").to_string();
-    let requests: Vec<(String, String)> = (0..RACERS_COUNT).map(|_| (fresh_key(), body.clone())).collect();
+    let body =
+        steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "99.99").to_string();
+    let requests: Vec<(String, String)> =
+        (0..RACERS_COUNT).map(|_| (fresh_key(), body.clone())).collect();
     let answers = send_at_once(std::slice::from_ref(&client), "/v1/transfers", &requests);
 
     let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
     assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());
     for answer in answers.iter().filter(|answer| !answer.is_success()) {
-        answer.clone().expect_refusal(400, "quote_lock_already_used", "a transfer that lost the race");
+        answer.clone().expect_refusal(
+            400,
+            "quote_lock_already_used",
+            "a transfer that lost the race",
+        );
     }
     let transfers = client.list("/v1/transfers", "");
     assert_eq!(transfers.len(), 1);

@@ -1,4 +1,5 @@
-//! Any bytes as one file of the sanctions lists; the first byte says which. Read whole and not empty, or refused with a reason.
+//! Any bytes as one file of the sanctions lists; the first byte says which. Read whole and not
+//! empty, or refused with a reason.
 #![no_main]
 
 use hundi::screening::{ofac, own, un};

@@ -45,7 +45,10 @@ fn show(context: &mut Context<'_>) -> Result<BalanceView, Failure> {
     Ok(BalanceView {
         object: BalanceWord::Balance,
         available: of(Account::Available),
-        pending: pending.map(|amount| BalanceItem { amount, currency: amount.currency }).into_iter().collect(),
+        pending: pending
+            .map(|amount| BalanceItem { amount, currency: amount.currency })
+            .into_iter()
+            .collect(),
         processing: of(Account::Processing),
         payout_processing: of(Account::PayoutProcessing),
         hold: of(Account::Hold),

@@ -4,9 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::state::{AccountType, BeneficiaryStatus, DisabledReason, Relationship};
-use super::{Beneficiary, BeneficiaryChange, Decision, Kyc, KycChange, NewBeneficiary, Requirement, rows};
+use super::{
+    Beneficiary, BeneficiaryChange, Decision, Kyc, KycChange, NewBeneficiary, Requirement, rows,
+};
 use crate::checks::NameMatch;
-use crate::http::fields::{AccountNumber, Country, Date, Email, Ifsc, Pan, PassportNumber, Phone, Text, Word};
+use crate::http::fields::{
+    AccountNumber, Country, Date, Email, Ifsc, Pan, PassportNumber, Phone, Text, Word,
+};
 use crate::http::form::{Nothing, Replace};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -105,7 +109,10 @@ pub fn view(beneficiary: Beneficiary) -> BeneficiaryView {
         pan_last4: beneficiary.pan_last4,
         passport_number_last4: beneficiary.passport_number_last4,
         requirements: beneficiary.requirements,
-        verification: Verification { name_match: beneficiary.name_match, checked_at: beneficiary.checked_at },
+        verification: Verification {
+            name_match: beneficiary.name_match,
+            checked_at: beneficiary.checked_at,
+        },
         metadata: beneficiary.metadata,
         created: beneficiary.created,
         livemode: beneficiary.scope.livemode(),
@@ -123,9 +130,19 @@ const FILTERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/beneficiaries", "Create a beneficiary", route::creation, create),
-        route::list("/v1/beneficiaries", "List beneficiaries", ObjectKind::Beneficiary, FILTERS, route::nothing, index),
-        route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| Ok(view(locate(context)?))),
-        route::post("/v1/beneficiaries/{id}", "Update a beneficiary", locate, update).codes(&[Code::BeneficiaryNotEditable]),
+        route::list(
+            "/v1/beneficiaries",
+            "List beneficiaries",
+            ObjectKind::Beneficiary,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
+        route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| {
+            Ok(view(locate(context)?))
+        }),
+        route::post("/v1/beneficiaries/{id}", "Update a beneficiary", locate, update)
+            .codes(&[Code::BeneficiaryNotEditable]),
     ]
 }
 
@@ -147,9 +164,12 @@ pub fn helper_routes() -> Vec<Route> {
             |context, found, _: Nothing| decide(context, found, Decision::RequireInput),
         )
         .codes(CODES),
-        route::post("/v1/test_helpers/beneficiaries/{id}/reject", "Let a verification reject", locate, |context, found, _: Nothing| {
-            decide(context, found, Decision::Reject)
-        })
+        route::post(
+            "/v1/test_helpers/beneficiaries/{id}/reject",
+            "Let a verification reject",
+            locate,
+            |context, found, _: Nothing| decide(context, found, Decision::Reject),
+        )
         .codes(CODES),
     ]
 }
@@ -160,7 +180,11 @@ fn locate(context: &mut Context<'_>) -> Result<Beneficiary, Failure> {
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-fn create(context: &mut Context<'_>, _: (), form: CreateBeneficiary) -> Result<BeneficiaryView, Failure> {
+fn create(
+    context: &mut Context<'_>,
+    _: (),
+    form: CreateBeneficiary,
+) -> Result<BeneficiaryView, Failure> {
     let scope = context.scope();
     let ask = NewBeneficiary {
         name: form.name.0,
@@ -181,7 +205,11 @@ fn create(context: &mut Context<'_>, _: (), form: CreateBeneficiary) -> Result<B
     Ok(view(super::create(context.tx, context.now, context.world, scope, ask)?))
 }
 
-fn update(context: &mut Context<'_>, found: Beneficiary, form: UpdateBeneficiary) -> Result<BeneficiaryView, Failure> {
+fn update(
+    context: &mut Context<'_>,
+    found: Beneficiary,
+    form: UpdateBeneficiary,
+) -> Result<BeneficiaryView, Failure> {
     let change = BeneficiaryChange {
         name: form.name.0.map(|name| name.0),
         account_number: form.account_number.0.map(|number| number.0),
@@ -206,10 +234,15 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<Beneficiar
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
 }
 
-fn decide(context: &mut Context<'_>, mut found: Beneficiary, decision: Decision) -> Result<BeneficiaryView, Failure> {
+fn decide(
+    context: &mut Context<'_>,
+    mut found: Beneficiary,
+    decision: Decision,
+) -> Result<BeneficiaryView, Failure> {
     let was_payable = found.is_payable();
     if !super::decide(context.tx, context.now, &mut found, decision)? {
-        let message = format!("The beneficiary is {} and does not take this helper.", found.status.as_str());
+        let message =
+            format!("The beneficiary is {} and does not take this helper.", found.status.as_str());
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     if !was_payable && found.is_payable() {

@@ -9,11 +9,15 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{AccountAnswer, AccountCheck, AccountQuestion, NameMatch, Screening, ScreeningQuestion};
+use crate::checks::{
+    AccountAnswer, AccountCheck, AccountQuestion, NameMatch, Screening, ScreeningQuestion,
+};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, History, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, Failure, History, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError,
+};
 use crate::screening::hits;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
@@ -35,7 +39,11 @@ pub struct Requirement {
 
 impl Requirement {
     fn list_to_text(list: &[Requirement]) -> String {
-        if list.is_empty() { String::new() } else { serde_json::to_string(list).unwrap_or_default() }
+        if list.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string(list).unwrap_or_default()
+        }
     }
     fn list_from_text(text: &str) -> Option<Vec<Requirement>> {
         if text.is_empty() { Some(Vec::new()) } else { serde_json::from_str(text).ok() }
@@ -101,7 +109,13 @@ pub struct NewBeneficiary {
     pub submit: bool,
 }
 
-pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewBeneficiary) -> Result<Beneficiary, Failure> {
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    ask: NewBeneficiary,
+) -> Result<Beneficiary, Failure> {
     let id: Id<kind::Beneficiary> = now.mint();
     let status = if ask.submit { BeneficiaryStatus::Verifying } else { BeneficiaryStatus::Draft };
     let mut beneficiary = Beneficiary {
@@ -112,7 +126,12 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         payouts_enabled: false,
         payouts_disabled_reason: Some(DisabledReason::VerificationPending),
         name: ask.name,
-        account_number_sealed: world.seal(now, ACCOUNT_NUMBER_COLUMN, &id.to_bytes(), ask.account_number.as_bytes())?,
+        account_number_sealed: world.seal(
+            now,
+            ACCOUNT_NUMBER_COLUMN,
+            &id.to_bytes(),
+            ask.account_number.as_bytes(),
+        )?,
         account_number_last4: last4(&ask.account_number),
         ifsc: String::new(),
         bank_name: None,
@@ -143,11 +162,17 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 /// Sets the code and, as the directory knows them now, the names of bank and branch.
 fn set_ifsc(beneficiary: &mut Beneficiary, world: &World, ifsc: String) {
     let branch = world.ifsc.find(&ifsc);
-    (beneficiary.bank_name, beneficiary.branch_name) = branch.map_or((None, None), |branch| (branch.bank_name, branch.branch_name));
+    (beneficiary.bank_name, beneficiary.branch_name) =
+        branch.map_or((None, None), |branch| (branch.bank_name, branch.branch_name));
     beneficiary.ifsc = ifsc;
 }
 
-fn set_kyc(beneficiary: &mut Beneficiary, now: &mut Now, world: &World, kyc: &Kyc) -> Result<(), StoreError> {
+fn set_kyc(
+    beneficiary: &mut Beneficiary,
+    now: &mut Now,
+    world: &World,
+    kyc: &Kyc,
+) -> Result<(), StoreError> {
     let plain = serde_json::to_vec(kyc).map_err(|error| StoreError::Broken(error.to_string()))?;
     beneficiary.kyc_sealed = world.seal(now, KYC_COLUMN, &beneficiary.id.to_bytes(), &plain)?;
     beneficiary.pan_last4 = kyc.pan.as_deref().map(last4);
@@ -157,10 +182,16 @@ fn set_kyc(beneficiary: &mut Beneficiary, now: &mut Now, world: &World, kyc: &Ky
 
 fn open_kyc(beneficiary: &Beneficiary, world: &World) -> Result<Kyc, StoreError> {
     let plain = world.open(KYC_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
-    serde_json::from_slice(&plain).map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
+    serde_json::from_slice(&plain)
+        .map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
 }
 
-fn schedule_check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<(), StoreError> {
+fn schedule_check(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    beneficiary: &Beneficiary,
+) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + world.settings.simulation_step_milliseconds;
     tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
 }
@@ -185,7 +216,8 @@ pub struct KycChange {
     pub relationship: Patch<String>,
 }
 
-/// Changes a beneficiary that is in `draft` or `input_required`, and submits it where that is asked or implied.
+/// Changes a beneficiary that is in `draft` or `input_required`, and submits it where that is asked
+/// or implied.
 pub fn update(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -197,7 +229,10 @@ pub fn update(
         BeneficiaryStatus::Draft => false,
         BeneficiaryStatus::InputRequired => true,
         _ => {
-            let message = format!("The beneficiary is {} and can only be changed in draft or input_required.", beneficiary.status.as_str());
+            let message = format!(
+                "The beneficiary is {} and can only be changed in draft or input_required.",
+                beneficiary.status.as_str()
+            );
             return Err(Refusal::new(Code::BeneficiaryNotEditable, message).into());
         }
     };
@@ -211,8 +246,12 @@ pub fn update(
     };
     set_kyc(&mut beneficiary, now, world, &kyc)?;
     if let Some(account_number) = change.account_number {
-        beneficiary.account_number_sealed =
-            world.seal(now, ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), account_number.as_bytes())?;
+        beneficiary.account_number_sealed = world.seal(
+            now,
+            ACCOUNT_NUMBER_COLUMN,
+            &beneficiary.id.to_bytes(),
+            account_number.as_bytes(),
+        )?;
         beneficiary.account_number_last4 = last4(&account_number);
     }
     beneficiary.name = change.name.unwrap_or(beneficiary.name);
@@ -237,10 +276,19 @@ pub fn update(
 }
 
 /// Takes a status that the graph permits, stores the beneficiary and emits the event.
-fn become_status(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, to: BeneficiaryStatus) -> Result<(), StoreError> {
+fn become_status(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    to: BeneficiaryStatus,
+) -> Result<(), StoreError> {
     let from = beneficiary.status;
     if !from.can_become(to) {
-        return Err(StoreError::Broken(format!("a beneficiary cannot go from {} to {}", from.as_str(), to.as_str())));
+        return Err(StoreError::Broken(format!(
+            "a beneficiary cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
     }
     beneficiary.status = to;
     beneficiary.status_history.push(to, now.business());
@@ -249,9 +297,17 @@ fn become_status(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, 
 }
 
 /// The full account number; for the bank and the look-up, never for an answer or a log.
-pub fn open_account_number(beneficiary: &Beneficiary, world: &World) -> Result<SecretString, StoreError> {
-    let plain = world.open(ACCOUNT_NUMBER_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.account_number_sealed)?;
-    let text = String::from_utf8(plain).map_err(|_| StoreError::Broken("a beneficiary's account number does not read".into()))?;
+pub fn open_account_number(
+    beneficiary: &Beneficiary,
+    world: &World,
+) -> Result<SecretString, StoreError> {
+    let plain = world.open(
+        ACCOUNT_NUMBER_COLUMN,
+        &beneficiary.id.to_bytes(),
+        &beneficiary.account_number_sealed,
+    )?;
+    let text = String::from_utf8(plain)
+        .map_err(|_| StoreError::Broken("a beneficiary's account number does not read".into()))?;
     Ok(text.into())
 }
 
@@ -264,9 +320,14 @@ pub fn question(beneficiary: &Beneficiary, world: &World) -> Result<AccountQuest
     })
 }
 
-/// Checks a beneficiary in verification as far as a transaction can: what needs the network is written down for the
-/// worker that asks, and what needs a person waits for the operator.
-pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+/// Checks a beneficiary in verification as far as a transaction can: what needs the network is
+/// written down for the worker that asks, and what needs a person waits for the operator.
+pub fn check(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), StoreError> {
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(());
     }
@@ -276,7 +337,9 @@ pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Be
     }
     let mode = beneficiary.scope.mode();
     // Test mode carries on with a code that the directory does not know.
-    if mode.is_live() && !world.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts()) {
+    if mode.is_live()
+        && !world.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts())
+    {
         return apply_check(tx, now, beneficiary, AccountAnswer::IfscUnknown);
     }
     match world.ports(mode)?.checks.account(&question(beneficiary, world)?) {
@@ -287,7 +350,10 @@ pub fn check(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Be
 }
 
 /// What screening is asked about a beneficiary.
-pub fn screening_question(beneficiary: &Beneficiary, world: &World) -> Result<ScreeningQuestion, StoreError> {
+pub fn screening_question(
+    beneficiary: &Beneficiary,
+    world: &World,
+) -> Result<ScreeningQuestion, StoreError> {
     let kyc = open_kyc(beneficiary, world)?;
     Ok(ScreeningQuestion {
         date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
@@ -297,16 +363,30 @@ pub fn screening_question(beneficiary: &Beneficiary, world: &World) -> Result<Sc
     })
 }
 
-/// Screens a beneficiary and keeps what was found; answers what counts, which the operator's decisions are part of.
-fn screen(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<Screening, StoreError> {
+/// Screens a beneficiary and keeps what was found; answers what counts, which the operator's
+/// decisions are part of.
+fn screen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    beneficiary: &Beneficiary,
+) -> Result<Screening, StoreError> {
     let scope = beneficiary.scope;
     let question = screening_question(beneficiary, world)?;
     let finding = world.screen(scope.mode(), &question);
-    hits::keep(tx, now, scope, beneficiary.id.any(), &finding, &|hit| world.screening_basis(&question, hit))
+    hits::keep(tx, now, scope, beneficiary.id.any(), &finding, &|hit| {
+        world.screening_basis(&question, hit)
+    })
 }
 
-/// The first part of a check, before the bank is asked: what screening already answers. `None` where it is clear.
-pub fn screened(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Beneficiary) -> Result<Option<AccountAnswer>, StoreError> {
+/// The first part of a check, before the bank is asked: what screening already answers. `None`
+/// where it is clear.
+pub fn screened(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    beneficiary: &Beneficiary,
+) -> Result<Option<AccountAnswer>, StoreError> {
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(None);
     }
@@ -317,14 +397,25 @@ pub fn screened(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &Ben
     })
 }
 
-/// Screens a beneficiary again, because the lists changed. One that is active and no longer clear is not paid until the
-/// operator decides; others are screened with their next check, and when they become active.
-pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+/// Screens a beneficiary again, because the lists changed. One that is active and no longer clear
+/// is not paid until the operator decides; others are screened with their next check, and when they
+/// become active.
+pub fn rescreen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
     let Some(mut beneficiary) = rows::find(tx, scope, id)? else { return Ok(()) };
-    if beneficiary.status != BeneficiaryStatus::Active || screen(tx, now, world, &beneficiary)? == Screening::Clear {
+    if beneficiary.status != BeneficiaryStatus::Active
+        || screen(tx, now, world, &beneficiary)? == Screening::Clear
+    {
         return Ok(());
     }
-    if !beneficiary.payouts_enabled && beneficiary.payouts_disabled_reason != Some(DisabledReason::ComplianceHold) {
+    if !beneficiary.payouts_enabled
+        && beneficiary.payouts_disabled_reason != Some(DisabledReason::ComplianceHold)
+    {
         // Stopped for another reason already; what the operator has to look at first is the list.
         beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
         return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
@@ -332,15 +423,21 @@ pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
     disable_payouts(tx, now, &mut beneficiary, DisabledReason::ComplianceHold)
 }
 
-/// Lets the verification of a beneficiary go on that the operator cleared: everything is checked again.
-pub fn check_again(tx: &mut dyn Tx, now: &mut Now, world: &World, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+/// Lets the verification of a beneficiary go on that the operator cleared: everything is checked
+/// again.
+pub fn check_again(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), StoreError> {
     beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
     rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
     schedule_check(tx, now, world, beneficiary)
 }
 
-/// Applies what was found about an account some time after its check had screened the beneficiary: one that would become active is screened
-/// with the lists of now, and what they say counts.
+/// Applies what was found about an account some time after its check had screened the beneficiary:
+/// one that would become active is screened with the lists of now, and what they say counts.
 pub fn apply_late(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -349,14 +446,22 @@ pub fn apply_late(
     answer: AccountAnswer,
 ) -> Result<(), StoreError> {
     let answer = match answer {
-        AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => screened(tx, now, world, beneficiary)?.unwrap_or(answer),
+        AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => {
+            screened(tx, now, world, beneficiary)?.unwrap_or(answer)
+        }
         _ => answer,
     };
     apply_check(tx, now, beneficiary, answer)
 }
 
-/// Applies the answer of a check to a beneficiary that is still in verification; any other is left alone.
-pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, answer: AccountAnswer) -> Result<(), StoreError> {
+/// Applies the answer of a check to a beneficiary that is still in verification; any other is left
+/// alone.
+pub fn apply_check(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    answer: AccountAnswer,
+) -> Result<(), StoreError> {
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(());
     }
@@ -366,21 +471,26 @@ pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary
             beneficiary.name_match = Some(NameMatch::Match);
             activate(tx, now, beneficiary)
         }
-        // The account is there and nobody says whose: the caller cannot mend that, so it waits for the operator.
+        // The account is there and nobody says whose: the caller cannot mend that, so it waits for
+        // the operator.
         AccountAnswer::Name(NameMatch::Unavailable) => {
             beneficiary.name_match = Some(NameMatch::Unavailable);
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
         }
         AccountAnswer::Name(name_match) => {
             beneficiary.name_match = Some(name_match);
-            let message = "The bank holds this account under a different name. Give the name as the bank has it.";
+            let message = "The bank holds this account under a different name. Give the name as \
+             the bank has it.";
             require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
         }
         AccountAnswer::IfscUnknown => {
-            let message = "No branch with this IFSC is known that takes NEFT or RTGS. Check it with the account holder's bank.";
+            let message = "No branch with this IFSC is known that takes NEFT or RTGS. Check it \
+             with the account holder's bank.";
             require(tx, now, beneficiary, DisabledReason::IfscUnknown, "ifsc", message)
         }
-        AccountAnswer::AccountInvalid => reject(tx, now, beneficiary, DisabledReason::AccountInvalid),
+        AccountAnswer::AccountInvalid => {
+            reject(tx, now, beneficiary, DisabledReason::AccountInvalid)
+        }
         AccountAnswer::AccountNotNre => reject(tx, now, beneficiary, DisabledReason::AccountNotNre),
         AccountAnswer::Sanctioned => reject(tx, now, beneficiary, DisabledReason::ComplianceHold),
         AccountAnswer::PossiblySanctioned => {
@@ -390,19 +500,35 @@ pub fn apply_check(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary
         AccountAnswer::Unknown => {
             rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
             let due = now.business_milliseconds() + CHECK_AGAIN_MILLISECONDS;
-            tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
+            tasks::schedule(
+                tx,
+                now,
+                beneficiary.scope,
+                TaskKind::BeneficiaryCheck,
+                beneficiary.id,
+                due,
+            )
         }
     }
 }
 
-fn activate(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary) -> Result<(), StoreError> {
+fn activate(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), StoreError> {
     beneficiary.payouts_enabled = true;
     beneficiary.payouts_disabled_reason = None;
     beneficiary.requirements.clear();
     become_status(tx, now, beneficiary, BeneficiaryStatus::Active)
 }
 
-fn reject(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason: DisabledReason) -> Result<(), StoreError> {
+fn reject(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    reason: DisabledReason,
+) -> Result<(), StoreError> {
     beneficiary.payouts_disabled_reason = Some(reason);
     beneficiary.requirements.clear();
     become_status(tx, now, beneficiary, BeneficiaryStatus::Rejected)
@@ -422,19 +548,34 @@ fn require(
         return reject(tx, now, beneficiary, reason);
     }
     beneficiary.payouts_disabled_reason = Some(reason);
-    beneficiary.requirements = vec![Requirement { field_name: field_name.into(), code: reason.as_str().into(), message: message.into() }];
+    beneficiary.requirements = vec![Requirement {
+        field_name: field_name.into(),
+        code: reason.as_str().into(),
+        message: message.into(),
+    }];
     become_status(tx, now, beneficiary, BeneficiaryStatus::InputRequired)
 }
 
 /// Stops payouts to an active beneficiary.
-pub fn disable_payouts(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, reason: DisabledReason) -> Result<(), StoreError> {
+pub fn disable_payouts(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    reason: DisabledReason,
+) -> Result<(), StoreError> {
     if beneficiary.status != BeneficiaryStatus::Active || !beneficiary.payouts_enabled {
         return Ok(());
     }
     beneficiary.payouts_enabled = false;
     beneficiary.payouts_disabled_reason = Some(reason);
     rows::update(tx, beneficiary, BeneficiaryStatus::Active)?;
-    events::emit(tx, now, beneficiary.scope, events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED, beneficiary.id.any())
+    events::emit(
+        tx,
+        now,
+        beneficiary.scope,
+        events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED,
+        beneficiary.id.any(),
+    )
 }
 
 /// The operator's decisions, which test mode offers as helpers.
@@ -446,13 +587,24 @@ pub enum Decision {
 }
 
 /// Carries out a decision, or answers `false` where the beneficiary's status does not take it.
-pub fn decide(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, decision: Decision) -> Result<bool, StoreError> {
+pub fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    decision: Decision,
+) -> Result<bool, StoreError> {
     match (beneficiary.status, decision) {
         (BeneficiaryStatus::Active, Decision::Activate) if !beneficiary.payouts_enabled => {
             beneficiary.payouts_enabled = true;
             beneficiary.payouts_disabled_reason = None;
             rows::update(tx, beneficiary, BeneficiaryStatus::Active)?;
-            events::emit(tx, now, beneficiary.scope, events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED, beneficiary.id.any())?;
+            events::emit(
+                tx,
+                now,
+                beneficiary.scope,
+                events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED,
+                beneficiary.id.any(),
+            )?;
         }
         (BeneficiaryStatus::Verifying, Decision::Activate) => {
             beneficiary.checked_at = Some(now.business());
@@ -461,7 +613,8 @@ pub fn decide(tx: &mut dyn Tx, now: &mut Now, beneficiary: &mut Beneficiary, dec
         (BeneficiaryStatus::Verifying, Decision::RequireInput) => {
             beneficiary.checked_at = Some(now.business());
             beneficiary.name_match = Some(NameMatch::Partial);
-            let message = "The bank holds this account under a different name. Give the name as the bank has it.";
+            let message = "The bank holds this account under a different name. Give the name as \
+             the bank has it.";
             require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)?;
         }
         (BeneficiaryStatus::Verifying, Decision::Reject) => {
@@ -482,6 +635,9 @@ impl Beneficiary {
 /// The refusal for a beneficiary that cannot be paid now.
 pub fn not_payable(beneficiary: &Beneficiary) -> Refusal {
     let why = beneficiary.payouts_disabled_reason.map_or("", DisabledReason::as_str);
-    let message = format!("The beneficiary cannot be paid now: status {}, {why}.", beneficiary.status.as_str());
+    let message = format!(
+        "The beneficiary cannot be paid now: status {}, {why}.",
+        beneficiary.status.as_str()
+    );
     Refusal::field(Code::BeneficiaryNotPayable, "beneficiary_id", message)
 }

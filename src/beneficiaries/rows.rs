@@ -13,12 +13,15 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, status, payouts_enabled, payouts_disabled_reason, name, account_number_sealed, account_number_last4, \
-    ifsc, bank_name, branch_name, email, phone, kyc_sealed, pan_last4, passport_number_last4, requirements, name_match, checked_at, \
+const COLUMNS: &str = "scope, id, version, status, payouts_enabled, payouts_disabled_reason, \
+ name, account_number_sealed, account_number_last4, \
+    ifsc, bank_name, branch_name, email, phone, kyc_sealed, pan_last4, passport_number_last4, \
+    requirements, name_match, checked_at, \
     failed_passes_count, metadata, status_history, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("beneficiaries", COLUMNS));
-static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM beneficiaries WHERE scope = ?1 AND id = ?2"));
+static FIND: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM beneficiaries WHERE scope = ?1 AND id = ?2"));
 
 pub fn read(mut row: Row) -> Result<Beneficiary, StoreError> {
     let row = &mut row;
@@ -82,7 +85,8 @@ pub fn insert(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
     )
 }
 
-/// Keeps a beneficiary as it was read until the commit: who changes it meanwhile comes before or after this transaction.
+/// Keeps a beneficiary as it was read until the commit: who changes it meanwhile comes before or
+/// after this transaction.
 pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE beneficiaries SET version = version WHERE scope = ?1 AND id = ?2 AND version = ?3",
@@ -91,12 +95,20 @@ pub fn lock(tx: &mut dyn Tx, b: &Beneficiary) -> Result<(), StoreError> {
 }
 
 /// Writes a changed beneficiary over the version and status it was read with.
-pub fn update(tx: &mut dyn Tx, b: &mut Beneficiary, from: BeneficiaryStatus) -> Result<(), StoreError> {
+pub fn update(
+    tx: &mut dyn Tx,
+    b: &mut Beneficiary,
+    from: BeneficiaryStatus,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE beneficiaries SET version = version + 1, status = ?5, payouts_enabled = ?6, payouts_disabled_reason = ?7, name = ?8, \
-         account_number_sealed = ?9, account_number_last4 = ?10, ifsc = ?11, bank_name = ?12, branch_name = ?13, email = ?14, phone = ?15, \
-         kyc_sealed = ?16, pan_last4 = ?17, passport_number_last4 = ?18, requirements = ?19, name_match = ?20, checked_at = ?21, \
-         failed_passes_count = ?22, metadata = ?23, status_history = ?24 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+        "UPDATE beneficiaries SET version = version + 1, status = ?5, payouts_enabled = ?6, \
+         payouts_disabled_reason = ?7, name = ?8, \
+         account_number_sealed = ?9, account_number_last4 = ?10, ifsc = ?11, bank_name = ?12, \
+         branch_name = ?13, email = ?14, phone = ?15, \
+         kyc_sealed = ?16, pan_last4 = ?17, passport_number_last4 = ?18, requirements = ?19, \
+         name_match = ?20, checked_at = ?21, \
+         failed_passes_count = ?22, metadata = ?23, status_history = ?24 WHERE scope = ?1 AND id \
+         = ?2 AND version = ?3 AND status = ?4",
         values![
             b.scope,
             b.id,
@@ -128,7 +140,11 @@ pub fn update(tx: &mut dyn Tx, b: &mut Beneficiary, from: BeneficiaryStatus) -> 
     Ok(())
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Beneficiary>) -> Result<Option<Beneficiary>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Beneficiary>,
+) -> Result<Option<Beneficiary>, StoreError> {
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
@@ -138,5 +154,9 @@ pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Beneficiary>) -> Result
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
-    list::read(tx, &Listing { table: "beneficiaries", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+    list::read(
+        tx,
+        &Listing { table: "beneficiaries", columns: COLUMNS, key: ("scope", scope.into()) },
+        page,
+    )
 }

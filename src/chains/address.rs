@@ -1,4 +1,5 @@
-//! Addresses of chains with Ethereum's account model: 20 bytes, written as TRON's base58check or as hexadecimal.
+//! Addresses of chains with Ethereum's account model: 20 bytes, written as TRON's base58check or as
+//! hexadecimal.
 
 use std::fmt;
 
@@ -17,7 +18,8 @@ pub enum AddressForm {
 }
 
 impl AddressForm {
-    /// The name decides: `tron` writes base58check, on its test nets too; every other chain writes hexadecimal.
+    /// The name decides: `tron` writes base58check, on its test nets too; every other chain writes
+    /// hexadecimal.
     pub fn of_chain(name: &str) -> AddressForm {
         if name == "tron" { AddressForm::Tron } else { AddressForm::Hex }
     }
@@ -37,7 +39,10 @@ pub enum AddressFault {
     Tron(#[from] TronAddressFault),
     #[error("an address in hexadecimal has 0x and 40 digits; copy the whole address")]
     HexShape,
-    #[error("the capital and small letters of this address do not match its checksum (EIP-55); copy the address again")]
+    #[error(
+        "the capital and small letters of this address do not match its checksum (EIP-55); copy \
+         the address again"
+    )]
     HexChecksum,
 }
 
@@ -57,7 +62,8 @@ impl Address {
         self.form
     }
 
-    /// Reads either form: text that begins with `0x` is hexadecimal, anything else has to be TRON's. Nothing is trimmed.
+    /// Reads either form: text that begins with `0x` is hexadecimal, anything else has to be
+    /// TRON's. Nothing is trimmed.
     pub fn parse(text: &str) -> Result<Address, AddressFault> {
         match text.strip_prefix("0x") {
             None => Ok(Address::new(AddressForm::Tron, *TronAddress::parse(text)?.as_evm())),
@@ -67,8 +73,11 @@ impl Address {
 }
 
 fn parse_hex(digits: &str) -> Result<Address, AddressFault> {
-    let address = Address::new(AddressForm::Hex, hex::decode_exact(digits).ok_or(AddressFault::HexShape)?);
-    let is_one_case = |is_case: fn(&u8) -> bool| digits.bytes().filter(u8::is_ascii_alphabetic).all(|byte| is_case(&byte));
+    let address =
+        Address::new(AddressForm::Hex, hex::decode_exact(digits).ok_or(AddressFault::HexShape)?);
+    let is_one_case = |is_case: fn(&u8) -> bool| {
+        digits.bytes().filter(u8::is_ascii_alphabetic).all(|byte| is_case(&byte))
+    };
     // Text in one case carries no checksum.
     let has_checksum = !is_one_case(u8::is_ascii_lowercase) && !is_one_case(u8::is_ascii_uppercase);
     if has_checksum && address.to_string()[2..] != *digits {
@@ -84,12 +93,19 @@ impl fmt::Display for Address {
             AddressForm::Hex => {
                 let digits = hex::encode(self.bytes);
                 let hash = Keccak256::digest(digits.as_bytes());
-                let nibble =
-                    |index: usize| hash.get(index / 2).map_or(0, |byte| if index.is_multiple_of(2) { byte >> 4 } else { byte & 15 });
+                let nibble = |index: usize| {
+                    hash.get(index / 2).map_or(0, |byte| {
+                        if index.is_multiple_of(2) { byte >> 4 } else { byte & 15 }
+                    })
+                };
                 let text: String = digits
                     .chars()
                     .enumerate()
-                    .map(|(index, digit)| if nibble(index) >= 8 { digit.to_ascii_uppercase() } else { digit })
+                    .map(
+                        |(index, digit)| {
+                            if nibble(index) >= 8 { digit.to_ascii_uppercase() } else { digit }
+                        },
+                    )
                     .collect();
                 write!(formatter, "0x{text}")
             }
@@ -123,13 +139,27 @@ mod tests {
                 assert_eq!(Address::parse(&text.to_lowercase()), Ok(address));
                 let place = text.rfind(|digit: char| digit.is_ascii_alphabetic()).unwrap();
                 let digit = char::from(text.as_bytes()[place]);
-                let other = if digit.is_ascii_lowercase() { digit.to_ascii_uppercase() } else { digit.to_ascii_lowercase() };
+                let other = if digit.is_ascii_lowercase() {
+                    digit.to_ascii_uppercase()
+                } else {
+                    digit.to_ascii_lowercase()
+                };
                 let wrong = format!("{}{other}{}", &text[..place], &text[place + 1..]);
                 assert_eq!(Address::parse(&wrong), Err(AddressFault::HexChecksum));
             }
         }
-        assert_eq!(Address::parse("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t").unwrap().bytes()[..2], [0xa6, 0x14]);
-        for text in ["0x", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe", "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg", "0xé", "", "T"] {
+        assert_eq!(
+            Address::parse("TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t").unwrap().bytes()[..2],
+            [0xa6, 0x14]
+        );
+        for text in [
+            "0x",
+            "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAe",
+            "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAeg",
+            "0xé",
+            "",
+            "T",
+        ] {
             assert!(Address::parse(text).is_err(), "{text:?}");
         }
     }

@@ -5,7 +5,8 @@
 //! [`AccountKey::parse`] refuses private keys, and no function here gives one out.
 //!
 //! The account key still deserves care. Together with a single private key below it, it gives away
-//! all the others, and with it alone anyone can list every address. `Debug` shows a fingerprint only.
+//! all the others, and with it alone anyone can list every address. `Debug` shows a fingerprint
+//! only.
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -16,7 +17,9 @@ use secp256k1::{PublicKey, Scalar, SecretKey};
 use sha2::{Digest, Sha256, Sha512};
 use sha3::Keccak256;
 
-use super::tron_address::{BASE58_ALPHABET, CHECKSUM_LENGTH_BYTES, TronAddress, base58_checksum, base58_digit};
+use super::tron_address::{
+    BASE58_ALPHABET, CHECKSUM_LENGTH_BYTES, TronAddress, base58_checksum, base58_digit,
+};
 
 /// The last index that can be derived from a public key; from here on BIP-32 means hardened keys.
 pub const ADDRESS_INDEX_MAX: u32 = HARDENED_BIT - 1;
@@ -94,7 +97,9 @@ pub enum AccountKeyFault {
     )]
     Depth { found: u8 },
 
-    #[error("this xpub belongs to the account {found}; export the key of account 0', m/44'/195'/0'")]
+    #[error(
+        "this xpub belongs to the account {found}; export the key of account 0', m/44'/195'/0'"
+    )]
     Account { found: ChildNumber },
 
     #[error(
@@ -135,8 +140,8 @@ impl AccountKey {
     /// Reads the xpub of the account.
     ///
     /// Accepts only a key of account `0'` three levels below the master key; that the two levels
-    /// above are `44'/195'` is not written in an xpub and cannot be checked. A text that looks like a
-    /// private key is refused unread. The first call in a process takes some ten milliseconds to
+    /// above are `44'/195'` is not written in an xpub and cannot be checked. A text that looks like
+    /// a private key is refused unread. The first call in a process takes some ten milliseconds to
     /// prepare derivation.
     pub fn parse(xpub: &str) -> Result<AccountKey, AccountKeyFault> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
@@ -169,7 +174,11 @@ impl AccountKey {
         if child_number != ChildNumber::hardened(ACCOUNT) {
             return Err(AccountKeyFault::Account { found: child_number });
         }
-        let node = PublicNode { chain_code, point: PublicKey::from_byte_array_compressed(point).map_err(|_| AccountKeyFault::Point)? };
+        let node = PublicNode {
+            chain_code,
+            point: PublicKey::from_byte_array_compressed(point)
+                .map_err(|_| AccountKeyFault::Point)?,
+        };
         AccountKey::new(node, parent_fingerprint)
     }
 
@@ -233,7 +242,11 @@ impl AccountKey {
 
 impl fmt::Display for AccountKey {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.pad(&self.node.xpub(ACCOUNT_DEPTH, self.parent_fingerprint, ChildNumber::hardened(ACCOUNT)))
+        formatter.pad(&self.node.xpub(
+            ACCOUNT_DEPTH,
+            self.parent_fingerprint,
+            ChildNumber::hardened(ACCOUNT),
+        ))
     }
 }
 
@@ -253,9 +266,13 @@ struct PublicNode {
 
 impl PublicNode {
     fn child(&self, index: u32) -> Result<PublicNode, AccountKeyFault> {
-        let mac = hmac_sha512(&self.chain_code).chain_update(self.point.serialize()).chain_update(index.to_be_bytes());
+        let mac = hmac_sha512(&self.chain_code)
+            .chain_update(self.point.serialize())
+            .chain_update(index.to_be_bytes());
         let (tweak, chain_code) = split(mac);
-        let point = GENERATOR_MULTIPLES.add_to(&self.point, &tweak).ok_or(AccountKeyFault::IndexUnusable { index })?;
+        let point = GENERATOR_MULTIPLES
+            .add_to(&self.point, &tweak)
+            .ok_or(AccountKeyFault::IndexUnusable { index })?;
         Ok(PublicNode { chain_code, point })
     }
 
@@ -273,7 +290,8 @@ impl PublicNode {
     }
 }
 
-/// The node that all addresses hang from, with everything prepared that does not depend on the index.
+/// The node that all addresses hang from, with everything prepared that does not depend on the
+/// index.
 #[derive(Clone)]
 struct ExternalChain {
     point: PublicKey,
@@ -283,7 +301,10 @@ struct ExternalChain {
 
 impl ExternalChain {
     fn new(node: &PublicNode) -> ExternalChain {
-        ExternalChain { point: node.point, mac: hmac_sha512(&node.chain_code).chain_update(node.point.serialize()) }
+        ExternalChain {
+            point: node.point,
+            mac: hmac_sha512(&node.chain_code).chain_update(node.point.serialize()),
+        }
     }
 
     fn point_at(&self, index: u32) -> Result<PublicKey, AccountKeyFault> {
@@ -291,7 +312,9 @@ impl ExternalChain {
             return Err(AccountKeyFault::IndexHardened { index });
         }
         let (tweak, _) = split(self.mac.clone().chain_update(index.to_be_bytes()));
-        GENERATOR_MULTIPLES.add_to(&self.point, &tweak).ok_or(AccountKeyFault::IndexUnusable { index })
+        GENERATOR_MULTIPLES
+            .add_to(&self.point, &tweak)
+            .ok_or(AccountKeyFault::IndexUnusable { index })
     }
 }
 
@@ -319,9 +342,11 @@ impl GeneratorMultiples {
     fn new() -> GeneratorMultiples {
         let mut one = [0; 32];
         one[31] = 1;
-        let generator = SecretKey::from_secret_bytes(one).expect("one is a private key").public_key();
-        let plus =
-            |left: &PublicKey, right: &PublicKey| left.combine(right).expect("these factors are smaller than the order of the curve");
+        let generator =
+            SecretKey::from_secret_bytes(one).expect("one is a private key").public_key();
+        let plus = |left: &PublicKey, right: &PublicKey| {
+            left.combine(right).expect("these factors are smaller than the order of the curve")
+        };
         let mut rows = Vec::with_capacity(WINDOW_COUNT);
         let mut step = generator;
         loop {
@@ -400,7 +425,10 @@ fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountKeyFault
     }
     let mut bytes = [0; XPUB_CHECKED_LENGTH_BYTES];
     for (offset, character) in text.chars().enumerate() {
-        let digit = u8::try_from(character).ok().and_then(base58_digit).ok_or(AccountKeyFault::Characters { position: offset + 1 })?;
+        let digit = u8::try_from(character)
+            .ok()
+            .and_then(base58_digit)
+            .ok_or(AccountKeyFault::Characters { position: offset + 1 })?;
         // 58^111 is less than 2^656, so nothing is carried out of the first byte.
         let mut carry = u32::from(digit);
         for byte in bytes.iter_mut().rev() {
@@ -435,12 +463,17 @@ mod tests {
 
     /// The order of the curve less one.
     const FACTOR_MAX: [u8; 32] = [
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfe, 0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48,
-        0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36, 0x41, 0x40,
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+        0xfe, 0xba, 0xae, 0xdc, 0xe6, 0xaf, 0x48, 0xa0, 0x3b, 0xbf, 0xd2, 0x5e, 0x8c, 0xd0, 0x36,
+        0x41, 0x40,
     ];
 
     fn vectors() -> Value {
-        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/tron_addresses.json"))).unwrap()
+        serde_json::from_str(include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/vectors/tron_addresses.json"
+        )))
+        .unwrap()
     }
 
     fn text_of<'a>(vectors: &'a Value, name: &str) -> &'a str {
@@ -449,7 +482,9 @@ mod tests {
 
     fn bytes_from_hex(hex: &str) -> Vec<u8> {
         let digits = hex.strip_prefix("0x").unwrap_or(hex);
-        (0..digits.len() / 2).map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap()).collect()
+        (0..digits.len() / 2)
+            .map(|i| u8::from_str_radix(&digits[2 * i..2 * i + 2], 16).unwrap())
+            .collect()
     }
 
     fn account_key() -> AccountKey {
@@ -489,12 +524,21 @@ mod tests {
         let vectors = vectors();
         let key = account_key();
         let entries = vectors["addresses"].as_array().unwrap();
-        let indices: Vec<u32> = entries.iter().map(|entry| entry["index"].as_u64().unwrap().try_into().unwrap()).collect();
+        let indices: Vec<u32> = entries
+            .iter()
+            .map(|entry| entry["index"].as_u64().unwrap().try_into().unwrap())
+            .collect();
         assert_eq!(indices, [0, 1, 2, 3, 4, 1000, ADDRESS_INDEX_MAX]);
         for (entry, index) in entries.iter().zip(indices) {
             let point = key.external_chain.point_at(index).unwrap();
-            assert_eq!(point.serialize()[..], bytes_from_hex(text_of(entry, "public_key_compressed")));
-            assert_eq!(point.serialize_uncompressed()[..], bytes_from_hex(text_of(entry, "public_key_uncompressed")));
+            assert_eq!(
+                point.serialize()[..],
+                bytes_from_hex(text_of(entry, "public_key_compressed"))
+            );
+            assert_eq!(
+                point.serialize_uncompressed()[..],
+                bytes_from_hex(text_of(entry, "public_key_uncompressed"))
+            );
             let address = key.address(index).unwrap();
             assert_eq!(address.to_string(), text_of(entry, "address_base58check"));
             assert_eq!(address.as_evm()[..], bytes_from_hex(text_of(entry, "address_evm20")));
@@ -529,7 +573,11 @@ mod tests {
         let node = account_key().node;
         let external_chain = node.child(EXTERNAL_CHAIN).unwrap();
         assert_eq!(
-            external_chain.xpub(ACCOUNT_DEPTH + 1, fingerprint_of(&node.point), ChildNumber(EXTERNAL_CHAIN)),
+            external_chain.xpub(
+                ACCOUNT_DEPTH + 1,
+                fingerprint_of(&node.point),
+                ChildNumber(EXTERNAL_CHAIN)
+            ),
             text_of(&vectors(), "external_chain_xpub")
         );
     }
@@ -537,7 +585,8 @@ mod tests {
     #[test]
     fn generated_key_is_the_one_of_the_seed() {
         let vectors = vectors();
-        let seed: [u8; 64] = bytes_from_hex(text_of(&vectors, "bip39_seed_hex")).try_into().unwrap();
+        let seed: [u8; 64] =
+            bytes_from_hex(text_of(&vectors, "bip39_seed_hex")).try_into().unwrap();
         let key = AccountKey::generate_for_test(&seed);
         assert_eq!(key.to_string(), text_of(&vectors, "account_xpub"));
         assert_eq!(key.address(7), account_key().address(7));
@@ -557,7 +606,8 @@ mod tests {
         private_fields.extend(base58_checksum(&private_fields.clone()));
         let xprv = encode(private_fields);
         assert_eq!((&xprv[..4], xprv.len()), ("xprv", XPUB_LENGTH_CHARS));
-        for text in [&xprv, &format!(" {xprv}"), &xprv[..50], "tprv", "zprv with a typing mistake"] {
+        for text in [&xprv, &format!(" {xprv}"), &xprv[..50], "tprv", "zprv with a typing mistake"]
+        {
             assert_eq!(refusal(text), AccountKeyFault::PrivateKey, "{text}");
         }
         let private_body = xpub_with(45, &[0; 33]);
@@ -574,8 +624,14 @@ mod tests {
         assert_eq!(refusal(""), AccountKeyFault::Length { found_chars: 0 });
         assert_eq!(refusal(&xpub[..110]), AccountKeyFault::Length { found_chars: 110 });
         assert_eq!(refusal(&format!("{xpub} ")), AccountKeyFault::Length { found_chars: 112 });
-        assert_eq!(refusal(&xpub.replacen("xpub6D", "xpub60", 1)), AccountKeyFault::Characters { position: 6 });
-        assert_eq!(refusal(&xpub.replacen('x', "х", 1)), AccountKeyFault::Characters { position: 1 });
+        assert_eq!(
+            refusal(&xpub.replacen("xpub6D", "xpub60", 1)),
+            AccountKeyFault::Characters { position: 6 }
+        );
+        assert_eq!(
+            refusal(&xpub.replacen('x', "х", 1)),
+            AccountKeyFault::Characters { position: 1 }
+        );
         assert_eq!(refusal(&xpub.to_lowercase().replace('l', "m")), AccountKeyFault::Checksum);
         assert_eq!(refusal(&"z".repeat(111)), AccountKeyFault::Checksum);
         assert_eq!(refusal(&"1".repeat(111)), AccountKeyFault::Checksum);
@@ -590,11 +646,18 @@ mod tests {
     #[test]
     fn other_keys_than_the_account_are_refused() {
         let vectors = vectors();
-        assert_eq!(refusal(text_of(&vectors, "external_chain_xpub")), AccountKeyFault::Depth { found: 4 });
+        assert_eq!(
+            refusal(text_of(&vectors, "external_chain_xpub")),
+            AccountKeyFault::Depth { found: 4 }
+        );
         for found in (0..=u8::MAX).filter(|depth| *depth != ACCOUNT_DEPTH) {
             assert_eq!(refusal(&xpub_with(4, &[found])), AccountKeyFault::Depth { found });
         }
-        for (number, written) in [(HARDENED_BIT + 1, "account 1';"), (0, "account 0;"), (u32::MAX, "account 2147483647';")] {
+        for (number, written) in [
+            (HARDENED_BIT + 1, "account 1';"),
+            (0, "account 0;"),
+            (u32::MAX, "account 2147483647';"),
+        ] {
             let fault = refusal(&xpub_with(9, &number.to_be_bytes()));
             let found = ChildNumber(number);
             assert_eq!(fault, AccountKeyFault::Account { found });
@@ -678,7 +741,8 @@ mod tests {
     #[test]
     fn addresses_of_neighbours_differ() {
         let key = account_key();
-        let addresses: std::collections::HashSet<TronAddress> = (0..500).map(|index| key.address(index).unwrap()).collect();
+        let addresses: std::collections::HashSet<TronAddress> =
+            (0..500).map(|index| key.address(index).unwrap()).collect();
         assert_eq!(addresses.len(), 500);
     }
 }

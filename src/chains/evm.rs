@@ -1,4 +1,5 @@
-//! What a node with the Ethereum JSON-RPC says, read into values that cannot be wrong: blocks, logs, receipts.
+//! What a node with the Ethereum JSON-RPC says, read into values that cannot be wrong: blocks,
+//! logs, receipts.
 
 use std::fmt;
 
@@ -10,14 +11,14 @@ use crate::kernel::hex;
 
 /// `keccak256("Transfer(address,address,uint256)")`.
 pub const TRANSFER_TOPIC: Hash = Hash([
-    0xdd, 0xf2, 0x52, 0xad, 0x1b, 0xe2, 0xc8, 0x9b, 0x69, 0xc2, 0xb0, 0x68, 0xfc, 0x37, 0x8d, 0xaa, 0x95, 0x2b, 0xa7, 0xf1, 0x63, 0xc4,
-    0xa1, 0x16, 0x28, 0xf5, 0x5a, 0x4d, 0xf5, 0x23, 0xb3, 0xef,
+    0xdd, 0xf2, 0x52, 0xad, 0x1b, 0xe2, 0xc8, 0x9b, 0x69, 0xc2, 0xb0, 0x68, 0xfc, 0x37, 0x8d, 0xaa,
+    0x95, 0x2b, 0xa7, 0xf1, 0x63, 0xc4, 0xa1, 0x16, 0x28, 0xf5, 0x5a, 0x4d, 0xf5, 0x23, 0xb3, 0xef,
 ]);
 
 /// `keccak256("Deprecate(address)")`: USDT's contract hands over to another one.
 pub const DEPRECATE_TOPIC: Hash = Hash([
-    0xcc, 0x35, 0x86, 0x99, 0x80, 0x5e, 0x9a, 0x8b, 0x7f, 0x77, 0xb5, 0x22, 0x62, 0x8c, 0x7c, 0xb9, 0xab, 0xd0, 0x7d, 0x9e, 0xfb, 0x86,
-    0xb6, 0xfb, 0x61, 0x6a, 0xf1, 0x60, 0x90, 0x36, 0xa9, 0x9e,
+    0xcc, 0x35, 0x86, 0x99, 0x80, 0x5e, 0x9a, 0x8b, 0x7f, 0x77, 0xb5, 0x22, 0x62, 0x8c, 0x7c, 0xb9,
+    0xab, 0xd0, 0x7d, 0x9e, 0xfb, 0x86, 0xb6, 0xfb, 0x61, 0x6a, 0xf1, 0x60, 0x90, 0x36, 0xa9, 0x9e,
 ]);
 
 /// 32 bytes: the hash of a block or transaction, or a topic.
@@ -69,9 +70,13 @@ pub struct Quantity(pub i64);
 impl<'de> Deserialize<'de> for Quantity {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Quantity, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        let digits = text.strip_prefix("0x").filter(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let digits = text.strip_prefix("0x").filter(|digits| {
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        });
         let number = digits.and_then(|digits| i64::from_str_radix(digits, 16).ok());
-        number.map(Quantity).ok_or_else(|| de::Error::custom("a number in hexadecimal was expected"))
+        number
+            .map(Quantity)
+            .ok_or_else(|| de::Error::custom("a number in hexadecimal was expected"))
     }
 }
 
@@ -80,12 +85,14 @@ impl<'de> Deserialize<'de> for Quantity {
 pub struct Data(pub Vec<u8>);
 
 impl Data {
-    /// Reads a number of 256 bits; `None` for other bytes, and for a number that 128 bits do not hold.
+    /// Reads a number of 256 bits; `None` for other bytes, and for a number that 128 bits do not
+    /// hold.
     pub fn as_number(&self) -> Option<u128> {
         self.as_amount().filter(|amount| *amount < u128::MAX)
     }
 
-    /// Reads a number of 256 bits; `u128::MAX` stands for whatever is no smaller. `None` for other bytes.
+    /// Reads a number of 256 bits; `u128::MAX` stands for whatever is no smaller. `None` for other
+    /// bytes.
     pub fn as_amount(&self) -> Option<u128> {
         let (high, low) = <&[u8; 32]>::try_from(self.0.as_slice()).ok()?.split_at(16);
         let low = low.try_into().ok().map(u128::from_be_bytes);
@@ -96,7 +103,10 @@ impl Data {
 impl<'de> Deserialize<'de> for Data {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Data, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.strip_prefix("0x").and_then(hex::decode).map(Data).ok_or_else(|| de::Error::custom("bytes in hexadecimal were expected"))
+        text.strip_prefix("0x")
+            .and_then(hex::decode)
+            .map(Data)
+            .ok_or_else(|| de::Error::custom("bytes in hexadecimal were expected"))
     }
 }
 
@@ -109,7 +119,10 @@ impl<'de> Deserialize<'de> for AddressBytes {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         let bytes = hex::decode(text.strip_prefix("0x").unwrap_or(&text)).unwrap_or_default();
         let bytes = if bytes.len() == 21 && bytes[0] == 0x41 { &bytes[1..] } else { &bytes[..] };
-        bytes.try_into().map(AddressBytes).map_err(|_| de::Error::custom("20 bytes in hexadecimal were expected"))
+        bytes
+            .try_into()
+            .map(AddressBytes)
+            .map_err(|_| de::Error::custom("20 bytes in hexadecimal were expected"))
     }
 }
 
@@ -177,18 +190,24 @@ impl Log {
         self.topics.first() == Some(&DEPRECATE_TOPIC)
     }
 
-    /// Reads a `Transfer` log. `None` for anything else, and for one that is not made as the standard says.
+    /// Reads a `Transfer` log. `None` for anything else, and for one that is not made as the
+    /// standard says.
     pub fn transfer(&self) -> Option<Transfer> {
         let [topic, from, to] = self.topics.as_slice() else { return None };
         if *topic != TRANSFER_TOPIC {
             return None;
         }
-        Some(Transfer { from: from.as_address()?, to: to.as_address()?, value: self.data.as_amount()? })
+        Some(Transfer {
+            from: from.as_address()?,
+            to: to.as_address()?,
+            value: self.data.as_amount()?,
+        })
     }
 }
 
-/// A value in a token's smallest units as millionths, the unit of the book; a rest below a millionth is not credited.
-/// `None` beyond what the book holds, and for `u128::MAX`, which may be more than it says.
+/// A value in a token's smallest units as millionths, the unit of the book; a rest below a
+/// millionth is not credited. `None` beyond what the book holds, and for `u128::MAX`, which may be
+/// more than it says.
 pub fn millionths(value: u128, decimals: u8) -> Option<i64> {
     const DECIMALS_OF_BOOK: u32 = 6;
     if value == u128::MAX {
@@ -232,7 +251,10 @@ mod tests {
 
     #[test]
     fn the_topics_are_what_they_say() {
-        assert_eq!(TRANSFER_TOPIC.0[..], Keccak256::digest(b"Transfer(address,address,uint256)")[..]);
+        assert_eq!(
+            TRANSFER_TOPIC.0[..],
+            Keccak256::digest(b"Transfer(address,address,uint256)")[..]
+        );
         assert_eq!(DEPRECATE_TOPIC.0[..], Keccak256::digest(b"Deprecate(address)")[..]);
     }
 
@@ -247,14 +269,25 @@ mod tests {
             "data":"0x00000000000000000000000000000000000000000000000000000000000f4240","blockNumber":"0x10","blockHash":"0x0101010101010101010101010101010101010101010101010101010101010101",
             "transactionHash":"0x0202020202020202020202020202020202020202020202020202020202020202","logIndex":"0x3","stateRoot":"0x"}"#;
         let transfer = log(good).transfer().unwrap();
-        assert_eq!((transfer.from, transfer.to, transfer.value), ([0x11; 20], [0x22; 20], 1_000_000));
+        assert_eq!(
+            (transfer.from, transfer.to, transfer.value),
+            ([0x11; 20], [0x22; 20], 1_000_000)
+        );
         assert!(
-            log(&good.replace("0x0000000000000000000000001111", "0x0000000000000000000000011111")).transfer().is_none(),
+            log(&good.replace("0x0000000000000000000000001111", "0x0000000000000000000000011111"))
+                .transfer()
+                .is_none(),
             "a dirty topic"
         );
-        let huge =
-            log(&good.replace("\"0x0000000000000000000000000000000000000000000000", "\"0x0100000000000000000000000000000000000000000000"));
-        assert_eq!((huge.transfer().map(|transfer| transfer.value), huge.data.as_number()), (Some(u128::MAX), None), "beyond 128 bits");
+        let huge = log(&good.replace(
+            "\"0x0000000000000000000000000000000000000000000000",
+            "\"0x0100000000000000000000000000000000000000000000",
+        ));
+        assert_eq!(
+            (huge.transfer().map(|transfer| transfer.value), huge.data.as_number()),
+            (Some(u128::MAX), None),
+            "beyond 128 bits"
+        );
         assert!(log(&good.replace("000f4240", "000f42")).transfer().is_none(), "31 bytes");
         for (from, to) in [
             ("\"0x10\"", "\"10\""),

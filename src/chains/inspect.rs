@@ -1,4 +1,5 @@
-//! What one transaction did, for somebody who asks about it. Nothing here credits: one node is asked, and is believed.
+//! What one transaction did, for somebody who asks about it. Nothing here credits: one node is
+//! asked, and is believed.
 
 use std::time::Duration;
 
@@ -49,7 +50,8 @@ pub struct SeenMovement {
     pub to_address: [u8; 20],
     /// In the contract's own smallest unit.
     pub value: u128,
-    /// Millionths of the token; `None` where its contract does not say in which unit it counts, or beyond what the book holds.
+    /// Millionths of the token; `None` where its contract does not say in which unit it counts, or
+    /// beyond what the book holds.
     pub units: Option<i64>,
 }
 
@@ -62,8 +64,9 @@ pub struct SeenTransaction {
     pub movements: Vec<SeenMovement>,
 }
 
-/// Asks the nodes in turn until one knows the transaction. `tokens` are the contracts that the address is paid in. `Ok(None)`: at least one answered, and none knows it.
-/// `deadline` bounds the whole.
+/// Asks the nodes in turn until one knows the transaction. `tokens` are the contracts that the
+/// address is paid in. `Ok(None)`: at least one answered, and none knows it. `deadline` bounds the
+/// whole.
 pub async fn inspect(
     nodes: &[Node],
     settings: &ChainSettings,
@@ -80,7 +83,8 @@ pub async fn inspect(
             Ok(None) => answer = Ok(None),
             Ok(Some(seen)) => return Ok(Some(seen)),
             Err(fault) => {
-                tracing::warn!(node = node.label(), %fault, "a node does not tell of a transaction that somebody asks about");
+                tracing::warn!(node = node.label(), %fault, "a node does not tell of a \
+                 transaction that somebody asks about");
                 answer = answer.or(Err(fault));
             }
         }
@@ -96,13 +100,22 @@ async fn ask(
     address: &[u8; 20],
 ) -> Result<Option<SeenTransaction>, NodeFault> {
     let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
-    let header = node.header(receipt.block_number.0).await?.filter(|header| header.hash == receipt.block_hash);
+    let header = node
+        .header(receipt.block_number.0)
+        .await?
+        .filter(|header| header.hash == receipt.block_hash);
     let block = match header {
         None => None,
         Some(header) => {
-            let (number, head, last_final) = (header.number.0, node.head().await?, node.final_block().await?);
+            let (number, head, last_final) =
+                (header.number.0, node.head().await?, node.final_block().await?);
             let confirmations = (head.number.0 - number + 1).max(1);
-            Some(SeenBlock { number, time: header.timestamp.0, confirmations, is_final: number <= last_final.number })
+            Some(SeenBlock {
+                number,
+                time: header.timestamp.0,
+                confirmations,
+                is_final: number <= last_final.number,
+            })
         }
     };
     let mut movements = movements(&receipt, tokens, address);
@@ -125,27 +138,46 @@ fn movements(receipt: &Receipt, tokens: &[Token], address: &[u8; 20]) -> Vec<See
         })
     };
     let mut movements: Vec<SeenMovement> = receipt.logs.iter().filter_map(read).collect();
-    movements.sort_by_key(|movement| (movement.to_address != *address, movement.token != SeenToken::Ours, movement.log_index));
+    movements.sort_by_key(|movement| {
+        (movement.to_address != *address, movement.token != SeenToken::Ours, movement.log_index)
+    });
     movements.truncate(MOVEMENTS_COUNT_MAX);
     movements
 }
 
-/// Asks the foreign contracts that moved something to the address what they call themselves, and in which unit they count.
-async fn name_foreign(node: &Node, settings: &ChainSettings, address: &[u8; 20], movements: &mut [SeenMovement]) -> Result<(), NodeFault> {
+/// Asks the foreign contracts that moved something to the address what they call themselves, and in
+/// which unit they count.
+async fn name_foreign(
+    node: &Node,
+    settings: &ChainSettings,
+    address: &[u8; 20],
+    movements: &mut [SeenMovement],
+) -> Result<(), NodeFault> {
     let mut named: Vec<([u8; 20], SeenToken, Option<u8>)> = Vec::new();
-    for movement in movements.iter_mut().filter(|movement| movement.to_address == *address && movement.token != SeenToken::Ours) {
+    for movement in movements
+        .iter_mut()
+        .filter(|movement| movement.to_address == *address && movement.token != SeenToken::Ours)
+    {
         let Some(contract) = movement.contract else { continue };
         if !named.iter().any(|(known, ..)| *known == contract) {
             if named.len() >= FOREIGN_TOKENS_COUNT_MAX {
                 continue;
             }
-            let configured = settings.other_tokens.iter().find(|(_, other)| *other.bytes() == contract);
+            let configured =
+                settings.other_tokens.iter().find(|(_, other)| *other.bytes() == contract);
             let token = match configured {
                 Some((symbol, _)) => SeenToken::Other { symbol: Some(symbol.clone()) },
-                None => named_token(if_told(node.call_data(&contract, SYMBOL_SELECTOR).await)?.and_then(|data| text_of(&data.0))),
+                None => named_token(
+                    if_told(node.call_data(&contract, SYMBOL_SELECTOR).await)?
+                        .and_then(|data| text_of(&data.0)),
+                ),
             };
             let decimals = if_told(node.call_number(&contract, DECIMALS_SELECTOR).await)?.flatten();
-            named.push((contract, token, decimals.and_then(|decimals| u8::try_from(decimals).ok())));
+            named.push((
+                contract,
+                token,
+                decimals.and_then(|decimals| u8::try_from(decimals).ok()),
+            ));
         }
         if let Some((_, token, decimals)) = named.iter().find(|(known, ..)| *known == contract) {
             movement.token = token.clone();
@@ -170,7 +202,9 @@ fn named_token(symbol: Option<String>) -> SeenToken {
     match symbol {
         Some(symbol) if skeleton(&symbol) == OURS => SeenToken::LookAlike,
         // Only a plain symbol is shown again: others are made to deceive.
-        symbol => SeenToken::Other { symbol: symbol.filter(|symbol| symbol.bytes().all(|byte| byte.is_ascii_alphanumeric())) },
+        symbol => SeenToken::Other {
+            symbol: symbol.filter(|symbol| symbol.bytes().all(|byte| byte.is_ascii_alphanumeric())),
+        },
     }
 }
 
@@ -178,7 +212,10 @@ fn named_token(symbol: Option<String>) -> SeenToken {
 fn text_of(data: &[u8]) -> Option<String> {
     let number = |at: usize| -> Option<usize> {
         let (high, low) = data.get(at..at.checked_add(32)?)?.split_at(24);
-        high.iter().all(|byte| *byte == 0).then(|| low.try_into().ok().map(u64::from_be_bytes))?.and_then(|value| value.try_into().ok())
+        high.iter()
+            .all(|byte| *byte == 0)
+            .then(|| low.try_into().ok().map(u64::from_be_bytes))?
+            .and_then(|value| value.try_into().ok())
     };
     let bytes = if data.len() == 32 {
         data.split(|byte| *byte == 0).next()?
@@ -192,19 +229,26 @@ fn text_of(data: &[u8]) -> Option<String> {
     (1..=SYMBOL_LENGTH_MAX).contains(&text.chars().count()).then(|| text.to_owned())
 }
 
-/// A symbol in capital letters and digits, without what eyes pass over, and with letters of other scripts and signs that look
-/// like Latin ones replaced by those.
+/// A symbol in capital letters and digits, without what eyes pass over, and with letters of other
+/// scripts and signs that look like Latin ones replaced by those.
 fn skeleton(symbol: &str) -> String {
     let plain = |letter: char| match letter {
         // Letters of full width.
         '\u{FF21}'..='\u{FF5A}' => char::from_u32(u32::from(letter) - 0xFEE0).unwrap_or(letter),
         'Т' | 'т' | 'Τ' | 'τ' | '₮' | 'Ŧ' | 'ŧ' | 'Ť' | 'ť' | 'Ţ' | 'ţ' | 'ᴛ' => 'T',
         'Ѕ' | 'ѕ' | 'Տ' | '$' | '5' | 'Ś' | 'ś' | 'Š' | 'š' | 'Ş' | 'ş' | 'ꜱ' => 'S',
-        'Ս' | 'ս' | 'υ' | 'Ц' | 'Ù' | 'Ú' | 'Û' | 'Ü' | 'ù' | 'ú' | 'û' | 'ü' | 'Ū' | 'ū' | 'ᴜ' => 'U',
+        'Ս' | 'ս' | 'υ' | 'Ц' | 'Ù' | 'Ú' | 'Û' | 'Ü' | 'ù' | 'ú' | 'û' | 'ü' | 'Ū' | 'ū' | 'ᴜ' => {
+            'U'
+        }
         'Đ' | 'đ' | 'Ð' | 'Ď' | 'ď' | 'Ꭰ' | 'ԁ' | 'ᴅ' => 'D',
         other => other,
     };
-    symbol.chars().map(plain).filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase()).collect()
+    symbol
+        .chars()
+        .map(plain)
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_uppercase())
+        .collect()
 }
 
 #[cfg(test)]
@@ -224,8 +268,19 @@ mod tests {
     #[test]
     fn symbols_are_told_apart() {
         let named = |symbol: &str| named_token(text_of(&encoded(symbol)));
-        for look_alike in ["USDT", "usdt", "U S D T", "USDT ", "USD\u{200B}T", "UЅDТ", "USD₮", "ＵＳＤＴ", "U5DT", "U$DT", "USDT."]
-        {
+        for look_alike in [
+            "USDT",
+            "usdt",
+            "U S D T",
+            "USDT ",
+            "USD\u{200B}T",
+            "UЅDТ",
+            "USD₮",
+            "ＵＳＤＴ",
+            "U5DT",
+            "U$DT",
+            "USDT.",
+        ] {
             assert_eq!(named(look_alike), SeenToken::LookAlike, "{look_alike:?}");
         }
         for other in ["USDC", "USDT0", "USDTE", "TRX", "JST", "DAI"] {
@@ -248,16 +303,30 @@ mod tests {
         long[56..64].copy_from_slice(&u64::MAX.to_be_bytes());
         let mut dirty = encoded("USDT");
         dirty[0] = 1;
-        for data in [far, long, dirty, encoded(&"x".repeat(SYMBOL_LENGTH_MAX + 1)), vec![], vec![0; 32], vec![1; 31], vec![0xFF; 64]] {
+        for data in [
+            far,
+            long,
+            dirty,
+            encoded(&"x".repeat(SYMBOL_LENGTH_MAX + 1)),
+            vec![],
+            vec![0; 32],
+            vec![1; 31],
+            vec![0xFF; 64],
+        ] {
             assert_eq!(text_of(&data), None, "{data:?}");
         }
-        assert_eq!(text_of(&encoded(&"x".repeat(SYMBOL_LENGTH_MAX))).map(|text| text.len()), Some(SYMBOL_LENGTH_MAX));
+        assert_eq!(
+            text_of(&encoded(&"x".repeat(SYMBOL_LENGTH_MAX))).map(|text| text.len()),
+            Some(SYMBOL_LENGTH_MAX)
+        );
     }
 
     #[test]
     fn selectors_are_what_they_say() {
         use sha3::{Digest, Keccak256};
-        for (signature, selector) in [("symbol()", SYMBOL_SELECTOR), ("decimals()", DECIMALS_SELECTOR)] {
+        for (signature, selector) in
+            [("symbol()", SYMBOL_SELECTOR), ("decimals()", DECIMALS_SELECTOR)]
+        {
             assert_eq!(Keccak256::digest(signature.as_bytes())[..4], selector, "{signature}");
         }
     }

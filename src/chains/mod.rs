@@ -1,11 +1,17 @@
-//! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain values, no keys.
+//! Chains: what can be deposited where, and what an adapter tells of a token movement. Plain
+//! values, no keys.
 //!
-//! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC: `rpc` asks one node,
-//! `evm` reads what it says, `verify` judges whether to believe it, `whole` reads blocks without the index of logs, `rows` keeps
-//! how far the chain was followed; `work::follow` puts them together, and `work::audit` reads the chain once more. `inspect` looks at one transaction that somebody asks about.
+//! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC:
+//! `rpc` asks one node, `evm` reads what it says, `verify` judges whether to believe it, `whole`
+//! reads blocks without the index of logs, `rows` keeps how far the chain was followed;
+//! `work::follow` puts them together, and `work::audit` reads the chain once more. `inspect` looks
+//! at one transaction that somebody asks about.
 
 pub mod address;
-#[allow(clippy::expect_used, reason = "constants of the curve and lengths checked before; nothing from outside reaches them")]
+#[allow(
+    clippy::expect_used,
+    reason = "constants of the curve and lengths checked before; nothing from outside reaches them"
+)]
 pub mod derivation;
 pub mod evm;
 pub mod inspect;
@@ -22,8 +28,9 @@ pub mod whole;
 use crate::kernel::{Code, Currency, Fault, Money};
 use address::{Address, AddressForm};
 
-/// How many blocks at least lie between a chain's newest block and its last final one, where that is certain: TRON's main net
-/// takes a block for solid that 19 of its 27 producers stand behind, each with a block of its own. A test net may have fewer of them.
+/// How many blocks at least lie between a chain's newest block and its last final one, where that
+/// is certain: TRON's main net takes a block for solid that 19 of its 27 producers stand behind,
+/// each with a block of its own. A test net may have fewer of them.
 pub const fn finality_blocks(chain_id: u64) -> Option<i64> {
     const TRON_MAIN_NET: u64 = 728_126_428;
     match chain_id {
@@ -46,7 +53,8 @@ pub struct ChainProfile {
 pub enum Following {
     /// Inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `work::follow` reads; its final view may lie so far behind the clock before that is an alarm.
+    /// On nodes that `work::follow` reads; its final view may lie so far behind the clock before
+    /// that is an alarm.
     Real { lag_alarm_seconds: i64 },
 }
 
@@ -56,7 +64,8 @@ impl ChainProfile {
     }
 }
 
-/// Judges an address on a chain that a caller declared, and answers the fault of one of another form.
+/// Judges an address on a chain that a caller declared, and answers the fault of one of another
+/// form.
 pub fn address_fault(chain: &str, field_name: &str, address: Option<&Address>) -> Option<Fault> {
     let message = match AddressForm::of_chain(chain) {
         form if address.is_none_or(|address| address.form() == form) => return None,
@@ -67,7 +76,8 @@ pub fn address_fault(chain: &str, field_name: &str, address: Option<&Address>) -
 }
 
 crate::words!(
-    /// The chains a transfer can be funded on. Which one a mode takes is the operator's setting; TRON's test nets are `tron` too.
+    /// The chains a transfer can be funded on. Which one a mode takes is the operator's setting;
+    /// TRON's test nets are `tron` too.
     ChainName {
         Tron "tron",
         Ethereum "ethereum",

@@ -1,10 +1,13 @@
-//! Deposit addresses derived ahead of the requests that hand them out, each index handed out at most once.
+//! Deposit addresses derived ahead of the requests that hand them out, each index handed out at
+//! most once.
 //!
-//! Addresses are spread evenly over the store's register of them, so that each would dirty a page of its own there. They are
-//! therefore derived in batches and handed out in rising order: neighbours in time become neighbours in the register.
+//! Addresses are spread evenly over the store's register of them, so that each would dirty a page
+//! of its own there. They are therefore derived in batches and handed out in rising order:
+//! neighbours in time become neighbours in the register.
 //!
-//! What a stop leaves is never handed out. Of the 2^31 indices of an account key that is 1 024 and a batch of 4 096 on a quiet
-//! server, so 419 000 starts; under full load it is at most 1 024 and two batches of 65 536, so 16 000 starts.
+//! What a stop leaves is never handed out. Of the 2^31 indices of an account key that is 1 024 and
+//! a batch of 4 096 on a quiet server, so 419 000 starts; under full load it is at most 1 024 and
+//! two batches of 65 536, so 16 000 starts.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -23,7 +26,8 @@ pub const BATCH_ADDRESSES_MIN: usize = 4_096;
 pub const BATCH_ADDRESSES_MAX: usize = 65_536;
 /// How long a batch should last.
 const BATCH_MILLISECONDS: i64 = 60_000;
-/// Indices that stay reserved for addresses that are derived when they are asked for, because a batch was used up too early.
+/// Indices that stay reserved for addresses that are derived when they are asked for, because a
+/// batch was used up too early.
 pub const SPARE_INDICES: u32 = 1_024;
 /// What the next batch is ahead of the use of the present one, in addresses.
 const LEAD_ADDRESSES: usize = 64;
@@ -46,7 +50,8 @@ struct Shelf {
     present_size: usize,
     /// When the use of the present batch was first noticed.
     begun_milliseconds: Option<i64>,
-    /// The next batch while it is derived, not yet sorted; it is to have so many, 0 if it was not begun.
+    /// The next batch while it is derived, not yet sorted; it is to have so many, 0 if it was not
+    /// begun.
     growing: Vec<Fresh>,
     growing_size: usize,
     /// The next batch, when it is complete.
@@ -78,25 +83,32 @@ impl Shelf {
         (self.present_size, self.present, self.begun_milliseconds) = (batch.len(), batch, None);
     }
 
-    /// How many addresses the next batch should have by now. It is begun when half of the present one is used, and then
-    /// keeps step with its use, three times as fast, so that deriving never takes a whole core for long.
+    /// How many addresses the next batch should have by now. It is begun when half of the present
+    /// one is used, and then keeps step with its use, three times as fast, so that deriving never
+    /// takes a whole core for long.
     fn growing_target(&self) -> usize {
         if self.present.is_empty() {
             return self.growing_size;
         }
         let beyond_half = self.used().saturating_sub(self.present_size / 2);
-        (beyond_half * 3 * self.growing_size / self.present_size + LEAD_ADDRESSES).min(self.growing_size)
+        (beyond_half * 3 * self.growing_size / self.present_size + LEAD_ADDRESSES)
+            .min(self.growing_size)
     }
 }
 
 /// The next index that nobody reserved, as it is stored and as a number.
 fn index_next(tx: &mut dyn Tx, index_name: &str) -> Result<(Option<Vec<u8>>, u32), StoreError> {
     let stored = migrate::read_meta(tx, index_name)?;
-    let number = stored.as_deref().map_or(Some(0), |bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
-    Ok((stored, number.ok_or_else(|| StoreError::Broken("the next address index does not read".into()))?))
+    let number =
+        stored.as_deref().map_or(Some(0), |bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
+    Ok((
+        stored,
+        number.ok_or_else(|| StoreError::Broken("the next address index does not read".into()))?,
+    ))
 }
 
-/// Leaves out the next indices, for a database that was restored: those that were handed out since belong to others. Answers those left out.
+/// Leaves out the next indices, for a database that was restored: those that were handed out since
+/// belong to others. Answers those left out.
 pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>, StoreError> {
     let (stored, from) = index_next(tx, index_name)?;
     let end = from.saturating_add(count).min(ADDRESS_INDEX_MAX + 1);
@@ -142,7 +154,8 @@ impl AddressPool {
     /// Indices to reserve: what the batch in the making still needs, and the spare ones.
     fn indices_missing(&self) -> u32 {
         let shelf = self.shelf();
-        let growing = u32::try_from(shelf.growing_size.saturating_sub(shelf.growing.len())).unwrap_or(u32::MAX / 2);
+        let growing = u32::try_from(shelf.growing_size.saturating_sub(shelf.growing.len()))
+            .unwrap_or(u32::MAX / 2);
         (growing + SPARE_INDICES).saturating_sub(shelf.reserved_count())
     }
 
@@ -151,12 +164,15 @@ impl AddressPool {
         self.indices_missing() >= SPARE_INDICES / 2
     }
 
-    /// Reserves indices in the store, as many as are due. They are taken over with [`AddressPool::restock`] after the commit.
+    /// Reserves indices in the store, as many as are due. They are taken over with
+    /// [`AddressPool::restock`] after the commit.
     pub fn reserve(&self, tx: &mut dyn Tx) -> Result<Range<u32>, StoreError> {
         let (stored, from) = index_next(tx, &self.index_name)?;
         let end = from.saturating_add(self.indices_missing()).min(ADDRESS_INDEX_MAX + 1);
         if from > ADDRESS_INDEX_MAX {
-            return Err(StoreError::Broken("the account key has no addresses left: configure a new account key".into()));
+            return Err(StoreError::Broken(
+                "the account key has no addresses left: configure a new account key".into(),
+            ));
         }
         // Two nodes that read the same index must not both have it.
         migrate::replace_meta(tx, &self.index_name, stored.as_deref(), end.to_string().as_bytes())?;
@@ -168,7 +184,8 @@ impl AddressPool {
         self.shelf().reserved.push_back(indices);
     }
 
-    /// Derives up to `count` more addresses for the next batch, if it is time; answers whether nothing is to be done for now.
+    /// Derives up to `count` more addresses for the next batch, if it is time; answers whether
+    /// nothing is to be done for now.
     pub fn derive(&self, count: usize, milliseconds: i64) -> bool {
         let indices: Vec<u32> = {
             let mut shelf = self.shelf();
@@ -206,7 +223,8 @@ impl AddressPool {
         true
     }
 
-    /// As many as last a minute, judged by what was used in some time. A few in an instant say nothing.
+    /// As many as last a minute, judged by what was used in some time. A few in an instant say
+    /// nothing.
     fn size_next(&self, used: usize, elapsed_milliseconds: i64) -> usize {
         if used < self.size_min / 2 {
             return self.size_min;
@@ -219,7 +237,8 @@ impl AddressPool {
         self.key.address(index).ok().map(|address| Fresh { index, address })
     }
 
-    /// A fresh address and its derivation index; `None` where none is reserved yet. One taken for a transaction that is undone stays unused.
+    /// A fresh address and its derivation index; `None` where none is reserved yet. One taken for a
+    /// transaction that is undone stays unused.
     pub fn take(&self) -> Option<(i64, TronAddress)> {
         let taken = self.take_unnoted()?;
         self.watched.note(taken.1.as_evm());
@@ -232,7 +251,8 @@ impl AddressPool {
             if let Some(next) = shelf.next.take() {
                 shelf.begin(next);
             } else if !shelf.growing.is_empty() {
-                // Used up before the next batch is complete: what there is of it makes a smaller one.
+                // Used up before the next batch is complete: what there is of it makes a smaller
+                // one.
                 let mut batch = std::mem::take(&mut shelf.growing);
                 sort(&mut batch);
                 shelf.growing_size = 0;
@@ -262,7 +282,11 @@ mod tests {
     const NAME: &str = "test_address_index_next";
 
     fn pool(size_min: usize, size_max: usize) -> AddressPool {
-        AddressPool { size_min, size_max, ..AddressPool::new(AccountKey::generate_for_test(&[7; 64]), NAME.into()) }
+        AddressPool {
+            size_min,
+            size_max,
+            ..AddressPool::new(AccountKey::generate_for_test(&[7; 64]), NAME.into())
+        }
     }
 
     fn with_store(test: impl FnOnce(&mut dyn Tx)) {
@@ -272,7 +296,8 @@ mod tests {
         test(&mut tx);
     }
 
-    /// Does what the worker does until nothing is left to do; answers how many indices were reserved.
+    /// Does what the worker does until nothing is left to do; answers how many indices were
+    /// reserved.
     fn work(pool: &AddressPool, tx: &mut dyn Tx, milliseconds: i64) -> u32 {
         let mut reserved_count = 0;
         loop {
@@ -325,7 +350,11 @@ mod tests {
             (32_768, 60_000, 32_768),
             (32_768, -5, 65_536),
         ] {
-            assert_eq!(pool.size_next(used, elapsed_milliseconds), size, "{used} used in {elapsed_milliseconds} ms");
+            assert_eq!(
+                pool.size_next(used, elapsed_milliseconds),
+                size,
+                "{used} used in {elapsed_milliseconds} ms"
+            );
         }
     }
 
@@ -336,7 +365,11 @@ mod tests {
             assert_eq!(work(&pool, tx, 0), 800 + SPARE_INDICES, "a batch and the spare indices");
             assert_eq!(pool.shelf().next.as_ref().map(Vec::len), Some(800));
             pool.take().unwrap();
-            assert_eq!(work(&pool, tx, 0), 0, "the next batch is not begun before half of this one is used");
+            assert_eq!(
+                work(&pool, tx, 0),
+                0,
+                "the next batch is not begun before half of this one is used"
+            );
             assert!(pool.shelf().growing.is_empty());
             for _ in 1..400 {
                 pool.take().unwrap();
@@ -348,7 +381,11 @@ mod tests {
                 pool.take().unwrap();
             }
             work(&pool, tx, 120_000);
-            assert_eq!(pool.shelf().next.as_ref().map(Vec::len), Some(800), "complete before the present one is used up");
+            assert_eq!(
+                pool.shelf().next.as_ref().map(Vec::len),
+                Some(800),
+                "complete before the present one is used up"
+            );
         });
     }
 
@@ -398,8 +435,13 @@ mod tests {
                         pool.derive(7, 0);
                     }
                 });
-                let takers: Vec<_> =
-                    (0..3).map(|_| scope.spawn(|| (0..1_000).map(|_| pool.take().unwrap().0).collect::<Vec<_>>())).collect();
+                let takers: Vec<_> = (0..3)
+                    .map(|_| {
+                        scope.spawn(|| {
+                            (0..1_000).map(|_| pool.take().unwrap().0).collect::<Vec<_>>()
+                        })
+                    })
+                    .collect();
                 let taken = takers.into_iter().flat_map(|taker| taker.join().unwrap()).collect();
                 is_over.store(true, Ordering::Relaxed);
                 taken

@@ -16,7 +16,8 @@ pub struct Cursor {
     pub deprecation: Option<Deprecation>,
 }
 
-/// A token's contract that handed over to another one. What is configured since then may be its successor.
+/// A token's contract that handed over to another one. What is configured since then may be its
+/// successor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deprecation {
     pub contract: [u8; 20],
@@ -39,7 +40,8 @@ pub struct Token {
     pub decimals: u8,
 }
 
-/// Contracts that can have been the token's one after the other on one chain: all of them are read in each request.
+/// Contracts that can have been the token's one after the other on one chain: all of them are read
+/// in each request.
 pub const TOKENS_COUNT_MAX: usize = 8;
 
 impl Cursor {
@@ -67,19 +69,23 @@ fn read(mut row: Row) -> Result<Cursor, StoreError> {
     let hash = row.word(Hash::parse)?;
     let block_time = row.int()?;
     let handed_over = row.bytes_or_null()?.map(contract).transpose()?;
-    let deprecation = handed_over.zip(row.int_or_null()?).map(|(contract, height)| Deprecation { contract, height });
+    let deprecation = handed_over
+        .zip(row.int_or_null()?)
+        .map(|(contract, height)| Deprecation { contract, height });
     Ok(Cursor { anchor: Anchor { height, hash }, block_time, deprecation })
 }
 
 /// `None` before the first start.
 pub fn cursor(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Cursor>, StoreError> {
-    let sql =
-        "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
+    let sql = "SELECT height, block_hash, block_time, deprecated_contract, deprecated_height FROM \
+     chain_cursors WHERE mode = ?1 AND chain = ?2";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
 fn contract(bytes: Vec<u8>) -> Result<[u8; 20], StoreError> {
-    bytes.try_into().map_err(|_| StoreError::Broken("a contract's address is not 20 bytes long".into()))
+    bytes
+        .try_into()
+        .map_err(|_| StoreError::Broken("a contract's address is not 20 bytes long".into()))
 }
 
 fn unreadable<T>(_: T) -> StoreError {
@@ -87,49 +93,84 @@ fn unreadable<T>(_: T) -> StoreError {
 }
 
 /// `None` before the first start.
-pub fn identity(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<Identity>, StoreError> {
+pub fn identity(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+) -> Result<Option<Identity>, StoreError> {
     let sql = "SELECT chain_id, token_contract FROM chain_cursors WHERE mode = ?1 AND chain = ?2";
-    let read = |mut row: Row| Ok(Identity { chain_id: u64::try_from(row.int()?).map_err(unreadable)?, token: contract(row.bytes()?)? });
+    let read = |mut row: Row| {
+        Ok(Identity {
+            chain_id: u64::try_from(row.int()?).map_err(unreadable)?,
+            token: contract(row.bytes()?)?,
+        })
+    };
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map(read).transpose()
 }
 
-/// Whether a chain is followed with this contract as the token's: before that nobody must be told to pay in it.
-pub fn is_followed_with(tx: &mut dyn Tx, mode: Mode, chain: ChainName, token: &[u8; 20]) -> Result<bool, StoreError> {
+/// Whether a chain is followed with this contract as the token's: before that nobody must be told
+/// to pay in it.
+pub fn is_followed_with(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    token: &[u8; 20],
+) -> Result<bool, StoreError> {
     Ok(identity(tx, mode, chain)?.is_some_and(|identity| identity.token == *token))
 }
 
 /// Every contract that was the token's on a chain, the present one among them.
 pub fn tokens(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Vec<Token>, StoreError> {
-    let sql = "SELECT contract, decimals FROM chain_tokens WHERE mode = ?1 AND chain = ?2 ORDER BY contract";
-    let read = |mut row: Row| Ok(Token { contract: contract(row.bytes()?)?, decimals: u8::try_from(row.int()?).map_err(unreadable)? });
+    let sql = "SELECT contract, decimals FROM chain_tokens WHERE mode = ?1 AND chain = ?2 ORDER \
+     BY contract";
+    let read = |mut row: Row| {
+        Ok(Token {
+            contract: contract(row.bytes()?)?,
+            decimals: u8::try_from(row.int()?).map_err(unreadable)?,
+        })
+    };
     tx.rows(sql, values![mode.as_str(), chain.as_str()])?.into_iter().map(read).collect()
 }
 
-/// Follows a chain with this token from here on, and goes on reading those before it. Answers `false`, and changes nothing, where that
-/// would be more than `TOKENS_COUNT_MAX`.
-pub fn follow_with(tx: &mut dyn Tx, mode: Mode, chain: ChainName, token: Token) -> Result<bool, StoreError> {
+/// Follows a chain with this token from here on, and goes on reading those before it. Answers
+/// `false`, and changes nothing, where that would be more than `TOKENS_COUNT_MAX`.
+pub fn follow_with(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    token: Token,
+) -> Result<bool, StoreError> {
     let known = tokens(tx, mode, chain)?;
     let (mode, chain, decimals) = (mode.as_str(), chain.as_str(), i64::from(token.decimals));
     if known.iter().any(|known| known.contract == token.contract) {
-        let sql = "UPDATE chain_tokens SET decimals = ?4 WHERE mode = ?1 AND chain = ?2 AND contract = ?3";
+        let sql = "UPDATE chain_tokens SET decimals = ?4 WHERE mode = ?1 AND chain = ?2 AND \
+         contract = ?3";
         tx.execute_one(sql, values![mode, chain, &token.contract, decimals])?;
     } else if known.len() >= TOKENS_COUNT_MAX {
         return Ok(false);
     } else {
-        let sql = "INSERT INTO chain_tokens (mode, chain, contract, decimals) VALUES (?1, ?2, ?3, ?4)";
+        let sql =
+            "INSERT INTO chain_tokens (mode, chain, contract, decimals) VALUES (?1, ?2, ?3, ?4)";
         tx.execute_one(sql, values![mode, chain, &token.contract, decimals])?;
     }
-    tx.execute_one("UPDATE chain_cursors SET token_contract = ?3 WHERE mode = ?1 AND chain = ?2", values![mode, chain, &token.contract])?;
+    tx.execute_one(
+        "UPDATE chain_cursors SET token_contract = ?3 WHERE mode = ?1 AND chain = ?2",
+        values![mode, chain, &token.contract],
+    )?;
     Ok(true)
 }
 
 /// The words of the modes and chains that were ever followed.
 pub fn followed(tx: &mut dyn Tx) -> Result<Vec<(String, String)>, StoreError> {
     let read = |mut row: Row| Ok((row.text()?, row.text()?));
-    tx.rows("SELECT mode, chain FROM chain_cursors ORDER BY mode, chain", &[])?.into_iter().map(read).collect()
+    tx.rows("SELECT mode, chain FROM chain_cursors ORDER BY mode, chain", &[])?
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
-/// Where a chain is followed from, and compared from, and with which token. Answers whether nobody had begun before.
+/// Where a chain is followed from, and compared from, and with which token. Answers whether nobody
+/// had begun before.
 pub fn begin(
     tx: &mut dyn Tx,
     now: &Now,
@@ -143,7 +184,8 @@ pub fn begin(
         return Ok(false);
     }
     tx.execute_one(
-        "INSERT INTO chain_cursors (mode, chain, chain_id, token_contract, height, block_hash, block_time, updated_milliseconds) \
+        "INSERT INTO chain_cursors (mode, chain, chain_id, token_contract, height, block_hash, \
+         block_time, updated_milliseconds) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         values![
             mode.as_str(),
@@ -157,24 +199,42 @@ pub fn begin(
         ],
     )?;
     tx.execute_one(
-        "INSERT INTO chain_audits (mode, chain, height, block_hash, completed_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5)",
-        values![mode.as_str(), chain.as_str(), cursor.anchor.height, &cursor.anchor.hash.to_string(), now.instant_milliseconds()],
+        "INSERT INTO chain_audits (mode, chain, height, block_hash, completed_milliseconds) \
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        values![
+            mode.as_str(),
+            chain.as_str(),
+            cursor.anchor.height,
+            &cursor.anchor.hash.to_string(),
+            now.instant_milliseconds()
+        ],
     )?;
     follow_with(tx, mode, chain, token)?;
     Ok(true)
 }
 
-/// Whether the cursor still is where it was read, and stays there until the commit: of two nodes that look at the same blocks one comes after the other.
-pub fn stands_at(tx: &mut dyn Tx, mode: Mode, chain: ChainName, anchor: Anchor) -> Result<bool, StoreError> {
+/// Whether the cursor still is where it was read, and stays there until the commit: of two nodes
+/// that look at the same blocks one comes after the other.
+pub fn stands_at(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    anchor: Anchor,
+) -> Result<bool, StoreError> {
     if !tx.is_shared() {
         return Ok(cursor(tx, mode, chain)?.is_some_and(|cursor| cursor.anchor == anchor));
     }
-    let lock = "UPDATE chain_cursors SET height = height WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4";
-    Ok(tx.execute(lock, values![mode.as_str(), chain.as_str(), anchor.height, &anchor.hash.to_string()])? == 1)
+    let lock = "UPDATE chain_cursors SET height = height WHERE mode = ?1 AND chain = ?2 AND \
+     height = ?3 AND block_hash = ?4";
+    Ok(tx.execute(
+        lock,
+        values![mode.as_str(), chain.as_str(), anchor.height, &anchor.hash.to_string()],
+    )? == 1)
 }
 
-/// Moves the cursor on from where it was read with `token` as the token's contract. Answers whether it still was there, and is followed with
-/// that: of two nodes that read the same blocks one wins, and none passes payments in a contract that it does not know yet.
+/// Moves the cursor on from where it was read with `token` as the token's contract. Answers whether
+/// it still was there, and is followed with that: of two nodes that read the same blocks one wins,
+/// and none passes payments in a contract that it does not know yet.
 pub fn advance(
     tx: &mut dyn Tx,
     now: &Now,
@@ -185,8 +245,10 @@ pub fn advance(
     to: &Cursor,
 ) -> Result<bool, StoreError> {
     let changed = tx.execute(
-        "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, deprecated_contract = ?8, deprecated_height = ?9, \
-         updated_milliseconds = ?10 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4 AND token_contract = ?11",
+        "UPDATE chain_cursors SET height = ?5, block_hash = ?6, block_time = ?7, \
+         deprecated_contract = ?8, deprecated_height = ?9, \
+         updated_milliseconds = ?10 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash \
+         = ?4 AND token_contract = ?11",
         values![
             mode.as_str(),
             chain.as_str(),
@@ -206,7 +268,8 @@ pub fn advance(
 
 pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO chain_sweeps (chain, transaction_hash, log_index, from_address, to_address, units, block_number, block_time) \
+        "INSERT INTO chain_sweeps (chain, transaction_hash, log_index, from_address, to_address, \
+         units, block_number, block_time) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         values![
             chain.as_str(),
@@ -222,8 +285,14 @@ pub fn insert_sweep(tx: &mut dyn Tx, chain: ChainName, sweep: &Sweep) -> Result<
 }
 
 /// Whether a movement away from one of our addresses is in the book.
-pub fn has_sweep(tx: &mut dyn Tx, chain: ChainName, transaction_hash: &str, log_index: i64) -> Result<bool, StoreError> {
-    let sql = "SELECT log_index FROM chain_sweeps WHERE chain = ?1 AND transaction_hash = ?2 AND log_index = ?3";
+pub fn has_sweep(
+    tx: &mut dyn Tx,
+    chain: ChainName,
+    transaction_hash: &str,
+    log_index: i64,
+) -> Result<bool, StoreError> {
+    let sql = "SELECT log_index FROM chain_sweeps WHERE chain = ?1 AND transaction_hash = ?2 AND \
+     log_index = ?3";
     Ok(tx.row(sql, values![chain.as_str(), transaction_hash, log_index])?.is_some())
 }
 
@@ -236,8 +305,13 @@ pub struct AuditMark {
 }
 
 /// `None` before the chain was ever followed.
-pub fn audit_mark(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Option<AuditMark>, StoreError> {
-    let sql = "SELECT height, block_hash, completed_milliseconds FROM chain_audits WHERE mode = ?1 AND chain = ?2";
+pub fn audit_mark(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+) -> Result<Option<AuditMark>, StoreError> {
+    let sql = "SELECT height, block_hash, completed_milliseconds FROM chain_audits WHERE mode = \
+     ?1 AND chain = ?2";
     let read = |mut row: Row| {
         let anchor = Anchor { height: row.int()?, hash: row.word(Hash::parse)? };
         Ok(AuditMark { anchor, completed_milliseconds: row.int()? })
@@ -246,16 +320,35 @@ pub fn audit_mark(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Optio
 }
 
 /// Moves the mark on. Answers whether it still stood at `from`.
-pub fn advance_audit(tx: &mut dyn Tx, mode: Mode, chain: ChainName, from: Anchor, to: Anchor) -> Result<bool, StoreError> {
+pub fn advance_audit(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    from: Anchor,
+    to: Anchor,
+) -> Result<bool, StoreError> {
     let changed = tx.execute(
-        "UPDATE chain_audits SET height = ?5, block_hash = ?6 WHERE mode = ?1 AND chain = ?2 AND height = ?3 AND block_hash = ?4",
-        values![mode.as_str(), chain.as_str(), from.height, &from.hash.to_string(), to.height, &to.hash.to_string()],
+        "UPDATE chain_audits SET height = ?5, block_hash = ?6 WHERE mode = ?1 AND chain = ?2 AND \
+         height = ?3 AND block_hash = ?4",
+        values![
+            mode.as_str(),
+            chain.as_str(),
+            from.height,
+            &from.hash.to_string(),
+            to.height,
+            &to.hash.to_string()
+        ],
     )?;
     Ok(changed == 1)
 }
 
 /// Keeps that everything was compared.
-pub fn complete_audit(tx: &mut dyn Tx, now: &Now, mode: Mode, chain: ChainName) -> Result<(), StoreError> {
+pub fn complete_audit(
+    tx: &mut dyn Tx,
+    now: &Now,
+    mode: Mode,
+    chain: ChainName,
+) -> Result<(), StoreError> {
     tx.execute_one(
         "UPDATE chain_audits SET completed_milliseconds = ?3 WHERE mode = ?1 AND chain = ?2",
         values![mode.as_str(), chain.as_str(), now.instant_milliseconds()],
@@ -277,14 +370,20 @@ mod tests {
         let now = Now::new(1_000, Minter::above(0), [0; 32]);
         let place = (Mode::Live, ChainName::Tron);
         let token = |number: u8| Token { contract: [number; 20], decimals: 6 };
-        let at =
-            |height: i64| Cursor { anchor: Anchor { height, hash: Hash([height as u8; 32]) }, block_time: height * 3, deprecation: None };
+        let at = |height: i64| Cursor {
+            anchor: Anchor { height, hash: Hash([height as u8; 32]) },
+            block_time: height * 3,
+            deprecation: None,
+        };
         let identity = |tx: &mut dyn Tx| identity(tx, place.0, place.1).unwrap();
         assert_eq!(identity(&mut tx), None);
         assert!(!is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
         assert!(begin(&mut tx, &now, place.0, place.1, 3_448_148_188, token(1), &at(10)).unwrap());
         assert!(!begin(&mut tx, &now, place.0, place.1, 1, token(2), &at(11)).unwrap(), "once");
-        assert_eq!(identity(&mut tx), Some(Identity { chain_id: 3_448_148_188, token: token(1).contract }));
+        assert_eq!(
+            identity(&mut tx),
+            Some(Identity { chain_id: 3_448_148_188, token: token(1).contract })
+        );
 
         // Whoever does not know the contract that another node took up meanwhile passes no block.
         assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap());
@@ -297,8 +396,13 @@ mod tests {
 
         // The one before is kept, and taken up again, with the decimals that are said then.
         assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [token(1), token(2)]);
-        assert!(follow_with(&mut tx, place.0, place.1, Token { decimals: 18, ..token(1) }).unwrap());
-        assert_eq!(tokens(&mut tx, place.0, place.1).unwrap(), [Token { decimals: 18, ..token(1) }, token(2)]);
+        assert!(
+            follow_with(&mut tx, place.0, place.1, Token { decimals: 18, ..token(1) }).unwrap()
+        );
+        assert_eq!(
+            tokens(&mut tx, place.0, place.1).unwrap(),
+            [Token { decimals: 18, ..token(1) }, token(2)]
+        );
         assert!(is_followed_with(&mut tx, place.0, place.1, &token(1).contract).unwrap());
         assert_eq!(tokens(&mut tx, Mode::Test, place.1).unwrap(), []);
 
@@ -306,8 +410,14 @@ mod tests {
         for number in 3..=last {
             assert!(follow_with(&mut tx, place.0, place.1, token(number)).unwrap());
         }
-        assert!(!follow_with(&mut tx, place.0, place.1, token(last + 1)).unwrap(), "there are too many");
+        assert!(
+            !follow_with(&mut tx, place.0, place.1, token(last + 1)).unwrap(),
+            "there are too many"
+        );
         assert_eq!(identity(&mut tx).unwrap().token, token(last).contract);
-        assert!(follow_with(&mut tx, place.0, place.1, token(2)).unwrap(), "a known one is no more");
+        assert!(
+            follow_with(&mut tx, place.0, place.1, token(2)).unwrap(),
+            "a known one is no more"
+        );
     }
 }

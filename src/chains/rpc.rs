@@ -1,7 +1,8 @@
 //! One node, asked over the Ethereum JSON-RPC: what it answers, and in which ways it fails to.
 //!
-//! Nothing here is believed yet; `verify` judges. Nodes and gateways answer faults in many ways: as JSON-RPC errors, as HTTP
-//! statuses, and as HTTP 200 with a text of their own. Each becomes one `NodeFault`.
+//! Nothing here is believed yet; `verify` judges. Nodes and gateways answer faults in many ways: as
+//! JSON-RPC errors, as HTTP statuses, and as HTTP 200 with a text of their own. Each becomes one
+//! `NodeFault`.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -22,7 +23,8 @@ const ANSWER_SECONDS_MAX: u64 = 20;
 const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
 /// Requests in one batch; java-tron takes 100.
 const BATCH_REQUESTS_MAX: usize = 50;
-/// How long a node rests that said "too many requests" and not for how long: TRON's gateway bans for 30 s.
+/// How long a node rests that said "too many requests" and not for how long: TRON's gateway bans
+/// for 30 s.
 const REST_SECONDS_BANNED: u64 = 30;
 /// Rests after other faults grow from this, doubling, up to the longest.
 const REST_SECONDS_MIN: u64 = 1;
@@ -120,12 +122,35 @@ impl RpcError {
         match self.code {
             -32601 => NodeFault::MethodMissing(told),
             // Before the codes: some gateways say -32005 for too many requests too.
-            _ if says(&["rate limit", "request count", "too many requests", "lack of computing resources", "frequency limit"]) => {
+            _ if says(&[
+                "rate limit",
+                "request count",
+                "too many requests",
+                "lack of computing resources",
+                "frequency limit",
+            ]) =>
+            {
                 NodeFault::Limited(told)
             }
             -32005 | -32003 => NodeFault::TooMuch(told),
-            _ if says(&["block range", "more than", "too large", "too many results", "response size"]) => NodeFault::TooMuch(told),
-            _ if says(&["not supported", "does not exist/is not available", "method not found", "unsupported", "tag"]) => {
+            _ if says(&[
+                "block range",
+                "more than",
+                "too large",
+                "too many results",
+                "response size",
+            ]) =>
+            {
+                NodeFault::TooMuch(told)
+            }
+            _ if says(&[
+                "not supported",
+                "does not exist/is not available",
+                "method not found",
+                "unsupported",
+                "tag",
+            ]) =>
+            {
                 NodeFault::MethodMissing(told)
             }
             _ => NodeFault::Refused(told),
@@ -193,7 +218,11 @@ impl Node {
         }
     }
 
-    fn note<T>(&self, outcome: Result<T, NodeFault>, retry_after_seconds: Option<u64>) -> Result<T, NodeFault> {
+    fn note<T>(
+        &self,
+        outcome: Result<T, NodeFault>,
+        retry_after_seconds: Option<u64>,
+    ) -> Result<T, NodeFault> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         match &outcome {
             Err(fault) if fault.is_of_the_node() => {
@@ -212,17 +241,31 @@ impl Node {
     }
 
     /// Sends raw JSON and answers the body; HTTP's own faults are sorted.
-    async fn exchange(&self, endpoint: &Endpoint, body: Vec<u8>, deadline: Duration) -> Result<bytes::Bytes, NodeFault> {
+    async fn exchange(
+        &self,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<bytes::Bytes, NodeFault> {
         let answer = match self.client.post(endpoint, body, deadline, ANSWER_BYTES_MAX).await {
             Ok(answer) => answer,
-            Err(OutboundError::TooLong(bytes)) => return Err(NodeFault::TooMuch(format!("the answer is longer than {bytes} bytes"))),
+            Err(OutboundError::TooLong(bytes)) => {
+                return Err(NodeFault::TooMuch(format!("the answer is longer than {bytes} bytes")));
+            }
             Err(error) => return self.note(Err(NodeFault::Unreachable(error.to_string())), None),
         };
         let told = format!("HTTP {}", answer.http_status);
         match answer.http_status {
             200 => {}
-            403 => return self.note(Err(NodeFault::Limited(told)), answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED))),
-            429 | 503 => return self.note(Err(NodeFault::Limited(told)), answer.retry_after_seconds),
+            403 => {
+                return self.note(
+                    Err(NodeFault::Limited(told)),
+                    answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED)),
+                );
+            }
+            429 | 503 => {
+                return self.note(Err(NodeFault::Limited(told)), answer.retry_after_seconds);
+            }
             413 => return Err(NodeFault::TooMuch(told)),
             // Some nodes put a JSON-RPC error behind 400 or 500.
             400 | 500 if answer.body.starts_with(b"{\"jsonrpc\"") => {}
@@ -236,15 +279,25 @@ impl Node {
         }
         if let Ok(bare) = serde_json::from_slice::<Bare>(&answer.body) {
             let message: String = bare.error.chars().take(200).collect();
-            let is_limit = ["computing resources", "frequency", "limit"].iter().any(|word| message.contains(word));
-            let fault = if is_limit { NodeFault::Limited(message) } else { NodeFault::Unreachable(message) };
+            let is_limit = ["computing resources", "frequency", "limit"]
+                .iter()
+                .any(|word| message.contains(word));
+            let fault = if is_limit {
+                NodeFault::Limited(message)
+            } else {
+                NodeFault::Unreachable(message)
+            };
             return self.note(Err(fault), answer.retry_after_seconds);
         }
         Ok(answer.body)
     }
 
     /// Asks several questions in one request; each has an answer of its own.
-    async fn batch(&self, questions: &[Question], deadline: Duration) -> Result<Vec<Result<Box<RawValue>, NodeFault>>, NodeFault> {
+    async fn batch(
+        &self,
+        questions: &[Question],
+        deadline: Duration,
+    ) -> Result<Vec<Result<Box<RawValue>, NodeFault>>, NodeFault> {
         if self.is_resting() {
             return Err(NodeFault::Resting);
         }
@@ -252,7 +305,10 @@ impl Node {
         let requests: Vec<Value> = questions
             .iter()
             .zip(first..)
-            .map(|(question, id)| json!({ "jsonrpc": "2.0", "id": id, "method": question.method, "params": question.params }))
+            .map(|(question, id)| {
+                json!({ "jsonrpc": "2.0", "id": id, "method": question.method,
+                "params": question.params })
+            })
             .collect();
         let body = match requests.as_slice() {
             [one] => serde_json::to_vec(one),
@@ -262,39 +318,52 @@ impl Node {
         let bytes = self.exchange(&self.endpoint, body, deadline).await?;
         let garbage = |what: String| NodeFault::Garbage(what);
         // A node that refuses the whole batch answers one error instead of a list.
-        let answers: Vec<RpcAnswer<'_>> = if questions.len() == 1 || bytes.trim_ascii_start().starts_with(b"{") {
-            match serde_json::from_slice::<RpcAnswer<'_>>(&bytes) {
-                Ok(answer) => vec![answer],
-                Err(error) => return self.note(Err(garbage(error.to_string())), None),
-            }
-        } else {
-            match serde_json::from_slice(&bytes) {
-                Ok(answers) => answers,
-                Err(error) => return self.note(Err(garbage(error.to_string())), None),
-            }
-        };
+        let answers: Vec<RpcAnswer<'_>> =
+            if questions.len() == 1 || bytes.trim_ascii_start().starts_with(b"{") {
+                match serde_json::from_slice::<RpcAnswer<'_>>(&bytes) {
+                    Ok(answer) => vec![answer],
+                    Err(error) => return self.note(Err(garbage(error.to_string())), None),
+                }
+            } else {
+                match serde_json::from_slice(&bytes) {
+                    Ok(answers) => answers,
+                    Err(error) => return self.note(Err(garbage(error.to_string())), None),
+                }
+            };
         if questions.len() > 1
             && let [RpcAnswer { error: Some(error), .. }] = answers.as_slice()
         {
             return self.note(Err(error.fault()), None);
         }
-        let mut sorted: Vec<Option<Result<Box<RawValue>, NodeFault>>> = questions.iter().map(|_| None).collect();
+        let mut sorted: Vec<Option<Result<Box<RawValue>, NodeFault>>> =
+            questions.iter().map(|_| None).collect();
         for answer in &answers {
             // Some gateways answer a single question with another id.
-            let place =
-                if questions.len() == 1 { Some(0) } else { answer.id.and_then(|id| id.checked_sub(first)).map(|place| place as usize) };
+            let place = if questions.len() == 1 {
+                Some(0)
+            } else {
+                answer.id.and_then(|id| id.checked_sub(first)).map(|place| place as usize)
+            };
             let Some(slot) = place.and_then(|place| sorted.get_mut(place)) else { continue };
             *slot = Some(match (&answer.error, answer.result) {
                 (Some(error), _) => Err(error.fault()),
                 (None, Some(result)) => Ok(result.to_owned()),
                 // `"result": null` reads as none.
-                (None, None) => RawValue::from_string("null".into()).map_err(|error| garbage(error.to_string())),
+                (None, None) => {
+                    RawValue::from_string("null".into()).map_err(|error| garbage(error.to_string()))
+                }
             });
         }
         let all: Option<Vec<_>> = sorted.into_iter().collect();
         // One question that meets a limit is the node's limit: it would meet the others soon.
         let limited = |answers: &Vec<Result<_, NodeFault>>| {
-            answers.iter().find_map(|answer| answer.as_ref().err().filter(|fault| matches!(fault, NodeFault::Limited(_))).cloned())
+            answers.iter().find_map(|answer| {
+                answer
+                    .as_ref()
+                    .err()
+                    .filter(|fault| matches!(fault, NodeFault::Limited(_)))
+                    .cloned()
+            })
         };
         let outcome = match all {
             None => Err(garbage("an answer of the batch is missing".into())),
@@ -303,7 +372,10 @@ impl Node {
         self.note(outcome, None)
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: Result<Box<RawValue>, NodeFault>) -> Result<T, NodeFault> {
+    fn read<T: DeserializeOwned>(
+        &self,
+        answer: Result<Box<RawValue>, NodeFault>,
+    ) -> Result<T, NodeFault> {
         let raw = answer?;
         match serde_json::from_str(raw.get()) {
             Ok(value) => Ok(value),
@@ -319,26 +391,37 @@ impl Node {
             let count = self.batch_questions_max.load(Ordering::Relaxed).clamp(1, rest.len());
             let (part, after) = rest.split_at(count);
             let answered = self.batch(part, Duration::from_secs(ANSWER_SECONDS_MAX)).await;
-            let read = answered.and_then(|answers| answers.into_iter().map(|answer| self.read(answer)).collect::<Result<Vec<T>, _>>());
+            let read = answered.and_then(|answers| {
+                answers.into_iter().map(|answer| self.read(answer)).collect::<Result<Vec<T>, _>>()
+            });
             match read {
                 Ok(read) => {
                     values.extend(read);
                     rest = after;
                     if count > 1 {
-                        self.batch_questions_max.fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
+                        self.batch_questions_max
+                            .fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
                         self.batch_questions_max.fetch_add(1, Ordering::Relaxed);
                     }
                 }
                 // The batch has too many questions, or their answers together are too long.
-                Err(NodeFault::TooMuch(_)) if count > 1 => self.batch_questions_max.store(count / 2, Ordering::Relaxed),
+                Err(NodeFault::TooMuch(_)) if count > 1 => {
+                    self.batch_questions_max.store(count / 2, Ordering::Relaxed)
+                }
                 Err(fault) => return Err(fault),
             }
         }
         Ok(values)
     }
 
-    async fn one<T: DeserializeOwned>(&self, method: &'static str, params: Value) -> Result<T, NodeFault> {
-        let mut answers = self.batch(&[Question::new(method, params)], Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
+    async fn one<T: DeserializeOwned>(
+        &self,
+        method: &'static str,
+        params: Value,
+    ) -> Result<T, NodeFault> {
+        let mut answers = self
+            .batch(&[Question::new(method, params)], Duration::from_secs(ANSWER_SECONDS_MAX))
+            .await?;
         self.read(answers.pop().unwrap_or(Err(NodeFault::Garbage("no answer".into()))))
     }
 
@@ -348,43 +431,69 @@ impl Node {
     }
 
     /// Calls a function of a contract that takes nothing and answers a number or a truth value.
-    pub async fn call_number(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Option<u128>, NodeFault> {
+    pub async fn call_number(
+        &self,
+        contract: &[u8; 20],
+        selector: [u8; 4],
+    ) -> Result<Option<u128>, NodeFault> {
         let data = self.call_data(contract, selector).await?;
         Ok(data.as_number())
     }
 
     /// Calls a function of a contract that takes nothing, and answers what it returned.
-    pub async fn call_data(&self, contract: &[u8; 20], selector: [u8; 4]) -> Result<Data, NodeFault> {
-        self.one("eth_call", json!([{ "to": prefixed(contract), "data": prefixed(selector) }, "latest"])).await
+    pub async fn call_data(
+        &self,
+        contract: &[u8; 20],
+        selector: [u8; 4],
+    ) -> Result<Data, NodeFault> {
+        self.one(
+            "eth_call",
+            json!([{ "to": prefixed(contract), "data": prefixed(selector) }, "latest"]),
+        )
+        .await
     }
 
-    /// What several addresses hold of a contract's token at the newest block, in its smallest units. Nodes of TRON answer for no
-    /// other block.
-    pub async fn balances(&self, contract: &[u8; 20], addresses: &[[u8; 20]]) -> Result<Vec<u128>, NodeFault> {
+    /// What several addresses hold of a contract's token at the newest block, in its smallest
+    /// units. Nodes of TRON answer for no other block.
+    pub async fn balances(
+        &self,
+        contract: &[u8; 20],
+        addresses: &[[u8; 20]],
+    ) -> Result<Vec<u128>, NodeFault> {
         /// `balanceOf(address)`.
         const BALANCE_SELECTOR: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
         let question = |address: &[u8; 20]| {
             let data = [&BALANCE_SELECTOR[..], &[0; 12], address].concat();
-            Question::new("eth_call", json!([{ "to": prefixed(contract), "data": prefixed(data) }, "latest"]))
+            Question::new(
+                "eth_call",
+                json!([{ "to": prefixed(contract), "data": prefixed(data) }, "latest"]),
+            )
         };
-        let answers: Vec<Data> = self.many(&addresses.iter().map(question).collect::<Vec<_>>()).await?;
-        let read = |answer: Data| answer.as_number().ok_or_else(|| NodeFault::Garbage("a balance does not read".into()));
+        let answers: Vec<Data> =
+            self.many(&addresses.iter().map(question).collect::<Vec<_>>()).await?;
+        let read = |answer: Data| {
+            answer.as_number().ok_or_else(|| NodeFault::Garbage("a balance does not read".into()))
+        };
         answers.into_iter().map(read).collect()
     }
 
     /// The newest block.
     pub async fn head(&self) -> Result<Header, NodeFault> {
-        let header: Option<Header> = self.one("eth_getBlockByNumber", json!(["latest", false])).await?;
+        let header: Option<Header> =
+            self.one("eth_getBlockByNumber", json!(["latest", false])).await?;
         header.ok_or_else(|| NodeFault::Garbage("there is no newest block".into()))
     }
 
-    /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag `finalized`; then TRON's own
-    /// interface on the same host is asked for the solidified height.
+    /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag
+    /// `finalized`; then TRON's own interface on the same host is asked for the solidified height.
     pub async fn final_block(&self) -> Result<FinalBlock, NodeFault> {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
-            let header: Result<Option<Header>, NodeFault> = self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
+            let header: Result<Option<Header>, NodeFault> =
+                self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
             match header {
-                Ok(Some(header)) => return Ok(FinalBlock { number: header.number.0, time: header.timestamp.0 }),
+                Ok(Some(header)) => {
+                    return Ok(FinalBlock { number: header.number.0, time: header.timestamp.0 });
+                }
                 Ok(None) => return Err(NodeFault::Refused("no block is final yet".into())),
                 Err(NodeFault::MethodMissing(_) | NodeFault::Refused(_)) => {}
                 Err(fault) => return Err(fault),
@@ -412,13 +521,22 @@ impl Node {
             #[serde(default)]
             timestamp: i64,
         }
-        let endpoint = self.endpoint.with_path("/walletsolidity/getnowblock").map_err(|error| NodeFault::Unreachable(error.to_string()))?;
-        let body = self.exchange(&endpoint, b"{}".to_vec(), Duration::from_secs(ANSWER_SECONDS_MAX)).await?;
+        let endpoint = self
+            .endpoint
+            .with_path("/walletsolidity/getnowblock")
+            .map_err(|error| NodeFault::Unreachable(error.to_string()))?;
+        let body = self
+            .exchange(&endpoint, b"{}".to_vec(), Duration::from_secs(ANSWER_SECONDS_MAX))
+            .await?;
         match serde_json::from_slice::<Block>(&body) {
-            Ok(Block { block_header: BlockHeader { raw_data } }) => {
-                self.note(Ok(FinalBlock { number: raw_data.number, time: raw_data.timestamp / 1000 }), None)
-            }
-            Err(error) => self.note(Err(NodeFault::Garbage(format!("the solidified block does not read: {error}"))), None),
+            Ok(Block { block_header: BlockHeader { raw_data } }) => self.note(
+                Ok(FinalBlock { number: raw_data.number, time: raw_data.timestamp / 1000 }),
+                None,
+            ),
+            Err(error) => self.note(
+                Err(NodeFault::Garbage(format!("the solidified block does not read: {error}"))),
+                None,
+            ),
         }
     }
 
@@ -429,16 +547,25 @@ impl Node {
 
     /// The heads of several blocks.
     pub async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeFault> {
-        let questions: Vec<_> = numbers.iter().map(|number| Question::new("eth_getBlockByNumber", json!([hex(*number), false]))).collect();
+        let questions: Vec<_> = numbers
+            .iter()
+            .map(|number| Question::new("eth_getBlockByNumber", json!([hex(*number), false])))
+            .collect();
         self.many(&questions).await
     }
 
-    /// Logs of the contracts in a range of blocks, with the heads of its first and last block, in one request. `None` where
-    /// the node lacks one of the two blocks.
-    pub async fn range(&self, contracts: &[[u8; 20]], from: i64, to: i64) -> Result<Option<BlockRange>, NodeFault> {
+    /// Logs of the contracts in a range of blocks, with the heads of its first and last block, in
+    /// one request. `None` where the node lacks one of the two blocks.
+    pub async fn range(
+        &self,
+        contracts: &[[u8; 20]],
+        from: i64,
+        to: i64,
+    ) -> Result<Option<BlockRange>, NodeFault> {
         let addresses: Vec<String> = contracts.iter().map(prefixed).collect();
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
-        let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses, "topics": [topics] }]);
+        let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses,
+            "topics": [topics] }]);
         let questions = [
             Question::new("eth_getBlockByNumber", json!([hex(from), false])),
             Question::new("eth_getLogs", filter),
@@ -474,17 +601,28 @@ impl Node {
     }
 
     /// What became of several transactions.
-    pub async fn receipts_of(&self, transactions: &[Hash]) -> Result<Vec<Option<Receipt>>, NodeFault> {
-        let questions: Vec<_> = transactions.iter().map(|hash| Question::new("eth_getTransactionReceipt", json!([hash]))).collect();
+    pub async fn receipts_of(
+        &self,
+        transactions: &[Hash],
+    ) -> Result<Vec<Option<Receipt>>, NodeFault> {
+        let questions: Vec<_> = transactions
+            .iter()
+            .map(|hash| Question::new("eth_getTransactionReceipt", json!([hash])))
+            .collect();
         self.many(&questions).await
     }
 
-    /// Everything that happened in a block, without a filter. Nodes without `eth_getBlockReceipts` are asked for each
-    /// transaction. `None` where the node does not know all of them.
+    /// Everything that happened in a block, without a filter. Nodes without `eth_getBlockReceipts`
+    /// are asked for each transaction. `None` where the node does not know all of them.
     pub async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeFault> {
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
-            match self.one::<Option<Vec<Receipt>>>("eth_getBlockReceipts", json!([hex(block.number.0)])).await {
-                Err(NodeFault::MethodMissing(_)) => self.lacks_block_receipts.store(true, Ordering::Relaxed),
+            match self
+                .one::<Option<Vec<Receipt>>>("eth_getBlockReceipts", json!([hex(block.number.0)]))
+                .await
+            {
+                Err(NodeFault::MethodMissing(_)) => {
+                    self.lacks_block_receipts.store(true, Ordering::Relaxed)
+                }
                 // Longer than the node answers at once: one by one.
                 Err(NodeFault::TooMuch(_)) => {}
                 other => return other,
@@ -509,14 +647,24 @@ mod tests {
         let fault = |code: i64, message: &str| RpcError { code, message: message.into() }.fault();
         type Is = fn(&NodeFault) -> bool;
         let table: [(i64, &str, Is); 8] = [
-            (-32602, "exceed max block range: 5000", |fault| matches!(fault, NodeFault::TooMuch(_))),
-            (-32005, "query returned more than 10000 results", |fault| matches!(fault, NodeFault::TooMuch(_))),
+            (-32602, "exceed max block range: 5000", |fault| {
+                matches!(fault, NodeFault::TooMuch(_))
+            }),
+            (-32005, "query returned more than 10000 results", |fault| {
+                matches!(fault, NodeFault::TooMuch(_))
+            }),
             (-32003, "response too large", |fault| matches!(fault, NodeFault::TooMuch(_))),
-            (-32601, "the method eth_getBlockReceipts does not exist", |fault| matches!(fault, NodeFault::MethodMissing(_))),
-            (-32602, "TAG [finalized] not supported", |fault| matches!(fault, NodeFault::MethodMissing(_))),
+            (-32601, "the method eth_getBlockReceipts does not exist", |fault| {
+                matches!(fault, NodeFault::MethodMissing(_))
+            }),
+            (-32602, "TAG [finalized] not supported", |fault| {
+                matches!(fault, NodeFault::MethodMissing(_))
+            }),
             (-32000, "illegal state. 0", |fault| matches!(fault, NodeFault::Refused(_))),
             (-32000, "Too Many Requests", |fault| matches!(fault, NodeFault::Limited(_))),
-            (-32005, "daily request count exceeded, request rate limited", |fault| matches!(fault, NodeFault::Limited(_))),
+            (-32005, "daily request count exceeded, request rate limited", |fault| {
+                matches!(fault, NodeFault::Limited(_))
+            }),
         ];
         for (code, message, is) in table {
             assert!(is(&fault(code, message)), "{code} {message}: {:?}", fault(code, message));

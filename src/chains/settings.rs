@@ -1,4 +1,5 @@
-//! What the operator says about a real chain: presets for TRON and its test nets, and any chain with the Ethereum JSON-RPC.
+//! What the operator says about a real chain: presets for TRON and its test nets, and any chain
+//! with the Ethereum JSON-RPC.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +18,9 @@ pub const OTHER_TOKENS_COUNT_MAX: usize = 20;
 /// The header in which TRON's public gateways take a key.
 const API_KEY_HEADER_DEFAULT: &str = "TRON-PRO-API-KEY";
 
-/// The table `[live_chain]` or `[test_chain]` of the configuration file; each key is also a variable of the environment,
-/// such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with commas in between. API keys are no part of it: see [`ApiKeys`].
+/// The table `[live_chain]` or `[test_chain]` of the configuration file; each key is also a
+/// variable of the environment, such as `HUNDI_LIVE_CHAIN_ENDPOINTS` with commas in between. API
+/// keys are no part of it: see [`ApiKeys`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ChainSources {
@@ -37,7 +39,8 @@ pub struct ChainSources {
     pub other_tokens: Option<BTreeMap<String, String>>,
 }
 
-/// The keys of the nodes' gateways, which are only read from the environment. Each goes to one endpoint and to no other.
+/// The keys of the nodes' gateways, which are only read from the environment. Each goes to one
+/// endpoint and to no other.
 #[derive(Clone, Debug, Default)]
 pub struct ApiKeys {
     /// `HUNDI_LIVE_CHAIN_API_KEY`: of the only host among the endpoints.
@@ -50,27 +53,45 @@ impl ApiKeys {
     /// Reads them for a table, `live_chain` or `test_chain`.
     pub fn read(table: &str, environment: &dyn Fn(&str) -> Option<String>) -> ApiKeys {
         let table = table.to_uppercase();
-        let secret = |name: String| environment(&name).filter(|text| !text.is_empty()).map(SecretString::from);
+        let secret = |name: String| {
+            environment(&name).filter(|text| !text.is_empty()).map(SecretString::from)
+        };
         ApiKeys {
             of_all: secret(format!("HUNDI_{table}_API_KEY")),
-            by_place: std::array::from_fn(|index| secret(format!("HUNDI_{table}_API_KEY_{}", index + 1))),
+            by_place: std::array::from_fn(|index| {
+                secret(format!("HUNDI_{table}_API_KEY_{}", index + 1))
+            }),
         }
     }
 
-    /// The endpoints with the keys that they are sent. No host is sent another one's key, and none is sent in the clear.
-    fn endpoints(&self, table: &str, addresses: &[String], header: &str) -> Result<Vec<Endpoint>, String> {
+    /// The endpoints with the keys that they are sent. No host is sent another one's key, and none
+    /// is sent in the clear.
+    fn endpoints(
+        &self,
+        table: &str,
+        addresses: &[String],
+        header: &str,
+    ) -> Result<Vec<Endpoint>, String> {
         let variable = format!("HUNDI_{}_API_KEY", table.to_uppercase());
         let read = |address: &String, key: Option<&SecretString>| {
-            Endpoint::new(address, key.map(|key| (header, key.clone()))).map_err(|fault| format!("{table}.endpoints: {fault}"))
+            Endpoint::new(address, key.map(|key| (header, key.clone())))
+                .map_err(|fault| format!("{table}.endpoints: {fault}"))
         };
-        let plain = addresses.iter().map(|address| read(address, None)).collect::<Result<Vec<_>, _>>()?;
-        if let Some(index) = (addresses.len()..ENDPOINTS_COUNT_MAX).find(|index| self.by_place[*index].is_some()) {
-            return Err(format!("{variable}_{} is the key of an endpoint that {table}.endpoints does not have", index + 1));
+        let plain =
+            addresses.iter().map(|address| read(address, None)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(index) =
+            (addresses.len()..ENDPOINTS_COUNT_MAX).find(|index| self.by_place[*index].is_some())
+        {
+            return Err(format!(
+                "{variable}_{} is the key of an endpoint that {table}.endpoints does not have",
+                index + 1
+            ));
         }
         let hosts: BTreeSet<String> = plain.iter().map(Endpoint::label).collect();
         if self.of_all.is_some() && (hosts.len() > 1 || self.by_place.iter().any(Option::is_some)) {
             return Err(format!(
-                "{variable} would go to several hosts ({}): say whose key it is, {variable}_1 for the first of {table}.endpoints, {variable}_2 \
+                "{variable} would go to several hosts ({}): say whose key it is, {variable}_1 for \
+                 the first of {table}.endpoints, {variable}_2 \
                  for the second",
                 hosts.into_iter().collect::<Vec<_>>().join(", ")
             ));
@@ -82,7 +103,11 @@ impl ApiKeys {
             .map(|(address, key)| {
                 let endpoint = read(address, key)?;
                 if key.is_some() && !endpoint.keeps_secrets() {
-                    return Err(format!("{table}.endpoints: {} would be sent its key in the clear: write it with https", endpoint.label()));
+                    return Err(format!(
+                        "{table}.endpoints: {} would be sent its key in the clear: \
+                     write it with https",
+                        endpoint.label()
+                    ));
                 }
                 Ok(endpoint)
             })
@@ -97,11 +122,24 @@ struct Preset {
     token_contract: &'static str,
 }
 
-/// TRON's networks and USDT on them. The test nets have several tokens of that name; these are the ones that are documented most.
+/// TRON's networks and USDT on them. The test nets have several tokens of that name; these are the
+/// ones that are documented most.
 const PRESETS: [Preset; 3] = [
-    Preset { word: "tron", chain_id: 728_126_428, token_contract: "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t" },
-    Preset { word: "nile", chain_id: 3_448_148_188, token_contract: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf" },
-    Preset { word: "shasta", chain_id: 2_494_104_990, token_contract: "TG3XXyExBkPp9nzdajDZsozEu4BkaSJozs" },
+    Preset {
+        word: "tron",
+        chain_id: 728_126_428,
+        token_contract: "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t",
+    },
+    Preset {
+        word: "nile",
+        chain_id: 3_448_148_188,
+        token_contract: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf",
+    },
+    Preset {
+        word: "shasta",
+        chain_id: 2_494_104_990,
+        token_contract: "TG3XXyExBkPp9nzdajDZsozEu4BkaSJozs",
+    },
 ];
 
 /// A chain that is followed. Every value lies in its range.
@@ -124,31 +162,48 @@ pub struct ChainSettings {
 }
 
 impl ChainSources {
-    /// Lays variables of the environment over the file's table; `table` is `live_chain` or `test_chain`.
-    pub fn over(mut self, table: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<ChainSources, String> {
+    /// Lays variables of the environment over the file's table; `table` is `live_chain` or
+    /// `test_chain`.
+    pub fn over(
+        mut self,
+        table: &str,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<ChainSources, String> {
         let variable = |key: &str| format!("HUNDI_{}_{}", table.to_uppercase(), key.to_uppercase());
         let text = |key: &str| environment(&variable(key)).filter(|text| !text.is_empty());
-        fn number<T: std::str::FromStr>(name: String, text: Option<String>) -> Result<Option<T>, String> {
-            text.map(|text| text.parse().map_err(|_| format!("{name} must be a whole number"))).transpose()
+        fn number<T: std::str::FromStr>(
+            name: String,
+            text: Option<String>,
+        ) -> Result<Option<T>, String> {
+            text.map(|text| text.parse().map_err(|_| format!("{name} must be a whole number")))
+                .transpose()
         }
         self.preset = text("preset").or(self.preset);
         self.name = text("name").or(self.name);
-        self.endpoints = text("endpoints").map(|list| list.split(',').map(|part| part.trim().to_owned()).collect()).or(self.endpoints);
+        self.endpoints = text("endpoints")
+            .map(|list| list.split(',').map(|part| part.trim().to_owned()).collect())
+            .or(self.endpoints);
         self.api_key_header = text("api_key_header").or(self.api_key_header);
         self.chain_id = number(variable("chain_id"), text("chain_id"))?.or(self.chain_id);
         self.token_contract = text("token_contract").or(self.token_contract);
         self.decimals = number(variable("decimals"), text("decimals"))?.or(self.decimals);
         self.account_key = text("account_key").or(self.account_key);
-        self.poll_milliseconds = number(variable("poll_milliseconds"), text("poll_milliseconds"))?.or(self.poll_milliseconds);
-        self.blocks_at_once = number(variable("blocks_at_once"), text("blocks_at_once"))?.or(self.blocks_at_once);
-        self.lag_alarm_seconds = number(variable("lag_alarm_seconds"), text("lag_alarm_seconds"))?.or(self.lag_alarm_seconds);
+        self.poll_milliseconds = number(variable("poll_milliseconds"), text("poll_milliseconds"))?
+            .or(self.poll_milliseconds);
+        self.blocks_at_once =
+            number(variable("blocks_at_once"), text("blocks_at_once"))?.or(self.blocks_at_once);
+        self.lag_alarm_seconds = number(variable("lag_alarm_seconds"), text("lag_alarm_seconds"))?
+            .or(self.lag_alarm_seconds);
         Ok(self)
     }
 
     /// `None` where nothing is said of the chain.
     pub fn read(self, table: &str, api_keys: &ApiKeys) -> Result<Option<ChainSettings>, String> {
         let Some(endpoints) = &self.endpoints else {
-            let says_something = self.preset.is_some() || self.account_key.is_some() || self.name.is_some() || self.chain_id.is_some();
+            let says_something = self.preset.is_some()
+                || self.account_key.is_some()
+                || self.name.is_some()
+                || self.chain_id.is_some();
             return if says_something {
                 Err(format!("{table}.endpoints is missing: name one or two nodes with a JSON-RPC"))
             } else {
@@ -160,13 +215,24 @@ impl ChainSources {
         }
         let preset = match &self.preset {
             None => None,
-            Some(word) => Some(PRESETS.iter().find(|preset| preset.word == word).ok_or_else(|| {
-                format!("{table}.preset is {word:?} and must be tron, nile or shasta; leave it out and say name, chain_id and token_contract for another chain")
-            })?),
+            Some(word) => {
+                Some(PRESETS.iter().find(|preset| preset.word == word).ok_or_else(|| {
+                    format!(
+                        "{table}.preset is {word:?} and must be tron, nile or shasta; leave it \
+                 out and say name, chain_id and token_contract for another chain"
+                    )
+                })?)
+            }
         };
         let missing = |key: &str| format!("{table}.{key} is missing: say it, or a preset");
-        let name = self.name.clone().or(preset.map(|_| "tron".to_owned())).ok_or_else(|| missing("name"))?;
-        let name = ChainName::parse(&name).ok_or_else(|| format!("{table}.name must be one of: {}", ChainName::WORDS.join(", ")))?;
+        let name = self
+            .name
+            .clone()
+            .or(preset.map(|_| "tron".to_owned()))
+            .ok_or_else(|| missing("name"))?;
+        let name = ChainName::parse(&name).ok_or_else(|| {
+            format!("{table}.name must be one of: {}", ChainName::WORDS.join(", "))
+        })?;
         let form = AddressForm::of_chain(name.as_str());
         let token_contract = self
             .token_contract
@@ -175,19 +241,27 @@ impl ChainSources {
             .ok_or_else(|| missing("token_contract"))?;
         let contract = |key: &str, text: &str| match Address::parse(text) {
             Ok(address) if address.form() == form => Ok(address),
-            Ok(_) => Err(format!("{table}.{key} is not in the form of addresses on {}", name.as_str())),
+            Ok(_) => {
+                Err(format!("{table}.{key} is not in the form of addresses on {}", name.as_str()))
+            }
             Err(fault) => Err(format!("{table}.{key}: {fault}")),
         };
         let token_contract = contract("token_contract", &token_contract)?;
         let other_tokens = self.other_tokens.clone().unwrap_or_default();
         if other_tokens.len() > OTHER_TOKENS_COUNT_MAX {
-            return Err(format!("{table}.other_tokens takes at most {OTHER_TOKENS_COUNT_MAX} tokens"));
+            return Err(format!(
+                "{table}.other_tokens takes at most {OTHER_TOKENS_COUNT_MAX} tokens"
+            ));
         }
         let mut others = BTreeMap::new();
         for (symbol, text) in &other_tokens {
-            let is_symbol = (1..=20).contains(&symbol.len()) && symbol.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            let is_symbol = (1..=20).contains(&symbol.len())
+                && symbol.bytes().all(|byte| byte.is_ascii_alphanumeric());
             if !is_symbol || symbol == "USDT" {
-                return Err(format!("{table}.other_tokens has {symbol:?}: a symbol has 1 to 20 letters and digits, and is not USDT"));
+                return Err(format!(
+                    "{table}.other_tokens has {symbol:?}: a symbol has 1 to 20 letters and \
+                     digits, and is not USDT"
+                ));
             }
             let address = contract("other_tokens", text)?;
             if address == token_contract {
@@ -196,7 +270,10 @@ impl ChainSources {
             others.insert(symbol.clone(), address);
         }
         let account_key = self.account_key.as_ref().ok_or_else(|| {
-            format!("{table}.account_key is missing: the account's extended public key (m/44'/195'/0' on TRON), never a private one")
+            format!(
+                "{table}.account_key is missing: the account's extended public key \
+             (m/44'/195'/0' on TRON), never a private one"
+            )
         })?;
         let header = self.api_key_header.as_deref().unwrap_or(API_KEY_HEADER_DEFAULT);
         let endpoints = api_keys.endpoints(table, endpoints, header)?;
@@ -206,23 +283,54 @@ impl ChainSources {
             chain_id: within(
                 table,
                 "chain_id",
-                self.chain_id.or(preset.map(|preset| preset.chain_id)).ok_or_else(|| missing("chain_id"))?,
+                self.chain_id
+                    .or(preset.map(|preset| preset.chain_id))
+                    .ok_or_else(|| missing("chain_id"))?,
                 1,
                 i64::MAX.unsigned_abs(),
             )?,
             token_contract,
             decimals: within(table, "decimals", self.decimals.unwrap_or(6), 0, 30)?,
-            account_key: AccountKey::parse(account_key).map_err(|fault| format!("{table}.account_key: {fault}"))?,
-            poll_milliseconds: within(table, "poll_milliseconds", self.poll_milliseconds.unwrap_or(3_000), 100, 60_000)?,
-            blocks_at_once: within(table, "blocks_at_once", self.blocks_at_once.unwrap_or(50), 1, 1_000)?,
-            lag_alarm_seconds: within(table, "lag_alarm_seconds", self.lag_alarm_seconds.unwrap_or(300), 60, 86_400)?,
+            account_key: AccountKey::parse(account_key)
+                .map_err(|fault| format!("{table}.account_key: {fault}"))?,
+            poll_milliseconds: within(
+                table,
+                "poll_milliseconds",
+                self.poll_milliseconds.unwrap_or(3_000),
+                100,
+                60_000,
+            )?,
+            blocks_at_once: within(
+                table,
+                "blocks_at_once",
+                self.blocks_at_once.unwrap_or(50),
+                1,
+                1_000,
+            )?,
+            lag_alarm_seconds: within(
+                table,
+                "lag_alarm_seconds",
+                self.lag_alarm_seconds.unwrap_or(300),
+                60,
+                86_400,
+            )?,
             other_tokens: others,
         }))
     }
 }
 
-fn within<T: PartialOrd + std::fmt::Display + Copy>(table: &str, key: &str, value: T, min: T, max: T) -> Result<T, String> {
-    if value >= min && value <= max { Ok(value) } else { Err(format!("{table}.{key} is {value} and must be between {min} and {max}")) }
+fn within<T: PartialOrd + std::fmt::Display + Copy>(
+    table: &str,
+    key: &str,
+    value: T,
+    min: T,
+    max: T,
+) -> Result<T, String> {
+    if value >= min && value <= max {
+        Ok(value)
+    } else {
+        Err(format!("{table}.{key} is {value} and must be between {min} and {max}"))
+    }
 }
 
 #[cfg(test)]
@@ -232,17 +340,32 @@ mod tests {
     const KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
 
     fn read(variables: &[(&str, &str)]) -> Result<Option<ChainSettings>, String> {
-        let variables: Vec<(String, String)> =
-            variables.iter().map(|(key, value)| (format!("HUNDI_LIVE_CHAIN_{key}"), (*value).to_owned())).collect();
-        let find = move |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
-        ChainSources::default().over("live_chain", &find)?.read("live_chain", &ApiKeys::read("live_chain", &find))
+        let variables: Vec<(String, String)> = variables
+            .iter()
+            .map(|(key, value)| (format!("HUNDI_LIVE_CHAIN_{key}"), (*value).to_owned()))
+            .collect();
+        let find = move |name: &str| {
+            variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
+        ChainSources::default()
+            .over("live_chain", &find)?
+            .read("live_chain", &ApiKeys::read("live_chain", &find))
     }
 
     #[test]
     fn presets_have_the_documented_chain_ids() {
-        // The last four bytes of each network's first block, as TRON's reference of `eth_chainId` lists them.
-        for (word, chain_id) in [("tron", 0x2b66_53dc), ("nile", 0xcd86_90dc), ("shasta", 0x94a9_059e)] {
-            let settings = read(&[("PRESET", word), ("ENDPOINTS", "http://127.0.0.1:8545"), ("ACCOUNT_KEY", KEY)]).unwrap().unwrap();
+        // The last four bytes of each network's first block, as TRON's reference of `eth_chainId`
+        // lists them.
+        for (word, chain_id) in
+            [("tron", 0x2b66_53dc), ("nile", 0xcd86_90dc), ("shasta", 0x94a9_059e)]
+        {
+            let settings = read(&[
+                ("PRESET", word),
+                ("ENDPOINTS", "http://127.0.0.1:8545"),
+                ("ACCOUNT_KEY", KEY),
+            ])
+            .unwrap()
+            .unwrap();
             assert_eq!(settings.chain_id, chain_id, "{word}");
         }
     }
@@ -252,15 +375,25 @@ mod tests {
         let told = toml::from_str::<ChainSources>("no_such_key = 1").unwrap_err().to_string();
         let keys: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
         assert!(keys.len() == 12 && keys.contains(&"lag_alarm_seconds"), "{told}");
-        let read = |name: &str| std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+        let read = |name: &str| {
+            std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
+                .unwrap()
+        };
         let (chapter, example) = (read("docs/chains.md"), read("hundi.example.toml"));
         for key in keys {
-            assert!(chapter.contains(&format!("| `{key}` |")) && example.contains(&format!("# {key} = ")), "{key}");
+            assert!(
+                chapter.contains(&format!("| `{key}` |"))
+                    && example.contains(&format!("# {key} = ")),
+                "{key}"
+            );
         }
         // What is commented out reads when it is not.
         let table = example.split("# [live_chain]\n").nth(1).unwrap();
-        let table: String =
-            table.lines().take_while(|line| !line.is_empty()).map(|line| line.trim_start_matches("# ").to_owned() + "\n").collect();
+        let table: String = table
+            .lines()
+            .take_while(|line| !line.is_empty())
+            .map(|line| line.trim_start_matches("# ").to_owned() + "\n")
+            .collect();
         let sources: ChainSources = toml::from_str(&table.replace("xpub…", KEY)).unwrap();
         assert!(sources.read("live_chain", &ApiKeys::default()).unwrap().is_some());
     }
@@ -270,19 +403,39 @@ mod tests {
         const TWO: &str = "https://a.example/jsonrpc,https://b.example/jsonrpc";
         const ONE_TWICE: &str = "https://a.example/jsonrpc,https://a.example/other";
         // Endpoints, variables of keys, and what each endpoint is sent or the words of the refusal.
-        type Row = (&'static str, &'static [(&'static str, &'static str)], Result<&'static [Option<&'static str>], &'static str>);
+        type Row = (
+            &'static str,
+            &'static [(&'static str, &'static str)],
+            Result<&'static [Option<&'static str>], &'static str>,
+        );
         let table: [Row; 12] = [
             (TWO, &[], Ok(&[None, None])),
             (TWO, &[("API_KEY_1", "secret-1")], Ok(&[Some("secret-1"), None])),
             (TWO, &[("API_KEY_2", "secret-2")], Ok(&[None, Some("secret-2")])),
-            (TWO, &[("API_KEY_1", "secret-1"), ("API_KEY_2", "secret-2")], Ok(&[Some("secret-1"), Some("secret-2")])),
+            (
+                TWO,
+                &[("API_KEY_1", "secret-1"), ("API_KEY_2", "secret-2")],
+                Ok(&[Some("secret-1"), Some("secret-2")]),
+            ),
             (TWO, &[("API_KEY", "secret-0")], Err("HUNDI_LIVE_CHAIN_API_KEY_1 for the first")),
-            (TWO, &[("API_KEY", "secret-0"), ("API_KEY_2", "secret-2")], Err("HUNDI_LIVE_CHAIN_API_KEY_1 for the first")),
+            (
+                TWO,
+                &[("API_KEY", "secret-0"), ("API_KEY_2", "secret-2")],
+                Err("HUNDI_LIVE_CHAIN_API_KEY_1 for the first"),
+            ),
             (TWO, &[("API_KEY_3", "secret-3")], Err("does not have")),
             (ONE_TWICE, &[("API_KEY", "secret-0")], Ok(&[Some("secret-0"), Some("secret-0")])),
-            ("https://a.example,http://a.example", &[("API_KEY", "secret-0")], Err("several hosts")),
+            (
+                "https://a.example,http://a.example",
+                &[("API_KEY", "secret-0")],
+                Err("several hosts"),
+            ),
             ("http://a.example/jsonrpc", &[("API_KEY", "secret-0")], Err("in the clear")),
-            ("https://a.example,http://b.example", &[("API_KEY_1", "secret-1")], Ok(&[Some("secret-1"), None])),
+            (
+                "https://a.example,http://b.example",
+                &[("API_KEY_1", "secret-1")],
+                Ok(&[Some("secret-1"), None]),
+            ),
             (
                 "http://127.0.0.1:8545,http://localhost:8545,http://[::1]:8545",
                 &[("API_KEY_3", "secret-3")],
@@ -290,7 +443,8 @@ mod tests {
             ),
         ];
         for (endpoints, keys, expected) in table {
-            let mut variables = vec![("PRESET", "tron"), ("ENDPOINTS", endpoints), ("ACCOUNT_KEY", KEY)];
+            let mut variables =
+                vec![("PRESET", "tron"), ("ENDPOINTS", endpoints), ("ACCOUNT_KEY", KEY)];
             variables.extend_from_slice(keys);
             let outcome = read(&variables);
             let shown = format!("{outcome:?}");
@@ -298,9 +452,14 @@ mod tests {
             match (outcome, expected) {
                 (Ok(settings), Ok(sent)) => {
                     let settings = settings.unwrap();
-                    let told: Vec<_> = settings.endpoints.iter().map(Endpoint::secret_for_test).collect();
-                    let sent: Vec<_> =
-                        sent.iter().map(|secret| secret.map(|secret| ("tron-pro-api-key".to_owned(), secret.to_owned()))).collect();
+                    let told: Vec<_> =
+                        settings.endpoints.iter().map(Endpoint::secret_for_test).collect();
+                    let sent: Vec<_> = sent
+                        .iter()
+                        .map(|secret| {
+                            secret.map(|secret| ("tron-pro-api-key".to_owned(), secret.to_owned()))
+                        })
+                        .collect();
                     assert_eq!(told, sent, "{endpoints} {keys:?}");
                 }
                 (Err(told), Err(words)) => assert!(told.contains(words), "{told}"),
@@ -312,9 +471,16 @@ mod tests {
     #[test]
     fn presets_stand_and_everything_can_be_said() {
         assert!(read(&[]).unwrap().is_none(), "nothing said is no chain");
-        let preset = [("PRESET", "tron"), ("ENDPOINTS", "https://a.example/jsonrpc, http://127.0.0.1:8545"), ("ACCOUNT_KEY", KEY)];
+        let preset = [
+            ("PRESET", "tron"),
+            ("ENDPOINTS", "https://a.example/jsonrpc, http://127.0.0.1:8545"),
+            ("ACCOUNT_KEY", KEY),
+        ];
         let tron = read(&preset).unwrap().unwrap();
-        assert_eq!((tron.chain_id, tron.decimals, tron.endpoints.len(), tron.blocks_at_once), (728_126_428, 6, 2, 50));
+        assert_eq!(
+            (tron.chain_id, tron.decimals, tron.endpoints.len(), tron.blocks_at_once),
+            (728_126_428, 6, 2, 50)
+        );
         assert_eq!(tron.token_contract.to_string(), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
         let other = [
             ("NAME", "ethereum"),
@@ -340,13 +506,18 @@ mod tests {
             ("NAME", "mars"),
             ("TOKEN_CONTRACT", "0xdac17f958d2ee523a2206206994597c13d831ec7"),
         ] {
-            let mut variables: Vec<(&str, &str)> = preset.iter().copied().filter(|(known, _)| *known != key).collect();
+            let mut variables: Vec<(&str, &str)> =
+                preset.iter().copied().filter(|(known, _)| *known != key).collect();
             variables.push((key, value));
             assert!(read(&variables).is_err(), "{key}={value}");
         }
         for missing in ["ENDPOINTS", "ACCOUNT_KEY"] {
-            let rest: Vec<(&str, &str)> = preset.iter().copied().filter(|(known, _)| *known != missing).collect();
-            assert!(read(&rest).err().is_some_and(|message| message.contains(&missing.to_lowercase())), "{missing}");
+            let rest: Vec<(&str, &str)> =
+                preset.iter().copied().filter(|(known, _)| *known != missing).collect();
+            assert!(
+                read(&rest).err().is_some_and(|message| message.contains(&missing.to_lowercase())),
+                "{missing}"
+            );
         }
     }
 }

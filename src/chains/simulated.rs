@@ -1,4 +1,5 @@
-//! The chain of test mode: one for each account, with blocks every three seconds and a final view that trails.
+//! The chain of test mode: one for each account, with blocks every three seconds and a final view
+//! that trails.
 
 use super::{Depth, Movement};
 use crate::kernel::{Currency, Money, Now, Scope, StoreError, hex};
@@ -25,7 +26,8 @@ pub struct SimulatedTransaction {
     amount: Money,
 }
 
-const COLUMNS: &str = "transaction_hash, block_time, block_number, sent_milliseconds, from_address, to_address, asset, units";
+const COLUMNS: &str = "transaction_hash, block_time, block_number, sent_milliseconds, \
+ from_address, to_address, asset, units";
 
 fn read(mut row: Row) -> Result<SimulatedTransaction, StoreError> {
     Ok(SimulatedTransaction {
@@ -42,8 +44,11 @@ fn read(mut row: Row) -> Result<SimulatedTransaction, StoreError> {
 
 /// The time of the account's last block, 0 before the first.
 pub fn last_block_time(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
-    let row =
-        tx.row("SELECT block_time FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1", values![scope])?;
+    let row = tx.row(
+        "SELECT block_time FROM simulated_transactions WHERE scope = ?1 ORDER BY \
+         block_number DESC LIMIT 1",
+        values![scope],
+    )?;
     row.map_or(Ok(0), |mut row| row.int())
 }
 
@@ -57,8 +62,11 @@ pub fn send(
     amount: Money,
     block_time: i64,
 ) -> Result<SimulatedTransaction, StoreError> {
-    let last =
-        tx.row("SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY block_number DESC LIMIT 1", values![scope])?;
+    let last = tx.row(
+        "SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY \
+         block_number DESC LIMIT 1",
+        values![scope],
+    )?;
     let last_number = last.map_or(Ok(0), |mut row| row.int())?;
     let transaction_hash = hex::encode(now.random_bytes::<32>());
     let transaction = SimulatedTransaction {
@@ -72,7 +80,8 @@ pub fn send(
         amount,
     };
     tx.execute_one(
-        "INSERT INTO simulated_transactions (scope, transaction_hash, block_time, block_number, sent_milliseconds, from_address, to_address, asset, units) \
+        "INSERT INTO simulated_transactions (scope, transaction_hash, block_time, block_number, \
+         sent_milliseconds, from_address, to_address, asset, units) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         values![
             scope,
@@ -89,14 +98,25 @@ pub fn send(
     Ok(transaction)
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, transaction_hash: &str) -> Result<Option<SimulatedTransaction>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM simulated_transactions WHERE scope = ?1 AND transaction_hash = ?2");
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transaction_hash: &str,
+) -> Result<Option<SimulatedTransaction>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM simulated_transactions WHERE scope = ?1 AND transaction_hash = ?2"
+    );
     tx.row(&sql, values![scope, transaction_hash])?.map(read).transpose()
 }
 
 impl SimulatedTransaction {
-    /// What a watcher sees of it at a moment: at once in the mempool, a step later in a block, two steps later final.
-    pub fn movement(&self, business_milliseconds: i64, step_milliseconds: i64) -> Result<Movement, StoreError> {
+    /// What a watcher sees of it at a moment: at once in the mempool, a step later in a block, two
+    /// steps later final.
+    pub fn movement(
+        &self,
+        business_milliseconds: i64,
+        step_milliseconds: i64,
+    ) -> Result<Movement, StoreError> {
         let age = business_milliseconds - self.sent_milliseconds;
         let (number, time) = (self.block_number, self.block_time);
         let depth = if age >= 2 * step_milliseconds {
@@ -106,7 +126,11 @@ impl SimulatedTransaction {
         } else {
             Depth::Seen
         };
-        let address = |bytes: &[u8]| bytes.try_into().map_err(|_| StoreError::Broken("an address is not 20 bytes long".into()));
+        let address = |bytes: &[u8]| {
+            bytes
+                .try_into()
+                .map_err(|_| StoreError::Broken("an address is not 20 bytes long".into()))
+        };
         Ok(Movement {
             transaction_hash: self.transaction_hash.clone(),
             log_index: 0,

@@ -1,9 +1,9 @@
 //! A TRON address as a value: read from and written as base58check `T…`, kept as 20 bytes.
 //!
 //! Text goes through [`TronAddress::parse`], which refuses anything but the one canonical spelling,
-//! so two equal addresses are equal bytes and a typing mistake never becomes somebody else's wallet.
-//! Logs and contract calls carry the same 20 bytes without prefix and checksum; for those there are
-//! [`TronAddress::from_evm`] and [`TronAddress::as_evm`].
+//! so two equal addresses are equal bytes and a typing mistake never becomes somebody else's
+//! wallet. Logs and contract calls carry the same 20 bytes without prefix and checksum; for those
+//! there are [`TronAddress::from_evm`] and [`TronAddress::as_evm`].
 
 use std::fmt;
 
@@ -21,7 +21,8 @@ const ADDRESS_DECODED_LENGTH_BYTES: usize = 25;
 pub(super) const CHECKSUM_LENGTH_BYTES: usize = 4;
 
 /// The base58 digits in rising order: no `0`, `O`, `I` and `l`, which are mistaken for one another.
-pub(super) const BASE58_ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+pub(super) const BASE58_ALPHABET: &[u8; 58] =
+    b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 /// Marks the bytes that are not base58 digits in [`BASE58_DIGIT_OF_BYTE`].
 const BASE58_NO_DIGIT: u8 = 0xff;
@@ -94,7 +95,8 @@ impl TronAddress {
             _ => return Err(fault_of_odd_text(text)),
         };
         let decoded = decode(characters)?;
-        let (payload, checksum) = decoded.split_at(ADDRESS_DECODED_LENGTH_BYTES - CHECKSUM_LENGTH_BYTES);
+        let (payload, checksum) =
+            decoded.split_at(ADDRESS_DECODED_LENGTH_BYTES - CHECKSUM_LENGTH_BYTES);
         if checksum != base58_checksum(payload) {
             return Err(TronAddressFault::Checksum);
         }
@@ -166,7 +168,8 @@ impl fmt::Debug for TronAddress {
 
 // Writing works with groups of five base58 digits. The decoded bytes are one big number, cut into
 // 32-bit limbs; what each limb contributes to each group is known beforehand, so the text takes one
-// pass of independent multiplications and one of carries instead of a long division for every digit.
+// pass of independent multiplications and one of carries instead of a long division for every
+// digit.
 
 const GROUP_DIGITS: usize = 5;
 const GROUP_COUNT: usize = 7;
@@ -207,10 +210,15 @@ const GROUPS_OF_PREFIX: [u64; GROUP_COUNT] = {
 };
 
 // A sum takes the prefix, five full limbs, the checksum and a carry, and must not overflow.
-const _: () = assert!((ADDRESS_PREFIX as u128 + 5 * u32::MAX as u128 + 1) * GROUP_RADIX as u128 + (1 << 36) < u64::MAX as u128);
+const _: () = assert!(
+    (ADDRESS_PREFIX as u128 + 5 * u32::MAX as u128 + 1) * GROUP_RADIX as u128 + (1 << 36)
+        < u64::MAX as u128
+);
 
 /// The number that 34 base58 digits spell, most significant byte first.
-fn decode(characters: &[u8; ADDRESS_LENGTH_CHARS]) -> Result<[u8; ADDRESS_DECODED_LENGTH_BYTES], TronAddressFault> {
+fn decode(
+    characters: &[u8; ADDRESS_LENGTH_CHARS],
+) -> Result<[u8; ADDRESS_DECODED_LENGTH_BYTES], TronAddressFault> {
     // 58^34 is less than 2^200, so four 64-bit limbs (lowest first) and 25 bytes are always enough.
     let mut limbs = [0_u64; 4];
     // Ten digits fit into one limb, which saves nine of ten passes over the limbs.
@@ -218,8 +226,10 @@ fn decode(characters: &[u8; ADDRESS_LENGTH_CHARS]) -> Result<[u8; ADDRESS_DECODE
         let mut value = 0;
         let mut scale = 1_u64;
         for (offset, &character) in chunk.iter().enumerate() {
-            let digit = base58_digit(character)
-                .ok_or(TronAddressFault::Characters { position: chunk_index * 10 + offset + 1, found: char::from(character) })?;
+            let digit = base58_digit(character).ok_or(TronAddressFault::Characters {
+                position: chunk_index * 10 + offset + 1,
+                found: char::from(character),
+            })?;
             value = value * 58 + u64::from(digit);
             scale *= 58;
         }
@@ -246,7 +256,10 @@ fn fault_of_odd_text(text: &str) -> TronAddressFault {
     if found_chars != ADDRESS_LENGTH_CHARS {
         return TronAddressFault::Length { found_chars };
     }
-    let foreign = text.chars().enumerate().find(|(_, character)| !character.is_ascii() || base58_digit(*character as u8).is_none());
+    let foreign = text
+        .chars()
+        .enumerate()
+        .find(|(_, character)| !character.is_ascii() || base58_digit(*character as u8).is_none());
     match foreign {
         Some((offset, found)) => TronAddressFault::Characters { position: offset + 1, found },
         None => TronAddressFault::Checksum,
@@ -264,7 +277,11 @@ mod tests {
     const SAMPLE: &str = "TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH";
 
     fn vectors() -> Value {
-        serde_json::from_str(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/tron_addresses.json"))).unwrap()
+        serde_json::from_str(include_str!(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/vectors/tron_addresses.json"
+        )))
+        .unwrap()
     }
 
     fn evm_from_hex(hex: &str) -> [u8; 20] {
@@ -340,14 +357,21 @@ mod tests {
             ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdh", TronAddressFault::Checksum),
             ("tuezsdksodhqmezwihtdobin46zxhgwydh", TronAddressFault::Checksum),
             ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYd", TronAddressFault::Length { found_chars: 33 }),
-            ("0xc8599111f29c1e1e061265b4af93ea1f274ad78a", TronAddressFault::Length { found_chars: 42 }),
+            (
+                "0xc8599111f29c1e1e061265b4af93ea1f274ad78a",
+                TronAddressFault::Length { found_chars: 42 },
+            ),
             ("1BoatSLRHtKNngkdXEeobR76b53LETtpyT", TronAddressFault::Prefix { found: 0 }),
             ("", TronAddressFault::Length { found_chars: 0 }),
             ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH ", TronAddressFault::Length { found_chars: 35 }),
         ];
         let vectors = vectors();
-        let listed: Vec<&str> =
-            vectors["invalid_base58_addresses"].as_array().unwrap().iter().map(|entry| entry["input"].as_str().unwrap()).collect();
+        let listed: Vec<&str> = vectors["invalid_base58_addresses"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["input"].as_str().unwrap())
+            .collect();
         assert_eq!(listed, expected.map(|(text, _)| text));
         for (text, fault) in expected {
             assert_eq!(TronAddress::parse(text), Err(fault), "{text:?}");
@@ -369,11 +393,20 @@ mod tests {
     #[test]
     fn text_outside_ascii_is_measured_in_characters() {
         let cyrillic = SAMPLE.replacen('T', "Т", 1);
-        assert_eq!(TronAddress::parse(&cyrillic), Err(TronAddressFault::Characters { position: 1, found: 'Т' }));
+        assert_eq!(
+            TronAddress::parse(&cyrillic),
+            Err(TronAddressFault::Characters { position: 1, found: 'Т' })
+        );
         let seventeen_chars_in_34_bytes = "Т".repeat(17);
-        assert_eq!(TronAddress::parse(&seventeen_chars_in_34_bytes), Err(TronAddressFault::Length { found_chars: 17 }));
+        assert_eq!(
+            TronAddress::parse(&seventeen_chars_in_34_bytes),
+            Err(TronAddressFault::Length { found_chars: 17 })
+        );
         let long = "T".repeat(100_000);
-        assert_eq!(TronAddress::parse(&long), Err(TronAddressFault::Length { found_chars: 100_000 }));
+        assert_eq!(
+            TronAddress::parse(&long),
+            Err(TronAddressFault::Length { found_chars: 100_000 })
+        );
     }
 
     #[test]

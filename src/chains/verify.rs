@@ -1,7 +1,8 @@
-//! Whether to believe a node. Pure: each function takes what was said and answers what stands, or the doubt.
+//! Whether to believe a node. Pure: each function takes what was said and answers what stands, or
+//! the doubt.
 //!
-//! An empty or short answer is how a node fails most: its index has a hole, it is behind, or it stands on another fork. So
-//! nothing counts as empty because a filter said so.
+//! An empty or short answer is how a node fails most: its index has a hole, it is behind, or it
+//! stands on another fork. So nothing counts as empty because a filter said so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,10 @@ use super::rpc::{BlockRange, FinalBlock};
 pub enum Doubt {
     #[error("the node does not have block {0} that it should have")]
     Stale(i64),
-    #[error("block {0} does not continue the chain that was followed: a wrong or forked node, or a final block was replaced")]
+    #[error(
+        "block {0} does not continue the chain that was followed: a wrong or forked node, or a \
+         final block was replaced"
+    )]
     WrongFork(i64),
     #[error("block {0} has token movements that the filter did not show")]
     Hole(i64),
@@ -23,13 +27,18 @@ pub enum Doubt {
     Disagreement(i64, i64),
     #[error("the receipts of block {0} are not complete")]
     ReceiptsMissing(i64),
-    #[error("block {0} tells a time that cannot be: before the block that it follows, or ahead of this machine's clock")]
+    #[error(
+        "block {0} tells a time that cannot be: before the block that it follows, or ahead of \
+         this machine's clock"
+    )]
     WrongTime(i64),
 }
 
-/// How far a block may be ahead of this machine's clock. Producers' clocks agree to a few seconds; a machine's own can go wrong.
+/// How far a block may be ahead of this machine's clock. Producers' clocks agree to a few seconds;
+/// a machine's own can go wrong.
 pub const AHEAD_SECONDS_MAX: i64 = 300;
-/// How far the others' final blocks may lie behind the first node's, in the blocks' times, before it is followed alone.
+/// How far the others' final blocks may lie behind the first node's, in the blocks' times, before
+/// it is followed alone.
 pub const BEHIND_SECONDS_MAX: i64 = 600;
 
 /// Up to where the final view is taken.
@@ -40,20 +49,28 @@ pub struct Settled {
     pub is_checked: bool,
 }
 
-/// What counts as final of what nodes call so: what two of them do. One is taken at its word where no other answers, or where all others are
-/// so far behind that they stand still. `None` where nobody says anything.
+/// What counts as final of what nodes call so: what two of them do. One is taken at its word where
+/// no other answers, or where all others are so far behind that they stand still. `None` where
+/// nobody says anything.
 pub fn settled(told: impl IntoIterator<Item = FinalBlock>) -> Option<Settled> {
     let mut told: Vec<FinalBlock> = told.into_iter().collect();
     told.sort_by_key(|block| std::cmp::Reverse(block.number));
     match told.as_slice() {
         [] => None,
-        [first, second, ..] if first.time - second.time <= BEHIND_SECONDS_MAX => Some(Settled { height: second.number, is_checked: true }),
+        [first, second, ..] if first.time - second.time <= BEHIND_SECONDS_MAX => {
+            Some(Settled { height: second.number, is_checked: true })
+        }
         [first, ..] => Some(Settled { height: first.number, is_checked: false }),
     }
 }
 
-/// Checks that blocks stand between two moments, Unix seconds, and in the order in which they are named.
-pub fn times<'a>(blocks: impl IntoIterator<Item = &'a Header>, earliest: i64, latest: i64) -> Result<(), Doubt> {
+/// Checks that blocks stand between two moments, Unix seconds, and in the order in which they are
+/// named.
+pub fn times<'a>(
+    blocks: impl IntoIterator<Item = &'a Header>,
+    earliest: i64,
+    latest: i64,
+) -> Result<(), Doubt> {
     let mut before = earliest;
     for block in blocks {
         if !(before..=latest).contains(&block.timestamp.0) {
@@ -71,28 +88,39 @@ pub struct Anchor {
     pub hash: Hash,
 }
 
-/// Checks a range against itself and the block before it; the first of the contracts is the token. Answers the blocks for which the filter showed nothing: they are
-/// not empty for that, but have to be looked at in another way.
-pub fn range(before: Anchor, to: i64, contracts: &[[u8; 20]], range: &BlockRange) -> Result<Vec<i64>, Doubt> {
+/// Checks a range against itself and the block before it; the first of the contracts is the token.
+/// Answers the blocks for which the filter showed nothing: they are not empty for that, but have to
+/// be looked at in another way.
+pub fn range(
+    before: Anchor,
+    to: i64,
+    contracts: &[[u8; 20]],
+    range: &BlockRange,
+) -> Result<Vec<i64>, Doubt> {
     let from = before.height + 1;
     if range.first.number.0 != from || range.last.number.0 != to {
         return Err(Doubt::Stale(if range.first.number.0 == from { to } else { from }));
     }
-    if range.first.parent_hash != before.hash || (from == to && range.first.hash != range.last.hash) {
+    if range.first.parent_hash != before.hash || (from == to && range.first.hash != range.last.hash)
+    {
         return Err(Doubt::WrongFork(from));
     }
     if to == from + 1 && range.last.parent_hash != range.first.hash {
         return Err(Doubt::WrongFork(to));
     }
-    let mut hashes: BTreeMap<i64, Hash> = BTreeMap::from([(from, range.first.hash), (to, range.last.hash)]);
+    let mut hashes: BTreeMap<i64, Hash> =
+        BTreeMap::from([(from, range.first.hash), (to, range.last.hash)]);
     let mut places = BTreeSet::new();
     for log in &range.logs {
         let number = log.block_number.0;
-        let is_of_block = (from..=to).contains(&number) && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
+        let is_of_block = (from..=to).contains(&number)
+            && *hashes.entry(number).or_insert(log.block_hash) == log.block_hash;
         let is_of_contract = contracts.contains(&log.address.0);
         let is_once = places.insert((number, log.log_index.0));
         // What does not read of another token is not worth a stop: nothing of it is ever credited.
-        let reads = !log.is_transfer() || log.transfer().is_some() || contracts.first() != Some(&log.address.0);
+        let reads = !log.is_transfer()
+            || log.transfer().is_some()
+            || contracts.first() != Some(&log.address.0);
         if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
             return Err(Doubt::BadLog(number));
         }
@@ -103,16 +131,26 @@ pub fn range(before: Anchor, to: i64, contracts: &[[u8; 20]], range: &BlockRange
 
 /// What two nodes have to tell alike of a log.
 fn essence(log: &Log) -> (i64, i64, Hash, Hash, [u8; 20], &[Hash], &[u8]) {
-    (log.block_number.0, log.log_index.0, log.block_hash, log.transaction_hash, log.address.0, &log.topics, &log.data.0)
+    (
+        log.block_number.0,
+        log.log_index.0,
+        log.block_hash,
+        log.transaction_hash,
+        log.address.0,
+        &log.topics,
+        &log.data.0,
+    )
 }
 
-/// Compares what two nodes tell of a range. Answers the blocks of which they tell different things, one of them with a hole;
-/// blocks that are not the same blocks are a doubt.
+/// Compares what two nodes tell of a range. Answers the blocks of which they tell different things,
+/// one of them with a hole; blocks that are not the same blocks are a doubt.
 pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, Doubt> {
     if !is_same_block(&one.first, &other.first) || !is_same_block(&one.last, &other.last) {
         return Err(Doubt::Disagreement(one.first.number.0, one.last.number.0));
     }
-    let told = |range: &BlockRange| -> BTreeSet<_> { range.logs.iter().map(|log| (log.block_number.0, owned_essence(log))).collect() };
+    let told = |range: &BlockRange| -> BTreeSet<_> {
+        range.logs.iter().map(|log| (log.block_number.0, owned_essence(log))).collect()
+    };
     Ok(told(one).symmetric_difference(&told(other)).map(|(number, _)| *number).collect())
 }
 
@@ -126,8 +164,14 @@ fn owned_essence(log: &Log) -> (i64, Hash, Hash, [u8; 20], Vec<Hash>, Vec<u8>) {
     (place, block, transaction, contract, topics.to_vec(), data.to_vec())
 }
 
-/// Whether everything that happened in a block, asked for without a filter, holds exactly the logs that the filter showed.
-pub fn whole_block(block: &Header, receipts: &[Receipt], contracts: &[[u8; 20]], shown: &[&Log]) -> Result<(), Doubt> {
+/// Whether everything that happened in a block, asked for without a filter, holds exactly the logs
+/// that the filter showed.
+pub fn whole_block(
+    block: &Header,
+    receipts: &[Receipt],
+    contracts: &[[u8; 20]],
+    shown: &[&Log],
+) -> Result<(), Doubt> {
     let number = block.number.0;
     let told: BTreeSet<Hash> = receipts.iter().map(|receipt| receipt.transaction_hash).collect();
     let is_whole = block.transactions.iter().all(|transaction| told.contains(transaction));
@@ -136,30 +180,49 @@ pub fn whole_block(block: &Header, receipts: &[Receipt], contracts: &[[u8; 20]],
     }
     let places: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
     let is_shown = |log: &Log| {
-        let is_asked_for = (log.is_transfer() || log.is_deprecation()) && contracts.contains(&log.address.0);
+        let is_asked_for =
+            (log.is_transfer() || log.is_deprecation()) && contracts.contains(&log.address.0);
         !is_asked_for || places.contains(&log.log_index.0)
     };
-    if !receipts.iter().filter(|receipt| receipt.has_succeeded()).flat_map(|receipt| &receipt.logs).all(is_shown) {
+    if !receipts
+        .iter()
+        .filter(|receipt| receipt.has_succeeded())
+        .flat_map(|receipt| &receipt.logs)
+        .all(is_shown)
+    {
         return Err(Doubt::Hole(number));
     }
     // A failed transaction's log may be shown; whether it counts is judged where it concerns us.
-    let happened: BTreeMap<i64, &Log> = receipts.iter().flat_map(|receipt| &receipt.logs).map(|log| (log.log_index.0, log)).collect();
-    let has_happened = |log: &&Log| happened.get(&log.log_index.0).is_some_and(|told| essence(told) == essence(log));
+    let happened: BTreeMap<i64, &Log> = receipts
+        .iter()
+        .flat_map(|receipt| &receipt.logs)
+        .map(|log| (log.log_index.0, log))
+        .collect();
+    let has_happened = |log: &&Log| {
+        happened.get(&log.log_index.0).is_some_and(|told| essence(told) == essence(log))
+    };
     if shown.iter().all(has_happened) { Ok(()) } else { Err(Doubt::BadLog(number)) }
 }
 
-/// Whether a matched log really happened: `false` where its transaction failed, although the filter showed the log.
+/// Whether a matched log really happened: `false` where its transaction failed, although the filter
+/// showed the log.
 pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, Doubt> {
     let number = log.block_number.0;
     let Some(receipt) = receipt else { return Err(Doubt::Stale(number)) };
-    if receipt.transaction_hash != log.transaction_hash || receipt.block_hash != log.block_hash || receipt.block_number != log.block_number
+    if receipt.transaction_hash != log.transaction_hash
+        || receipt.block_hash != log.block_hash
+        || receipt.block_number != log.block_number
     {
         return Err(Doubt::WrongFork(number));
     }
     if !receipt.has_succeeded() {
         return Ok(false);
     }
-    if receipt.logs.iter().any(|told| essence(told) == essence(log)) { Ok(true) } else { Err(Doubt::BadLog(number)) }
+    if receipt.logs.iter().any(|told| essence(told) == essence(log)) {
+        Ok(true)
+    } else {
+        Err(Doubt::BadLog(number))
+    }
 }
 
 #[cfg(test)]
@@ -207,7 +270,10 @@ mod tests {
 
     #[test]
     fn a_sound_range_names_the_blocks_to_look_at() {
-        assert_eq!(range(before(), 14, &[TOKEN], &of(vec![log(11, 0), log(13, 2), log(13, 4)])), Ok(vec![12, 14]));
+        assert_eq!(
+            range(before(), 14, &[TOKEN], &of(vec![log(11, 0), log(13, 2), log(13, 4)])),
+            Ok(vec![12, 14])
+        );
         assert_eq!(range(before(), 14, &[TOKEN], &of(vec![])), Ok(vec![11, 12, 13, 14]));
     }
 
@@ -219,13 +285,37 @@ mod tests {
             ("an older last block", |range| range.last.number = Quantity(13), Doubt::Stale(14)),
             ("another parent", |range| range.first.parent_hash = hash(99), Doubt::WrongFork(11)),
             ("a removed log", |range| range.logs[0].removed = true, Doubt::BadLog(12)),
-            ("a log of another block", |range| range.logs[0].block_number = Quantity(15), Doubt::BadLog(15)),
-            ("a log before the range", |range| range.logs[0].block_number = Quantity(10), Doubt::BadLog(10)),
-            ("two hashes of one block", |range| range.logs[1].block_hash = hash(99), Doubt::BadLog(12)),
-            ("another hash than the last block's", |range| range.logs[2].block_hash = hash(99), Doubt::BadLog(14)),
-            ("another contract", |range| range.logs[0].address = AddressBytes([1; 20]), Doubt::BadLog(12)),
+            (
+                "a log of another block",
+                |range| range.logs[0].block_number = Quantity(15),
+                Doubt::BadLog(15),
+            ),
+            (
+                "a log before the range",
+                |range| range.logs[0].block_number = Quantity(10),
+                Doubt::BadLog(10),
+            ),
+            (
+                "two hashes of one block",
+                |range| range.logs[1].block_hash = hash(99),
+                Doubt::BadLog(12),
+            ),
+            (
+                "another hash than the last block's",
+                |range| range.logs[2].block_hash = hash(99),
+                Doubt::BadLog(14),
+            ),
+            (
+                "another contract",
+                |range| range.logs[0].address = AddressBytes([1; 20]),
+                Doubt::BadLog(12),
+            ),
             ("a log twice", |range| range.logs[1].log_index = Quantity(0), Doubt::BadLog(12)),
-            ("a movement that does not read", |range| range.logs[0].data = Data(vec![1]), Doubt::BadLog(12)),
+            (
+                "a movement that does not read",
+                |range| range.logs[0].data = Data(vec![1]),
+                Doubt::BadLog(12),
+            ),
             ("an unknown topic order", |range| range.logs[0].topics.truncate(2), Doubt::BadLog(12)),
         ];
         let sound = of(vec![log(12, 0), log(12, 1), log(14, 0)]);
@@ -269,7 +359,13 @@ mod tests {
             (&[(70, 5_000 - far), (100, 5_000), (71, 5_000 - far)], unchecked(100)),
         ];
         for (told, expected) in table {
-            assert_eq!(settled(told.iter().map(|(number, time)| FinalBlock { number: *number, time: *time })), expected, "{told:?}");
+            assert_eq!(
+                settled(
+                    told.iter().map(|(number, time)| FinalBlock { number: *number, time: *time })
+                ),
+                expected,
+                "{told:?}"
+            );
         }
     }
 
@@ -292,7 +388,11 @@ mod tests {
     #[test]
     fn two_nodes_agree_on_everything_that_counts() {
         let one = of(vec![log(12, 0), log(12, 1)]);
-        assert_eq!(differences(&one, &of(vec![log(12, 1), log(12, 0)])), Ok(BTreeSet::new()), "order does not count");
+        assert_eq!(
+            differences(&one, &of(vec![log(12, 1), log(12, 0)])),
+            Ok(BTreeSet::new()),
+            "order does not count"
+        );
         let mut other_amount = one.clone();
         other_amount.logs[0].data.0[31] = 8;
         let mut other_block = one.clone();
@@ -303,7 +403,10 @@ mod tests {
         for other in [of(vec![log(12, 0)]), of(vec![]), other_amount] {
             assert_eq!(differences(&one, &other), Ok(BTreeSet::from([12])));
         }
-        assert_eq!(differences(&one, &of(vec![log(12, 0), log(12, 1), log(13, 2)])), Ok(BTreeSet::from([13])));
+        assert_eq!(
+            differences(&one, &of(vec![log(12, 0), log(12, 1), log(13, 2)])),
+            Ok(BTreeSet::from([13]))
+        );
         assert_eq!(differences(&one, &other_block), Err(Doubt::Disagreement(11, 14)));
     }
 
@@ -311,24 +414,59 @@ mod tests {
     fn a_block_without_a_filter_shows_holes() {
         let (block, contracts) = (header(12), [TOKEN]);
         let shown = log(12, 3);
-        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown]), Ok(()));
-        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]), Err(Doubt::Hole(12)));
+        assert_eq!(
+            whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown]),
+            Ok(())
+        );
+        assert_eq!(
+            whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]),
+            Err(Doubt::Hole(12))
+        );
         let deprecation = Log { topics: vec![DEPRECATE_TOPIC], ..shown.clone() };
-        assert_eq!(whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]), Err(Doubt::Hole(12)));
+        assert_eq!(
+            whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]),
+            Err(Doubt::Hole(12))
+        );
         let foreign = Log { address: AddressBytes([1; 20]), ..shown.clone() };
-        assert_eq!(whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]), Ok(()), "another token is no hole");
+        assert_eq!(
+            whole_block(&block, &[receipt(12, vec![foreign])], &contracts, &[]),
+            Ok(()),
+            "another token is no hole"
+        );
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
-        assert_eq!(whole_block(&block, &[failed], &contracts, &[]), Ok(()), "a failed transaction moves nothing");
+        assert_eq!(
+            whole_block(&block, &[failed], &contracts, &[]),
+            Ok(()),
+            "a failed transaction moves nothing"
+        );
         assert_eq!(whole_block(&block, &[], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
         let invented = log(12, 4);
-        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&shown, &invented]), Err(Doubt::BadLog(12)));
+        assert_eq!(
+            whole_block(
+                &block,
+                &[receipt(12, vec![shown.clone()])],
+                &contracts,
+                &[&shown, &invented]
+            ),
+            Err(Doubt::BadLog(12))
+        );
         let mut altered = shown.clone();
         altered.data.0[31] = 8;
-        assert_eq!(whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]), Err(Doubt::BadLog(12)));
+        assert_eq!(
+            whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]),
+            Err(Doubt::BadLog(12))
+        );
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
-        assert_eq!(whole_block(&block, &[failed], &contracts, &[&shown]), Ok(()), "a failed transaction's log may be shown");
+        assert_eq!(
+            whole_block(&block, &[failed], &contracts, &[&shown]),
+            Ok(()),
+            "a failed transaction's log may be shown"
+        );
         let forked = Receipt { block_hash: hash(99), ..receipt(12, vec![]) };
-        assert_eq!(whole_block(&block, &[forked], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
+        assert_eq!(
+            whole_block(&block, &[forked], &contracts, &[]),
+            Err(Doubt::ReceiptsMissing(12))
+        );
     }
 
     #[test]
@@ -338,7 +476,11 @@ mod tests {
         assert_eq!(hit(&shown, None), Err(Doubt::Stale(12)));
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(hit(&shown, Some(&failed)), Ok(false));
-        assert_eq!(hit(&shown, Some(&receipt(12, vec![]))), Err(Doubt::BadLog(12)), "an invented log");
+        assert_eq!(
+            hit(&shown, Some(&receipt(12, vec![]))),
+            Err(Doubt::BadLog(12)),
+            "an invented log"
+        );
         let moved = Receipt { block_hash: hash(99), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(hit(&shown, Some(&moved)), Err(Doubt::WrongFork(12)));
     }

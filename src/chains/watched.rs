@@ -1,19 +1,24 @@
-//! Which addresses were handed out, in memory, so that following a chain costs the same however many there are.
+//! Which addresses were handed out, in memory, so that following a chain costs the same however
+//! many there are.
 //!
-//! Nearly every address of a block is a stranger's, and asking the register for each would read a page of its own in a large
-//! table. The filter says "no" only with certainty: it starts with all that the register holds, and every address enters it
-//! before the transaction that hands it out commits. What it says "perhaps" to is asked of the register, which is the truth.
+//! Nearly every address of a block is a stranger's, and asking the register for each would read a
+//! page of its own in a large table. The filter says "no" only with certainty: it starts with all
+//! that the register holds, and every address enters it before the transaction that hands it out
+//! commits. What it says "perhaps" to is asked of the register, which is the truth.
 //!
-//! That certainty holds where one process hands out all addresses. Where several do, nobody completes the filter and all is asked.
+//! That certainty holds where one process hands out all addresses. Where several do, nobody
+//! completes the filter and all is asked.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::store::key_filter::KeyFilter;
 
-/// Addresses in the first part of the filter; each further part has room for as many as all before it.
+/// Addresses in the first part of the filter; each further part has room for as many as all before
+/// it.
 const ROOM_ADDRESSES_MIN: usize = 65_536;
-/// How much wider than usual the filters are. A block asks for 160 strangers, and one that is claimed wrongly costs a look into the register:
-/// with twice the usual bits (four bytes an address) that is one in some hundred blocks.
+/// How much wider than usual the filters are. A block asks for 160 strangers, and one that is
+/// claimed wrongly costs a look into the register: with twice the usual bits (four bytes an
+/// address) that is one in some hundred blocks.
 const WIDTH: usize = 2;
 
 /// A filter of addresses.
@@ -83,7 +88,8 @@ impl Watched {
         known.count += 1;
     }
 
-    /// Whether an address may have been handed out; `false` is certain. Before [`Watched::complete`] every address may.
+    /// Whether an address may have been handed out; `false` is certain. Before
+    /// [`Watched::complete`] every address may.
     pub fn may_hold(&self, address: &[u8; 20]) -> bool {
         let known = self.parts();
         !known.is_complete || known.parts.iter().any(|part| part.filter.may_hold(&key(address)))
@@ -123,13 +129,21 @@ mod tests {
         let before = addresses(ROOM_ADDRESSES_MIN * 4, 4);
         let mut registered = Registered::with_room(before.len());
         before.iter().for_each(|address| registered.note(address));
-        assert!(watched.may_hold(&addresses(1, 3)[0]), "it answers for nobody before it is complete");
+        assert!(
+            watched.may_hold(&addresses(1, 3)[0]),
+            "it answers for nobody before it is complete"
+        );
         watched.complete(registered);
         let new = addresses(1_000, 5);
         new.iter().for_each(|address| watched.note(address));
         assert!(ours.iter().chain(&before).chain(&new).all(|address| watched.may_hold(address)));
-        assert_eq!(watched.parts().parts.len(), 5, "one of all before, then 64 Ki, 64 Ki, 128 Ki and 256 Ki");
-        let claimed = addresses(500_000, 2).iter().filter(|address| watched.may_hold(address)).count();
+        assert_eq!(
+            watched.parts().parts.len(),
+            5,
+            "one of all before, then 64 Ki, 64 Ki, 128 Ki and 256 Ki"
+        );
+        let claimed =
+            addresses(500_000, 2).iter().filter(|address| watched.may_hold(address)).count();
         assert!(claimed < 100, "{claimed} of 500000 strangers were claimed");
     }
 }

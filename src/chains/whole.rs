@@ -23,13 +23,19 @@ pub struct Known {
 }
 
 /// Reads blocks without a filter and compares them with what the filter showed of them.
-pub async fn blocks(node: &Node, contracts: &[[u8; 20]], range: &BlockRange, numbers: &BTreeSet<i64>) -> Result<Known, ReadFault> {
+pub async fn blocks(
+    node: &Node,
+    contracts: &[[u8; 20]],
+    range: &BlockRange,
+    numbers: &BTreeSet<i64>,
+) -> Result<Known, ReadFault> {
     let mut known = Known::default();
     let numbers: Vec<i64> = numbers.iter().copied().collect();
     let headers = node.headers(&numbers).await?;
     for (number, header) in numbers.into_iter().zip(headers) {
         let header = header.ok_or(Doubt::Stale(number))?;
-        let shown: Vec<&Log> = range.logs.iter().filter(|log| log.block_number.0 == number).collect();
+        let shown: Vec<&Log> =
+            range.logs.iter().filter(|log| log.block_number.0 == number).collect();
         if header.number.0 != number || shown.iter().any(|log| log.block_hash != header.hash) {
             return Err(Doubt::WrongFork(number).into());
         }
@@ -39,7 +45,9 @@ pub async fn blocks(node: &Node, contracts: &[[u8; 20]], range: &BlockRange, num
         }
         verify::whole_block(&header, &receipts, contracts, &shown)?;
         known.headers.insert(number, header);
-        known.receipts.extend(receipts.into_iter().map(|receipt| (receipt.transaction_hash, receipt)));
+        known
+            .receipts
+            .extend(receipts.into_iter().map(|receipt| (receipt.transaction_hash, receipt)));
     }
     Ok(known)
 }
@@ -49,12 +57,18 @@ pub async fn of_logs(node: &Node, logs: &[&Log]) -> Result<Known, NodeFault> {
     if logs.is_empty() {
         return Ok(Known::default());
     }
-    let transactions: Vec<Hash> = logs.iter().map(|log| log.transaction_hash).collect::<BTreeSet<_>>().into_iter().collect();
+    let transactions: Vec<Hash> =
+        logs.iter().map(|log| log.transaction_hash).collect::<BTreeSet<_>>().into_iter().collect();
     let receipts = node.receipts_of(&transactions).await?;
-    let numbers: Vec<i64> = logs.iter().map(|log| log.block_number.0).collect::<BTreeSet<_>>().into_iter().collect();
+    let numbers: Vec<i64> =
+        logs.iter().map(|log| log.block_number.0).collect::<BTreeSet<_>>().into_iter().collect();
     let headers = node.headers(&numbers).await?;
     Ok(Known {
         headers: headers.into_iter().flatten().map(|header| (header.number.0, header)).collect(),
-        receipts: receipts.into_iter().flatten().map(|receipt| (receipt.transaction_hash, receipt)).collect(),
+        receipts: receipts
+            .into_iter()
+            .flatten()
+            .map(|receipt| (receipt.transaction_hash, receipt))
+            .collect(),
     })
 }

@@ -1,6 +1,7 @@
 //! A look-up of accounts at a service that the operator runs or rents, over one small JSON shape.
 //!
-//! The service gets `POST` with `{"account_number": "…", "ifsc": "…", "name": "…"}` and answers 200 with
+//! The service gets `POST` with `{"account_number": "…", "ifsc": "…", "name": "…"}` and answers 200
+//! with
 //!
 //! ```json
 //! {"status": "found", "account_holder_name": "ASHA RAO"}
@@ -13,9 +14,10 @@
 //! | `not_nre` | not an NRE account | `rejected`, `account_not_nre` |
 //! | `unknown` | the service cannot say now | asked again after an hour |
 //!
-//! Anything else (another status code, another shape, no answer in time) is no answer and is asked again with growing
-//! pauses. A name sent to the service is what the caller gave; services that compare for themselves may use it. The
-//! question must change nothing at the service: it may be asked twice. A penny drop does not serve: it fails for NRE.
+//! Anything else (another status code, another shape, no answer in time) is no answer and is asked
+//! again with growing pauses. A name sent to the service is what the caller gave; services that
+//! compare for themselves may use it. The question must change nothing at the service: it may be
+//! asked twice. A penny drop does not serve: it fails for NRE.
 
 use std::time::Duration;
 
@@ -24,7 +26,10 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::name_match::{self, NameThresholds};
-use super::{AccountAnswer, AccountCheck, AccountQuestion, Checks, LookedUp, NameMatch, ScreeningFinding, ScreeningQuestion};
+use super::{
+    AccountAnswer, AccountCheck, AccountQuestion, Checks, LookedUp, NameMatch, ScreeningFinding,
+    ScreeningQuestion,
+};
 use crate::chains::tron_address::TronAddress;
 use crate::outbound::{Client, Endpoint, OutboundError};
 
@@ -42,9 +47,11 @@ const NAME_LENGTH_MAX: usize = 300;
 pub struct HttpChecksSettings {
     /// Where the service answers: https, or http within the operator's own network.
     pub url: String,
-    /// The header that authorises, such as `Authorization`; its value comes from the environment, never from the file.
+    /// The header that authorises, such as `Authorization`; its value comes from the environment,
+    /// never from the file.
     pub header_name: Option<String>,
-    /// How long one question may take, in milliseconds: 100 to 20 000, 10 000 where nothing is said.
+    /// How long one question may take, in milliseconds: 100 to 20 000, 10 000 where nothing is
+    /// said.
     pub deadline_milliseconds: Option<u64>,
     /// Similarity of names, 0 to 1, from which they match and from which they partly do.
     pub name_score_match: Option<f64>,
@@ -61,17 +68,29 @@ pub struct HttpChecks {
 
 impl HttpChecks {
     /// `header_value` is the secret that goes with `header_name`; one without the other is refused.
-    pub fn new(settings: &HttpChecksSettings, header_value: Option<SecretString>, client: Client) -> Result<HttpChecks, String> {
+    pub fn new(
+        settings: &HttpChecksSettings,
+        header_value: Option<SecretString>,
+        client: Client,
+    ) -> Result<HttpChecks, String> {
         let header = match (settings.header_name.as_deref(), header_value) {
             (Some(name), Some(value)) => Some((name, value)),
             (None, None) => None,
-            (Some(_), None) => return Err("checks.header_name is set and its secret value is not".into()),
-            (None, Some(_)) => return Err("the look-up's secret is set and checks.header_name is not".into()),
+            (Some(_), None) => {
+                return Err("checks.header_name is set and its secret value is not".into());
+            }
+            (None, Some(_)) => {
+                return Err("the look-up's secret is set and checks.header_name is not".into());
+            }
         };
-        let endpoint = Endpoint::new(&settings.url, header).map_err(|fault| format!("checks.url: {fault}"))?;
+        let endpoint =
+            Endpoint::new(&settings.url, header).map_err(|fault| format!("checks.url: {fault}"))?;
         let milliseconds = settings.deadline_milliseconds.unwrap_or(DEADLINE_MILLISECONDS_DEFAULT);
         if !(100..=DEADLINE_MILLISECONDS_MAX).contains(&milliseconds) {
-            return Err(format!("checks.deadline_milliseconds is {milliseconds} and must be between 100 and {DEADLINE_MILLISECONDS_MAX}"));
+            return Err(format!(
+                "checks.deadline_milliseconds is {milliseconds} and must be between 100 and \
+                 {DEADLINE_MILLISECONDS_MAX}"
+            ));
         }
         let defaults = NameThresholds::default();
         let thresholds = NameThresholds {
@@ -79,14 +98,24 @@ impl HttpChecks {
             score_partial: settings.name_score_partial.unwrap_or(defaults.score_partial),
         };
         let thresholds = thresholds.checked().map_err(|fault| format!("checks: {fault}"))?;
-        Ok(HttpChecks { client, endpoint, deadline: Duration::from_millis(milliseconds), thresholds })
+        Ok(HttpChecks {
+            client,
+            endpoint,
+            deadline: Duration::from_millis(milliseconds),
+            thresholds,
+        })
     }
 
     async fn ask(&self, question: &AccountQuestion) -> LookedUp {
         let body = serde_json::json!({
-            "account_number": question.account_number.expose_secret(), "ifsc": question.ifsc, "name": question.name,
+            "account_number": question.account_number.expose_secret(), "ifsc": question.ifsc,
+                "name": question.name,
         });
-        let answer = match self.client.post(&self.endpoint, body.to_string().into_bytes(), self.deadline, ANSWER_BYTES_MAX).await {
+        let answer = match self
+            .client
+            .post(&self.endpoint, body.to_string().into_bytes(), self.deadline, ANSWER_BYTES_MAX)
+            .await
+        {
             Ok(answer) => answer,
             Err(error) => {
                 let reason = match error {
@@ -98,7 +127,10 @@ impl HttpChecks {
             }
         };
         if answer.http_status != 200 {
-            return LookedUp::Unanswered { reason: "http_status", retry_after_seconds: answer.retry_after_seconds };
+            return LookedUp::Unanswered {
+                reason: "http_status",
+                retry_after_seconds: answer.retry_after_seconds,
+            };
         }
         read(&answer.body, &question.name, &self.thresholds)
     }
@@ -129,9 +161,14 @@ fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
         Status::NotFound | Status::Closed => AccountAnswer::AccountInvalid,
         Status::NotNre => AccountAnswer::AccountNotNre,
         Status::Unknown => AccountAnswer::Unknown,
-        Status::Found => match answer.account_holder_name.filter(|held| !held.trim().is_empty() && held.len() <= NAME_LENGTH_MAX) {
+        Status::Found => match answer
+            .account_holder_name
+            .filter(|held| !held.trim().is_empty() && held.len() <= NAME_LENGTH_MAX)
+        {
             None => AccountAnswer::Name(NameMatch::Unavailable),
-            Some(held) => AccountAnswer::Name(name_match::compare(given, &held, thresholds).name_match),
+            Some(held) => {
+                AccountAnswer::Name(name_match::compare(given, &held, thresholds).name_match)
+            }
         },
     })
 }
@@ -163,9 +200,18 @@ mod tests {
     fn each_answer_has_its_meaning_and_anything_else_is_none() {
         use AccountAnswer::{AccountInvalid, AccountNotNre, Name, Unknown};
         for (body, answer) in [
-            (r#"{"status":"found","account_holder_name":"  ASHA   rao "}"#, Some(Name(NameMatch::Match))),
-            (r#"{"status":"found","account_holder_name":"Ravi Rao","score":0.4}"#, Some(Name(NameMatch::Mismatch))),
-            (r#"{"status":"found","account_holder_name":null}"#, Some(Name(NameMatch::Unavailable))),
+            (
+                r#"{"status":"found","account_holder_name":"  ASHA   rao "}"#,
+                Some(Name(NameMatch::Match)),
+            ),
+            (
+                r#"{"status":"found","account_holder_name":"Ravi Rao","score":0.4}"#,
+                Some(Name(NameMatch::Mismatch)),
+            ),
+            (
+                r#"{"status":"found","account_holder_name":null}"#,
+                Some(Name(NameMatch::Unavailable)),
+            ),
             (r#"{"status":"found","account_holder_name":" "}"#, Some(Name(NameMatch::Unavailable))),
             (r#"{"status":"found"}"#, Some(Name(NameMatch::Unavailable))),
             (r#"{"status":"not_found"}"#, Some(AccountInvalid)),
@@ -177,16 +223,23 @@ mod tests {
             (r#"[]"#, None),
             ("", None),
         ] {
-            let wanted =
-                answer.map_or(LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None }, LookedUp::Answered);
-            assert_eq!(read(body.as_bytes(), "Asha Rao", &NameThresholds::default()), wanted, "{body}");
+            let wanted = answer.map_or(
+                LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None },
+                LookedUp::Answered,
+            );
+            assert_eq!(
+                read(body.as_bytes(), "Asha Rao", &NameThresholds::default()),
+                wanted,
+                "{body}"
+            );
         }
     }
 
     #[test]
     fn settings_have_ranges_and_a_header_needs_its_secret() {
         let new = |text: &str, secret: Option<&str>| {
-            let settings: HttpChecksSettings = toml::from_str(text).map_err(|error| error.to_string())?;
+            let settings: HttpChecksSettings =
+                toml::from_str(text).map_err(|error| error.to_string())?;
             let client = Client::new(rustls::RootCertStore::empty()).unwrap();
             HttpChecks::new(&settings, secret.map(SecretString::from), client).map(|_| ())
         };

@@ -1,6 +1,8 @@
-//! Checks by a person: no service is asked, and a beneficiary stays in verification until the operator has looked.
+//! Checks by a person: no service is asked, and a beneficiary stays in verification until the
+//! operator has looked.
 //!
-//! `hundi beneficiaries list --status verifying` shows who waits, `hundi beneficiaries review ID --match` decides.
+//! `hundi beneficiaries list --status verifying` shows who waits, `hundi beneficiaries review ID
+//! --match` decides.
 
 use super::{AccountCheck, AccountQuestion, Checks, ScreeningFinding, ScreeningQuestion};
 use crate::chains::tron_address::TronAddress;

@@ -34,7 +34,8 @@ pub struct AccountQuestion {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AccountAnswer {
     Passed,
-    /// How the name compares. The caller can mend one that differs; `unavailable` waits for the operator.
+    /// How the name compares. The caller can mend one that differs; `unavailable` waits for the
+    /// operator.
     Name(NameMatch),
     IfscUnknown,
     AccountInvalid,
@@ -61,8 +62,8 @@ pub enum AccountCheck {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LookedUp {
     Answered(AccountAnswer),
-    /// The service did not answer, or not so that it can be understood; it is asked again. The reason is one word for
-    /// the log and the metrics.
+    /// The service did not answer, or not so that it can be understood; it is asked again. The
+    /// reason is one word for the log and the metrics.
     Unanswered {
         reason: &'static str,
         retry_after_seconds: Option<u64>,
@@ -86,7 +87,8 @@ pub enum SubjectKind {
     Business,
 }
 
-/// Who is screened. What is not known is left empty and is no evidence either way. Holds personal data: never logged.
+/// Who is screened. What is not known is left empty and is no evidence either way. Holds personal
+/// data: never logged.
 #[derive(Clone)]
 pub struct ScreeningQuestion {
     pub kind: SubjectKind,
@@ -114,12 +116,15 @@ impl ScreeningQuestion {
 }
 
 impl ScreeningQuestion {
-    /// A hash of everything that is asked. Personal data can be guessed from it: it is kept in memory only.
+    /// A hash of everything that is asked. Personal data can be guessed from it: it is kept in
+    /// memory only.
     pub fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update([self.kind as u8, u8::from(self.date_of_birth.is_some())]);
         hash.update(self.date_of_birth.map(|date| date.to_string()).unwrap_or_default());
-        for list in [std::slice::from_ref(&self.name), &self.aliases, &self.countries, &self.identifiers] {
+        for list in
+            [std::slice::from_ref(&self.name), &self.aliases, &self.countries, &self.identifiers]
+        {
             hash.update((list.len() as u64).to_le_bytes());
             for text in list {
                 hash.update((text.len() as u64).to_le_bytes());
@@ -142,11 +147,13 @@ pub struct ScreeningHit {
     pub screening: Screening,
     /// Similarity of the names, 0 to 10 000.
     pub score_basis_points: i64,
-    /// What agreed and what did not, in words. Holds what the list publishes and nothing of the subject.
+    /// What agreed and what did not, in words. Holds what the list publishes and nothing of the
+    /// subject.
     pub evidence: String,
 }
 
-/// What screening found: the worst of its hits. Without lists to look at it is `PossibleMatch` without a hit.
+/// What screening found: the worst of its hits. Without lists to look at it is `PossibleMatch`
+/// without a hit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ScreeningFinding {
     pub screening: Screening,
@@ -164,23 +171,35 @@ impl ScreeningFinding {
     }
     /// The finding that these hits make.
     pub fn of(mut hits: Vec<ScreeningHit>) -> ScreeningFinding {
-        let rank = |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);
-        hits.sort_by(|left, right| rank(right).cmp(&rank(left)).then_with(|| left.entry_id.cmp(&right.entry_id)));
+        let rank = |hit: &ScreeningHit| {
+            (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points)
+        };
+        hits.sort_by(|left, right| {
+            rank(right).cmp(&rank(left)).then_with(|| left.entry_id.cmp(&right.entry_id))
+        });
         hits.truncate(HITS_MAX);
-        ScreeningFinding { screening: hits.first().map_or(Screening::Clear, |hit| hit.screening), hits }
+        ScreeningFinding {
+            screening: hits.first().map_or(Screening::Clear, |hit| hit.screening),
+            hits,
+        }
     }
 }
 
-/// Checks of one mode. `screen` and `screen_address` answer from memory and may be called within a transaction.
+/// Checks of one mode. `screen` and `screen_address` answer from memory and may be called within a
+/// transaction.
 pub trait Checks: Send + Sync {
     fn name(&self) -> &'static str;
     /// Called inside a transaction: answers at once, or says who will.
     fn account(&self, question: &AccountQuestion) -> AccountCheck;
     /// Called by the worker for what `account` left to it. It may be asked the same twice.
     fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
-        Box::pin(std::future::ready(LookedUp::Unanswered { reason: "not_configured", retry_after_seconds: None }))
+        Box::pin(std::future::ready(LookedUp::Unanswered {
+            reason: "not_configured",
+            retry_after_seconds: None,
+        }))
     }
-    /// Whether `screen` compares with the operator's lists, which takes so long that it is done before a transaction opens.
+    /// Whether `screen` compares with the operator's lists, which takes so long that it is done
+    /// before a transaction opens.
     fn asks_lists(&self) -> bool {
         false
     }

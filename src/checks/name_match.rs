@@ -1,9 +1,11 @@
-//! Compares the name that a caller gave with the account holder's name as banks return it, with the habits of Indian names:
-//! initials, any order, honorifics, relatives (S/O), joined and split given names, transliteration, joint holders, truncation.
+//! Compares the name that a caller gave with the account holder's name as banks return it, with the
+//! habits of Indian names: initials, any order, honorifics, relatives (S/O), joined and split given
+//! names, transliteration, joint holders, truncation.
 //!
-//! Words pair up one to one. A pair is the same word, the same word spelled otherwise, an initial, or a near miss (one letter
-//! differs, which may be another name: Rajesh and Rakesh). What the pairs and the words left over mean is a table, `judge`.
-//! A common surname alone never identifies anybody.
+//! Words pair up one to one. A pair is the same word, the same word spelled otherwise, an initial,
+//! or a near miss (one letter differs, which may be another name: Rajesh and Rakesh). What the
+//! pairs and the words left over mean is a table, `judge`. A common surname alone never identifies
+//! anybody.
 
 use super::NameMatch;
 use crate::screening::text::normalise;
@@ -24,8 +26,14 @@ impl Default for NameThresholds {
 impl NameThresholds {
     /// Checks that the scores are in order and within 0 to 1.
     pub fn checked(self) -> Result<NameThresholds, String> {
-        let is_right = 0.0 < self.score_partial && self.score_partial <= self.score_match && self.score_match <= 1.0;
-        if is_right { Ok(self) } else { Err("name match scores must be above 0, at most 1, and partial at most match".into()) }
+        let is_right = 0.0 < self.score_partial
+            && self.score_partial <= self.score_match
+            && self.score_match <= 1.0;
+        if is_right {
+            Ok(self)
+        } else {
+            Err("name match scores must be above 0, at most 1, and partial at most match".into())
+        }
     }
 }
 
@@ -41,12 +49,26 @@ const FIELD_CHARACTERS_MIN: usize = 18;
 const NEAR_LETTERS_MIN: usize = 5;
 
 const HONORIFICS: &[&str] = &[
-    "mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "sri", "shrimati", "smt", "sow", "selvi", "thiru", "tmt", "kum",
-    "kumari", "master", "late", "capt", "col", "maj", "er", "adv", "ca", "haji", "hajji", "syed", "sardar", "baby", "messrs",
+    "mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "sri", "shrimati", "smt",
+    "sow", "selvi", "thiru", "tmt", "kum", "kumari", "master", "late", "capt", "col", "maj", "er",
+    "adv", "ca", "haji", "hajji", "syed", "sardar", "baby", "messrs",
 ];
 /// What follows is a relative's or guardian's name.
-const RELATIONS: &[&str] =
-    &["s/o", "d/o", "w/o", "c/o", "h/o", "f/o", "u/g", "son of", "daughter of", "wife of", "husband of", "care of", "guardian"];
+const RELATIONS: &[&str] = &[
+    "s/o",
+    "d/o",
+    "w/o",
+    "c/o",
+    "h/o",
+    "f/o",
+    "u/g",
+    "son of",
+    "daughter of",
+    "wife of",
+    "husband of",
+    "care of",
+    "guardian",
+];
 /// Words that banks add and that name nobody.
 const ADDED: &[&str] = &["nre", "nro", "sb", "joint", "ors"];
 /// Short forms of one word.
@@ -145,10 +167,12 @@ pub struct NameComparison {
     pub score: f64,
 }
 
-/// Compares the given name with the one the bank holds. `Unavailable` where the bank told none, a masked one, or one in a
-/// script that the given name is not in.
+/// Compares the given name with the one the bank holds. `Unavailable` where the bank told none, a
+/// masked one, or one in a script that the given name is not in.
 pub fn compare(given: &str, held: &str, thresholds: &NameThresholds) -> NameComparison {
-    let Some(score) = similarity(given, held) else { return NameComparison { name_match: NameMatch::Unavailable, score: 0.0 } };
+    let Some(score) = similarity(given, held) else {
+        return NameComparison { name_match: NameMatch::Unavailable, score: 0.0 };
+    };
     let name_match = match score {
         score if score >= thresholds.score_match => NameMatch::Match,
         score if score >= thresholds.score_partial => NameMatch::Partial,
@@ -166,7 +190,8 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     if is_masked || normalise(&held).is_empty() || (has_latin(&given) && !has_latin(&held)) {
         return None;
     }
-    // Also where every word is one that banks add or that parts holders: "Huf" may be somebody's name.
+    // Also where every word is one that banks add or that parts holders: "Huf" may be somebody's
+    // name.
     if normalise(&given) == normalise(&held) {
         return Some(1.0);
     }
@@ -177,7 +202,11 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
     let scores: Vec<f64> = asked
         .iter()
         .map(|person| {
-            holders.iter().enumerate().map(|(i, holder)| compare_persons(person, holder, is_cut && i == last)).fold(0.0, f64::max)
+            holders
+                .iter()
+                .enumerate()
+                .map(|(i, holder)| compare_persons(person, holder, is_cut && i == last))
+                .fold(0.0, f64::max)
         })
         .collect();
     Some(if scores.is_empty() { 0.0 } else { scores.iter().sum::<f64>() / scores.len() as f64 })
@@ -187,7 +216,8 @@ pub fn similarity(given: &str, held: &str) -> Option<f64> {
 #[derive(Clone, Debug)]
 struct Person {
     words: Vec<String>,
-    /// The same with titles: "Sri" may be the beginning of a name that the other side writes as one word, Sriram.
+    /// The same with titles: "Sri" may be the beginning of a name that the other side writes as one
+    /// word, Sriram.
     titled: Vec<String>,
     /// Of a relative or guardian: may be part of the name on the other side, and may be left out.
     relatives: Vec<String>,
@@ -197,7 +227,8 @@ struct Person {
 
 /// The holders that a name names: "A AND B", "A/B", "A & B".
 fn persons(name: &str) -> Vec<Person> {
-    let mut text = format!(" {} ", name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
+    let mut text =
+        format!(" {} ", name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
     text = text.replace("a/c", " ").replace("m/s", " ");
     for relation in RELATIONS {
         // A whole word, perhaps with dots: "s/o", " S/O. ".
@@ -207,9 +238,18 @@ fn persons(name: &str) -> Vec<Person> {
             .replace(&format!(" {relation}:"), " \u{1} ");
     }
     let text = text.replace(" and ", "/").replace(" or ", "/").replace(['&', ';', '+'], "/");
-    let mut found: Vec<Person> = text.split('/').map(person).filter(|person| !person.words.is_empty()).take(HOLDERS_MAX).collect();
-    // "PRIYA AND RAJESH SHARMA" shares the surname; a lone given name is completed by the other holder's.
-    let surname = found.iter().filter(|person| person.words.len() > 1).find_map(|person| person.words.last().cloned());
+    let mut found: Vec<Person> = text
+        .split('/')
+        .map(person)
+        .filter(|person| !person.words.is_empty())
+        .take(HOLDERS_MAX)
+        .collect();
+    // "PRIYA AND RAJESH SHARMA" shares the surname; a lone given name is completed by the other
+    // holder's.
+    let surname = found
+        .iter()
+        .filter(|person| person.words.len() > 1)
+        .find_map(|person| person.words.last().cloned());
     if let (true, Some(surname)) = (found.len() > 1, surname) {
         for person in found.iter_mut().filter(|person| person.words.len() == 1) {
             person.words.push(surname.clone());
@@ -221,8 +261,12 @@ fn persons(name: &str) -> Vec<Person> {
 fn person(text: &str) -> Person {
     let (name, relatives) = text.split_once('\u{1}').unwrap_or((text, ""));
     let (words, titled, relatives) = (words(name), words_from(name, false), words(relatives));
-    let is_family = words.iter().any(|word| word == "huf") || normalise(name).contains("undivided family");
-    let words = words.into_iter().filter(|word| !matches!(word.as_str(), "huf" | "hindu" | "undivided" | "family")).collect();
+    let is_family =
+        words.iter().any(|word| word == "huf") || normalise(name).contains("undivided family");
+    let words = words
+        .into_iter()
+        .filter(|word| !matches!(word.as_str(), "huf" | "hindu" | "undivided" | "family"))
+        .collect();
     Person { words, titled, relatives, is_family }
 }
 
@@ -234,11 +278,19 @@ fn words(name: &str) -> Vec<String> {
 fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
     // An apostrophe joins: D'Souza is one word.
     let plain = normalise(&name.replace(['\'', '’', '`'], ""));
-    let all: Vec<&str> = plain.split(' ').filter(|word| !word.is_empty() && !ADDED.contains(word)).collect();
-    let honorifics = if leaves_titles_out { all.iter().take_while(|word| HONORIFICS.contains(word)).count() } else { 0 };
+    let all: Vec<&str> =
+        plain.split(' ').filter(|word| !word.is_empty() && !ADDED.contains(word)).collect();
+    let honorifics = if leaves_titles_out {
+        all.iter().take_while(|word| HONORIFICS.contains(word)).count()
+    } else {
+        0
+    };
     // A name of honorifics only is a name: Kumari, Sri.
-    let kept =
-        all.get(honorifics..).filter(|rest| !rest.is_empty()).or_else(|| all.get(honorifics.saturating_sub(1)..)).unwrap_or_default();
+    let kept = all
+        .get(honorifics..)
+        .filter(|rest| !rest.is_empty())
+        .or_else(|| all.get(honorifics.saturating_sub(1)..))
+        .unwrap_or_default();
     let mut words: Vec<String> = Vec::new();
     for word in kept {
         let is_one_letter = word.bytes().all(|byte| word.as_bytes().first() == Some(&byte));
@@ -300,7 +352,12 @@ const fn is_vowel(letter: char) -> bool {
 
 /// The consonants of a word that sounds, with its first letter.
 fn consonants(sound: &str) -> String {
-    sound.chars().enumerate().filter(|(place, letter)| *place == 0 || !is_vowel(*letter)).map(|(_, letter)| letter).collect()
+    sound
+        .chars()
+        .enumerate()
+        .filter(|(place, letter)| *place == 0 || !is_vowel(*letter))
+        .map(|(_, letter)| letter)
+        .collect()
 }
 
 /// How two words relate.
@@ -317,7 +374,8 @@ fn pair(left: &str, right: &str) -> Option<Pair> {
     if left == right {
         return Some(if left.chars().count() == 1 { Pair::Initial } else { Pair::Same(1.0) });
     }
-    let (short, long) = if left.chars().count() <= right.chars().count() { (left, right) } else { (right, left) };
+    let (short, long) =
+        if left.chars().count() <= right.chars().count() { (left, right) } else { (right, left) };
     let is_initial = short.chars().count() == 1 && long.starts_with(short);
     if is_initial {
         return Some(Pair::Initial);
@@ -326,21 +384,28 @@ fn pair(left: &str, right: &str) -> Option<Pair> {
     if heard_left == heard_right && short.len() > 1 {
         return Some(Pair::Same(0.97));
     }
-    let is_ended = ENDINGS.iter().any(|ending| long.strip_suffix(ending).is_some_and(|stem| stem.len() > 2 && sound(stem) == heard_left));
+    let is_ended = ENDINGS.iter().any(|ending| {
+        long.strip_suffix(ending).is_some_and(|stem| stem.len() > 2 && sound(stem) == heard_left)
+    });
     if is_ended {
         return Some(Pair::Same(0.95));
     }
     let letters = heard_left.chars().count().min(heard_right.chars().count());
     let distance = strsim::osa_distance(&heard_left, &heard_right);
-    let ends_alike = heard_left.chars().last().map(is_vowel) == heard_right.chars().last().map(is_vowel);
-    let is_respelled = letters >= NEAR_LETTERS_MIN && distance <= 2 && ends_alike && consonants(&heard_left) == consonants(&heard_right);
+    let ends_alike =
+        heard_left.chars().last().map(is_vowel) == heard_right.chars().last().map(is_vowel);
+    let is_respelled = letters >= NEAR_LETTERS_MIN
+        && distance <= 2
+        && ends_alike
+        && consonants(&heard_left) == consonants(&heard_right);
     if is_respelled {
         return Some(Pair::Same(0.93));
     }
     (letters >= NEAR_LETTERS_MIN && distance <= 1).then_some(Pair::Near)
 }
 
-/// Joins neighbours on one side where the other side writes them as one: "Ram Kumar" and "Ramkumar".
+/// Joins neighbours on one side where the other side writes them as one: "Ram Kumar" and
+/// "Ramkumar".
 fn joined(words: &[String], other: &[String]) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut place = 0;
@@ -348,7 +413,10 @@ fn joined(words: &[String], other: &[String]) -> Vec<String> {
         // Three parts first, so that "sri ram murthy" is found in "sriramamurthy" where it can be.
         let ends = [3, 2].into_iter().filter_map(|count| words.get(place..place + count));
         let whole = ends.map(|parts| (parts.len(), parts.concat())).find(|(_, whole)| {
-            whole.len() > 3 && other.iter().any(|word| word.len() > 3 && !words.contains(word) && sound(word) == sound(whole))
+            whole.len() > 3
+                && other.iter().any(|word| {
+                    word.len() > 3 && !words.contains(word) && sound(word) == sound(whole)
+                })
         });
         let (count, text) = whole.unwrap_or_else(|| (1, word.clone()));
         out.push(text);
@@ -382,11 +450,15 @@ fn pair_up(left: &[String], right: &[String]) -> Tally {
         }
     }
     // The surest first; of equals the earliest in both, which is the same from either side.
-    pairs.sort_by(|one, two| two.0.total_cmp(&one.0).then((one.1 + one.2).cmp(&(two.1 + two.2))).then(one.1.cmp(&two.1)));
+    pairs.sort_by(|one, two| {
+        two.0.total_cmp(&one.0).then((one.1 + one.2).cmp(&(two.1 + two.2))).then(one.1.cmp(&two.1))
+    });
     let mut tally = Tally::default();
     let (mut is_used_left, mut is_used_right) = (vec![false; left.len()], vec![false; right.len()]);
     for (_, i, j, pair) in pairs {
-        if let (Some(used_left @ false), Some(used_right @ false)) = (is_used_left.get_mut(i), is_used_right.get_mut(j)) {
+        if let (Some(used_left @ false), Some(used_right @ false)) =
+            (is_used_left.get_mut(i), is_used_right.get_mut(j))
+        {
             (*used_left, *used_right) = (true, true);
             match pair {
                 Pair::Same(score) => tally.same.push((i, j, score)),
@@ -395,7 +467,13 @@ fn pair_up(left: &[String], right: &[String]) -> Tally {
             }
         }
     }
-    let free = |used: &[bool]| used.iter().enumerate().filter(|(_, used)| !**used).map(|(place, _)| place).collect::<Vec<_>>();
+    let free = |used: &[bool]| {
+        used.iter()
+            .enumerate()
+            .filter(|(_, used)| !**used)
+            .map(|(place, _)| place)
+            .collect::<Vec<_>>()
+    };
     tally.left_over = [free(&is_used_left), free(&is_used_right)];
     tally.same.sort_by_key(|(i, _, _)| *i);
     tally
@@ -417,12 +495,15 @@ fn compare_persons(asked: &Person, holder: &Person, is_cut: bool) -> f64 {
     if asked.is_family == holder.is_family { score } else { score.min(0.70) }
 }
 
-/// A name that the bank's field cut off: its last word is the beginning of a given one, and nothing follows.
+/// A name that the bank's field cut off: its last word is the beginning of a given one, and nothing
+/// follows.
 fn cut_score(given: &[String], held: &[String]) -> f64 {
     let Some((last, whole)) = held.split_last() else { return 0.0 };
     let rest = given.get(whole.len()..).unwrap_or_default();
-    let is_beginning = rest.first().is_some_and(|word| word.starts_with(last.as_str()) && word != last);
-    let is_same = given.len() > whole.len() && whole.iter().zip(given).all(|(one, two)| matches!(pair(one, two), Some(Pair::Same(_))));
+    let is_beginning =
+        rest.first().is_some_and(|word| word.starts_with(last.as_str()) && word != last);
+    let is_same = given.len() > whole.len()
+        && whole.iter().zip(given).all(|(one, two)| matches!(pair(one, two), Some(Pair::Same(_))));
     match (is_beginning && is_same, whole.len()) {
         (true, 2..) => 0.92,
         (true, 1) if last.chars().count() >= 3 => 0.88,
@@ -431,15 +512,24 @@ fn cut_score(given: &[String], held: &[String]) -> f64 {
 }
 
 /// The table: what pairs and words left over mean.
-fn judge(left: &[String], right: &[String], relatives_left: &[String], relatives_right: &[String]) -> f64 {
+fn judge(
+    left: &[String],
+    right: &[String],
+    relatives_left: &[String],
+    relatives_right: &[String],
+) -> f64 {
     let mut tally = pair_up(left, right);
     let is_common = |word: &String| COMMON.iter().any(|common| sound(common) == sound(word));
-    let is_strong = tally.same.iter().filter_map(|(i, _, _)| left.get(*i)).any(|word| !is_common(word));
-    // Words of a relative's name may be left out, and so may an initial, or Mohammed, beside a name that says who it is.
+    let is_strong =
+        tally.same.iter().filter_map(|(i, _, _)| left.get(*i)).any(|word| !is_common(word));
+    // Words of a relative's name may be left out, and so may an initial, or Mohammed, beside a name
+    // that says who it is.
     let optional = |words: &[String], place: usize, others: &[String]| {
         words.get(place).is_some_and(|word| {
             others.iter().any(|other| matches!(pair(word, other), Some(Pair::Same(_))))
-                || (is_strong && (word.chars().count() == 1 || (place == 0 && words.len() > 2 && word == "mohammed")))
+                || (is_strong
+                    && (word.chars().count() == 1
+                        || (place == 0 && words.len() > 2 && word == "mohammed")))
         })
     };
     let left_out = tally.left_over.iter().map(Vec::len).sum::<usize>();
@@ -448,7 +538,11 @@ fn judge(left: &[String], right: &[String], relatives_left: &[String], relatives
     let extras = [tally.left_over[0].len(), tally.left_over[1].len()];
     let is_forgiven = left_out > extras[0] + extras[1];
     let same = tally.same.len();
-    let sure = tally.same.iter().map(|(_, _, score)| score).fold(1.0_f64, |least, score| least.min(*score));
+    let sure = tally
+        .same
+        .iter()
+        .map(|(_, _, score)| score)
+        .fold(1.0_f64, |least, score| least.min(*score));
     let is_in_order = tally.same.windows(2).all(|two| matches!(two, [one, next] if one.1 < next.1));
     let extra_is_first = tally.left_over.iter().any(|places| places.contains(&0));
     let firsts_agree = tally.same.iter().any(|(i, j, _)| *i == 0 && *j == 0);
@@ -607,9 +701,13 @@ mod tests {
         const { assert!(PAIRS.len() >= 60) };
         let wrong: Vec<String> = PAIRS
             .iter()
-            .map(|(given, held, wanted)| (given, held, wanted, compare(given, held, &NameThresholds::default())))
+            .map(|(given, held, wanted)| {
+                (given, held, wanted, compare(given, held, &NameThresholds::default()))
+            })
             .filter(|(_, _, wanted, found)| **wanted != found.name_match)
-            .map(|(given, held, wanted, found)| format!("{given:?} / {held:?}: {found:?}, wanted {wanted:?}"))
+            .map(|(given, held, wanted, found)| {
+                format!("{given:?} / {held:?}: {found:?}, wanted {wanted:?}")
+            })
             .collect();
         assert_eq!(wrong, Vec::<String>::new());
     }
@@ -626,8 +724,16 @@ mod tests {
 
     /// A name of words that are neither titles nor joined by others, too short to have been cut.
     fn name() -> impl Strategy<Value = String> {
-        let word =
-            prop_oneof![Just("ramesh"), Just("suresh"), Just("kumar"), Just("anil"), Just("k"), Just("md"), Just("lakshmi"), Just("laxmi")];
+        let word = prop_oneof![
+            Just("ramesh"),
+            Just("suresh"),
+            Just("kumar"),
+            Just("anil"),
+            Just("k"),
+            Just("md"),
+            Just("lakshmi"),
+            Just("laxmi")
+        ];
         prop::collection::vec(word, 1..3).prop_map(|words| words.join(" "))
     }
 
@@ -636,7 +742,9 @@ mod tests {
         "[A-Z][a-z]{2,9}".prop_filter("a word with a meaning", |word| {
             let word = word.to_lowercase();
             let meanings = ["and", "huf", "hindu", "undivided", "family"];
-            let is_said = [HONORIFICS, ADDED, RELATIONS, &meanings].iter().any(|list| list.contains(&word.as_str()));
+            let is_said = [HONORIFICS, ADDED, RELATIONS, &meanings]
+                .iter()
+                .any(|list| list.contains(&word.as_str()));
             !is_said && word.chars().any(is_vowel) && !word.contains("xxx")
         })
     }
@@ -648,7 +756,8 @@ mod tests {
             prop_assert!((0.0..=1.0).contains(&found.score));
         }
         #[test]
-        fn names_of_indian_shape_never_panic(given in "[A-Z]{0,9}[ ./&']{0,2}[A-Z]{0,30}( S/O [A-Z ]{0,9})?", held in "[A-Z]{0,9}[ ./&']{0,2}[A-Z]{0,30}( AND [A-Z ]{0,9})?") {
+        fn names_of_indian_shape_never_panic(given in "[A-Z]{0,9}[ ./&']{0,2}[A-Z]{0,30}( S/O \
+         [A-Z ]{0,9})?", held in "[A-Z]{0,9}[ ./&']{0,2}[A-Z]{0,30}( AND [A-Z ]{0,9})?") {
             compare(&given, &held, &NameThresholds::default());
         }
         #[test]
@@ -669,8 +778,10 @@ mod tests {
         }
         #[test]
         fn a_name_matches_itself_in_another_order_and_with_a_title(words in prop::collection::vec(plain_word(), 1..4)) {
-            let held = format!("MRS. {}", words.iter().rev().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" "));
-            prop_assert_eq!(compare(&words.join(" "), &held, &NameThresholds::default()).name_match, M);
+            let held = format!("MRS. {}",
+                words.iter().rev().map(|word| word.to_uppercase()).collect::<Vec<_>>().join(" "));
+            prop_assert_eq!(compare(&words.join(" "), &held, &NameThresholds::default()).name_match,
+                M);
         }
     }
 }

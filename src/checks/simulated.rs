@@ -1,9 +1,11 @@
-//! The checks of test mode: the last digits of the account number decide, and two names are on its screening list.
+//! The checks of test mode: the last digits of the account number decide, and two names are on its
+//! screening list.
 
 use secrecy::ExposeSecret;
 
 use super::{
-    AccountAnswer, AccountCheck, AccountQuestion, Checks, NameMatch, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion,
+    AccountAnswer, AccountCheck, AccountQuestion, Checks, NameMatch, Screening, ScreeningFinding,
+    ScreeningHit, ScreeningQuestion,
 };
 use crate::chains::tron_address::TronAddress;
 
@@ -31,17 +33,21 @@ impl Checks for SimulatedChecks {
         }
     }
     fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
-        let listed = [(CONFIRMED_NAME, Screening::ConfirmedMatch, "test-1"), (POSSIBLE_NAME, Screening::PossibleMatch, "test-2")];
-        let hits = listed.into_iter().filter(|(name, _, _)| question.name.eq_ignore_ascii_case(name)).map(|(name, screening, entry_id)| {
-            ScreeningHit {
+        let listed = [
+            (CONFIRMED_NAME, Screening::ConfirmedMatch, "test-1"),
+            (POSSIBLE_NAME, Screening::PossibleMatch, "test-2"),
+        ];
+        let hits = listed
+            .into_iter()
+            .filter(|(name, _, _)| question.name.eq_ignore_ascii_case(name))
+            .map(|(name, screening, entry_id)| ScreeningHit {
                 list: "test",
                 entry_id: entry_id.to_owned(),
                 entry_hash: [0; 32],
                 screening,
                 score_basis_points: 10_000,
                 evidence: format!("listed name \"{name}\", score 1.000"),
-            }
-        });
+            });
         ScreeningFinding::of(hits.collect())
     }
     /// The simulated payer is on no list.

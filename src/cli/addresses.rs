@@ -1,4 +1,5 @@
-//! `hundi addresses`: the deposit addresses that were handed out, for an operator who sweeps them with a signer of its own.
+//! `hundi addresses`: the deposit addresses that were handed out, for an operator who sweeps them
+//! with a signer of its own.
 
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
@@ -28,10 +29,12 @@ pub enum AddressesCommand {
         #[command(flatten)]
         place: Place,
     },
-    /// After a restore, before the first start: leave out addresses that may have been handed out since the backup
+    /// After a restore, before the first start: leave out addresses that may have been handed out
+    /// since the backup
     Skip {
         /// How many: more than were handed out since; a node reserves up to 65 536 at once
-        #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+        #[arg(long, default_value_t = 1_000_000,
+            value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
         count: u32,
         #[command(flatten)]
         place: Place,
@@ -65,13 +68,12 @@ struct Line<'a> {
     balance: Money,
 }
 
-const CSV_HEAD: &str =
-    "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance";
+const CSV_HEAD: &str = "address,derivation_path,derivation_index,account_key,mode,account,transfer_id,chain,asset,token_contract,received,swept,balance";
 
 impl<'a> Line<'a> {
     fn new(line: AddressLine, mode: Mode, account: &'a str) -> Result<Line<'a>, StoreError> {
-        let index =
-            u32::try_from(line.derivation_index).map_err(|_| StoreError::Broken("a derivation index lies outside its range".into()))?;
+        let index = u32::try_from(line.derivation_index)
+            .map_err(|_| StoreError::Broken("a derivation index lies outside its range".into()))?;
         Ok(Line {
             address: line.address.to_string(),
             derivation_path: derivation_path(index),
@@ -116,7 +118,8 @@ impl<'a> Line<'a> {
 pub async fn run(command: AddressesCommand) -> Result<(), String> {
     match command {
         AddressesCommand::Export { mode, format, place } => {
-            export(&open(&place).await?, mode.map(ModeFlag::mode), format, &mut |text| print(text)).await
+            export(&open(&place).await?, mode.map(ModeFlag::mode), format, &mut |text| print(text))
+                .await
         }
         AddressesCommand::Skip { count, place } => skip(count, &place).await,
     }
@@ -132,26 +135,47 @@ async fn skip(count: u32, place: &Place) -> Result<(), String> {
     let store = open_or_make(&config).await?;
     let skipped = store.write(move |tx, _| {
         let mut names = migrate::meta_names(tx, "%address_index_next%")?;
-        names.extend(configured.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>());
-        names.into_iter().map(|name| Ok((pool::skip(tx, &name, count)?, name))).collect::<Result<Vec<_>, Failure>>()
+        names.extend(
+            configured.iter().filter(|name| !names.contains(name)).cloned().collect::<Vec<_>>(),
+        );
+        names
+            .into_iter()
+            .map(|name| Ok((pool::skip(tx, &name, count)?, name)))
+            .collect::<Result<Vec<_>, Failure>>()
     });
     for (range, name) in skipped.await.map_err(told)? {
-        print(&format!("{name}: addresses from {} to {} are left out", range.start, i64::from(range.end) - 1))?;
+        print(&format!(
+            "{name}: addresses from {} to {} are left out",
+            range.start,
+            i64::from(range.end) - 1
+        ))?;
     }
     print("start the service now; what was handed out before the backup stays with its transfers")
 }
 
 /// Tells all addresses, a page at a time.
-async fn export(store: &Store, mode: Option<Mode>, format: Format, tell: &mut dyn FnMut(&str) -> Result<(), String>) -> Result<(), String> {
-    let accounts = store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
+async fn export(
+    store: &Store,
+    mode: Option<Mode>,
+    format: Format,
+    tell: &mut dyn FnMut(&str) -> Result<(), String>,
+) -> Result<(), String> {
+    let accounts =
+        store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
     tell(if format == Format::Csv { CSV_HEAD } else { "[" })?;
     let mut is_first = true;
     for (number, (account, _)) in (1..).zip(&accounts) {
-        for mode in [Mode::Test, Mode::Live].into_iter().filter(|known| mode.is_none_or(|wanted| wanted == *known)) {
+        for mode in [Mode::Test, Mode::Live]
+            .into_iter()
+            .filter(|known| mode.is_none_or(|wanted| wanted == *known))
+        {
             let scope = Scope::new(number, mode);
             let mut after = None;
             loop {
-                let page = store.read(Cost::Scan, move |tx| Ok(rows::addresses(tx, scope, after, PAGE_ROWS)?)).await.map_err(told)?;
+                let page = store
+                    .read(Cost::Scan, move |tx| Ok(rows::addresses(tx, scope, after, PAGE_ROWS)?))
+                    .await
+                    .map_err(told)?;
                 let Some(last) = page.last() else { break };
                 after = Some(last.transfer_id);
                 let mut lines = Vec::with_capacity(page.len());
@@ -162,7 +186,10 @@ async fn export(store: &Store, mode: Option<Mode>, format: Format, tell: &mut dy
                         Format::Json => {
                             let comma = if is_first { "" } else { "," };
                             is_first = false;
-                            format!("{comma}{}", serde_json::to_string(&line).map_err(|error| error.to_string())?)
+                            format!(
+                                "{comma}{}",
+                                serde_json::to_string(&line).map_err(|error| error.to_string())?
+                            )
                         }
                     });
                 }

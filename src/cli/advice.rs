@@ -8,16 +8,19 @@ use super::{ModeFlag, Place, beside, print, told};
 use crate::http::body;
 use crate::payouts::advice::signing::{self, PublicKey};
 
-/// Bytes of a file that is read: an advice has a few thousand, a key set with every key it can have fewer than this.
+/// Bytes of a file that is read: an advice has a few thousand, a key set with every key it can have
+/// fewer than this.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Subcommand)]
 pub enum AdviceCommand {
-    /// Tell whether a payment advice, as JSON, is what the service signed; the exit code is 0 for valid and 1 for invalid
+    /// Tell whether a payment advice, as JSON, is what the service signed; the exit code is 0 for
+    /// valid and 1 for invalid
     Verify {
         /// The document, as GET /v1/payouts/:id/payment_advice answered it
         file: PathBuf,
-        /// The key set, saved from /.well-known/hundi-advice-keys.json; without it, the keys in the database
+        /// The key set, saved from /.well-known/hundi-advice-keys.json; without it, the keys in the
+        /// database
         #[arg(long, value_name = "FILE")]
         keys: Option<PathBuf>,
         #[command(flatten)]
@@ -45,22 +48,33 @@ pub async fn run(command: AdviceCommand) -> Result<(), String> {
             let mode = mode.mode();
             let app = beside(&place).await?;
             let world = app.world.clone();
-            let key = app.store.write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?)).await.map_err(told)?;
+            let key = app
+                .store
+                .write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?))
+                .await
+                .map_err(told)?;
             print(&format!("payment advices are signed with {} from now on", key.key_id()))
         }
     }
 }
 
 async fn stored_keys(place: &Place) -> Result<Vec<PublicKey>, String> {
-    let app = beside(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
+    let app =
+        beside(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
     let world = app.world.clone();
     app.store.write(move |tx, _| Ok(signing::public_keys(tx, &world.sealer)?)).await.map_err(told)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
-    let length = std::fs::metadata(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?.len();
+    let length = std::fs::metadata(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?
+        .len();
     if length > FILE_BYTES_MAX {
-        return Err(format!("{} has {length} bytes, and neither an advice nor a key set has more than {FILE_BYTES_MAX}", path.display()));
+        return Err(format!(
+            "{} has {length} bytes, and neither an advice nor a key set has more than \
+             {FILE_BYTES_MAX}",
+            path.display()
+        ));
     }
     std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
@@ -68,16 +82,23 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// What is said of a document: `Ok` for a valid one.
 fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
     if bytes.starts_with(b"%PDF") {
-        return Err("invalid: this is the PDF, and the JSON document is what is signed: ask for it with Accept: application/json".into());
+        return Err(
+            "invalid: this is the PDF, and the JSON document is what is signed: ask for it \
+         with Accept: application/json"
+                .into(),
+        );
     }
     // Two members of one name would let two readers see two documents under one signature.
     body::parse(bytes).map_err(|refusal| {
         let told: Vec<&str> = refusal.faults().iter().map(|fault| fault.message.as_str()).collect();
         format!("invalid: it does not read as a document: {}", told.join(" "))
     })?;
-    let document: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;
+    let document: serde_json::Value =
+        serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;
     let key = signing::verify(&document, keys).map_err(|fault| format!("invalid: {fault}"))?;
-    let text = |name: &str| document.get(name).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned();
+    let text = |name: &str| {
+        document.get(name).and_then(serde_json::Value::as_str).unwrap_or("-").to_owned()
+    };
     let mode = if key.mode.is_live() { "live" } else { "TEST: no money moved" };
     Ok(format!(
         "valid: {} about {} {}, {}, UTR {}\nsigned with {} ({mode})",

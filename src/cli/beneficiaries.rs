@@ -75,25 +75,37 @@ impl Finding {
 
 pub(super) async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     match command {
-        BeneficiariesCommand::List { status, show_account_numbers, place } => list(status.as_deref(), show_account_numbers, &place).await,
+        BeneficiariesCommand::List { status, show_account_numbers, place } => {
+            list(status.as_deref(), show_account_numbers, &place).await
+        }
         BeneficiariesCommand::Review { id, finding, place } => {
-            let id = AnyId::parse(&id).ok_or_else(|| format!("{id:?} is no beneficiary's ID: `hundi beneficiaries list` shows them"))?;
+            let id = AnyId::parse(&id).ok_or_else(|| {
+                format!("{id:?} is no beneficiary's ID: `hundi beneficiaries list` shows them")
+            })?;
             rule(id, Ruling::Check(finding.answer()), &place).await
         }
     }
 }
 
-async fn list(status: Option<&str>, shows_account_numbers: bool, place: &Place) -> Result<(), String> {
+async fn list(
+    status: Option<&str>,
+    shows_account_numbers: bool,
+    place: &Place,
+) -> Result<(), String> {
     let words: Vec<&str> = BeneficiaryStatus::ALL.iter().map(|status| status.as_str()).collect();
     let status = status
-        .map(|text| BeneficiaryStatus::parse(text).ok_or_else(|| format!("{text:?} is no status; there are: {}", words.join(", "))))
+        .map(|text| {
+            BeneficiaryStatus::parse(text)
+                .ok_or_else(|| format!("{text:?} is no status; there are: {}", words.join(", ")))
+        })
         .transpose()?;
     let app = beside(place).await?;
     let found = app.store.write(move |tx, _| find(tx, status)).await.map_err(told)?;
     print("id\taccount\tmode\tstatus\treason\tcreated\tname\taccount_number\tifsc\tbank")?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {
         let account_number = if shows_account_numbers {
-            let opened = beneficiaries::open_account_number(beneficiary, &app.world).map_err(|error| error.to_string())?;
+            let opened = beneficiaries::open_account_number(beneficiary, &app.world)
+                .map_err(|error| error.to_string())?;
             opened.expose_secret().to_owned()
         } else {
             format!("…{}", beneficiary.account_number_last4)
@@ -110,12 +122,22 @@ async fn list(status: Option<&str>, shows_account_numbers: bool, place: &Place) 
             beneficiary.bank_name.as_deref().unwrap_or("-"),
         ))?;
     }
-    if found.len() > LISTED_MAX { Err(format!("there are more than {LISTED_MAX}; only these are shown: name a --status")) } else { Ok(()) }
+    if found.len() > LISTED_MAX {
+        Err(format!("there are more than {LISTED_MAX}; only these are shown: name a --status"))
+    } else {
+        Ok(())
+    }
 }
 
 /// At most one more than is listed, so that a cut list can say so.
-fn find(tx: &mut dyn Tx, status: Option<BeneficiaryStatus>) -> Result<Vec<(String, Beneficiary)>, Failure> {
-    let filters: Vec<_> = status.map(|status| ("status = ?", FilterValue::Text(status.as_str().into()))).into_iter().collect();
+fn find(
+    tx: &mut dyn Tx,
+    status: Option<BeneficiaryStatus>,
+) -> Result<Vec<(String, Beneficiary)>, Failure> {
+    let filters: Vec<_> = status
+        .map(|status| ("status = ?", FilterValue::Text(status.as_str().into())))
+        .into_iter()
+        .collect();
     let mut found = Vec::new();
     for (number, (account, _)) in (1..).zip(keys::rows::accounts(tx)?) {
         for mode in [Mode::Test, Mode::Live] {

@@ -10,7 +10,8 @@ use crate::work::credit::{self, Credited};
 
 #[derive(Subcommand)]
 pub enum DepositsCommand {
-    /// Take over a transaction that a comparison found on the chain and not in the book; every endpoint has to show it
+    /// Take over a transaction that a comparison found on the chain and not in the book; every
+    /// endpoint has to show it
     Credit {
         /// The transaction's hash
         hash: String,
@@ -24,17 +25,23 @@ pub enum DepositsCommand {
 
 pub async fn run(command: DepositsCommand) -> Result<(), String> {
     let DepositsCommand::Credit { hash, mode, place } = command;
-    let hash = Hash::parse(&hash).ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
+    let hash = Hash::parse(&hash)
+        .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = beside(&place).await?;
     let credited = credit::credit(&app, mode.mode(), hash).await;
-    let Credited { deposits, known_count, sweeps_count } = credited.map_err(|fault| fault.to_string())?;
+    let Credited { deposits, known_count, sweeps_count } =
+        credited.map_err(|fault| fault.to_string())?;
     deposits.iter().try_for_each(|deposit| print(&line(deposit)))?;
     let new_count = deposits.len() - known_count;
-    print(&format!("{new_count} deposits and {sweeps_count} sweeps were taken over; {known_count} deposits were in the book before"))
+    print(&format!(
+        "{new_count} deposits and {sweeps_count} sweeps were taken over; {known_count} deposits \
+         were in the book before"
+    ))
 }
 
 fn line(deposit: &Deposit) -> String {
-    let classification = deposit.classification.map_or("-", |classification| classification.as_str());
+    let classification =
+        deposit.classification.map_or("-", |classification| classification.as_str());
     [
         deposit.id.to_string(),
         deposit.transfer_id.to_string(),

@@ -28,10 +28,12 @@ enum Trouble {
     Fails(String),
 }
 
-/// Tries every part and prints a table. `Err`, and so exit code 1, where a part is missing or is not right.
+/// Tries every part and prints a table. `Err`, and so exit code 1, where a part is missing or is
+/// not right.
 pub async fn run(place: &Place) -> Result<(), String> {
     let config = config(place)?;
-    let client = Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let client =
+        Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let (mut missing_count, mut stops_count, mut fails_count) = (0, 0, 0);
     let mut told = |table: &str, outcome: Option<Result<String, Trouble>>, missing: &str| {
         let (state, what) = match outcome {
@@ -54,33 +56,46 @@ pub async fn run(place: &Place) -> Result<(), String> {
         told("database", Some(server(config.database.clone()).await), "")?;
     }
     for part in live::parts(&config) {
-        let outcome = match part.is_configured {
-            false => None,
-            true => Some(
-                tried(part.table, &config, &client).await.and_then(|what| part.fault.map_or(Ok(what), |fault| Err(Trouble::Fails(fault)))),
-            ),
-        };
+        let outcome =
+            match part.is_configured {
+                false => None,
+                true => Some(tried(part.table, &config, &client).await.and_then(|what| {
+                    part.fault.map_or(Ok(what), |fault| Err(Trouble::Fails(fault)))
+                })),
+            };
         told(part.table, outcome, part.purpose)?;
     }
     if let Some(chain) = &config.test_chain {
-        told("test_chain", Some(reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await), "")?;
+        told(
+            "test_chain",
+            Some(reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await),
+            "",
+        )?;
     }
-    let parts = |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
+    let parts =
+        |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
     match (stops_count, missing_count, fails_count) {
         (0, 0, 0) => print("live mode starts with this configuration"),
-        (0, 0, fails) => Err(format!("the service starts, and refuses what needs the parts that fail ({})", parts(fails))),
-        (0, missing, _) => Err(format!("the service starts without live mode: {} missing", parts(missing))),
+        (0, 0, fails) => Err(format!(
+            "the service starts, and refuses what needs the parts that fail ({})",
+            parts(fails)
+        )),
+        (0, missing, _) => {
+            Err(format!("the service starts without live mode: {} missing", parts(missing)))
+        }
         (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
     }
 }
 
-/// What is wrong with the directory of IFSCs, the encryption key, and the database where one is there.
+/// What is wrong with the directory of IFSCs, the encryption key, and the database where one is
+/// there.
 async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     let mut faults = Vec::new();
     if let Err(fault) = ifsc::directory(config.ifsc_file.as_deref()) {
         faults.push(("ifsc_file", fault));
     }
-    let key = match secrets::encryption_key_given(&config.database, config.encryption_key.as_ref()) {
+    let key = match secrets::encryption_key_given(&config.database, config.encryption_key.as_ref())
+    {
         Ok(key) => key,
         Err(fault) => {
             faults.push(("key", fault));
@@ -112,10 +127,14 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
 }
 
 async fn server(database: Database) -> Result<String, Trouble> {
-    let looked = tokio::task::spawn_blocking(move || database.server()).await.map_err(|fault| Trouble::Stops(fault.to_string()))?;
+    let looked = tokio::task::spawn_blocking(move || database.server())
+        .await
+        .map_err(|fault| Trouble::Stops(fault.to_string()))?;
     match looked.map_err(|error| Trouble::Stops(error.to_string()))? {
         None => Ok(String::new()),
-        Some(server) if server.doubts.is_empty() => Ok(format!("PostgreSQL {} answers, and keeps what it says it keeps", server.version)),
+        Some(server) if server.doubts.is_empty() => {
+            Ok(format!("PostgreSQL {} answers, and keeps what it says it keeps", server.version))
+        }
         Some(server) => Err(Trouble::Fails(server.doubts.join("; "))),
     }
 }
@@ -128,7 +147,9 @@ async fn reached(chain: &FollowedChain) -> Result<String, Trouble> {
             chain.settings.name.as_str(),
             chain.settings.chain_id
         )),
-        false => Err(Trouble::Fails("no node answers, and no deposit is seen until one does; the log above says why".into())),
+        false => Err(Trouble::Fails(
+            "no node answers, and no deposit is seen until one does; the log above says why".into(),
+        )),
     }
 }
 
@@ -141,11 +162,16 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
             let chain = config.live_chain.as_ref().ok_or_else(missing)?;
             reached(&FollowedChain::new(Mode::Live, chain.clone(), client)).await
         }
-        "bank" => writable(&config.bank.as_ref().ok_or_else(missing)?.folder).map_err(Trouble::Stops),
+        "bank" => {
+            writable(&config.bank.as_ref().ok_or_else(missing)?.folder).map_err(Trouble::Stops)
+        }
         "rates" => {
             let settings = config.rates.as_ref().ok_or_else(missing)?;
-            let rates = HttpRates::new(settings, &environment, client.clone()).map_err(Trouble::Stops)?;
-            let refused = |refusal: RateRefusal| Trouble::Fails(format!("no rate that can be quoted: {}", refusal.as_str()));
+            let rates =
+                HttpRates::new(settings, &environment, client.clone()).map_err(Trouble::Stops)?;
+            let refused = |refusal: RateRefusal| {
+                Trouble::Fails(format!("no rate that can be quoted: {}", refusal.as_str()))
+            };
             let (rate, _) = rates.poll(now_seconds, &|_| {}).await.map_err(refused)?;
             Ok(format!("{} INR for 1 USD, {} USD for 1 USDT", rate.mid, rate.usdt_usd))
         }
@@ -153,17 +179,25 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
             let table = config.checks.as_ref().ok_or_else(missing)?;
             live::account_checks(table, &environment, client).map_err(Trouble::Stops)?;
             Ok(match table {
-                ChecksTable::Manual {} => "by hand: hundi beneficiaries list, hundi beneficiaries review",
-                ChecksTable::Http(_) => "over HTTP; not asked here, because every question is about somebody's account",
+                ChecksTable::Manual {} => {
+                    "by hand: hundi beneficiaries list, hundi beneficiaries review"
+                }
+                ChecksTable::Http(_) => {
+                    "over HTTP; not asked here, because every question is about somebody's account"
+                }
             }
             .into())
         }
         "screening" => {
-            let lists = Lists::load(config.screening.clone().ok_or_else(missing)?).map_err(Trouble::Stops)?;
+            let lists = Lists::load(config.screening.clone().ok_or_else(missing)?)
+                .map_err(Trouble::Stops)?;
             match lists.why_not_live(now_seconds) {
                 Some(reason) => Err(Trouble::Stops(reason)),
                 None => {
-                    let counts = lists.states().into_iter().map(|state| format!("{} {}", state.list.as_str(), state.entries_count));
+                    let counts = lists
+                        .states()
+                        .into_iter()
+                        .map(|state| format!("{} {}", state.list.as_str(), state.entries_count));
                     Ok(format!("entries: {}", counts.collect::<Vec<_>>().join(", ")))
                 }
             }
@@ -172,7 +206,8 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
     }
 }
 
-/// Whether files can be written below a folder, in those of the bank that are there; what is missing is made at the start.
+/// Whether files can be written below a folder, in those of the bank that are there; what is
+/// missing is made at the start.
 fn writable(folder: &Path) -> Result<String, String> {
     match folder.join("staging").exists() {
         true => Folders::open(folder)?.check_writable()?,
@@ -182,7 +217,11 @@ fn writable(folder: &Path) -> Result<String, String> {
                 .find(|path| path.as_os_str().is_empty() || path.exists())
                 .ok_or_else(|| format!("{} has no parent", folder.display()))?;
             // The last ancestor of a relative path is empty and means the working directory.
-            folders::check_writable(if existing.as_os_str().is_empty() { Path::new(".") } else { existing })?;
+            folders::check_writable(if existing.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                existing
+            })?;
         }
     }
     Ok(format!("files can be written to {}", folder.display()))

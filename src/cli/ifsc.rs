@@ -25,10 +25,12 @@ pub(super) struct Pack {
 }
 
 pub(super) fn pack(pack: &Pack) -> Result<(), String> {
-    let csv = File::open(&pack.csv).map_err(|error| format!("cannot read {}: {error}", pack.csv.display()))?;
+    let csv = File::open(&pack.csv)
+        .map_err(|error| format!("cannot read {}: {error}", pack.csv.display()))?;
     let bytes = ifsc::pack::pack(BufReader::new(csv), &pack.as_of, &pack.source)?;
     let length = bytes.len();
-    // Beside the file and then in its place, so that a server that starts meanwhile reads a whole one.
+    // Beside the file and then in its place, so that a server that starts meanwhile reads a whole
+    // one.
     let mut beside = pack.file.clone().into_os_string();
     beside.push(".new");
     let write = std::fs::write(&beside, &bytes).and_then(|()| std::fs::rename(&beside, &pack.file));
@@ -43,14 +45,20 @@ pub(super) fn show(code: &str, config: &Config) -> Result<(), String> {
         return Err(format!("{code:?} is no IFSC: four letters, a zero, six letters or digits"));
     }
     let directory = ifsc::directory(config.ifsc_file.as_deref())?;
-    let about = format!("the directory of {} ({}, {} branches)", directory.as_of, directory.source, directory.branches_count);
+    let about = format!(
+        "the directory of {} ({}, {} branches)",
+        directory.as_of, directory.source, directory.branches_count
+    );
     let Some(branch) = directory.find(&code) else {
-        return Err(format!("{code} is not in {about}; if the branch is newer, name a newer directory in ifsc_file"));
+        return Err(format!(
+            "{code} is not in {about}; if the branch is newer, name a newer directory in ifsc_file"
+        ));
     };
-    let rails: Vec<&str> = [("NEFT", Rails::NEFT), ("RTGS", Rails::RTGS), ("IMPS", Rails::IMPS), ("UPI", Rails::UPI)]
-        .into_iter()
-        .filter_map(|(name, rail)| (branch.rails.takes(rail) == Some(true)).then_some(name))
-        .collect();
+    let rails: Vec<&str> =
+        [("NEFT", Rails::NEFT), ("RTGS", Rails::RTGS), ("IMPS", Rails::IMPS), ("UPI", Rails::UPI)]
+            .into_iter()
+            .filter_map(|(name, rail)| (branch.rails.takes(rail) == Some(true)).then_some(name))
+            .collect();
     let rails = match branch.rails.takes(Rails::NEFT) {
         None => "not told".to_owned(),
         Some(_) if rails.is_empty() => "none".to_owned(),
@@ -60,6 +68,9 @@ pub(super) fn show(code: &str, config: &Config) -> Result<(), String> {
     print(&format!("bank\t{}", branch.bank_name.as_deref().unwrap_or("-")))?;
     print(&format!("branch\t{}", branch.branch_name.as_deref().unwrap_or("-")))?;
     print(&format!("rails\t{rails}"))?;
-    print(&format!("payouts\t{}", if branch.takes_payouts() { "yes" } else { "no: neither NEFT nor RTGS" }))?;
+    print(&format!(
+        "payouts\t{}",
+        if branch.takes_payouts() { "yes" } else { "no: neither NEFT nor RTGS" }
+    ))?;
     print(&format!("from\t{about}"))
 }

@@ -17,7 +17,8 @@ use crate::work::follow::FollowedChain;
 
 #[derive(Args)]
 pub struct Reconcile {
-    /// A line of a statement that belongs to no payout, or a difference with a chain, that is explained
+    /// A line of a statement that belongs to no payout, or a difference with a chain, that is
+    /// explained
     #[arg(long, value_name = "ID")]
     accept: Option<String>,
     /// The payout that the accepted line belongs to after all
@@ -31,7 +32,8 @@ pub struct Reconcile {
     from_block: Option<i64>,
     #[arg(long, value_name = "BLOCK", requires = "from_block")]
     to_block: Option<i64>,
-    /// Ask for the balance of every address that was ever handed out, and not only of those that hold something or are new
+    /// Ask for the balance of every address that was ever handed out, and not only of those that
+    /// hold something or are new
     #[arg(long, conflicts_with = "from_block")]
     all_addresses: bool,
     #[command(flatten)]
@@ -48,7 +50,10 @@ pub async fn run(command: Reconcile) -> Result<(), String> {
     for line in &report.counts {
         print(line)?;
     }
-    let asked = Asked { blocks: command.from_block.zip(command.to_block), all_addresses: command.all_addresses };
+    let asked = Asked {
+        blocks: command.from_block.zip(command.to_block),
+        all_addresses: command.all_addresses,
+    };
     let mut differences_count = report.differences.len() as i64;
     let mut differences = report.differences;
     let mut faults = Vec::new();
@@ -58,10 +63,17 @@ pub async fn run(command: Reconcile) -> Result<(), String> {
         match audit::run_once(&store, &chain, asked).await {
             Ok(compared) => print(&line(&what, &compared))?,
             // Until the service has run there is nothing to compare.
-            Err(AuditFault::NeverFollowed) => print(&format!("{what}: {}", AuditFault::NeverFollowed))?,
-            Err(fault) => faults.push(format!("{what} could not be compared, or not further: {fault}")),
+            Err(AuditFault::NeverFollowed) => {
+                print(&format!("{what}: {}", AuditFault::NeverFollowed))?
+            }
+            Err(fault) => {
+                faults.push(format!("{what} could not be compared, or not further: {fault}"))
+            }
         }
-        let (open, count) = store.read(Cost::Scan, move |tx| Ok(chain::open(tx, mode, name)?)).await.map_err(told)?;
+        let (open, count) = store
+            .read(Cost::Scan, move |tx| Ok(chain::open(tx, mode, name)?))
+            .await
+            .map_err(told)?;
         differences.extend(open);
         differences_count += count;
     }
@@ -78,20 +90,27 @@ pub async fn run(command: Reconcile) -> Result<(), String> {
 
 /// The configured chains, as a command reads them.
 fn chains(config: &Config, mode: Option<Mode>) -> Result<Vec<FollowedChain>, String> {
-    let client = Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+    let client =
+        Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let configured = [(Mode::Test, &config.test_chain), (Mode::Live, &config.live_chain)];
-    let wanted = configured.into_iter().filter(|(known, _)| mode.is_none_or(|wanted| wanted == *known));
-    let chains: Vec<FollowedChain> =
-        wanted.filter_map(|(mode, settings)| Some(FollowedChain::new(mode, settings.clone()?, &client))).collect();
+    let wanted =
+        configured.into_iter().filter(|(known, _)| mode.is_none_or(|wanted| wanted == *known));
+    let chains: Vec<FollowedChain> = wanted
+        .filter_map(|(mode, settings)| Some(FollowedChain::new(mode, settings.clone()?, &client)))
+        .collect();
     match mode {
-        Some(mode) if chains.is_empty() => Err(format!("no chain is configured for {} mode", mode.as_str())),
+        Some(mode) if chains.is_empty() => {
+            Err(format!("no chain is configured for {} mode", mode.as_str()))
+        }
         _ => Ok(chains),
     }
 }
 
 fn line(what: &str, compared: &Compared) -> String {
-    let Compared { blocks, movements_count, refunds_count, addresses_count, held, balance } = compared;
-    let blocks = blocks.map_or_else(|| "no new blocks".to_owned(), |(from, to)| format!("blocks {from} to {to}"));
+    let Compared { blocks, movements_count, refunds_count, addresses_count, held, balance } =
+        compared;
+    let blocks = blocks
+        .map_or_else(|| "no new blocks".to_owned(), |(from, to)| format!("blocks {from} to {to}"));
     format!(
         "{what}: {blocks}, {movements_count} movements, {refunds_count} refunds; \
          {addresses_count} addresses should hold {held} USDT and hold {balance} USDT"
@@ -101,13 +120,24 @@ fn line(what: &str, compared: &Compared) -> String {
 async fn accept(store: &Store, text: &str, payout: Option<String>) -> Result<(), String> {
     let unknown = || format!("{text:?} is no line and no difference: `hundi reconcile` shows them");
     let id: Id<kind::Request> = Id::parse(text).ok_or_else(unknown)?;
-    let payout = payout.map(|text| Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))).transpose()?;
+    let payout = payout
+        .map(|text| {
+            Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))
+        })
+        .transpose()?;
     let accept = move |tx: &mut dyn Tx, now: &mut Now| {
-        let Some(payout) = payout else { return Ok(iso20022::rows::accept(tx, now, id)? || chain::rows::accept(tx, now, id)?) };
+        let Some(payout) = payout else {
+            return Ok(iso20022::rows::accept(tx, now, id)? || chain::rows::accept(tx, now, id)?);
+        };
         let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
         Ok(iso20022::rows::assign(tx, id, &found)?)
     };
     let is_accepted = store.write(accept).await.map_err(told)?;
-    let refused = || format!("no line or difference {id} waits to be accepted, or the payout was not sent or has another amount");
+    let refused = || {
+        format!(
+            "no line or difference {id} waits to be accepted, or the payout was not sent or has \
+             another amount"
+        )
+    };
     if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) }
 }

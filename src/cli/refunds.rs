@@ -46,10 +46,14 @@ pub enum RefundsCommand {
 pub async fn run(command: RefundsCommand) -> Result<(), String> {
     match command {
         RefundsCommand::List { status, mode, place } => {
-            let status = status.map(|word| RefundStatus::parse(&word).ok_or_else(|| unknown_status(&word))).transpose()?;
+            let status = status
+                .map(|word| RefundStatus::parse(&word).ok_or_else(|| unknown_status(&word)))
+                .transpose()?;
             list(&open(&place).await?, status, mode.map(ModeFlag::mode)).await
         }
-        RefundsCommand::Complete { id, hash, batch, place } => complete(&id, hash, batch, &place).await,
+        RefundsCommand::Complete { id, hash, batch, place } => {
+            complete(&id, hash, batch, &place).await
+        }
     }
 }
 
@@ -58,14 +62,26 @@ fn unknown_status(word: &str) -> String {
     format!("--status is {word:?} and must be one of: {}", words.join(", "))
 }
 
-async fn list(store: &Store, status: Option<RefundStatus>, mode: Option<Mode>) -> Result<(), String> {
+async fn list(
+    store: &Store,
+    status: Option<RefundStatus>,
+    mode: Option<Mode>,
+) -> Result<(), String> {
     print("id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault")?;
-    let accounts = store.read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?)).await.map_err(told)?;
-    let modes = [Mode::Test, Mode::Live].into_iter().filter(|known| mode.is_none_or(|wanted| wanted == *known));
-    for scope in (1..=accounts).flat_map(|number| modes.clone().map(move |mode| Scope::new(number, mode))) {
+    let accounts =
+        store.read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?)).await.map_err(told)?;
+    let modes = [Mode::Test, Mode::Live]
+        .into_iter()
+        .filter(|known| mode.is_none_or(|wanted| wanted == *known));
+    for scope in
+        (1..=accounts).flat_map(|number| modes.clone().map(move |mode| Scope::new(number, mode)))
+    {
         let mut page = Page {
             limit: PAGE_ROWS,
-            filters: status.map(|status| ("status = ?", FilterValue::Text(status.as_str().to_owned()))).into_iter().collect(),
+            filters: status
+                .map(|status| ("status = ?", FilterValue::Text(status.as_str().to_owned())))
+                .into_iter()
+                .collect(),
             ..Page::default()
         };
         loop {
@@ -104,7 +120,8 @@ fn line(refund: &Refund) -> String {
 }
 
 async fn complete(id: &str, hash: String, is_batch: bool, place: &Place) -> Result<(), String> {
-    let id: Id<kind::Refund> = Id::parse(id).ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
+    let id: Id<kind::Refund> = Id::parse(id)
+        .ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
     let app = beside(place).await?;
     let world = app.world.clone();
     carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &world, id, &hash, is_batch)).await

@@ -1,4 +1,5 @@
-//! One webhook attempt, without storage: judging the address, signing, and sending within bounded time.
+//! One webhook attempt, without storage: judging the address, signing, and sending within bounded
+//! time.
 
 mod resolve;
 pub mod send;

@@ -1,7 +1,9 @@
-//! Resolves names through the system: one look-up of a name at a time, and always room for names that are not known to be bad.
+//! Resolves names through the system: one look-up of a name at a time, and always room for names
+//! that are not known to be bad.
 //!
-//! A look-up cannot be interrupted. It holds its turn, a thread of the runtime's blocking pool, until the system gives up, which is long after
-//! the attempt did where a name server is silent. So names that failed or did not answer lately share half of the turns.
+//! A look-up cannot be interrupted. It holds its turn, a thread of the runtime's blocking pool,
+//! until the system gives up, which is long after the attempt did where a name server is silent. So
+//! names that failed or did not answer lately share half of the turns.
 
 use std::collections::HashMap;
 use std::io;
@@ -25,7 +27,8 @@ const RESOLVING_MAX: usize = 64;
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
 /// How long a name is known to be bad after it failed or did not answer in time.
 const BAD_DURATION: Duration = Duration::from_secs(600);
-/// How long a name that failed is not asked about again: shorter than the first pause between attempts.
+/// How long a name that failed is not asked about again: shorter than the first pause between
+/// attempts.
 const FAILED_DURATION: Duration = Duration::from_secs(2);
 
 /// Every address of a name, or `None` where it has none or nobody could tell.
@@ -54,7 +57,8 @@ struct Names {
     good: HashMap<String, (Arc<[IpAddr]>, Instant)>,
     /// With the time at which they were last found to be bad.
     bad: HashMap<String, Instant>,
-    /// Names that are being asked about: those that have a turn, and those that a running attempt waits for a turn for.
+    /// Names that are being asked about: those that have a turn, and those that a running attempt
+    /// waits for a turn for.
     asked: HashMap<String, watch::Receiver<Option<Answer>>>,
 }
 
@@ -73,19 +77,37 @@ struct Asking {
 }
 
 impl Resolver {
-    /// A resolver that goes on using addresses for `good_duration`, and holds a name for bad that does not answer within `silence_duration`.
+    /// A resolver that goes on using addresses for `good_duration`, and holds a name for bad that
+    /// does not answer within `silence_duration`.
     pub(super) fn new(good_duration: Duration, silence_duration: Duration) -> Resolver {
-        Resolver::with_look_up(Box::new(|name| ask_system(name).boxed()), good_duration, silence_duration)
+        Resolver::with_look_up(
+            Box::new(|name| ask_system(name).boxed()),
+            good_duration,
+            silence_duration,
+        )
     }
 
-    fn with_look_up(look_up: LookUp, good_duration: Duration, silence_duration: Duration) -> Resolver {
+    fn with_look_up(
+        look_up: LookUp,
+        good_duration: Duration,
+        silence_duration: Duration,
+    ) -> Resolver {
         let turns = Arc::new(Semaphore::new(RESOLVING_MAX));
         let turns_bad = Arc::new(Semaphore::new(RESOLVING_BAD_MAX));
-        Resolver { shared: Arc::new(Shared { look_up, good_duration, silence_duration, names: Mutex::default(), turns, turns_bad }) }
+        Resolver {
+            shared: Arc::new(Shared {
+                look_up,
+                good_duration,
+                silence_duration,
+                names: Mutex::default(),
+                turns,
+                turns_bad,
+            }),
+        }
     }
 
-    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4; never none. Takes as long as the system does: the
-    /// caller gives up by dropping the future.
+    /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4;
+    /// never none. Takes as long as the system does: the caller gives up by dropping the future.
     pub(super) async fn resolve(&self, name: &str) -> Answer {
         loop {
             let mut told = match self.step(name, Instant::now()) {
@@ -93,14 +115,20 @@ impl Resolver {
                 Step::Await(told) => told,
                 Step::Ask { asking, is_bad } => {
                     let told = asking.tell.subscribe();
-                    let turn_bad = if is_bad { Some(self.shared.turns_bad.clone().acquire_owned().await.ok()?) } else { None };
+                    let turn_bad = if is_bad {
+                        Some(self.shared.turns_bad.clone().acquire_owned().await.ok()?)
+                    } else {
+                        None
+                    };
                     let turn = self.shared.turns.clone().acquire_owned().await.ok()?;
-                    // A task of its own, so that the turn lasts as long as the thread is in use and not only as long as the attempt waits for it.
+                    // A task of its own, so that the turn lasts as long as the thread is in use and
+                    // not only as long as the attempt waits for it.
                     tokio::spawn(asking.ask(turn, turn_bad));
                     told
                 }
             };
-            let answer = told.wait_for(Option::is_some).await.map(|answer| answer.clone().flatten());
+            let answer =
+                told.wait_for(Option::is_some).await.map(|answer| answer.clone().flatten());
             // Where the one who asked gave up before its turn came, this attempt asks in its place.
             if let Ok(answer) = answer {
                 return answer;
@@ -119,7 +147,8 @@ impl Resolver {
             return Step::Await(told.clone());
         }
         let found_bad_at = names.bad.get(name).copied();
-        let was_bad_within = |duration| found_bad_at.is_some_and(|found_at| is_within(found_at, now, duration));
+        let was_bad_within =
+            |duration| found_bad_at.is_some_and(|found_at| is_within(found_at, now, duration));
         if was_bad_within(FAILED_DURATION) {
             return Step::Take(None);
         }
@@ -141,7 +170,8 @@ impl Asking {
                 if turn_bad.is_some() {
                     look_up.await
                 } else {
-                    // From now on it is one of the bad ones, as soon as there is a place among them.
+                    // From now on it is one of the bad ones, as soon as there is a place among
+                    // them.
                     tokio::select! {
                         looked_up = &mut look_up => looked_up,
                         _turn_bad = shared.turns_bad.clone().acquire_owned() => look_up.await,
@@ -149,7 +179,8 @@ impl Asking {
                 }
             }
         };
-        let answer: Answer = looked_up.ok().filter(|addresses| !addresses.is_empty()).map(Arc::from);
+        let answer: Answer =
+            looked_up.ok().filter(|addresses| !addresses.is_empty()).map(Arc::from);
         shared.learn(&self.name, answer.as_ref(), Instant::now());
         self.tell.send_replace(Some(answer));
     }
@@ -162,14 +193,17 @@ impl Drop for Asking {
 }
 
 impl Shared {
-    /// Remembers what a look-up came to. Where there is no room even after what is old is forgotten, the name is one that nothing is known of.
+    /// Remembers what a look-up came to. Where there is no room even after what is old is
+    /// forgotten, the name is one that nothing is known of.
     fn learn(&self, name: &str, addresses: Option<&Arc<[IpAddr]>>, now: Instant) {
         let mut names = lock(&self.names);
         let Names { good, bad, .. } = &mut *names;
         match addresses {
             Some(addresses) => {
                 bad.remove(name);
-                put(good, name, (addresses.clone(), now), |(_, resolved_at)| is_within(*resolved_at, now, self.good_duration));
+                put(good, name, (addresses.clone(), now), |(_, resolved_at)| {
+                    is_within(*resolved_at, now, self.good_duration)
+                });
             }
             None => put(bad, name, now, |found_at| is_within(*found_at, now, BAD_DURATION)),
         }
@@ -214,7 +248,8 @@ mod tests {
     const SILENCE: Duration = Duration::from_millis(30);
     const PATIENCE: Duration = Duration::from_secs(10);
 
-    /// Name servers that say nothing about names that begin with `dead` until they are let go, and then that there are none.
+    /// Name servers that say nothing about names that begin with `dead` until they are let go, and
+    /// then that there are none.
     #[derive(Clone)]
     struct Servers {
         begun: Arc<AtomicUsize>,
@@ -224,7 +259,11 @@ mod tests {
 
     impl Servers {
         fn start() -> (Servers, Resolver) {
-            let servers = Servers { begun: Arc::default(), running: Arc::default(), are_let_go: watch::Sender::new(false) };
+            let servers = Servers {
+                begun: Arc::default(),
+                running: Arc::default(),
+                are_let_go: watch::Sender::new(false),
+            };
             let asked = servers.clone();
             let look_up: LookUp = Box::new(move |name| {
                 let servers = asked.clone();
@@ -233,10 +272,15 @@ mod tests {
                     servers.running.fetch_add(1, Ordering::SeqCst);
                     let is_dead = name.starts_with("dead");
                     if is_dead {
-                        let _ = servers.are_let_go.subscribe().wait_for(|are_let_go| *are_let_go).await;
+                        let _ =
+                            servers.are_let_go.subscribe().wait_for(|are_let_go| *are_let_go).await;
                     }
                     servers.running.fetch_sub(1, Ordering::SeqCst);
-                    if is_dead { Err(io::Error::other("no such name")) } else { Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)]) }
+                    if is_dead {
+                        Err(io::Error::other("no such name"))
+                    } else {
+                        Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
+                    }
                 }
                 .boxed()
             });
@@ -253,7 +297,11 @@ mod tests {
                     tokio::time::sleep(Duration::from_millis(1)).await;
                 }
             };
-            assert!(timeout(PATIENCE, all).await.is_ok(), "{} run, not {count}", self.running.load(Ordering::SeqCst));
+            assert!(
+                timeout(PATIENCE, all).await.is_ok(),
+                "{} run, not {count}",
+                self.running.load(Ordering::SeqCst)
+            );
         }
     }
 
@@ -261,7 +309,8 @@ mod tests {
         (0..count).map(|index| format!("{prefix}-{index}")).collect()
     }
 
-    /// Attempts for all names at the same time, each of which gives up; answers how many got addresses.
+    /// Attempts for all names at the same time, each of which gives up; answers how many got
+    /// addresses.
     async fn attempt_all(resolver: &Resolver, names: &[String]) -> usize {
         let attempts = names.iter().map(|name| timeout(SILENCE * 3, resolver.resolve(name)));
         join_all(attempts).await.into_iter().filter(|answer| matches!(answer, Ok(Some(_)))).count()
@@ -287,7 +336,10 @@ mod tests {
         assert_eq!((resolver.resolve("dead").await, servers.begun()), (None, 1));
         age_bad_names(&resolver, FAILED_DURATION);
         assert_eq!((resolver.resolve("dead").await, servers.begun()), (None, 2));
-        assert_eq!(join_all((0..8).map(|_| resolver.resolve("alive"))).await.iter().flatten().count(), 8);
+        assert_eq!(
+            join_all((0..8).map(|_| resolver.resolve("alive"))).await.iter().flatten().count(),
+            8
+        );
         assert_eq!(servers.begun(), 3);
     }
 
@@ -302,7 +354,8 @@ mod tests {
             assert_eq!(servers.begun(), RESOLVING_BAD_MAX + round);
             assert!(resolver.resolve(&format!("alive-{round}")).await.is_some());
         }
-        // They take the places of the bad ones: one that failed earlier waits for them, and one that nobody knows does not.
+        // They take the places of the bad ones: one that failed earlier waits for them, and one
+        // that nobody knows does not.
         resolver.shared.learn("dead-again", None, Instant::now() - FAILED_DURATION);
         let begun = servers.begun();
         assert_eq!(attempt_all(&resolver, &["dead-again".into()]).await, 0);
@@ -318,7 +371,8 @@ mod tests {
     async fn names_that_failed_share_half_of_the_turns() {
         let (servers, resolver) = Servers::start();
         let dead = numbered("dead", RESOLVING_MAX * 2);
-        dead.iter().for_each(|name| resolver.shared.learn(name, None, Instant::now() - FAILED_DURATION));
+        dead.iter()
+            .for_each(|name| resolver.shared.learn(name, None, Instant::now() - FAILED_DURATION));
         assert_eq!(attempt_all(&resolver, &dead).await, 0);
         servers.until_running(RESOLVING_BAD_MAX).await;
         assert_eq!(servers.begun(), RESOLVING_BAD_MAX);
@@ -358,10 +412,13 @@ mod tests {
         let (_, resolver) = Servers::start();
         let now = Instant::now();
         let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
-        let is_remembered = |name: &str, after| matches!(resolver.step(name, now + after), Step::Take(Some(_)));
+        let is_remembered =
+            |name: &str, after| matches!(resolver.step(name, now + after), Step::Take(Some(_)));
         let milliseconds = Duration::from_millis;
         resolver.shared.learn("a", Some(&addresses), now);
-        assert!(is_remembered("a", milliseconds(4_999)) && !is_remembered("a", milliseconds(5_000)));
+        assert!(
+            is_remembered("a", milliseconds(4_999)) && !is_remembered("a", milliseconds(5_000))
+        );
         assert!(!is_remembered("b", milliseconds(0)));
         for index in 1..NAMES_MAX {
             resolver.shared.learn(&index.to_string(), Some(&addresses), now + milliseconds(1));

@@ -309,7 +309,11 @@ impl Inner {
 
     /// Every address of the host, judged at this attempt; never empty. Nothing resolves the name
     /// again later, so what was judged is what is connected to.
-    async fn addresses(&self, attempt: &Attempt<'_>, clock: &Clock) -> Result<Arc<[IpAddr]>, DeliveryError> {
+    async fn addresses(
+        &self,
+        attempt: &Attempt<'_>,
+        clock: &Clock,
+    ) -> Result<Arc<[IpAddr]>, DeliveryError> {
         let name = match attempt.url.host() {
             WebhookHost::Address(address) => {
                 let addresses = [address.to_canonical()];
@@ -319,13 +323,21 @@ impl Inner {
             WebhookHost::Name(name) => name,
         };
         let phase = clock.phase(clock.deadlines.resolve, DeliveryError::NameNotResolved);
-        let addresses = phase.limit(self.resolver.resolve(name)).await?.ok_or(DeliveryError::NameNotResolved)?;
+        let addresses = phase
+            .limit(self.resolver.resolve(name))
+            .await?
+            .ok_or(DeliveryError::NameNotResolved)?;
         judge(&addresses, attempt)?;
         Ok(addresses)
     }
 
     /// A fresh connection to one of the judged addresses, with TLS where the URL asks for it.
-    async fn dial(&self, url: &WebhookUrl, addresses: &[IpAddr], clock: &Clock) -> Result<Link, DeliveryError> {
+    async fn dial(
+        &self,
+        url: &WebhookUrl,
+        addresses: &[IpAddr],
+        clock: &Clock,
+    ) -> Result<Link, DeliveryError> {
         let phase = clock.phase(clock.deadlines.connect, DeliveryError::ConnectTimeout);
         let open = async {
             let (stream, peer) = connect(addresses, url.port(), &phase).await?;
@@ -334,9 +346,12 @@ impl Inner {
             }
             let name = match url.host() {
                 WebhookHost::Address(address) => ServerName::from(*address),
-                WebhookHost::Name(name) => ServerName::try_from(name.clone()).map_err(|_| DeliveryError::TlsFailed)?,
+                WebhookHost::Name(name) => {
+                    ServerName::try_from(name.clone()).map_err(|_| DeliveryError::TlsFailed)?
+                }
             };
-            let stream = self.tls.connect(name, stream).await.map_err(|_| DeliveryError::TlsFailed)?;
+            let stream =
+                self.tls.connect(name, stream).await.map_err(|_| DeliveryError::TlsFailed)?;
             Link::open(stream, peer).await
         };
         phase.limit(open).await?
@@ -344,7 +359,13 @@ impl Inner {
 
     /// Reads what is wanted of the body and keeps the connection if the answer ended properly. No
     /// fault of the body changes the outcome: the status line has decided it.
-    async fn answer(&self, mut link: Link, response: Response<Incoming>, attempt: &Attempt<'_>, clock: &Clock) -> Answer {
+    async fn answer(
+        &self,
+        mut link: Link,
+        response: Response<Incoming>,
+        attempt: &Attempt<'_>,
+        clock: &Clock,
+    ) -> Answer {
         let (head, body) = response.into_parts();
         let phase = clock.phase(clock.deadlines.body, DeliveryError::TotalTimeout);
         let mut kept = Vec::new();
@@ -356,7 +377,11 @@ impl Inner {
         Answer {
             status: head.status,
             excerpt: excerpt(&kept),
-            retry_after_seconds: retry_after_seconds(head.status, &head.headers, attempt.now_seconds),
+            retry_after_seconds: retry_after_seconds(
+                head.status,
+                &head.headers,
+                attempt.now_seconds,
+            ),
         }
     }
 }
@@ -400,14 +425,20 @@ impl Phase {
 /// name is rebound to an inner network. Plain http reaches loopback only, whatever a name
 /// resolves to.
 fn judge(addresses: &[IpAddr], attempt: &Attempt<'_>) -> Result<(), DeliveryError> {
-    let permitted =
-        |address: &IpAddr| (attempt.loopback_allowed && is_loopback(*address)) || (attempt.url.is_https() && is_global_unicast(*address));
+    let permitted = |address: &IpAddr| {
+        (attempt.loopback_allowed && is_loopback(*address))
+            || (attempt.url.is_https() && is_global_unicast(*address))
+    };
     if addresses.iter().all(permitted) { Ok(()) } else { Err(DeliveryError::AddressRefused) }
 }
 
 /// Connects to the first address that accepts. Each is given an equal share of the time that is
 /// left, so that one that swallows packets does not use up the others' chance.
-async fn connect(addresses: &[IpAddr], port: u16, phase: &Phase) -> Result<(TcpStream, IpAddr), DeliveryError> {
+async fn connect(
+    addresses: &[IpAddr],
+    port: u16,
+    phase: &Phase,
+) -> Result<(TcpStream, IpAddr), DeliveryError> {
     let candidates_count = addresses.len().min(CONNECT_CANDIDATES_MAX);
     let mut error = DeliveryError::ConnectFailed;
     for (candidates_left, address) in (1..=candidates_count as u32).rev().zip(addresses) {
@@ -448,7 +479,10 @@ fn request(attempt: &Attempt<'_>) -> Result<Request<Full<Bytes>>, DeliveryError>
     headers.insert(USER_AGENT, value(attempt.user_agent)?);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(HeaderName::from_static("webhook-id"), value(attempt.id)?);
-    headers.insert(HeaderName::from_static("webhook-timestamp"), HeaderValue::from(attempt.timestamp_seconds));
+    headers.insert(
+        HeaderName::from_static("webhook-timestamp"),
+        HeaderValue::from(attempt.timestamp_seconds),
+    );
     headers.insert(HeaderName::from_static("webhook-signature"), value(&attempt.signature)?);
     Ok(request)
 }
@@ -484,11 +518,20 @@ impl Link {
             .handshake(TokioIo::new(stream))
             .await
             .map_err(|_| DeliveryError::ConnectFailed)?;
-        Ok(Link { requests, driver: Driver { connection: Some(Box::pin(connection)) }, peer, bytes_read })
+        Ok(Link {
+            requests,
+            driver: Driver { connection: Some(Box::pin(connection)) },
+            peer,
+            bytes_read,
+        })
     }
 
     /// Sends the request and waits for the head of the answer.
-    async fn ask(&mut self, request: Request<Full<Bytes>>, clock: &Clock) -> Result<Response<Incoming>, LinkFault> {
+    async fn ask(
+        &mut self,
+        request: Request<Full<Bytes>>,
+        clock: &Clock,
+    ) -> Result<Response<Incoming>, LinkFault> {
         self.bytes_read.store(0, Ordering::Relaxed);
         let phase = clock.phase(clock.deadlines.head, DeliveryError::HeadTimeout);
         let response = self.requests.send_request(request);
@@ -502,9 +545,15 @@ impl Link {
         let bytes_read = self.bytes_read.load(Ordering::Relaxed);
         // A canceled request was never written; bytes in spite of that are a receiver that speaks
         // first, which is not HTTP.
-        let invalid = error.is_parse() || bytes_read >= ANSWER_BYTES_MAX || (error.is_canceled() && bytes_read > 0);
+        let invalid = error.is_parse()
+            || bytes_read >= ANSWER_BYTES_MAX
+            || (error.is_canceled() && bytes_read > 0);
         Err(LinkFault {
-            error: if invalid { DeliveryError::AnswerInvalid } else { DeliveryError::ConnectionReset },
+            error: if invalid {
+                DeliveryError::AnswerInvalid
+            } else {
+                DeliveryError::ConnectionReset
+            },
             unanswered: error.is_canceled() || bytes_read == 0,
         })
     }
@@ -547,7 +596,11 @@ struct Metered<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         if self.bytes_read.load(Ordering::Relaxed) >= ANSWER_BYTES_MAX {
             return Poll::Ready(Err(io::ErrorKind::InvalidData.into()));
         }
@@ -560,11 +613,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &[u8],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, buffer)
     }
 
-    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffers: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffers: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write_vectored(context, buffers)
     }
 
@@ -664,7 +725,9 @@ impl Pool {
     fn take_unchecked(&self, origin: &str, addresses: &[IpAddr], now: Instant) -> Option<Link> {
         let mut state = lock(&self.state);
         let index = state.idle.iter().rposition(|idle| {
-            *idle.origin == *origin && addresses.contains(&idle.link.peer) && now < idle.idle_since + self.idle_duration
+            *idle.origin == *origin
+                && addresses.contains(&idle.link.peer)
+                && now < idle.idle_since + self.idle_duration
         })?;
         state.idle.remove(index).map(|idle| idle.link)
     }
@@ -745,7 +808,14 @@ mod tests {
 
     /// Long deadlines for what must not time out.
     fn patient() -> Deadlines {
-        Deadlines { resolve: PATIENCE, connect: PATIENCE, head: PATIENCE, body: PATIENCE, total: PATIENCE, ..Deadlines::default() }
+        Deadlines {
+            resolve: PATIENCE,
+            connect: PATIENCE,
+            head: PATIENCE,
+            body: PATIENCE,
+            total: PATIENCE,
+            ..Deadlines::default()
+        }
     }
 
     fn milliseconds(count: u64) -> Duration {
@@ -805,7 +875,12 @@ mod tests {
                     });
                 }
             });
-            Receiver { url: url(&format!("http://127.0.0.1:{port}/hook?a=1")), port, connections, ended }
+            Receiver {
+                url: url(&format!("http://127.0.0.1:{port}/hook?a=1")),
+                port,
+                connections,
+                ended,
+            }
         }
 
         /// A receiver that answers every request on every connection alike.
@@ -821,7 +896,10 @@ mod tests {
         /// Waits until one more script has ended, which the scripts here do when the sender lets
         /// go of the connection.
         async fn released(&mut self) {
-            tokio::time::timeout(PATIENCE, self.ended.recv()).await.expect("the sender must close the connection").unwrap();
+            tokio::time::timeout(PATIENCE, self.ended.recv())
+                .await
+                .expect("the sender must close the connection")
+                .unwrap();
         }
     }
 
@@ -838,7 +916,10 @@ mod tests {
         let mut text = String::new();
         loop {
             if let Some((head, body)) = text.split_once("\r\n\r\n") {
-                let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).map_or(0, |value| value.parse().unwrap());
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("Content-Length: "))
+                    .map_or(0, |value| value.parse().unwrap());
                 if body.len() >= length {
                     return Some(text);
                 }
@@ -922,7 +1003,10 @@ mod tests {
 
     #[tokio::test]
     async fn interim_answers_are_passed_over() {
-        let receiver = Receiver::answering(format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}")).await;
+        let receiver = Receiver::answering(format!(
+            "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n{OK}"
+        ))
+        .await;
         let outcome = sender(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(200));
         assert_eq!(outcome.answer_excerpt, "ok");
@@ -974,7 +1058,11 @@ mod tests {
         let answers = [
             "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok".to_owned(),
             "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned(),
-            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}", BODY_BYTES_MAX + 1, "a".repeat(BODY_BYTES_MAX + 1)),
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{}",
+                BODY_BYTES_MAX + 1,
+                "a".repeat(BODY_BYTES_MAX + 1)
+            ),
         ];
         for answer in answers {
             let mut receiver = Receiver::answering(answer).await;
@@ -1199,7 +1287,8 @@ mod tests {
         let listener = socket.listen(1).unwrap();
         let address = listener.local_addr().unwrap();
         let url = url(&format!("http://{address}/"));
-        let deadlines = Deadlines { connect: milliseconds(300), head: milliseconds(300), ..patient() };
+        let deadlines =
+            Deadlines { connect: milliseconds(300), head: milliseconds(300), ..patient() };
         let sender = sender(deadlines);
         // The kernel completes connections until the backlog is full, and those of earlier attempts
         // stay in it.
@@ -1273,7 +1362,8 @@ mod tests {
         for scheme in ["http", "https"] {
             for host in ["127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]"] {
                 let url = url(&format!("{scheme}://{host}:{}/", receiver.port));
-                let outcome = sender.send(Attempt { loopback_allowed: false, ..attempt(&url) }).await;
+                let outcome =
+                    sender.send(Attempt { loopback_allowed: false, ..attempt(&url) }).await;
                 assert_eq!(outcome.error, Some(DeliveryError::AddressRefused));
             }
         }
@@ -1287,7 +1377,9 @@ mod tests {
 
     #[test]
     fn one_bad_address_among_good_ones_refuses_the_name() {
-        let addresses = |texts: &[&str]| -> Vec<IpAddr> { texts.iter().map(|text| text.parse().unwrap()).collect() };
+        let addresses = |texts: &[&str]| -> Vec<IpAddr> {
+            texts.iter().map(|text| text.parse().unwrap()).collect()
+        };
         let judged = |url_text: &str, loopback_allowed: bool, texts: &[&str]| {
             let url = url(url_text);
             let attempt = Attempt { loopback_allowed, ..attempt(&url) };
@@ -1309,7 +1401,8 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_was_not_judged_is_refused() {
         let receiver = Receiver::answering(OK).await;
-        let phase = Phase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
+        let phase =
+            Phase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
         // The kernel takes 0.0.0.0 for this host, so the peer is another address than the one
         // connected to.
         let unspecified = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -1320,7 +1413,8 @@ mod tests {
     #[tokio::test]
     async fn three_addresses_are_tried_in_order() {
         let receiver = Receiver::answering(OK).await;
-        let phase = Phase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
+        let phase =
+            Phase { ends_at: Instant::now() + PATIENCE, error: DeliveryError::ConnectTimeout };
         let here = IpAddr::V4(Ipv4Addr::LOCALHOST);
         let elsewhere = |last| IpAddr::V4(Ipv4Addr::new(127, 0, 0, last));
         let third = [elsewhere(2), elsewhere(3), here];
@@ -1408,14 +1502,16 @@ mod tests {
     #[tokio::test]
     async fn a_value_that_no_header_can_hold_is_our_own_fault() {
         let receiver = Receiver::answering(OK).await;
-        let outcome = sender(patient()).send(Attempt { id: "event\r\nX: y", ..attempt(&receiver.url) }).await;
+        let outcome =
+            sender(patient()).send(Attempt { id: "event\r\nX: y", ..attempt(&receiver.url) }).await;
         assert_eq!(outcome.error, Some(DeliveryError::RequestInvalid));
         assert_eq!(receiver.connections_count(), 0);
     }
 
     /// A TLS receiver whose certificate names `name`, and that certificate.
     async fn tls_receiver(name: &str) -> (Receiver, CertificateDer<'static>) {
-        let CertifiedKey { cert, signing_key } = generate_simple_self_signed([name.to_owned()]).unwrap();
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed([name.to_owned()]).unwrap();
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider)
@@ -1479,7 +1575,10 @@ mod tests {
 
     #[test]
     fn a_root_that_is_no_certificate_is_an_error() {
-        let options = SenderOptions { roots_extra: vec![CertificateDer::from(vec![1, 2, 3])], ..SenderOptions::default() };
+        let options = SenderOptions {
+            roots_extra: vec![CertificateDer::from(vec![1, 2, 3])],
+            ..SenderOptions::default()
+        };
         assert!(Sender::new(RootCertStore::empty(), options).is_err());
         assert!(!roots_platform().is_empty());
     }
@@ -1520,7 +1619,10 @@ mod tests {
 
     #[tokio::test]
     async fn retry_after_reaches_the_outcome() {
-        let receiver = Receiver::answering("HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n").await;
+        let receiver = Receiver::answering(
+            "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n",
+        )
+        .await;
         let outcome = sender(patient()).send(attempt(&receiver.url)).await;
         assert_eq!(outcome.http_status, Some(503));
         assert_eq!(outcome.retry_after_seconds, Some(7));

@@ -96,15 +96,27 @@ mod tests {
 
     /// The five steps of the interface specification, "Signature verification", as a receiver
     /// would write them; returns the HTTP status it answers.
-    fn receiver_status(secret: &str, id: &str, timestamp: &str, signature: &str, raw_body: &[u8], now_seconds: i64) -> u16 {
+    fn receiver_status(
+        secret: &str,
+        id: &str,
+        timestamp: &str,
+        signature: &str,
+        raw_body: &[u8],
+        now_seconds: i64,
+    ) -> u16 {
         let signed = [format!("{id}.{timestamp}.").as_bytes(), raw_body].concat();
         let expected = STANDARD.encode(hmac_by_definition(secret.as_bytes(), &signed));
         let matches = signature.split(' ').any(|entry| {
             let given = entry.strip_prefix("v1,").unwrap_or_default().as_bytes();
             given.len() == expected.len()
-                && given.iter().zip(expected.as_bytes()).fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
+                && given
+                    .iter()
+                    .zip(expected.as_bytes())
+                    .fold(0, |difference, (left, right)| difference | (left ^ right))
+                    == 0
         });
-        let fresh = timestamp.parse::<i64>().is_ok_and(|seconds| (now_seconds - seconds).abs() <= 300);
+        let fresh =
+            timestamp.parse::<i64>().is_ok_and(|seconds| (now_seconds - seconds).abs() <= 300);
         if matches && fresh { 200 } else { 400 }
     }
 
@@ -119,8 +131,9 @@ mod tests {
     fn the_specified_check_accepts_and_refuses_changes() {
         let (secret, other) = (secret(1), secret(2));
         let header = signature_header(&[&secret], ID, 1_764_000_000, BODY);
-        let check =
-            |secret: &str, id: &str, timestamp: &str, body: &[u8], now: i64| receiver_status(secret, id, timestamp, &header, body, now);
+        let check = |secret: &str, id: &str, timestamp: &str, body: &[u8], now: i64| {
+            receiver_status(secret, id, timestamp, &header, body, now)
+        };
         assert_eq!(check(&secret, ID, "1764000000", BODY, 1_764_000_000 + 300), 200);
         assert_eq!(check(&secret, ID, "1764000000", BODY, 1_764_000_000 + 301), 400);
         assert_eq!(check(&other, ID, "1764000000", BODY, 1_764_000_000), 400);
@@ -155,7 +168,8 @@ mod tests {
     fn entries_stand_in_the_order_of_the_secrets() {
         let (first, second) = (secret(6), secret(7));
         let both = signature_header(&[&first, &second], ID, 7, BODY);
-        let alone = [signature_header(&[&first], ID, 7, BODY), signature_header(&[&second], ID, 7, BODY)];
+        let alone =
+            [signature_header(&[&first], ID, 7, BODY), signature_header(&[&second], ID, 7, BODY)];
         assert_eq!(both, alone.join(" "));
         assert_eq!(both.split(' ').count(), 4);
         assert!(both.split(' ').all(|entry| entry.len() == 47 && entry.starts_with("v1,")));

@@ -148,7 +148,8 @@ pub fn parse_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlFault> 
         return Err(UrlFault::SchemeNotHttps);
     }
     // The parser forgets user information that is empty.
-    let after_scheme = text.split_once(':').map_or("", |(_, rest)| rest.trim_start_matches(['/', '\\']));
+    let after_scheme =
+        text.split_once(':').map_or("", |(_, rest)| rest.trim_start_matches(['/', '\\']));
     let authority = after_scheme.split(['/', '\\', '?', '#']).next().unwrap_or_default();
     if !url.username().is_empty() || url.password().is_some() || authority.contains('@') {
         return Err(UrlFault::UserInformation);
@@ -318,7 +319,9 @@ pub fn is_global_unicast(address: IpAddr) -> bool {
             is_global_unicast_ipv4(Ipv4Addr::from_bits((address.to_bits() & 0xffff_ffff) as u32))
         }
         IpAddr::V6(address) => {
-            ipv6_in(address, IPV6_GLOBAL) && !IPV6_REFUSED.iter().any(|block| ipv6_in(address, *block)) && !is_isatap(address)
+            ipv6_in(address, IPV6_GLOBAL)
+                && !IPV6_REFUSED.iter().any(|block| ipv6_in(address, *block))
+                && !is_isatap(address)
         }
     }
 }

@@ -77,7 +77,14 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::list("/v1/deposits", "List deposits", ObjectKind::Deposit, FILTERS, route::nothing, index),
+        route::list(
+            "/v1/deposits",
+            "List deposits",
+            ObjectKind::Deposit,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
         route::get("/v1/deposits/{id}", "Get a deposit", show),
     ]
 }

@@ -85,9 +85,16 @@ pub fn begin(
 }
 
 /// Takes over what the chain now shows of a deposit that is not final, up to `processing`.
-pub fn follow(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, depth: Depth) -> Result<(), StoreError> {
+pub fn follow(
+    tx: &mut dyn Tx,
+    now: &Now,
+    deposit: &mut Deposit,
+    depth: Depth,
+) -> Result<(), StoreError> {
     let from = deposit.status;
-    let (Depth::Block { number, time, confirmations } | Depth::Final { number, time, confirmations }) = depth else {
+    let (Depth::Block { number, time, confirmations }
+    | Depth::Final { number, time, confirmations }) = depth
+    else {
         return Ok(());
     };
     deposit.block_number = Some(number);
@@ -101,7 +108,8 @@ pub fn follow(tx: &mut dyn Tx, now: &Now, deposit: &mut Deposit, depth: Depth) -
     rows::update(tx, deposit, from)
 }
 
-/// The chain's view does not show a deposit any more: its block was replaced. It keeps its identifier and waits.
+/// The chain's view does not show a deposit any more: its block was replaced. It keeps its
+/// identifier and waits.
 pub fn lose_sight(tx: &mut dyn Tx, now: &mut Now, deposit: &mut Deposit) -> Result<(), StoreError> {
     let from = deposit.status;
     deposit.block_number = None;
@@ -124,7 +132,11 @@ pub fn end(
     let from = deposit.status;
     let to = if failure.is_some() { DepositStatus::Failed } else { DepositStatus::Completed };
     if !from.can_become(to) {
-        return Err(StoreError::Broken(format!("a deposit cannot go from {} to {}", from.as_str(), to.as_str())));
+        return Err(StoreError::Broken(format!(
+            "a deposit cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
     }
     deposit.status = to;
     deposit.classification = classification;

@@ -13,8 +13,10 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, Value, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, transfer_id, status, units, asset, chain, from_address, to_address, transaction_hash, log_index, \
-    block_number, block_time, confirmations, unseen_since, classification, reason_code, completed_at, status_history, created";
+const COLUMNS: &str = "scope, id, version, transfer_id, status, units, asset, chain, \
+ from_address, to_address, transaction_hash, log_index, \
+    block_number, block_time, confirmations, unseen_since, classification, reason_code, \
+    completed_at, status_history, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("deposits", COLUMNS));
 
@@ -81,8 +83,10 @@ pub fn insert(tx: &mut dyn Tx, d: &Deposit) -> Result<(), StoreError> {
 /// Writes a changed deposit over the version and status it was read with.
 pub fn update(tx: &mut dyn Tx, d: &mut Deposit, from: DepositStatus) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE deposits SET version = version + 1, status = ?5, block_number = ?6, block_time = ?7, confirmations = ?8, classification = ?9, \
-         reason_code = ?10, completed_at = ?11, status_history = ?12, log_index = ?13, unseen_since = ?14 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+        "UPDATE deposits SET version = version + 1, status = ?5, block_number = ?6, block_time = \
+         ?7, confirmations = ?8, classification = ?9, \
+         reason_code = ?10, completed_at = ?11, status_history = ?12, log_index = ?13, \
+         unseen_since = ?14 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             d.scope,
             d.id,
@@ -104,36 +108,62 @@ pub fn update(tx: &mut dyn Tx, d: &mut Deposit, from: DepositStatus) -> Result<(
     Ok(())
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Deposit>) -> Result<Option<Deposit>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Deposit>,
+) -> Result<Option<Deposit>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND id = ?2");
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
 /// The deposit of one token movement.
-pub fn find_movement(tx: &mut dyn Tx, scope: Scope, transaction_hash: &str, log_index: i64) -> Result<Option<Deposit>, StoreError> {
-    let sql =
-        format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index = ?3 ORDER BY id DESC LIMIT 1");
+pub fn find_movement(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transaction_hash: &str,
+    log_index: i64,
+) -> Result<Option<Deposit>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index \
+         = ?3 ORDER BY id DESC LIMIT 1"
+    );
     tx.row(&sql, values![scope, transaction_hash, log_index])?.map(read).transpose()
 }
 
 /// All deposits of one transaction on one chain, oldest first.
-pub fn of_transaction(tx: &mut dyn Tx, scope: Scope, chain: &str, transaction_hash: &str) -> Result<Vec<Deposit>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND chain = ?3 ORDER BY log_index, id");
+pub fn of_transaction(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    chain: &str,
+    transaction_hash: &str,
+) -> Result<Vec<Deposit>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND chain = ?3 \
+         ORDER BY log_index, id"
+    );
     tx.rows(&sql, values![scope, transaction_hash, chain])?.into_iter().map(read).collect()
 }
 
 /// Deposits of a chain, in all accounts, that are neither completed nor failed.
 pub fn unsettled_on(tx: &mut dyn Tx, chain: &str) -> Result<Vec<Deposit>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM deposits WHERE chain = ?1 AND status IN ('initialized', 'processing') ORDER BY scope, id");
+    let sql = format!(
+        "SELECT {COLUMNS} FROM deposits WHERE chain = ?1 AND status IN ('initialized', \
+         'processing') ORDER BY scope, id"
+    );
     tx.rows(&sql, values![chain])?.into_iter().map(read).collect()
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
-    list::read(tx, &Listing { table: "deposits", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+    list::read(
+        tx,
+        &Listing { table: "deposits", columns: COLUMNS, key: ("scope", scope.into()) },
+        page,
+    )
 }
 
-/// The deposits that counted towards a transfer and were final by `until`, oldest first and at most `rows_max`; and how
-/// many there are.
+/// The deposits that counted towards a transfer and were final by `until`, oldest first and at most
+/// `rows_max`; and how many there are.
 pub fn counted_for_transfer(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -141,17 +171,32 @@ pub fn counted_for_transfer(
     until: i64,
     rows_max: i64,
 ) -> Result<(Vec<Deposit>, i64), StoreError> {
-    const COUNTED: &str = "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND completed_at <= ?3 AND classification NOT IN ('unmatched', 'unsupported')";
-    let count = tx.row(&format!("SELECT COUNT(*) FROM deposits WHERE {COUNTED}"), values![scope, transfer_id, until])?;
+    const COUNTED: &str = "scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND \
+     completed_at <= ?3 AND classification NOT IN ('unmatched', 'unsupported')";
+    let count = tx.row(
+        &format!("SELECT COUNT(*) FROM deposits WHERE {COUNTED}"),
+        values![scope, transfer_id, until],
+    )?;
     let sql = format!("SELECT {COLUMNS} FROM deposits WHERE {COUNTED} ORDER BY id LIMIT ?4");
-    let found = tx.rows(&sql, values![scope, transfer_id, until, rows_max])?.into_iter().map(read).collect::<Result<_, _>>()?;
+    let found = tx
+        .rows(&sql, values![scope, transfer_id, until, rows_max])?
+        .into_iter()
+        .map(read)
+        .collect::<Result<_, _>>()?;
     Ok((found, count.map_or(Ok(0), |mut row| row.int())?))
 }
 
 /// Whether the transfer ever saw money, final or not.
-pub fn any_for_transfer(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>) -> Result<bool, StoreError> {
-    let row = tx
-        .row("SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status <> 'failed' LIMIT 1", values![scope, transfer_id])?;
+pub fn any_for_transfer(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+) -> Result<bool, StoreError> {
+    let row = tx.row(
+        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status <> \
+         'failed' LIMIT 1",
+        values![scope, transfer_id],
+    )?;
     Ok(row.is_some())
 }
 
@@ -163,16 +208,24 @@ pub fn classified_units(
     classification: Classification,
 ) -> Result<i64, StoreError> {
     let row = tx.row(
-        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status = 'completed' AND classification = ?3",
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND \
+         transfer_id = ?2 AND status = 'completed' AND classification = ?3",
         values![scope, transfer_id, classification.as_str()],
     )?;
     row.map_or(Ok(0), |mut row| row.int())
 }
 
-/// Whether a deposit is not final that may still turn out to be in time: in no block yet, or in one up to `time`.
-pub fn any_unsettled_until(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, time: i64) -> Result<bool, StoreError> {
+/// Whether a deposit is not final that may still turn out to be in time: in no block yet, or in one
+/// up to `time`.
+pub fn any_unsettled_until(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    time: i64,
+) -> Result<bool, StoreError> {
     let row = tx.row(
-        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status IN ('initialized', 'processing') \
+        "SELECT id FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND status IN \
+         ('initialized', 'processing') \
          AND (block_time IS NULL OR block_time <= ?3) LIMIT 1",
         values![scope, transfer_id, time],
     )?;
@@ -182,15 +235,24 @@ pub fn any_unsettled_until(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::
 /// The sum of what was seen and is not final: the balance's `pending`.
 pub fn pending_units(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
     let row = tx.row(
-        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND status IN ('initialized', 'processing') AND asset = 'USDT'",
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND status \
+         IN ('initialized', 'processing') AND asset = 'USDT'",
         values![scope],
     )?;
     row.map_or(Ok(0), |mut row| row.int())
 }
 
 /// Hands an address to a transfer; an address is handed out once.
-pub fn assign_address(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, address: &[u8; 20]) -> Result<(), StoreError> {
-    tx.execute_one("INSERT INTO deposit_addresses (address, scope, transfer_id) VALUES (?1, ?2, ?3)", values![address, scope, transfer_id])
+pub fn assign_address(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    address: &[u8; 20],
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO deposit_addresses (address, scope, transfer_id) VALUES (?1, ?2, ?3)",
+        values![address, scope, transfer_id],
+    )
 }
 
 /// Addresses that one statement asks about.
@@ -202,12 +264,22 @@ static HANDED_OUT: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// Which of these addresses were handed out in a mode. Addresses in rising order cost least.
-pub fn handed_out(tx: &mut dyn Tx, mode: Mode, addresses: &[[u8; 20]]) -> Result<HashSet<[u8; 20]>, StoreError> {
+pub fn handed_out(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    addresses: &[[u8; 20]],
+) -> Result<HashSet<[u8; 20]>, StoreError> {
     let mut found = HashSet::new();
     for part in addresses.chunks(ADDRESSES_AT_ONCE) {
-        // A part that is not full repeats its last address, so that there is one statement to prepare.
+        // A part that is not full repeats its last address, so that there is one statement to
+        // prepare.
         let last = part.last().into_iter().cycle();
-        let values: Vec<Value<'_>> = part.iter().chain(last).take(ADDRESSES_AT_ONCE).map(|bytes| Value::Bytes(bytes)).collect();
+        let values: Vec<Value<'_>> = part
+            .iter()
+            .chain(last)
+            .take(ADDRESSES_AT_ONCE)
+            .map(|bytes| Value::Bytes(bytes))
+            .collect();
         for mut row in tx.rows(&HANDED_OUT, &values)? {
             let bytes = address(row.bytes()?)?;
             if row.scope()?.mode() == mode {
@@ -224,14 +296,27 @@ pub fn addresses_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 }
 
 /// Addresses handed out in either mode, in rising order, after one of them.
-pub fn addresses_after(tx: &mut dyn Tx, after: Option<[u8; 20]>, rows_max: i64) -> Result<Vec<[u8; 20]>, StoreError> {
+pub fn addresses_after(
+    tx: &mut dyn Tx,
+    after: Option<[u8; 20]>,
+    rows_max: i64,
+) -> Result<Vec<[u8; 20]>, StoreError> {
     let after = after.as_ref().map_or(&[][..], |bytes| &bytes[..]);
     let sql = "SELECT address FROM deposit_addresses WHERE address > ?1 ORDER BY address LIMIT ?2";
-    tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| address(row.bytes()?)).collect()
+    tx.rows(sql, values![after, rows_max])?
+        .into_iter()
+        .map(|mut row| address(row.bytes()?))
+        .collect()
 }
 
 /// Whose an address is.
-pub fn address_owner(tx: &mut dyn Tx, address: &[u8; 20]) -> Result<Option<(Scope, Id<kind::Transfer>)>, StoreError> {
-    let row = tx.row("SELECT scope, transfer_id FROM deposit_addresses WHERE address = ?1", values![address])?;
+pub fn address_owner(
+    tx: &mut dyn Tx,
+    address: &[u8; 20],
+) -> Result<Option<(Scope, Id<kind::Transfer>)>, StoreError> {
+    let row = tx.row(
+        "SELECT scope, transfer_id FROM deposit_addresses WHERE address = ?1",
+        values![address],
+    )?;
     row.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
 }

@@ -48,7 +48,11 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
     Filter::new("type", FilterKind::Word(super::catalogue), "type = ?"),
-    Filter::new("linked_id", FilterKind::AnyId { kind_condition: "linked_object = ?" }, "linked_id = ?"),
+    Filter::new(
+        "linked_id",
+        FilterKind::AnyId { kind_condition: "linked_object = ?" },
+        "linked_id = ?",
+    ),
     Filter::new("linked_object", FilterKind::Word(linked_objects), "linked_object = ?"),
 ];
 

@@ -18,7 +18,12 @@ pub struct EventRow {
 const COLUMNS: &str = "id, type, linked_id, linked_object, created";
 
 pub fn read(mut row: Row) -> Result<EventRow, StoreError> {
-    Ok(EventRow { id: row.id()?, event_type: row.text()?, linked: row.any_id()?, created: row.int()? })
+    Ok(EventRow {
+        id: row.id()?,
+        event_type: row.text()?,
+        linked: row.any_id()?,
+        created: row.int()?,
+    })
 }
 
 /// Inserts the events of one account and mode, or of several.
@@ -38,20 +43,29 @@ pub fn insert_all(tx: &mut dyn Tx, events: &[(Scope, EventRow)]) -> Result<(), S
     store::insert_all(tx, "events", "scope, id, type, linked_id, linked_object, created", &rows)
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Event>) -> Result<Option<EventRow>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Event>,
+) -> Result<Option<EventRow>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id = ?2");
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
-    list::read(tx, &Listing { table: "events", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+    list::read(
+        tx,
+        &Listing { table: "events", columns: COLUMNS, key: ("scope", scope.into()) },
+        page,
+    )
 }
 
 /// Removes events of one account past their time, a bounded number at once.
 pub fn purge(tx: &mut dyn Tx, now: &Now, scope: Scope, rows_max: i64) -> Result<u64, StoreError> {
     let bound = ((now.instant() - super::EVENT_KEPT_SECONDS).max(0) as u128 * 1000) << 80;
     tx.execute(
-        "DELETE FROM events WHERE scope = ?1 AND id IN (SELECT id FROM events WHERE scope = ?1 AND id < ?2 ORDER BY id LIMIT ?3)",
+        "DELETE FROM events WHERE scope = ?1 AND id IN (SELECT id FROM events WHERE scope = ?1 \
+         AND id < ?2 ORDER BY id LIMIT ?3)",
         values![scope, &bound.to_be_bytes(), rows_max],
     )
 }

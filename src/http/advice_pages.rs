@@ -1,4 +1,5 @@
-//! The public pages of payment advices: the keys that verify their signatures, and the page that a QR code leads to.
+//! The public pages of payment advices: the keys that verify their signatures, and the page that a
+//! QR code leads to.
 
 use std::sync::Arc;
 
@@ -38,7 +39,8 @@ fn refuse(request_id: &str, failure: Failure) -> Reply {
     match failure {
         Failure::Refused(refusal) => dispatch::refusal_reply(request_id, refusal),
         Failure::Store(error) => {
-            tracing::error!(request_id, reason = %error, "a page about a payment advice cannot be made; answered 503");
+            tracing::error!(request_id, reason = %error, "a page about a payment advice cannot be \
+             made; answered 503");
             dispatch::refusal_reply(request_id, Refusal::unavailable())
         }
     }
@@ -49,7 +51,11 @@ async fn key_set(app: &Arc<App>, request_id: &str) -> Reply {
     let world = app.world.clone();
     let read = app.store.read(Cost::Point, move |tx| Ok(signing::public_keys(tx, &world.sealer)?));
     match dispatch::within(app, dispatch::answer_end(), read).await {
-        Ok(keys) => page("application/jwk-set+json", signing::key_set(&keys).to_string(), "public, max-age=300"),
+        Ok(keys) => page(
+            "application/jwk-set+json",
+            signing::key_set(&keys).to_string(),
+            "public, max-age=300",
+        ),
         Err(failure) => refuse(request_id, failure),
     }
 }
@@ -65,14 +71,22 @@ struct Certified {
 }
 
 async fn verify(app: &Arc<App>, request_id: &str, token: &str) -> Reply {
-    let not_found = || Refusal::new(Code::ObjectNotFound, "No such page. Check the address against the one on the payment advice.");
+    let not_found = || {
+        Refusal::new(
+            Code::ObjectNotFound,
+            "No such page. Check the address against the one on the payment advice.",
+        )
+    };
     let Some(id) = advice::verified_token(&app.world, token) else {
         return dispatch::refusal_reply(request_id, not_found());
     };
     let found = app.store.read(Cost::Point, move |tx| {
-        let payout = payouts::rows::find_anywhere(tx, id)?.filter(|payout| payout.advice_available_at.is_some()).ok_or_else(not_found)?;
+        let payout = payouts::rows::find_anywhere(tx, id)?
+            .filter(|payout| payout.advice_available_at.is_some())
+            .ok_or_else(not_found)?;
         let beneficiary = beneficiaries::rows::find(tx, payout.scope, payout.beneficiary_id)?;
-        let beneficiary = beneficiary.ok_or_else(|| StoreError::Broken(format!("{id} has lost its beneficiary")))?;
+        let beneficiary = beneficiary
+            .ok_or_else(|| StoreError::Broken(format!("{id} has lost its beneficiary")))?;
         Ok(Certified {
             amount: payout.amount,
             settled_at: payout.settled_at,
@@ -86,7 +100,8 @@ async fn verify(app: &Arc<App>, request_id: &str, token: &str) -> Reply {
         Err(failure) => refuse(request_id, failure),
         Ok(certified) => {
             let mut reply = page("text/html; charset=utf-8", html(&certified), "no-store");
-            let policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'";
+            let policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; \
+             frame-ancestors 'none'; base-uri 'none'";
             reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
             reply.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
             reply.headers_mut().insert("x-robots-tag", HeaderValue::from_static("noindex"));
@@ -111,20 +126,30 @@ fn escaped(text: &str) -> String {
 }
 
 fn html(certified: &Certified) -> String {
-    let test = if certified.livemode { "" } else { "<p class=warning><b>TEST</b>: no money moved.</p>" };
+    let test =
+        if certified.livemode { "" } else { "<p class=warning><b>TEST</b>: no money moved.</p>" };
     let date = certified.settled_at.map(advice::indian_time).unwrap_or_default();
     let returned = certified.returned_at.map_or(String::new(), |at| {
-        format!("<p class=warning>The beneficiary's bank <b>sent this payment back</b> on {}.</p>", advice::indian_time(at))
+        format!(
+            "<p class=warning>The beneficiary's bank <b>sent this payment back</b> on {}.</p>",
+            advice::indian_time(at)
+        )
     });
     format!(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width, initial-scale=1'>\
-         <title>Payment advice</title><style>body{{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:2rem auto;padding:0 1rem}}\
-         dt{{color:#555}}dd{{margin:0 0 .75rem;font-size:1.1rem;font-weight:600;overflow-wrap:anywhere}}\
+        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport \
+         content='width=device-width, initial-scale=1'>\
+         <title>Payment advice</title><style>body{{font:16px/1.5 \
+         system-ui,sans-serif;max-width:34rem;margin:2rem auto;padding:0 1rem}}\
+         dt{{color:#555}}dd{{margin:0 0 \
+         .75rem;font-size:1.1rem;font-weight:600;overflow-wrap:anywhere}}\
          .warning{{border-left:4px solid #b45309;padding-left:.75rem}}</style>\
-         <h1>Payment advice</h1>{test}{returned}<p>This server certifies the following of the payment, and nothing more. \
+         <h1>Payment advice</h1>{test}{returned}<p>This server certifies the following of the \
+         payment, and nothing more. \
          Compare each with the document in your hands.</p>\
-         <dl><dt>Amount</dt><dd>{} {}</dd><dt>Value date and time</dt><dd>{date}</dd><dt>Reference (UTR)</dt><dd>{}</dd>\
-         <dt>NRE account ending in</dt><dd>{}</dd></dl><p>A payment advice is not a FIRC or FIRA.</p>",
+         <dl><dt>Amount</dt><dd>{} {}</dd><dt>Value date and \
+         time</dt><dd>{date}</dd><dt>Reference (UTR)</dt><dd>{}</dd>\
+         <dt>NRE account ending in</dt><dd>{}</dd></dl><p>A payment advice is not a FIRC or \
+         FIRA.</p>",
         certified.amount.currency.as_str(),
         grouped(certified.amount),
         escaped(&certified.reference),
@@ -149,7 +174,11 @@ mod tests {
         };
         let text = html(&certified);
         assert!(text.contains("&lt;script&gt;&#39;&quot;&amp;") && !text.contains("<script"));
-        assert!(text.contains("INR 88,412.50") && text.contains("5678") && text.contains("21 September 2026, 19:43:20 IST"));
+        assert!(
+            text.contains("INR 88,412.50")
+                && text.contains("5678")
+                && text.contains("21 September 2026, 19:43:20 IST")
+        );
         assert!(!text.contains("TEST") && !text.contains("sent this payment back"));
         certified.livemode = false;
         certified.returned_at = Some(1_790_000_001);

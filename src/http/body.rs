@@ -25,12 +25,15 @@ pub enum Node {
 impl Node {
     pub fn get(&self, name: &str) -> Option<&Node> {
         match self {
-            Node::Object(members) => members.iter().find(|(key, _)| key == name).map(|(_, value)| value),
+            Node::Object(members) => {
+                members.iter().find(|(key, _)| key == name).map(|(_, value)| value)
+            }
             _ => None,
         }
     }
 
-    /// One text for all spellings of a value: keys sorted, white space and escapes gone, number tokens literal.
+    /// One text for all spellings of a value: keys sorted, white space and escapes gone, number
+    /// tokens literal.
     pub fn canonical(&self) -> Vec<u8> {
         let mut text = Vec::new();
         self.write_canonical(&mut text);
@@ -102,7 +105,10 @@ impl<'de: 'a, 'a> Deserialize<'de> for Items<'a> {
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an array")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Self::Value, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut sequence: A,
+            ) -> Result<Self::Value, A::Error> {
                 let mut items = Vec::new();
                 while let Some(item) = sequence.next_element()? {
                     items.push(item);
@@ -126,7 +132,11 @@ pub fn parse(bytes: &[u8]) -> Result<Node, Refusal> {
     let text = std::str::from_utf8(bytes).map_err(|_| invalid("The body is not valid UTF-8."))?;
     let raw: &RawValue = serde_json::from_str(text).map_err(|error| {
         // Only the position: the parser's words may quote the body.
-        invalid(format!("The body is not valid JSON (line {}, column {}).", error.line(), error.column()))
+        invalid(format!(
+            "The body is not valid JSON (line {}, column {}).",
+            error.line(),
+            error.column()
+        ))
     })?;
     let node = build(raw, 1)?;
     match node {
@@ -156,7 +166,9 @@ fn build(raw: &RawValue, depth: usize) -> Result<Node, Refusal> {
         }
         Some(b'[') => {
             let Items(items) = serde_json::from_str(text).map_err(malformed)?;
-            Node::Array(items.into_iter().map(|item| build(item, depth + 1)).collect::<Result<_, _>>()?)
+            Node::Array(
+                items.into_iter().map(|item| build(item, depth + 1)).collect::<Result<_, _>>()?,
+            )
         }
         Some(b'"') => Node::Text(serde_json::from_str(text).map_err(malformed)?),
         Some(b't') => Node::Bool(true),
@@ -221,7 +233,12 @@ mod tests {
         ];
         for body in many {
             let refusal = parse(body).err().map(|refusal| refusal.faults()[0].code);
-            assert_eq!(refusal, Some(Code::RequestBodyInvalid), "{:?}", String::from_utf8_lossy(body));
+            assert_eq!(
+                refusal,
+                Some(Code::RequestBodyInvalid),
+                "{:?}",
+                String::from_utf8_lossy(body)
+            );
         }
         let eight = format!("{}1{}", "{\"a\":".repeat(8), "}".repeat(8));
         assert!(parse(eight.as_bytes()).is_ok());

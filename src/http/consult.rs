@@ -1,9 +1,10 @@
-//! Asking the outside world for one request, before its transaction opens: no transaction makes a network call. What takes long
-//! without a network, as screening does, is worked out here too.
+//! Asking the outside world for one request, before its transaction opens: no transaction makes a
+//! network call. What takes long without a network, as screening does, is worked out here too.
 //!
-//! A consult step runs only for a request that permission and form let through, and whose answer is not stored already. What
-//! it learns is handed to the handler as evidence; the handler judges in the usual order, as if it had always known it. Where
-//! nothing is learnt in time the request is answered 503, which is not stored, so that the same key works again.
+//! A consult step runs only for a request that permission and form let through, and whose answer is
+//! not stored already. What it learns is handed to the handler as evidence; the handler judges in
+//! the usual order, as if it had always known it. Where nothing is learnt in time the request is
+//! answered 503, which is not stored, so that the same key works again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,8 @@ use crate::store::once::{self, Claim};
 
 /// How long a consult step may take, its wait for its turn included.
 pub const CONSULT_SECONDS_MAX: u64 = 5;
-/// Consult steps that run at once. Each keeps its place for `CONSULT_PLACE_SECONDS`, so that callers cannot use up what the
-/// nodes grant to the follower.
+/// Consult steps that run at once. Each keeps its place for `CONSULT_PLACE_SECONDS`, so that
+/// callers cannot use up what the nodes grant to the follower.
 pub const CONSULTS_COUNT_MAX: usize = 4;
 /// How long a step keeps its place at least.
 const CONSULT_PLACE_SECONDS: u64 = 1;
@@ -43,8 +44,8 @@ pub struct Asking {
 
 /// A step under way. `Ok(None)`: there is nothing to ask, and the handler does without.
 pub type Consulted = BoxFuture<'static, Result<Option<Evidence>, Failure>>;
-/// Starts a step with a body that was parsed; `None` where there is nothing to ask, or it does not have the form, which the
-/// handler refuses.
+/// Starts a step with a body that was parsed; `None` where there is nothing to ask, or it does not
+/// have the form, which the handler refuses.
 pub type Consult = Box<dyn Fn(Asking, &Node) -> Option<Consulted> + Send + Sync>;
 
 /// Places for consult steps.
@@ -73,7 +74,12 @@ impl Places {
 }
 
 /// Runs a step, unless the request's answer is stored already.
-pub async fn run(step: &Consult, asking: Asking, body: &Node, claim: &Claim) -> Result<Option<Evidence>, Failure> {
+pub async fn run(
+    step: &Consult,
+    asking: Asking,
+    body: &Node,
+    claim: &Claim,
+) -> Result<Option<Evidence>, Failure> {
     let app = asking.app.clone();
     let Some(consulted) = step(asking, body) else { return Ok(None) };
     let (claim, seconds) = (claim.clone(), app.store.clock.milliseconds() / 1000);
@@ -83,7 +89,10 @@ pub async fn run(step: &Consult, asking: Asking, body: &Node, claim: &Claim) -> 
     match tokio::time::timeout(Duration::from_secs(CONSULT_SECONDS_MAX), consulted).await {
         Ok(evidence) => evidence,
         Err(_) => {
-            tracing::warn!(seconds = CONSULT_SECONDS_MAX, "a consult step did not end in time; answered 503");
+            tracing::warn!(
+                seconds = CONSULT_SECONDS_MAX,
+                "a consult step did not end in time; answered 503"
+            );
             Err(Refusal::unavailable().into())
         }
     }

@@ -1,5 +1,6 @@
-//! How a request under `/v1` is judged, in one order: key, rate limit, route and method, idempotency key, body read,
-//! claim, permission, object in the path, query, form, references, rules, execution.
+//! How a request under `/v1` is judged, in one order: key, rate limit, route and method,
+//! idempotency key, body read, claim, permission, object in the path, query, form, references,
+//! rules, execution.
 
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -26,8 +27,8 @@ use crate::kernel::{Code, Failure, Mode, Now, Refusal, StoreError};
 use crate::keys::{self, Caller};
 use crate::store::once::{self, Answer, Claim, Outcome};
 
-/// How long a request may take on a store that is reached over a network, without its body's way here. Each transaction has a limit of its own;
-/// this one is for what waits for several of them.
+/// How long a request may take on a store that is reached over a network, without its body's way
+/// here. Each transaction has a limit of its own; this one is for what waits for several of them.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
 /// How long a body may take to arrive.
 pub const BODY_SECONDS_MAX: u64 = 10;
@@ -46,8 +47,9 @@ pub type Reply = Response<Full<Bytes>>;
 #[derive(Default)]
 pub struct InFlight(Mutex<HashSet<[u8; 16]>>);
 
-/// Holds a key until the transaction has ended, also when the client hangs up, and never longer than until the answer
-/// leaves: a client that retries at once is not told that its first request still runs.
+/// Holds a key until the transaction has ended, also when the client hangs up, and never longer
+/// than until the answer leaves: a client that retries at once is not told that its first request
+/// still runs.
 pub struct Held {
     keys: Arc<InFlight>,
     key_hash: [u8; 16],
@@ -85,7 +87,8 @@ struct Seen {
     closes_connection: bool,
 }
 
-/// Answers one request under `/v1`. Never panics outwards: a fault becomes a 500 with the request's identifier.
+/// Answers one request under `/v1`. Never panics outwards: a fault becomes a 500 with the request's
+/// identifier.
 pub async fn dispatch<B>(app: Arc<App>, request_id: &str, request: Request<B>) -> Reply
 where
     B: Body<Data = Bytes> + Send + 'static,
@@ -113,9 +116,18 @@ where
     let route = seen.route.unwrap_or("-");
     let status = reply.status().as_u16();
     app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
-    // Never the path, the query or the body: they can hold identifiers that a caller mistyped, and personal data.
+    // Never the path, the query or the body: they can hold identifiers that a caller mistyped, and
+    // personal data.
     let milliseconds = started.elapsed().as_micros() as f64 / 1000.0;
-    tracing::debug!(request_id, method, route, status, milliseconds, account = seen.account_number, "request");
+    tracing::debug!(
+        request_id,
+        method,
+        route,
+        status,
+        milliseconds,
+        account = seen.account_number,
+        "request"
+    );
     reply
 }
 
@@ -143,7 +155,11 @@ fn refuse(request_id: &str, failure: Failure) -> Reply {
             Refusal::unavailable()
         }
         Failure::Store(StoreError::Conflict(what)) => {
-            tracing::error!(request_id, what, "a transaction met a conflict again and again; answered 503");
+            tracing::error!(
+                request_id,
+                what,
+                "a transaction met a conflict again and again; answered 503"
+            );
             Refusal::unavailable()
         }
         Failure::Store(StoreError::Locked) => {
@@ -192,7 +208,8 @@ where
     seen.account_number = caller.scope.account_number();
 
     let is_write = head.method != http::Method::GET;
-    let (rate_limit, judged) = within(app, end, app.limiter.judge(&app.store, caller.key_id, is_write)).await?;
+    let (rate_limit, judged) =
+        within(app, end, app.limiter.judge(&app.store, caller.key_id, is_write)).await?;
     seen.rate_limit = rate_limit;
     judged?;
 
@@ -200,7 +217,8 @@ where
         Found::Route { index, ids } => (index, ids),
         Found::Nothing => return Err(not_found_route()),
         Found::OtherMethods(allow) => {
-            let refusal = Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}."));
+            let refusal =
+                Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}."));
             let mut reply = refuse("", refusal.into());
             set(&mut reply, ALLOW, allow);
             return Ok(reply);
@@ -208,7 +226,13 @@ where
     };
     let route = &app.router.routes[index];
     seen.route = Some(route.path);
-    let asked = Asked { index, ids, raw_query: head.uri.query().map(str::to_owned), accepts_pdf: accepts_pdf(&head.headers), caller };
+    let asked = Asked {
+        index,
+        ids,
+        raw_query: head.uri.query().map(str::to_owned),
+        accepts_pdf: accepts_pdf(&head.headers),
+        caller,
+    };
 
     match route.verb {
         Verb::Get => within(app, end, get(app, asked)).await,
@@ -216,7 +240,9 @@ where
         Verb::Post => {
             let key = idempotency_key(&head.headers)?;
             let arriving = tokio::time::Instant::now();
-            let bytes = read_body(&head.headers, incoming).await.inspect_err(|_| seen.closes_connection = true)?;
+            let bytes = read_body(&head.headers, incoming)
+                .await
+                .inspect_err(|_| seen.closes_connection = true)?;
             end += arriving.elapsed();
             within(app, end, post(app, asked, &key, head.uri.path(), &head.headers, bytes)).await
         }
@@ -228,12 +254,21 @@ pub fn answer_end() -> tokio::time::Instant {
     tokio::time::Instant::now() + Duration::from_secs(ANSWER_SECONDS_MAX)
 }
 
-/// Waits for a part of a request until its time is up. What it began goes on, and a POST sent again under its key finds out what became of it.
-pub async fn within<T>(app: &App, end: tokio::time::Instant, part: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+/// Waits for a part of a request until its time is up. What it began goes on, and a POST sent again
+/// under its key finds out what became of it.
+pub async fn within<T>(
+    app: &App,
+    end: tokio::time::Instant,
+    part: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
     if !app.store.is_shared() || crate::store::plants("no_time_limit") {
         return part.await;
     }
-    let late = |_| StoreError::Unavailable("the request took too long: the database did not answer in time".into());
+    let late = |_| {
+        StoreError::Unavailable(
+            "the request took too long: the database did not answer in time".into(),
+        )
+    };
     tokio::time::timeout_at(end, part).await.map_err(late)?
 }
 
@@ -246,12 +281,19 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderVal
 
 /// JSON is the default; PDF goes to who names it and prefers it.
 fn accepts_pdf(headers: &HeaderMap) -> bool {
-    let accept: String = headers.get_all(http::header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect::<Vec<_>>().join(",");
+    let accept: String = headers
+        .get_all(http::header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect::<Vec<_>>()
+        .join(",");
     let quality = |wanted: &str| {
         accept.split(',').find_map(|range| {
             let mut parts = range.split(';').map(str::trim);
             let name = parts.next()?;
-            let quality = parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |q| q.parse::<f32>().ok())?;
+            let quality = parts
+                .find_map(|part| part.strip_prefix("q="))
+                .map_or(Some(1.0), |q| q.parse::<f32>().ok())?;
             name.eq_ignore_ascii_case(wanted).then_some(quality)
         })
     };
@@ -274,11 +316,15 @@ struct Asked {
 impl Asked {
     fn permitted(&self, route: &Route) -> Result<(), Refusal> {
         if route.is_test_helper() && self.caller.scope.mode() == Mode::Live {
-            return Err(Refusal::new(Code::TestmodeActionOnly, "Test helpers take test keys only."));
+            return Err(Refusal::new(
+                Code::TestmodeActionOnly,
+                "Test helpers take test keys only.",
+            ));
         }
         let permission = route.permission();
         if !self.caller.permissions.permit(permission) {
-            let message = format!("This API key lacks the permission {}:{}.", permission.0, permission.1);
+            let message =
+                format!("This API key lacks the permission {}:{}.", permission.0, permission.1);
             return Err(Refusal::new(Code::ActionUnauthorized, message));
         }
         Ok(())
@@ -332,73 +378,119 @@ async fn delete(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
     asked.permitted(route)?;
     let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
     let shared = app.clone();
-    let answer = app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
+    let answer =
+        app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
     Ok(answered(answer))
 }
 
-/// Reads `Idempotency-Key`. One pair of quotes is taken off, so that the structured form of the IETF draft works too.
+/// Reads `Idempotency-Key`. One pair of quotes is taken off, so that the structured form of the
+/// IETF draft works too.
 fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
     const NAME: &str = "Idempotency-Key";
     let fault = |code, message: String| Err(Refusal::field(code, NAME, message));
     let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
     let Some(value) = values.next() else {
-        return fault(Code::ParameterEmpty, format!("The header {NAME} is required on every POST."));
+        return fault(
+            Code::ParameterEmpty,
+            format!("The header {NAME} is required on every POST."),
+        );
     };
     if values.next().is_some() {
-        return fault(Code::ParameterValueInvalid, format!("The header {NAME} is given more than once."));
+        return fault(
+            Code::ParameterValueInvalid,
+            format!("The header {NAME} is given more than once."),
+        );
     }
     let bytes = value.as_bytes().trim_ascii();
     if !bytes.iter().all(|byte| (0x20..0x7F).contains(byte)) {
-        return fault(Code::ParameterValueInvalid, format!("The header {NAME} must consist of printable ASCII characters."));
+        return fault(
+            Code::ParameterValueInvalid,
+            format!("The header {NAME} must consist of printable ASCII characters."),
+        );
     }
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text);
     match text.len() {
         0 => fault(Code::ParameterEmpty, format!("The header {NAME} is required on every POST.")),
-        length if length < IDEMPOTENCY_KEY_LENGTH_MIN => {
-            fault(Code::ParameterMinLengthInvalid, format!("The header {NAME} must have at least {IDEMPOTENCY_KEY_LENGTH_MIN} characters."))
-        }
-        length if length > IDEMPOTENCY_KEY_LENGTH_MAX => {
-            fault(Code::ParameterMaxLengthInvalid, format!("The header {NAME} must have at most {IDEMPOTENCY_KEY_LENGTH_MAX} characters."))
-        }
+        length if length < IDEMPOTENCY_KEY_LENGTH_MIN => fault(
+            Code::ParameterMinLengthInvalid,
+            format!(
+                "The header {NAME} must have at least {IDEMPOTENCY_KEY_LENGTH_MIN} characters."
+            ),
+        ),
+        length if length > IDEMPOTENCY_KEY_LENGTH_MAX => fault(
+            Code::ParameterMaxLengthInvalid,
+            format!("The header {NAME} must have at most {IDEMPOTENCY_KEY_LENGTH_MAX} characters."),
+        ),
         _ => Ok(text.to_owned()),
     }
 }
 
-/// Reads a body within its limits; what is too large or too slow ends the connection and is not stored.
+/// Reads a body within its limits; what is too large or too slow ends the connection and is not
+/// stored.
 async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, Failure>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
-    let too_large = || Refusal::new(Code::RequestBodyInvalid, format!("The body is larger than {BODY_BYTES_MAX} bytes."));
-    let declared = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()).and_then(|length| length.parse::<u64>().ok());
+    let too_large = || {
+        Refusal::new(
+            Code::RequestBodyInvalid,
+            format!("The body is larger than {BODY_BYTES_MAX} bytes."),
+        )
+    };
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<u64>().ok());
     if declared.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
         return Err(too_large().into());
     }
-    let collected = tokio::time::timeout(Duration::from_secs(BODY_SECONDS_MAX), Limited::new(incoming, BODY_BYTES_MAX).collect()).await;
+    let collected = tokio::time::timeout(
+        Duration::from_secs(BODY_SECONDS_MAX),
+        Limited::new(incoming, BODY_BYTES_MAX).collect(),
+    )
+    .await;
     match collected {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large().into()),
-        Ok(Err(_)) => Err(Refusal::new(Code::RequestBodyInvalid, "The body did not arrive whole.").into()),
-        Err(_) => Err(Refusal::new(Code::RequestBodyInvalid, format!("The body did not arrive within {BODY_SECONDS_MAX} s.")).into()),
+        Ok(Err(_)) => {
+            Err(Refusal::new(Code::RequestBodyInvalid, "The body did not arrive whole.").into())
+        }
+        Err(_) => Err(Refusal::new(
+            Code::RequestBodyInvalid,
+            format!("The body did not arrive within {BODY_SECONDS_MAX} s."),
+        )
+        .into()),
     }
 }
 
-/// The body as a tree. An empty one counts as `{}` where no field is required; its type then does not matter.
+/// The body as a tree. An empty one counts as `{}` where no field is required; its type then does
+/// not matter.
 fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, Refusal> {
     if bytes.is_empty() && route.body.as_ref().is_some_and(|body| !body.is_required) {
         return Ok(Node::Object(Vec::new()));
     }
-    let content_type = single(headers, &CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let content_type =
+        single(headers, &CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let media_type = content_type.split(';').next().unwrap_or("").trim();
     if !media_type.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::new(Code::RequestBodyInvalid, "Send the body as JSON, with Content-Type: application/json."));
+        return Err(Refusal::new(
+            Code::RequestBodyInvalid,
+            "Send the body as JSON, with Content-Type: application/json.",
+        ));
     }
     body::parse(bytes)
 }
 
-async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &HeaderMap, bytes: Bytes) -> Result<Reply, Failure> {
+async fn post(
+    app: &Arc<App>,
+    asked: Asked,
+    key: &str,
+    path: &str,
+    headers: &HeaderMap,
+    bytes: Bytes,
+) -> Result<Reply, Failure> {
     let route = &app.router.routes[asked.index];
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
@@ -414,8 +506,11 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), faults);
     // While the key is held, so that a retry that overtakes it is told to wait.
     let evidence = match (&route.consult, &parsed) {
-        (Some(step), Ok(body)) if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() => {
-            let asking = Asking { app: app.clone(), caller: asked.caller.clone(), ids: asked.ids.clone() };
+        (Some(step), Ok(body))
+            if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() =>
+        {
+            let asking =
+                Asking { app: app.clone(), caller: asked.caller.clone(), ids: asked.ids.clone() };
             consult::run(step, asking, body, &claim).await?
         }
         _ => None,
@@ -452,16 +547,29 @@ async fn post(app: &Arc<App>, asked: Asked, key: &str, path: &str, headers: &Hea
     })
 }
 
-/// The claim: which key of which caller, and what was asked. Both are keyed, so that a stored fingerprint cannot be
-/// tried out against guessed account numbers.
-fn claim(app: &App, asked: &Asked, key: &str, path: &str, parsed: Option<&Node>, bytes: &[u8]) -> Claim {
+/// The claim: which key of which caller, and what was asked. Both are keyed, so that a stored
+/// fingerprint cannot be tried out against guessed account numbers.
+fn claim(
+    app: &App,
+    asked: &Asked,
+    key: &str,
+    path: &str,
+    parsed: Option<&Node>,
+    bytes: &[u8],
+) -> Claim {
     let sealer = &app.world.sealer;
     let hash = sealer.fingerprint(&[b"key", &asked.caller.key_id.to_bytes(), key.as_bytes()]);
     let mut key_hash = [0; 16];
     key_hash.copy_from_slice(&hash[..16]);
     let query = asked.raw_query.as_deref().unwrap_or("");
     let fingerprint = match parsed {
-        Some(node) => sealer.fingerprint(&[b"POST", path.as_bytes(), query.as_bytes(), b"parsed", &node.canonical()]),
+        Some(node) => sealer.fingerprint(&[
+            b"POST",
+            path.as_bytes(),
+            query.as_bytes(),
+            b"parsed",
+            &node.canonical(),
+        ]),
         None => sealer.fingerprint(&[b"POST", path.as_bytes(), query.as_bytes(), b"raw", bytes]),
     };
     Claim { key_hash, fingerprint }

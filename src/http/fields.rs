@@ -7,28 +7,56 @@ use super::form::Field;
 use crate::chains::address::Address;
 use crate::chains::evm::Hash;
 use crate::kernel::Currency;
-use crate::kernel::metadata::{METADATA_KEY_LENGTH_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_LENGTH_MAX};
+use crate::kernel::metadata::{
+    METADATA_KEY_LENGTH_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_LENGTH_MAX,
+};
 use crate::kernel::{Code, Fault, Id, Kind, Metadata, MetadataPatch, Money};
 
-fn wrong<T>(code: Code, name: &str, message: impl std::fmt::Display, faults: &mut Vec<Fault>) -> Option<T> {
+fn wrong<T>(
+    code: Code,
+    name: &str,
+    message: impl std::fmt::Display,
+    faults: &mut Vec<Fault>,
+) -> Option<T> {
     faults.push(Fault::field(code, name, format!("{name} {message}")));
     None
 }
 
 /// A text without control characters, whose length in characters lies between the bounds.
-fn text<'a>(node: &'a Node, min: usize, max: usize, name: &str, faults: &mut Vec<Fault>) -> Option<&'a str> {
+fn text<'a>(
+    node: &'a Node,
+    min: usize,
+    max: usize,
+    name: &str,
+    faults: &mut Vec<Fault>,
+) -> Option<&'a str> {
     let Node::Text(text) = node else {
         return wrong(Code::ParameterValueInvalid, name, "must be a string.", faults);
     };
     if text.chars().any(char::is_control) {
-        return wrong(Code::ParameterValueInvalid, name, "must not hold control characters.", faults);
+        return wrong(
+            Code::ParameterValueInvalid,
+            name,
+            "must not hold control characters.",
+            faults,
+        );
     }
     let length = text.chars().count();
     if length < min {
-        return wrong(Code::ParameterMinLengthInvalid, name, format_args!("must have at least {min} characters."), faults);
+        return wrong(
+            Code::ParameterMinLengthInvalid,
+            name,
+            format_args!("must have at least {min} characters."),
+            faults,
+        );
     }
     if length > max {
-        return wrong(Code::ParameterMaxLengthInvalid, name, format_args!("must have at most {max} characters."), faults);
+        return wrong(
+            Code::ParameterMaxLengthInvalid,
+            name,
+            format_args!("must have at most {max} characters."),
+            faults,
+        );
     }
     Some(text)
 }
@@ -44,7 +72,8 @@ pub struct Text<const MIN: usize, const MAX: usize>(pub String);
 
 impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": MIN, "maxLength": MAX, "pattern": NOT_BLANK_PATTERN })
+        json!({ "type": "string", "minLength": MIN, "maxLength": MAX,
+            "pattern": NOT_BLANK_PATTERN })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let text = text(node, MIN, MAX, name, faults)?;
@@ -81,7 +110,9 @@ impl<const MIN: i64, const MAX: i64> Field for Int<MIN, MAX> {
         };
         match parse_integer(token) {
             None => wrong(Code::ParameterValueInvalid, name, "must be a whole number.", faults),
-            Some(value) if (i128::from(MIN)..=i128::from(MAX)).contains(&value) => i64::try_from(value).ok().map(Int),
+            Some(value) if (i128::from(MIN)..=i128::from(MAX)).contains(&value) => {
+                i64::try_from(value).ok().map(Int)
+            }
             Some(_) => {
                 let message = format!("{name} must be between {MIN} and {MAX}.");
                 faults.push(
@@ -98,7 +129,9 @@ impl<const MIN: i64, const MAX: i64> Field for Int<MIN, MAX> {
 /// A JSON number token as an integer: also `5.0` and `5e0`, which JSON Schema counts as integers.
 fn parse_integer(token: &str) -> Option<i128> {
     let (digits, exponent) = match token.split_once(['e', 'E']) {
-        Some((digits, exponent)) => (digits, exponent.strip_prefix('+').unwrap_or(exponent).parse::<i32>().ok()?),
+        Some((digits, exponent)) => {
+            (digits, exponent.strip_prefix('+').unwrap_or(exponent).parse::<i32>().ok()?)
+        }
         None => (token, 0),
     };
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
@@ -135,19 +168,23 @@ impl Field for Amount {
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match RangedAmount::parse(node, name, faults)? {
-            RangedAmount(units) if units <= 0 => wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults),
+            RangedAmount(units) if units <= 0 => {
+                wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults)
+            }
             RangedAmount(units) => Some(Amount(units)),
         }
     }
 }
 
-/// An amount of an ISO 4217 currency with two decimals, zero too: whoever takes it judges its range and names both ends.
+/// An amount of an ISO 4217 currency with two decimals, zero too: whoever takes it judges its range
+/// and names both ends.
 #[derive(Clone, Copy)]
 pub struct RangedAmount(pub i64);
 
 impl Field for RangedAmount {
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$", "examples": ["1000.00"] })
+        json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$",
+            "examples": ["1000.00"] })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let parsed = match node {
@@ -158,7 +195,8 @@ impl Field for RangedAmount {
             None => wrong(
                 Code::ParameterValueInvalid,
                 name,
-                "must be a string holding a decimal number with at most two decimals, such as \"1000.00\".",
+                "must be a string holding a decimal number with at most two decimals, such as \
+                 \"1000.00\".",
                 faults,
             ),
             Some(money) => Some(RangedAmount(money.units)),
@@ -172,7 +210,8 @@ pub struct TokenAmount(pub Money);
 
 impl Field for TokenAmount {
     fn schema() -> Value {
-        json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$", "examples": ["1000.00"] })
+        json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$",
+            "examples": ["1000.00"] })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let parsed = match node {
@@ -180,23 +219,29 @@ impl Field for TokenAmount {
             _ => None,
         };
         match parsed {
-            None => {
-                wrong(Code::ParameterValueInvalid, name, "must be a string holding a decimal number with at most six decimals.", faults)
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be a string holding a decimal number with at most six decimals.",
+                faults,
+            ),
+            Some(money) if money.units <= 0 => {
+                wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults)
             }
-            Some(money) if money.units <= 0 => wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults),
             Some(money) => Some(TokenAmount(money)),
         }
     }
 }
 
-/// A reference to another object. A text that is no identifier of that kind refers to nothing and is judged with the
-/// references that do not exist.
+/// A reference to another object. A text that is no identifier of that kind refers to nothing and
+/// is judged with the references that do not exist.
 #[derive(Clone, Copy)]
 pub struct Reference<K: Kind>(pub Option<Id<K>>);
 
 impl<K: Kind + Clone> Field for Reference<K> {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 1, "maxLength": 255, "examples": [format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", K::KIND.as_str())] })
+        json!({ "type": "string", "minLength": 1, "maxLength": 255,
+            "examples": [format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", K::KIND.as_str())] })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let text = text(node, 1, 255, name, faults)?;
@@ -236,7 +281,12 @@ impl<T: Words> Field for Word<T> {
         };
         match found {
             Some(word) => Some(Word(word)),
-            None => wrong(Code::ParameterValueInvalid, name, format_args!("must be one of: {}.", T::words().join(", ")), faults),
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                format_args!("must be one of: {}.", T::words().join(", ")),
+                faults,
+            ),
         }
     }
 }
@@ -252,7 +302,8 @@ impl Words for Currency {
 
 /// Declares a field type over a text with a grammar.
 macro_rules! text_fields {
-    ($($(#[$doc:meta])* $name:ident ($min:literal..=$max:literal) $pattern:literal $accepts:expr, $message:literal;)*) => {
+    ($($(#[$doc:meta])* $name:ident ($min:literal..=$max:literal) $pattern:literal $accepts:expr,
+        $message:literal;)*) => {
         $(
             $(#[$doc])*
             #[derive(Clone)]
@@ -260,7 +311,8 @@ macro_rules! text_fields {
 
             impl Field for $name {
                 fn schema() -> Value {
-                    json!({ "type": "string", "minLength": $min, "maxLength": $max, "pattern": $pattern })
+                    json!({ "type": "string", "minLength": $min, "maxLength": $max,
+                        "pattern": $pattern })
                 }
                 fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
                     let text = text(node, $min, $max, name, faults)?;
@@ -281,9 +333,11 @@ fn keep_if(text: &str, holds: bool) -> Option<String> {
 
 text_fields! {
     /// 5 to 20 letters or digits, as a bank writes them; leading zeros count.
-    AccountNumber (5..=20) "^[A-Za-z0-9]{5,20}$" |text| keep_if(text, text.bytes().all(|b| b.is_ascii_alphanumeric())),
+    AccountNumber (5..=20) "^[A-Za-z0-9]{5,20}$" |text| keep_if(text,
+        text.bytes().all(|b| b.is_ascii_alphanumeric())),
         "must consist of letters and digits.";
-    /// An IFSC: four letters of the bank, a zero, six of the branch (RBI's RTGS guide); upper-cased.
+    /// An IFSC: four letters of the bank, a zero, six of the branch (RBI's RTGS guide);
+    /// upper-cased.
     Ifsc (11..=11) "^[A-Za-z]{4}0[A-Za-z0-9]{6}$" |text| {
             let text = text.to_ascii_uppercase();
             let bytes = text.as_bytes();
@@ -303,25 +357,31 @@ text_fields! {
     /// E.164: a plus, a country code and the number, 7 to 15 digits (ITU-T E.164).
     Phone (8..=16) r"^\+[1-9][0-9]{6,14}$" |text| {
             let digits = text.strip_prefix('+').unwrap_or("");
-            keep_if(text, (7..=15).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0'))
+            keep_if(text,
+                (7..=15).contains(&digits.len()) && digits.bytes().all(|b| b.is_ascii_digit()) && !digits.starts_with('0'))
         },
         "must be in E.164 form, such as +971501234567.";
     /// An Indian permanent account number.
     Pan (10..=10) "^[A-Z]{5}[0-9]{4}[A-Z]$" |text| {
             let b = text.as_bytes();
-            keep_if(text, b.len() == 10 && b[..5].iter().all(u8::is_ascii_uppercase) && b[5..9].iter().all(u8::is_ascii_digit) && b[9].is_ascii_uppercase())
+            keep_if(text,
+                b.len() == 10 && b[..5].iter().all(u8::is_ascii_uppercase) && b[5..9].iter().all(u8::is_ascii_digit) && b[9].is_ascii_uppercase())
         },
         "must be five letters, four digits and a letter.";
     /// A passport number, upper-cased by nobody: it is kept as written.
-    PassportNumber (6..=20) "^[A-Za-z0-9]{6,20}$" |text| keep_if(text, text.bytes().all(|b| b.is_ascii_alphanumeric())),
+    PassportNumber (6..=20) "^[A-Za-z0-9]{6,20}$" |text| keep_if(text,
+        text.bytes().all(|b| b.is_ascii_alphanumeric())),
         "must consist of letters and digits.";
     /// A number of another identity document.
-    DocumentNumber (4..=40) "^[A-Za-z0-9][A-Za-z0-9 ./-]{3,39}$" |text| keep_if(text, text.bytes().all(|b| b.is_ascii_alphanumeric() || b" ./-".contains(&b)) && text.as_bytes()[0].is_ascii_alphanumeric()),
+    DocumentNumber (4..=40) "^[A-Za-z0-9][A-Za-z0-9 ./-]{3,39}$" |text| keep_if(text,
+        text.bytes().all(|b| b.is_ascii_alphanumeric() || b" ./-".contains(&b)) && text.as_bytes()[0].is_ascii_alphanumeric()),
         "must consist of letters, digits, spaces, dots, slashes and hyphens.";
     /// A date without a time: `YYYY-MM-DD`, a day that exists, not in the 1800s.
     Date (10..=10) "^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$" |text| {
-            let shape = text.len() == 10 && text.bytes().enumerate().all(|(i, b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
-            keep_if(text, shape && (text.starts_with("19") || text.starts_with("20")) && text.parse::<jiff::civil::Date>().is_ok())
+            let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
+                b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
+            keep_if(text,
+                shape && (text.starts_with("19") || text.starts_with("20")) && text.parse::<jiff::civil::Date>().is_ok())
         },
         "must be a date that exists, written YYYY-MM-DD.";
     /// An ISO 3166-1 alpha-2 country code.
@@ -330,7 +390,15 @@ text_fields! {
 }
 
 /// The officially assigned ISO 3166-1 alpha-2 codes.
-const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW";
+const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI \
+ BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ \
+ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ \
+ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN \
+ KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS \
+ MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT \
+ PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF \
+ TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM \
+ ZW";
 
 pub fn is_country(text: &str) -> bool {
     text.len() == 2 && COUNTRIES.split(' ').any(|code| code == text)
@@ -339,13 +407,19 @@ pub fn is_country(text: &str) -> bool {
 /// An address: TRON's base58check, or hexadecimal on other chains.
 impl Field for Address {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 34, "maxLength": 42, "pattern": "^(T[1-9A-HJ-NP-Za-km-z]{33}|0x[0-9A-Fa-f]{40})$" })
+        json!({ "type": "string", "minLength": 34, "maxLength": 42,
+            "pattern": "^(T[1-9A-HJ-NP-Za-km-z]{33}|0x[0-9A-Fa-f]{40})$" })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let text = text(node, 34, 42, name, faults)?;
         match Address::parse(text) {
             Ok(address) => Some(address),
-            Err(fault) => wrong(Code::ParameterValueInvalid, name, format_args!("is not an address: {fault}"), faults),
+            Err(fault) => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                format_args!("is not an address: {fault}"),
+                faults,
+            ),
         }
     }
 }
@@ -353,31 +427,46 @@ impl Field for Address {
 /// The hash of a transaction: 64 hexadecimal digits, with or without `0x`.
 impl Field for Hash {
     fn schema() -> Value {
-        json!({ "type": "string", "minLength": 64, "maxLength": 66, "pattern": "^(0x)?[0-9A-Fa-f]{64}$" })
+        json!({ "type": "string", "minLength": 64, "maxLength": 66,
+            "pattern": "^(0x)?[0-9A-Fa-f]{64}$" })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match Hash::parse(text(node, 64, 66, name, faults)?) {
             Some(hash) => Some(hash),
-            None => wrong(Code::ParameterValueInvalid, name, "must be 64 hexadecimal digits, with or without 0x before them.", faults),
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be 64 hexadecimal digits, with or without 0x before them.",
+                faults,
+            ),
         }
     }
 }
 
 fn metadata_schema(value: Value) -> Value {
-    json!({ "type": "object", "maxProperties": METADATA_PAIRS_MAX, "propertyNames": { "minLength": 1, "maxLength": METADATA_KEY_LENGTH_MAX, "pattern": PLAIN_PATTERN }, "additionalProperties": value })
+    json!({ "type": "object", "maxProperties": METADATA_PAIRS_MAX,
+        "propertyNames": { "minLength": 1, "maxLength": METADATA_KEY_LENGTH_MAX,
+        "pattern": PLAIN_PATTERN }, "additionalProperties": value })
 }
 
 /// Reads the pairs; `None` values are the nulls of an update, which nothing else takes.
-fn metadata_pairs(node: &Node, takes_null: bool, name: &str, faults: &mut Vec<Fault>) -> Option<Vec<(String, Option<String>)>> {
+fn metadata_pairs(
+    node: &Node,
+    takes_null: bool,
+    name: &str,
+    faults: &mut Vec<Fault>,
+) -> Option<Vec<(String, Option<String>)>> {
     let Node::Object(members) = node else {
         return wrong(Code::ParameterValueInvalid, name, "must be an object of strings.", faults);
     };
     let faults_before = faults.len();
     let mut pairs = Vec::with_capacity(members.len());
     for (key, value) in members {
-        let shown: String = key.chars().filter(|c| !c.is_control()).take(METADATA_KEY_LENGTH_MAX).collect();
+        let shown: String =
+            key.chars().filter(|c| !c.is_control()).take(METADATA_KEY_LENGTH_MAX).collect();
         let pair_name = format!("{name}.{shown}");
-        if text(&Node::Text(key.clone()), 1, METADATA_KEY_LENGTH_MAX, &pair_name, faults).is_none() {
+        if text(&Node::Text(key.clone()), 1, METADATA_KEY_LENGTH_MAX, &pair_name, faults).is_none()
+        {
             continue;
         }
         match value {
@@ -390,7 +479,12 @@ fn metadata_pairs(node: &Node, takes_null: bool, name: &str, faults: &mut Vec<Fa
         }
     }
     if members.len() > METADATA_PAIRS_MAX {
-        return wrong(Code::ParameterMaxLengthInvalid, name, format_args!("must have at most {METADATA_PAIRS_MAX} pairs."), faults);
+        return wrong(
+            Code::ParameterMaxLengthInvalid,
+            name,
+            format_args!("must have at most {METADATA_PAIRS_MAX} pairs."),
+            faults,
+        );
     }
     (faults.len() == faults_before).then_some(pairs)
 }
@@ -399,7 +493,8 @@ impl Field for Metadata {
     const REQUIRED: bool = false;
     fn schema() -> Value {
         nullable_metadata(metadata_schema(
-            json!({ "type": "string", "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN }),
+            json!({ "type": "string", "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX,
+                "pattern": PLAIN_PATTERN }),
         ))
     }
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
@@ -423,9 +518,8 @@ fn nullable_metadata(mut schema: Value) -> Value {
 impl Field for MetadataPatch {
     const REQUIRED: bool = false;
     fn schema() -> Value {
-        nullable_metadata(metadata_schema(
-            json!({ "type": ["string", "null"], "minLength": 1, "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN }),
-        ))
+        nullable_metadata(metadata_schema(json!({ "type": ["string", "null"], "minLength": 1,
+                "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN })))
     }
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match node {
@@ -446,17 +540,33 @@ pub struct TextList<const ITEMS_MAX: usize>(pub Vec<String>);
 
 impl<const ITEMS_MAX: usize> Field for TextList<ITEMS_MAX> {
     fn schema() -> Value {
-        json!({ "type": "array", "minItems": 1, "maxItems": ITEMS_MAX, "items": { "type": "string", "minLength": 1, "maxLength": 100 } })
+        json!({ "type": "array", "minItems": 1, "maxItems": ITEMS_MAX, "items": { "type": "string",
+            "minLength": 1, "maxLength": 100 } })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let Node::Array(items) = node else {
-            return wrong(Code::ParameterValueInvalid, name, "must be an array of strings.", faults);
+            return wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be an array of strings.",
+                faults,
+            );
         };
         if items.is_empty() {
-            return wrong(Code::ParameterMinLengthInvalid, name, "must have at least one item.", faults);
+            return wrong(
+                Code::ParameterMinLengthInvalid,
+                name,
+                "must have at least one item.",
+                faults,
+            );
         }
         if items.len() > ITEMS_MAX {
-            return wrong(Code::ParameterMaxLengthInvalid, name, format_args!("must have at most {ITEMS_MAX} items."), faults);
+            return wrong(
+                Code::ParameterMaxLengthInvalid,
+                name,
+                format_args!("must have at most {ITEMS_MAX} items."),
+                faults,
+            );
         }
         let faults_before = faults.len();
         let mut texts = Vec::with_capacity(items.len());
@@ -481,36 +591,66 @@ mod tests {
 
     #[test]
     fn grammars_accept_and_refuse() {
-        for (text, ok) in
-            [("HDFC0000001", true), ("hdfc0abcdef", true), ("HDFC1000001", false), ("HD1C0000001", false), ("HDFC0\u{1F600}0", false)]
-        {
+        for (text, ok) in [
+            ("HDFC0000001", true),
+            ("hdfc0abcdef", true),
+            ("HDFC1000001", false),
+            ("HD1C0000001", false),
+            ("HDFC0\u{1F600}0", false),
+        ] {
             assert_eq!(judge::<Ifsc>(text).is_ok(), ok, "{text}");
         }
         assert_eq!(judge::<Ifsc>("HDFC0").err(), Some(Code::ParameterMinLengthInvalid));
         assert_eq!(judge::<Ifsc>("HDFC00000012").err(), Some(Code::ParameterMaxLengthInvalid));
         assert_eq!(judge::<Ifsc>("").err(), Some(Code::ParameterEmpty));
-        for (text, ok) in [("2000-02-29", true), ("1999-02-29", false), ("2000-13-01", false), ("2000-1-011", false), ("1800-01-01", false)]
-        {
+        for (text, ok) in [
+            ("2000-02-29", true),
+            ("1999-02-29", false),
+            ("2000-13-01", false),
+            ("2000-1-011", false),
+            ("1800-01-01", false),
+        ] {
             assert_eq!(judge::<Date>(text).is_ok(), ok, "{text}");
         }
-        for (text, ok) in
-            [("+971501234567", true), ("971501234567", false), ("+0123456789", false), ("+1234567", true), ("+12345678901234567", false)]
-        {
+        for (text, ok) in [
+            ("+971501234567", true),
+            ("971501234567", false),
+            ("+0123456789", false),
+            ("+1234567", true),
+            ("+12345678901234567", false),
+        ] {
             assert_eq!(judge::<Phone>(text).is_ok(), ok, "{text}");
         }
-        for (text, ok) in [("a@b.co", true), ("a@b", false), ("a b@c.de", false), ("a@@b.co", false), ("a@.co", false), ("@b.co", false)] {
+        for (text, ok) in [
+            ("a@b.co", true),
+            ("a@b", false),
+            ("a b@c.de", false),
+            ("a@@b.co", false),
+            ("a@.co", false),
+            ("@b.co", false),
+        ] {
             assert_eq!(judge::<Email>(text).is_ok(), ok, "{text}");
         }
-        assert!(judge::<Country>("IN").is_ok() && judge::<Country>("XX").is_err() && judge::<Country>("in").is_err());
+        assert!(
+            judge::<Country>("IN").is_ok()
+                && judge::<Country>("XX").is_err()
+                && judge::<Country>("in").is_err()
+        );
         assert_eq!(judge::<Text<1, 5>>("a\0b").err(), Some(Code::ParameterValueInvalid));
         assert_eq!(COUNTRIES.split(' ').count(), 249);
     }
 
     #[test]
     fn integers_are_judged_by_value() {
-        for (token, value) in
-            [("5", Some(5)), ("5.0", Some(5)), ("5e2", Some(500)), ("50e-1", Some(5)), ("5.5", None), ("1e-1", None), ("-0", Some(0))]
-        {
+        for (token, value) in [
+            ("5", Some(5)),
+            ("5.0", Some(5)),
+            ("5e2", Some(500)),
+            ("50e-1", Some(5)),
+            ("5.5", None),
+            ("1e-1", None),
+            ("-0", Some(0)),
+        ] {
             assert_eq!(parse_integer(token), value, "{token}");
         }
         assert_eq!(parse_integer("1e400"), Some(i128::MAX));

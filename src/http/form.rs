@@ -1,4 +1,5 @@
-//! Typed forms: one declaration gives the parser that finds all faults, the typed value, and the JSON Schema.
+//! Typed forms: one declaration gives the parser that finds all faults, the typed value, and the
+//! JSON Schema.
 
 use serde_json::{Map, Value, json};
 
@@ -11,9 +12,11 @@ pub trait Field: Sized + Clone + Send + 'static {
     const REQUIRED: bool = true;
     /// Its JSON Schema (2020-12), as used by OpenAPI 3.1.
     fn schema() -> Value;
-    /// Reads a value that is there; faults go to `faults` under `name`, nested names joined with dots.
+    /// Reads a value that is there; faults go to `faults` under `name`, nested names joined with
+    /// dots.
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self>;
-    /// Reads the member of an object: absent, `null` and `""` of a required field are `parameter_empty`.
+    /// Reads the member of an object: absent, `null` and `""` of a required field are
+    /// `parameter_empty`.
     fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         match node {
             None | Some(Node::Null) => empty(name, faults),
@@ -136,9 +139,14 @@ pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, faults: &mut Ve
     let Node::Object(members) = node else { return };
     for (key, _) in members {
         if !known.contains(&key.as_str()) {
-            let shown: String = key.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
+            let shown: String =
+                key.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
             let name = member_name(prefix, &shown);
-            faults.push(Fault::field(Code::ParameterUnexpected, &name, format!("{name} is not a field of this request.")));
+            faults.push(Fault::field(
+                Code::ParameterUnexpected,
+                &name,
+                format!("{name} is not a field of this request."),
+            ));
         }
     }
 }
@@ -153,7 +161,12 @@ pub fn object_schema(members_min: usize, fields: Vec<(&str, bool, Value)>) -> Va
     if !required.is_empty() {
         schema["required"] = json!(required);
     }
-    schema["properties"] = Value::Object(fields.into_iter().map(|(name, _, schema)| (name.to_owned(), schema)).collect::<Map<_, _>>());
+    schema["properties"] = Value::Object(
+        fields
+            .into_iter()
+            .map(|(name, _, schema)| (name.to_owned(), schema))
+            .collect::<Map<_, _>>(),
+    );
     schema
 }
 
@@ -166,7 +179,9 @@ macro_rules! form {
     ($(#[$doc:meta])* $name:ident { $($fields:tt)* }) => {
         $crate::form!(@form 0, $(#[$doc])* $name { $($fields)* });
     };
-    (@form $members_min:literal, $(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
+    (@form $members_min:literal,
+        $(#[$doc:meta])* $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone)]
         pub struct $name { $($(#[$field_doc])* pub $field: $type),* }
@@ -185,11 +200,14 @@ macro_rules! form {
                 )),*])
             }
             #[allow(unused_variables)]
-            fn read_members(node: &$crate::http::body::Node, prefix: &str, faults: &mut Vec<$crate::kernel::Fault>) -> Option<Self> {
-                $crate::http::form::refuse_unknown(node, &[$(stringify!($field).trim_start_matches("r#")),*], prefix, faults);
+            fn read_members(node: &$crate::http::body::Node, prefix: &str,
+                faults: &mut Vec<$crate::kernel::Fault>) -> Option<Self> {
+                $crate::http::form::refuse_unknown(node,
+                    &[$(stringify!($field).trim_start_matches("r#")),*], prefix, faults);
                 $(
                     let name = stringify!($field).trim_start_matches("r#");
-                    let $field = <$type as $crate::http::form::Field>::read(node.get(name), &$crate::http::form::member_name(prefix, name), faults);
+                    let $field = <$type as $crate::http::form::Field>::read(node.get(name),
+                        &$crate::http::form::member_name(prefix, name), faults);
                 )*
                 Some(Self { $($field: $field?),* })
             }
@@ -198,7 +216,8 @@ macro_rules! form {
             fn schema() -> serde_json::Value {
                 <Self as $crate::http::form::Form>::schema()
             }
-            fn parse(node: &$crate::http::body::Node, name: &str, faults: &mut Vec<$crate::kernel::Fault>) -> Option<Self> {
+            fn parse(node: &$crate::http::body::Node, name: &str,
+                faults: &mut Vec<$crate::kernel::Fault>) -> Option<Self> {
                 if !matches!(node, $crate::http::body::Node::Object(_)) {
                     faults.push($crate::kernel::Fault::field($crate::kernel::Code::ParameterValueInvalid, name, format!("{name} must be an object.")));
                     return None;

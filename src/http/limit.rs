@@ -1,7 +1,8 @@
 //! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst.
 //!
-//! Where several nodes serve the same keys the bucket is a row that they take tokens from by the handful, so that a request seldom asks
-//! for it. What lies unused on the nodes is a small part of the burst.
+//! Where several nodes serve the same keys the bucket is a row that they take tokens from by the
+//! handful, so that a request seldom asks for it. What lies unused on the nodes is a small part of
+//! the burst.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,8 +22,8 @@ pub struct Rates {
 /// Keys that are remembered; a full table is emptied of buckets that have filled up again.
 const BUCKETS_MAX: usize = 100_000;
 
-/// How far before a bucket's last filling a request's instant may lie: a transaction that waited is no older. What lies further ahead was written by
-/// a clock that was wrong.
+/// How far before a bucket's last filling a request's instant may lie: a transaction that waited is
+/// no older. What lies further ahead was written by a clock that was wrong.
 const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
 
 /// A bucket, in thousandths of a token.
@@ -45,22 +46,31 @@ impl Bucket {
     pub const fn full(rate: u32, now_milliseconds: i64) -> Bucket {
         Bucket { tokens_milli: rate as i64 * 2 * 1000, filled_at_milliseconds: now_milliseconds }
     }
-    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it, and one that was far ahead does not stop it either.
+    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it, and
+    /// one that was far ahead does not stop it either.
     fn fill(&mut self, rate: u32, now_milliseconds: i64) {
         let rate = i64::from(rate);
         let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
         self.tokens_milli = (self.tokens_milli + passed * rate).min(rate * 2 * 1000);
         let is_far_ahead = self.filled_at_milliseconds - now_milliseconds > AHEAD_MILLISECONDS_MAX;
-        self.filled_at_milliseconds = if is_far_ahead { now_milliseconds } else { self.filled_at_milliseconds.max(now_milliseconds) };
+        self.filled_at_milliseconds = if is_far_ahead {
+            now_milliseconds
+        } else {
+            self.filled_at_milliseconds.max(now_milliseconds)
+        };
     }
 
-    /// Fills up, and takes as many whole tokens as there are, `count` at most; answers how many, and how long the next one takes where
-    /// there was none.
+    /// Fills up, and takes as many whole tokens as there are, `count` at most; answers how many,
+    /// and how long the next one takes where there was none.
     pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
         self.fill(rate, now_milliseconds);
         let taken = (self.tokens_milli / 1000).min(count);
         self.tokens_milli -= taken * 1000;
-        let wait_milliseconds = if taken > 0 { 0 } else { (1000 - self.tokens_milli + i64::from(rate) - 1) / i64::from(rate) };
+        let wait_milliseconds = if taken > 0 {
+            0
+        } else {
+            (1000 - self.tokens_milli + i64::from(rate) - 1) / i64::from(rate)
+        };
         (taken, wait_milliseconds)
     }
 
@@ -73,13 +83,15 @@ impl Bucket {
         if is_allowed {
             self.tokens_milli -= 1000;
         }
-        let lacking_milli = if is_allowed { burst_milli - self.tokens_milli } else { 1000 - self.tokens_milli };
+        let lacking_milli =
+            if is_allowed { burst_milli - self.tokens_milli } else { 1000 - self.tokens_milli };
         let wait_seconds = (lacking_milli + rate * 1000 - 1) / (rate * 1000);
         Allowance { is_allowed, remaining: self.tokens_milli / 1000, wait_seconds }
     }
 }
 
-/// A node takes this part of the burst from the bucket at once: four nodes leave at most a twelfth of it unused.
+/// A node takes this part of the burst from the bucket at once: four nodes leave at most a twelfth
+/// of it unused.
 const HANDFUL_PART: i64 = 50;
 
 /// What this node has of a key's bucket that it shares with others.
@@ -102,7 +114,8 @@ pub struct Limiter {
     handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
 }
 
-/// What the headers of an answer say: `RateLimit-Policy`, `RateLimit` (draft-ietf-httpapi-ratelimit-headers-10).
+/// What the headers of an answer say: `RateLimit-Policy`, `RateLimit`
+/// (draft-ietf-httpapi-ratelimit-headers-10).
 pub struct Headers {
     pub policy: String,
     pub limit: String,
@@ -113,7 +126,8 @@ impl Limiter {
         Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
     }
 
-    /// Judges one request; `None` where there is no limit. `Err` at the end means that the store does not answer.
+    /// Judges one request; `None` where there is no limit. `Err` at the end means that the store
+    /// does not answer.
     pub async fn judge(
         &self,
         store: &Store,
@@ -139,7 +153,8 @@ impl Limiter {
             return Ok((Some(headers), Ok(())));
         }
         let message = format!(
-            "More than {rate} {name} a second with this key. Retry after {} s with the same idempotency key.",
+            "More than {rate} {name} a second with this key. Retry after {} s with the same \
+             idempotency key.",
             allowance.wait_seconds
         );
         let fault = Fault::new(Code::RateLimitExceeded, message)
@@ -155,16 +170,28 @@ impl Limiter {
         if buckets.len() >= BUCKETS_MAX {
             buckets.retain(|_, bucket| now_milliseconds - bucket.filled_at_milliseconds < 2_000);
         }
-        buckets.entry(key).or_insert_with(|| Bucket::full(rate, now_milliseconds)).take(rate, now_milliseconds)
+        buckets
+            .entry(key)
+            .or_insert_with(|| Bucket::full(rate, now_milliseconds))
+            .take(rate, now_milliseconds)
     }
 
-    async fn take_shared(&self, store: &Store, key: BucketKey, rate: u32, now_milliseconds: i64) -> Result<Allowance, Failure> {
+    async fn take_shared(
+        &self,
+        store: &Store,
+        key: BucketKey,
+        rate: u32,
+        now_milliseconds: i64,
+    ) -> Result<Allowance, Failure> {
         let handful = {
             let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
             if handfuls.len() >= BUCKETS_MAX {
                 // What is in use, and what was used lately, stays.
-                let is_at_rest = |handful: &Handful| now_milliseconds - handful.used_milliseconds >= 2_000;
-                handfuls.retain(|_, handful| !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful)));
+                let is_at_rest =
+                    |handful: &Handful| now_milliseconds - handful.used_milliseconds >= 2_000;
+                handfuls.retain(|_, handful| {
+                    !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
+                });
             }
             handfuls.entry(key).or_default().clone()
         };
@@ -175,18 +202,30 @@ impl Limiter {
         let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
         if handful.tokens == 0 && !is_dry {
             let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(1);
-            let (taken, rest, wait) =
-                store.write(move |tx, now| Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)).await?;
-            (handful.tokens, handful.rest, handful.dry_until_milliseconds) = (taken, rest, now_milliseconds + wait);
+            let (taken, rest, wait) = store
+                .write(move |tx, now| {
+                    Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)
+                })
+                .await?;
+            (handful.tokens, handful.rest, handful.dry_until_milliseconds) =
+                (taken, rest, now_milliseconds + wait);
         }
         let burst = i64::from(rate) * 2;
         if handful.tokens == 0 {
             let wait_milliseconds = (handful.dry_until_milliseconds - now_milliseconds).max(1);
-            return Ok(Allowance { is_allowed: false, remaining: 0, wait_seconds: (wait_milliseconds + 999) / 1000 });
+            return Ok(Allowance {
+                is_allowed: false,
+                remaining: 0,
+                wait_seconds: (wait_milliseconds + 999) / 1000,
+            });
         }
         handful.tokens -= 1;
         let remaining = (handful.tokens + handful.rest).clamp(0, burst);
-        Ok(Allowance { is_allowed: true, remaining, wait_seconds: (burst - remaining + i64::from(rate) - 1) / i64::from(rate) })
+        Ok(Allowance {
+            is_allowed: true,
+            remaining,
+            wait_seconds: (burst - remaining + i64::from(rate) - 1) / i64::from(rate),
+        })
     }
 }
 
@@ -199,7 +238,10 @@ mod tests {
         let mut bucket = Bucket::full(10, 0);
         let allowed = (0..30).filter(|_| bucket.take(10, 0).is_allowed).count();
         assert_eq!(allowed, 20);
-        assert_eq!(bucket.take(10, 0), Allowance { is_allowed: false, remaining: 0, wait_seconds: 1 });
+        assert_eq!(
+            bucket.take(10, 0),
+            Allowance { is_allowed: false, remaining: 0, wait_seconds: 1 }
+        );
         let allowed = (0..1000).filter(|step| bucket.take(10, step * 10).is_allowed).count();
         assert!((99..=100).contains(&allowed), "{allowed} in 10 s at 10 a second");
         // A clock that steps back neither fills nor empties the bucket.
@@ -212,7 +254,8 @@ mod tests {
         let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: hour };
         assert_eq!(bucket.take_many(10, 0, 5), (0, 100), "what was ahead fills nothing by itself");
         assert_eq!(bucket.take_many(10, 1_000, 20), (10, 0));
-        // A transaction that waited is older than what was written meanwhile, and takes nothing back.
+        // A transaction that waited is older than what was written meanwhile, and takes nothing
+        // back.
         let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: AHEAD_MILLISECONDS_MAX };
         assert_eq!(bucket.take_many(10, 0, 5), (0, 100));
         assert_eq!(bucket.filled_at_milliseconds, AHEAD_MILLISECONDS_MAX);

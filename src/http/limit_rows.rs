@@ -6,7 +6,8 @@ use crate::kernel::{Id, StoreError};
 use crate::store::Tx;
 use crate::values;
 
-/// Takes up to `wanted` tokens; answers how many, what is left, and for how many milliseconds there is none.
+/// Takes up to `wanted` tokens; answers how many, what is left, and for how many milliseconds there
+/// is none.
 pub fn take(
     tx: &mut dyn Tx,
     now_milliseconds: i64,
@@ -14,9 +15,12 @@ pub fn take(
     rate: u32,
     wanted: i64,
 ) -> Result<(i64, i64, i64), StoreError> {
-    let sql = "SELECT tokens_milli, filled_milliseconds FROM rate_limits WHERE key_id = ?1 AND is_write = ?2";
+    let sql = "SELECT tokens_milli, filled_milliseconds FROM rate_limits WHERE key_id = ?1 AND \
+     is_write = ?2";
     let old = match tx.row(sql, values![key, is_write])? {
-        Some(mut row) => Some(Bucket { tokens_milli: row.int()?, filled_at_milliseconds: row.int()? }),
+        Some(mut row) => {
+            Some(Bucket { tokens_milli: row.int()?, filled_at_milliseconds: row.int()? })
+        }
         None => None,
     };
     let mut bucket = old.unwrap_or_else(|| Bucket::full(rate, now_milliseconds));
@@ -24,12 +28,14 @@ pub fn take(
     let (tokens, filled) = (bucket.tokens_milli, bucket.filled_at_milliseconds);
     match old {
         None => tx.execute_one(
-            "INSERT INTO rate_limits (key_id, is_write, tokens_milli, filled_milliseconds) VALUES (?1, ?2, ?3, ?4)",
+            "INSERT INTO rate_limits (key_id, is_write, tokens_milli, filled_milliseconds) VALUES \
+             (?1, ?2, ?3, ?4)",
             values![key, is_write, tokens, filled],
         )?,
         Some(old) => tx.execute_one(
             "UPDATE rate_limits SET tokens_milli = ?3, filled_milliseconds = ?4 \
-             WHERE key_id = ?1 AND is_write = ?2 AND tokens_milli = ?5 AND filled_milliseconds = ?6",
+             WHERE key_id = ?1 AND is_write = ?2 AND tokens_milli = ?5 AND filled_milliseconds = \
+             ?6",
             values![key, is_write, tokens, filled, old.tokens_milli, old.filled_at_milliseconds],
         )?,
     }

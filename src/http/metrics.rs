@@ -68,7 +68,8 @@ pub struct Metrics {
     pub look_ups: Reasons,
     /// Files from the bank: `applied`, `again`, `refused`, `unreadable`.
     pub bank_files: Reasons,
-    /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown` where it fits no payment.
+    /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown`
+    /// where it fits no payment.
     pub bank_reports: Reasons,
     /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
     pub bank_comparisons: Reasons,
@@ -104,62 +105,151 @@ impl Default for Metrics {
     fn default() -> Self {
         let mut registry = Registry::with_prefix("hundi");
         let requests = Family::default();
-        registry.register("http_requests", "Requests by method, route and status", requests.clone());
+        registry.register(
+            "http_requests",
+            "Requests by method, route and status",
+            requests.clone(),
+        );
         let request_seconds = Histogram::new(SECONDS);
-        registry.register("http_request_seconds", "Time from a request's head to its answer", request_seconds.clone());
+        registry.register(
+            "http_request_seconds",
+            "Time from a request's head to its answer",
+            request_seconds.clone(),
+        );
         let connections = Gauge::default();
         registry.register("http_connections", "Open connections", connections.clone());
         let webhook_attempts = Family::default();
-        registry.register("webhook_attempts", "Webhook delivery attempts by outcome", webhook_attempts.clone());
+        registry.register(
+            "webhook_attempts",
+            "Webhook delivery attempts by outcome",
+            webhook_attempts.clone(),
+        );
         let webhook_in_flight = Gauge::default();
-        registry.register("webhook_in_flight", "Webhook attempts that are running", webhook_in_flight.clone());
-        let (commits, jobs, commit_failures) = (Counter::default(), Counter::default(), Counter::default());
+        registry.register(
+            "webhook_in_flight",
+            "Webhook attempts that are running",
+            webhook_in_flight.clone(),
+        );
+        let (commits, jobs, commit_failures) =
+            (Counter::default(), Counter::default(), Counter::default());
         let groups_again = Counter::default();
         registry.register("store_commits", "Commits of the write lane", commits.clone());
         registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
-        registry.register("store_commit_failures", "Commits that failed and kept nothing", commit_failures.clone());
-        registry.register("store_groups_again", "Groups that ran again because one transaction was undone", groups_again.clone());
+        registry.register(
+            "store_commit_failures",
+            "Commits that failed and kept nothing",
+            commit_failures.clone(),
+        );
+        registry.register(
+            "store_groups_again",
+            "Groups that ran again because one transaction was undone",
+            groups_again.clone(),
+        );
         let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
-        registry.register("rate_refusals", "Rates that were not used, by reason", rate_refusals.0.clone());
-        registry.register("account_look_ups", "Look-ups of beneficiaries' accounts by outcome", look_ups.0.clone());
+        registry.register(
+            "rate_refusals",
+            "Rates that were not used, by reason",
+            rate_refusals.0.clone(),
+        );
+        registry.register(
+            "account_look_ups",
+            "Look-ups of beneficiaries' accounts by outcome",
+            look_ups.0.clone(),
+        );
         let (bank_files, bank_reports) = (Reasons::default(), Reasons::default());
-        registry.register("bank_files", "Files from the bank, by what became of them", bank_files.0.clone());
-        registry.register("bank_reports", "What the bank said of single payments, by what it changed", bank_reports.0.clone());
+        registry.register(
+            "bank_files",
+            "Files from the bank, by what became of them",
+            bank_files.0.clone(),
+        );
+        registry.register(
+            "bank_reports",
+            "What the bank said of single payments, by what it changed",
+            bank_reports.0.clone(),
+        );
         let (bank_comparisons, bank_differences) = (Reasons::default(), Gauge::default());
-        registry.register("bank_comparisons", "Comparisons of the book with the bank's statements by outcome", bank_comparisons.0.clone());
+        registry.register(
+            "bank_comparisons",
+            "Comparisons of the book with the bank's statements by outcome",
+            bank_comparisons.0.clone(),
+        );
         registry.register(
             "bank_differences",
             "Differences that the last comparison with the bank's statements found",
             bank_differences.clone(),
         );
         let (list_reloads, list_age_seconds) = (Reasons::default(), Family::default());
-        registry.register("sanctions_list_reloads", "Sanctions lists that changed, by whether they were taken", list_reloads.0.clone());
-        registry.register("sanctions_list_age_seconds", "How old a sanctions list is", list_age_seconds.clone());
+        registry.register(
+            "sanctions_list_reloads",
+            "Sanctions lists that changed, by whether they were taken",
+            list_reloads.0.clone(),
+        );
+        registry.register(
+            "sanctions_list_age_seconds",
+            "How old a sanctions list is",
+            list_age_seconds.clone(),
+        );
         let (chain_height, chain_final_height) = (Family::default(), Family::default());
-        registry.register("chain_height", "Last final block that was read and credited", chain_height.clone());
-        registry.register("chain_final_height", "Last final block as the nodes tell it", chain_final_height.clone());
+        registry.register(
+            "chain_height",
+            "Last final block that was read and credited",
+            chain_height.clone(),
+        );
+        registry.register(
+            "chain_final_height",
+            "Last final block as the nodes tell it",
+            chain_final_height.clone(),
+        );
         let (chain_behind_seconds, chain_in_trouble) = (Family::default(), Family::default());
         registry.register(
             "chain_behind_seconds",
             "How far the last block that was read lies behind the clock",
             chain_behind_seconds.clone(),
         );
-        registry.register("chain_in_trouble", "1 while the chain cannot be followed, or its token handed over", chain_in_trouble.clone());
+        registry.register(
+            "chain_in_trouble",
+            "1 while the chain cannot be followed, or its token handed over",
+            chain_in_trouble.clone(),
+        );
         let (chain_unchecked, chain_nodes_missing) = (Family::default(), Family::default());
-        registry.register("chain_unchecked", "1 while one node alone is taken at its word", chain_unchecked.clone());
-        registry.register("chain_nodes_missing", "Configured nodes that are of no use now", chain_nodes_missing.clone());
+        registry.register(
+            "chain_unchecked",
+            "1 while one node alone is taken at its word",
+            chain_unchecked.clone(),
+        );
+        registry.register(
+            "chain_nodes_missing",
+            "Configured nodes that are of no use now",
+            chain_nodes_missing.clone(),
+        );
         let (chain_deposits, chain_doubts) = (Family::default(), Family::default());
-        registry.register("chain_deposits", "Final token movements to deposit addresses since the start", chain_deposits.clone());
-        registry.register("chain_doubts", "Answers of nodes that were not believed", chain_doubts.clone());
+        registry.register(
+            "chain_deposits",
+            "Final token movements to deposit addresses since the start",
+            chain_deposits.clone(),
+        );
+        registry.register(
+            "chain_doubts",
+            "Answers of nodes that were not believed",
+            chain_doubts.clone(),
+        );
         let (chain_audited_height, chain_audited_at) = (Family::default(), Family::default());
-        registry.register("chain_audited_height", "Last block whose movements the book was compared with", chain_audited_height.clone());
+        registry.register(
+            "chain_audited_height",
+            "Last block whose movements the book was compared with",
+            chain_audited_height.clone(),
+        );
         registry.register(
             "chain_audited_at_seconds",
             "When the book was last compared with the chain as a whole, in Unix seconds",
             chain_audited_at.clone(),
         );
         let chain_differences = Family::default();
-        registry.register("chain_differences", "Differences between book and chain that nobody has explained", chain_differences.clone());
+        registry.register(
+            "chain_differences",
+            "Differences between book and chain that nobody has explained",
+            chain_differences.clone(),
+        );
         Metrics {
             rate_refusals,
             look_ups,
@@ -223,26 +313,42 @@ impl Metrics {
         catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
         catch_up(&self.groups_again, store.stats.groups_again.load(Relaxed));
         for chain in chains {
-            let labels = ChainLabels { chain: chain.settings.name.as_str(), mode: chain.mode.as_str() };
+            let labels =
+                ChainLabels { chain: chain.settings.name.as_str(), mode: chain.mode.as_str() };
             let stats = &chain.stats;
-            // A node that does not follow, or compare, knows nothing of it; what it knew once would be an alarm for ever.
+            // A node that does not follow, or compare, knows nothing of it; what it knew once would
+            // be an alarm for ever.
             let is_followed = stats.is_followed.load(Relaxed);
-            let figure = |gauge: &Family<ChainLabels, Gauge>, is_known: bool, value: i64| match is_known {
-                true => drop(gauge.get_or_create(&labels).set(value)),
-                false => drop(gauge.remove(&labels)),
-            };
+            let figure =
+                |gauge: &Family<ChainLabels, Gauge>, is_known: bool, value: i64| match is_known {
+                    true => drop(gauge.get_or_create(&labels).set(value)),
+                    false => drop(gauge.remove(&labels)),
+                };
             let has_height = is_followed && stats.height.load(Relaxed) > 0;
             figure(&self.chain_height, has_height, stats.height.load(Relaxed));
             figure(&self.chain_final_height, is_followed, stats.final_height.load(Relaxed));
-            figure(&self.chain_behind_seconds, has_height, chain.behind_seconds(store.clock.milliseconds() / 1000));
-            figure(&self.chain_in_trouble, is_followed, i64::from(stats.is_in_trouble.load(Relaxed)));
+            figure(
+                &self.chain_behind_seconds,
+                has_height,
+                chain.behind_seconds(store.clock.milliseconds() / 1000),
+            );
+            figure(
+                &self.chain_in_trouble,
+                is_followed,
+                i64::from(stats.is_in_trouble.load(Relaxed)),
+            );
             figure(&self.chain_unchecked, is_followed, i64::from(stats.is_unchecked.load(Relaxed)));
-            figure(&self.chain_nodes_missing, is_followed, stats.nodes_missing.load(Relaxed) as i64);
+            figure(
+                &self.chain_nodes_missing,
+                is_followed,
+                stats.nodes_missing.load(Relaxed) as i64,
+            );
             let audited_at = stats.audited_at.load(Relaxed);
             figure(&self.chain_audited_height, audited_at > 0, stats.audited_height.load(Relaxed));
             figure(&self.chain_audited_at, audited_at > 0, audited_at);
             figure(&self.chain_differences, audited_at > 0, stats.differences.load(Relaxed));
-            let up_to = |counter: &Counter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
+            let up_to =
+                |counter: &Counter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
             up_to(&self.chain_deposits.get_or_create(&labels), stats.deposits.load(Relaxed));
             up_to(&self.chain_doubts.get_or_create(&labels), stats.doubts.load(Relaxed));
         }

@@ -1,4 +1,5 @@
-//! HTTP: the server, the order in which a request is judged, typed bodies and queries, and the table of routes.
+//! HTTP: the server, the order in which a request is judged, typed bodies and queries, and the
+//! table of routes.
 
 pub mod advice_pages;
 pub mod body;

@@ -1,4 +1,5 @@
-//! The OpenAPI 3.1 document, made from the same forms, views, filters and codes that serve the requests.
+//! The OpenAPI 3.1 document, made from the same forms, views, filters and codes that serve the
+//! requests.
 
 use std::collections::BTreeMap;
 
@@ -34,13 +35,16 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
         "info": {
             "title": "hundi",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits. Times are Unix seconds, amounts are decimal strings. Clients ignore fields and event types that they do not know.",
+            "description": "Pays Indian rupees into NRE bank accounts, funded by stablecoin \
+             deposits. Times are Unix seconds, amounts are decimal strings. Clients ignore fields \
+             and event types that they do not know.",
         },
         "servers": [{ "url": public_url }],
         "security": [{ "api_key": [] }],
         "paths": paths,
         "components": {
-            "securitySchemes": { "api_key": { "type": "http", "scheme": "bearer", "description": "sk_test_…, sk_live_…, rk_test_… or rk_live_…" } },
+            "securitySchemes": { "api_key": { "type": "http", "scheme": "bearer",
+                "description": "sk_test_…, sk_live_…, rk_test_… or rk_live_…" } },
             "schemas": schemas,
         },
     })
@@ -60,7 +64,8 @@ fn operation(route: &Route, response: Value, bodies: &mut Map<String, Value>) ->
         bodies.insert(body.name.into(), body.schema.clone());
         operation["requestBody"] = json!({
             "required": body.is_required,
-            "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{}", body.name) } } },
+            "content": { "application/json": { "schema": {
+                "$ref": format!("#/components/schemas/{}", body.name) } } },
         });
     }
     operation
@@ -87,29 +92,37 @@ fn parameters(route: &Route) -> Vec<Value> {
     let mut parameters = Vec::new();
     if route.path.contains("{id}") {
         // A text that is no identifier refers to nothing: 404, not 400.
-        parameters.push(json!({ "name": "id", "in": "path", "required": true, "schema": { "type": "string", "minLength": 1 } }));
+        parameters.push(json!({ "name": "id", "in": "path", "required": true,
+            "schema": { "type": "string", "minLength": 1 } }));
     }
     if let Some((cursor, filters)) = route.list {
         let cursor_schema = json!({ "type": "string", "pattern": id_pattern(cursor) });
-        parameters.push(json!({ "name": "limit", "in": "query", "schema": { "type": "integer", "minimum": 1, "maximum": PAGE_LIMIT_MAX, "default": PAGE_LIMIT_DEFAULT } }));
-        parameters.push(json!({ "name": "starting_after", "in": "query", "schema": cursor_schema, "description": "The page after this ID. Not combined with ending_before." }));
-        parameters.push(json!({ "name": "ending_before", "in": "query", "schema": cursor_schema, "description": "The page before this ID. Not combined with starting_after." }));
-        parameters
-            .push(json!({ "name": "order", "in": "query", "schema": { "type": "string", "enum": ["asc", "desc"], "default": "asc" } }));
+        parameters.push(json!({ "name": "limit", "in": "query", "schema": { "type": "integer",
+            "minimum": 1, "maximum": PAGE_LIMIT_MAX, "default": PAGE_LIMIT_DEFAULT } }));
+        parameters.push(json!({ "name": "starting_after", "in": "query", "schema": cursor_schema,
+            "description": "The page after this ID. Not combined with ending_before." }));
+        parameters.push(json!({ "name": "ending_before", "in": "query", "schema": cursor_schema,
+            "description": "The page before this ID. Not combined with starting_after." }));
+        parameters.push(json!({ "name": "order", "in": "query", "schema": { "type": "string",
+                "enum": ["asc", "desc"], "default": "asc" } }));
         for filter in filters {
-            parameters.push(json!({ "name": filter.name, "in": "query", "schema": filter.schema() }));
+            parameters
+                .push(json!({ "name": filter.name, "in": "query", "schema": filter.schema() }));
         }
     }
     for parameter in route.parameters {
-        parameters.push(json!({ "name": parameter.name, "in": "query", "schema": parameter.schema() }));
+        parameters
+            .push(json!({ "name": parameter.name, "in": "query", "schema": parameter.schema() }));
     }
     if route.verb == Verb::Post {
         parameters.push(json!({
             "name": "Idempotency-Key",
             "in": "header",
             "required": true,
-            "description": "One key per operation, generated once and reused on every retry. A UUID is recommended.",
-            "schema": { "type": "string", "minLength": IDEMPOTENCY_KEY_LENGTH_MIN, "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX, "pattern": r#"^[!#-~]+$"# },
+            "description": "One key per operation, generated once and reused on every retry. A \
+             UUID is recommended.",
+            "schema": { "type": "string", "minLength": IDEMPOTENCY_KEY_LENGTH_MIN,
+                "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX, "pattern": r#"^[!#-~]+$"# },
         }));
     }
     parameters
@@ -159,21 +172,27 @@ fn responses(route: &Route, response: Value) -> Map<String, Value> {
     }
     let mut content = json!({ "application/json": { "schema": response } });
     if route.answers_pdf {
-        content["application/pdf"] = json!({ "schema": { "type": "string", "contentMediaType": "application/pdf" } });
+        content["application/pdf"] =
+            json!({ "schema": { "type": "string", "contentMediaType": "application/pdf" } });
     }
     if route.answers_csv {
         content["text/csv"] = json!({ "schema": { "type": "string" } });
     }
-    let request_id = json!({ "Request-Id": { "description": "Finds the request in the log.", "schema": { "type": "string" } } });
+    let request_id = json!({ "Request-Id": { "description": "Finds the request in the log.",
+        "schema": { "type": "string" } } });
     let mut responses = Map::new();
-    responses.insert("200".into(), json!({ "description": "Done.", "headers": request_id, "content": content }));
+    responses.insert(
+        "200".into(),
+        json!({ "description": "Done.", "headers": request_id, "content": content }),
+    );
     for (status, words) in by_status {
         responses.insert(
             status.to_string(),
             json!({
                 "description": words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
                 "headers": request_id,
-                "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } },
+                "content": { "application/json": { "schema": {
+                    "$ref": "#/components/schemas/Error" } } },
             }),
         );
     }
@@ -198,7 +217,8 @@ fn error_schema() -> Value {
                     "properties": {
                         "code": { "type": "string", "enum": codes },
                         "message": { "type": "string" },
-                        "metadata": { "type": "object", "properties": { "field_name": { "type": "string" } } },
+                        "metadata": { "type": "object",
+                            "properties": { "field_name": { "type": "string" } } },
                     },
                 },
             },
@@ -220,7 +240,12 @@ mod tests {
             assert!(keys::RESOURCES.contains(&route.permission().0), "{}", route.path);
         }
         let document = document(&router.routes, "http://127.0.0.1:8080");
-        let listed: usize = document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
+        let listed: usize = document["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .map(|path| path.as_object().unwrap().len())
+            .sum();
         assert_eq!(listed, router.routes.len());
     }
 }

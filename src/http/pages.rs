@@ -1,5 +1,5 @@
-//! What is answered outside the API: health, readiness, metrics, the OpenAPI document, its reference page, and the
-//! page that a payer is sent to.
+//! What is answered outside the API: health, readiness, metrics, the OpenAPI document, its
+//! reference page, and the page that a payer is sent to.
 
 use std::sync::Arc;
 
@@ -24,21 +24,33 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 /// Answers any request; every answer carries its `Request-Id`.
 pub async fn answer(app: Arc<App>, request: Request<Incoming>) -> Reply {
     let mut random = [0; 16];
-    // Without randomness two requests could share an identifier, which only makes the log harder to read.
+    // Without randomness two requests could share an identifier, which only makes the log harder to
+    // read.
     let _ = getrandom::fill(&mut random);
-    let request_id: Id<kind::Request> = app.request_ids.mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
+    let request_id: Id<kind::Request> =
+        app.request_ids.mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
     let request_id = request_id.to_string();
     let is_api = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let path = request.uri().path();
     if app.role == Role::Work && !matches!(path, "/healthz" | "/readyz" | "/metrics") {
-        let refusal = Refusal::new(Code::ObjectNotFound, "This node answers no requests; ask one that serves.");
+        let refusal = Refusal::new(
+            Code::ObjectNotFound,
+            "This node answers no requests; ask one that serves.",
+        );
         return dispatch::refusal_reply(&request_id, refusal);
     }
-    let mut reply = if is_api { dispatch::dispatch(app, &request_id, request).await } else { page(&app, &request_id, &request).await };
+    let mut reply = if is_api {
+        dispatch::dispatch(app, &request_id, request).await
+    } else {
+        page(&app, &request_id, &request).await
+    };
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         reply.headers_mut().insert(REQUEST_ID, value);
     }
-    reply.headers_mut().insert(HeaderName::from_static("x-content-type-options"), HeaderValue::from_static("nosniff"));
+    reply.headers_mut().insert(
+        HeaderName::from_static("x-content-type-options"),
+        HeaderValue::from_static("nosniff"),
+    );
     reply
 }
 
@@ -52,16 +64,21 @@ fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) 
 async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> Reply {
     let path = request.uri().path();
     if request.method() != http::Method::GET && request.method() != http::Method::HEAD {
-        let mut reply = dispatch::refusal_reply(request_id, Refusal::new(Code::RequestMethodInvalid, "This page takes GET."));
+        let mut reply = dispatch::refusal_reply(
+            request_id,
+            Refusal::new(Code::RequestMethodInvalid, "This page takes GET."),
+        );
         reply.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static("GET"));
         return reply;
     }
     match path {
         "/healthz" => text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
         "/readyz" => ready(app).await,
-        "/metrics" if app.shows_metrics => {
-            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", app.metrics.page(&app.store, &app.chains))
-        }
+        "/metrics" if app.shows_metrics => text(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            app.metrics.page(&app.store, &app.chains),
+        ),
         "/openapi.json" => text(StatusCode::OK, "application/json", app.openapi.clone()),
         "/" | "/docs" => {
             let mut reply = text(StatusCode::FOUND, "text/plain; charset=utf-8", "");
@@ -83,7 +100,8 @@ async fn page(app: &Arc<App>, request_id: &str, request: &Request<Incoming>) -> 
     }
 }
 
-/// Ready means: the store answers. A load balancer asks this; `/healthz` only says that the process lives.
+/// Ready means: the store answers. A load balancer asks this; `/healthz` only says that the process
+/// lives.
 async fn ready(app: &Arc<App>) -> Reply {
     // After a failed commit only a real write tells whether the disk takes writes again.
     let is_failing = app.store.stats.is_failing.load(std::sync::atomic::Ordering::Relaxed);
@@ -91,25 +109,38 @@ async fn ready(app: &Arc<App>) -> Reply {
         app.store.read(Cost::Point, |tx| Ok(crate::store::migrate::schema_version(tx)?)).await?;
         let probe = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
             if is_failing {
-                crate::store::migrate::write_meta(tx, "probed_at", now.instant().to_string().as_bytes())?;
+                crate::store::migrate::write_meta(
+                    tx,
+                    "probed_at",
+                    now.instant().to_string().as_bytes(),
+                )?;
             }
             Ok(())
         };
         app.store.write(probe).await
     };
     match dispatch::within(app, dispatch::answer_end(), answers).await {
-        Ok(()) => text(StatusCode::OK, "text/plain; charset=utf-8", format!("ready\n{}", chain_lines(app))),
-        Err(_) => text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", "the store does not answer\n"),
+        Ok(()) => text(
+            StatusCode::OK,
+            "text/plain; charset=utf-8",
+            format!("ready\n{}", chain_lines(app)),
+        ),
+        Err(_) => text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "text/plain; charset=utf-8",
+            "the store does not answer\n",
+        ),
     }
 }
 
-/// How far each chain is followed, a line each. A node that is behind can still answer requests, so this does not make the
-/// service unready.
+/// How far each chain is followed, a line each. A node that is behind can still answer requests, so
+/// this does not make the service unready.
 fn chain_lines(app: &App) -> String {
     use std::sync::atomic::Ordering::Relaxed;
     let now_seconds = app.store.clock.milliseconds() / 1000;
     let line = |chain: &Arc<FollowedChain>| {
-        let (mode, name) = (if chain.mode.is_live() { "live" } else { "test" }, chain.settings.name.as_str());
+        let (mode, name) =
+            (if chain.mode.is_live() { "live" } else { "test" }, chain.settings.name.as_str());
         let height = chain.stats.height.load(Relaxed);
         if !chain.stats.is_followed.load(Relaxed) {
             return format!("chain {name} ({mode}): not followed by this node\n");
@@ -118,7 +149,8 @@ fn chain_lines(app: &App) -> String {
             return format!("chain {name} ({mode}): not followed yet\n");
         }
         let behind = chain.behind_seconds(now_seconds);
-        let trouble = if chain.stats.is_in_trouble.load(Relaxed) { ", in trouble: see the log" } else { "" };
+        let trouble =
+            if chain.stats.is_in_trouble.load(Relaxed) { ", in trouble: see the log" } else { "" };
         format!("chain {name} ({mode}): block {height}, {behind} s behind{trouble}\n")
     };
     app.chains.iter().map(line).collect()
@@ -133,10 +165,13 @@ fn reference(app: &App, request_id: &str, file: &str) -> Reply {
             if let Ok(content_type) = HeaderValue::from_str(&found.content_type) {
                 reply.headers_mut().insert(CONTENT_TYPE, content_type);
             }
-            let policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
+            let policy =
+                "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
             reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
             reply
         }
-        _ => dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page.")),
+        _ => {
+            dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
+        }
     }
 }

@@ -43,9 +43,16 @@ impl Filter {
     }
     pub fn schema(&self) -> Value {
         match self.kind {
-            FilterKind::Time => json!({ "type": "integer", "minimum": 0, "maximum": 253_402_300_799_i64 }),
-            FilterKind::Id(kind) => json!({ "type": "string", "pattern": format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$", kind.as_str()) }),
-            FilterKind::AnyId { .. } => json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" }),
+            FilterKind::Time => {
+                json!({ "type": "integer", "minimum": 0, "maximum": 253_402_300_799_i64 })
+            }
+            FilterKind::Id(kind) => {
+                json!({ "type": "string", "pattern": format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$",
+                    kind.as_str()) })
+            }
+            FilterKind::AnyId { .. } => {
+                json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" })
+            }
             FilterKind::Word(words) => json!({ "type": "string", "enum": words() }),
             FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128 }),
         }
@@ -65,17 +72,26 @@ fn fault(name: &str, message: impl Into<String>) -> Fault {
 }
 
 /// Splits a query string and refuses parameters that are unknown or come twice.
-fn pairs(raw: &str, known: &dyn Fn(&str) -> bool, faults: &mut Vec<Fault>) -> Vec<(String, String)> {
+fn pairs(
+    raw: &str,
+    known: &dyn Fn(&str) -> bool,
+    faults: &mut Vec<Fault>,
+) -> Vec<(String, String)> {
     const NAME_SHOWN_LENGTH_MAX: usize = 100;
     let mut pairs: Vec<(String, String)> = Vec::new();
     if raw.len() > QUERY_BYTES_MAX {
-        faults.push(fault("query", format!("The query string is longer than {QUERY_BYTES_MAX} bytes.")));
+        faults.push(fault(
+            "query",
+            format!("The query string is longer than {QUERY_BYTES_MAX} bytes."),
+        ));
         return pairs;
     }
     for (name, value) in url::form_urlencoded::parse(raw.as_bytes()) {
-        let shown: String = name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
+        let shown: String =
+            name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
         if !known(&name) {
-            faults.push(fault(&shown, format!("{shown} is not a query parameter of this endpoint.")));
+            faults
+                .push(fault(&shown, format!("{shown} is not a query parameter of this endpoint.")));
         } else if pairs.iter().any(|(earlier, _)| *earlier == name) {
             faults.push(fault(&shown, format!("{shown} is given more than once.")));
         } else {
@@ -98,12 +114,17 @@ pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
 }
 
 /// A report's own parameters, each at most once, under the names they were declared with.
-pub fn values(raw: Option<&str>, parameters: &'static [Filter]) -> Result<Vec<(&'static str, FilterValue)>, Refusal> {
+pub fn values(
+    raw: Option<&str>,
+    parameters: &'static [Filter],
+) -> Result<Vec<(&'static str, FilterValue)>, Refusal> {
     let mut faults = Vec::new();
     let mut values = Vec::new();
     let known = |name: &str| parameters.iter().any(|parameter| parameter.name == name);
     for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
-        let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else { continue };
+        let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else {
+            continue;
+        };
         match filter_value(parameter.kind, &value) {
             Ok(parsed) => values.push((parameter.name, parsed)),
             Err(message) => faults.push(fault(&name, format!("{name} {message}"))),
@@ -113,26 +134,33 @@ pub fn values(raw: Option<&str>, parameters: &'static [Filter]) -> Result<Vec<(&
     Ok(values)
 }
 
-/// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is only a position: it
-/// need not exist, but it must be of the list's kind.
+/// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is
+/// only a position: it need not exist, but it must be of the list's kind.
 pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {
     let paging = ["limit", "starting_after", "ending_before", "order"];
     let mut faults = Vec::new();
-    let known = |name: &str| paging.contains(&name) || filters.iter().any(|filter| filter.name == name);
+    let known =
+        |name: &str| paging.contains(&name) || filters.iter().any(|filter| filter.name == name);
     let mut page = Page { limit: PAGE_LIMIT_DEFAULT, ..Page::default() };
     for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
         let parse_cursor = |faults: &mut Vec<Fault>| {
             let found = AnyId::parse(&value).filter(|id| id.kind == cursor).map(AnyId::to_bytes);
             if found.is_none() {
-                faults.push(fault(&name, format!("{name} must be the id of a {}.", cursor.as_str())));
+                faults
+                    .push(fault(&name, format!("{name} must be the id of a {}.", cursor.as_str())));
             }
             found
         };
         match name.as_str() {
-            "limit" => match plain_integer(&value).filter(|limit| (1..=PAGE_LIMIT_MAX).contains(limit)) {
-                Some(limit) => page.limit = limit,
-                None => faults.push(fault("limit", format!("limit must be a whole number from 1 to {PAGE_LIMIT_MAX}."))),
-            },
+            "limit" => {
+                match plain_integer(&value).filter(|limit| (1..=PAGE_LIMIT_MAX).contains(limit)) {
+                    Some(limit) => page.limit = limit,
+                    None => faults.push(fault(
+                        "limit",
+                        format!("limit must be a whole number from 1 to {PAGE_LIMIT_MAX}."),
+                    )),
+                }
+            }
             "starting_after" => page.starting_after = parse_cursor(&mut faults),
             "ending_before" => page.ending_before = parse_cursor(&mut faults),
             "order" => match value.as_str() {
@@ -141,9 +169,14 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
                 _ => faults.push(fault("order", "order must be asc or desc.")),
             },
             _ => {
-                let Some(filter) = filters.iter().find(|filter| filter.name == name) else { continue };
-                if let (FilterKind::AnyId { kind_condition }, Some(id)) = (filter.kind, AnyId::parse(&value)) {
-                    page.filters.push((kind_condition, FilterValue::Text(id.kind.as_str().to_owned())));
+                let Some(filter) = filters.iter().find(|filter| filter.name == name) else {
+                    continue;
+                };
+                if let (FilterKind::AnyId { kind_condition }, Some(id)) =
+                    (filter.kind, AnyId::parse(&value))
+                {
+                    page.filters
+                        .push((kind_condition, FilterValue::Text(id.kind.as_str().to_owned())));
                 }
                 match filter_value(filter.kind, &value) {
                     Ok(parsed) => page.filters.push((filter.condition, parsed)),
@@ -160,7 +193,8 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
 }
 
 fn plain_integer(text: &str) -> Option<i64> {
-    let plain = !text.is_empty() && text.len() <= 12 && text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain =
+        !text.is_empty() && text.len() <= 12 && text.bytes().all(|byte| byte.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
 }
 
@@ -174,7 +208,9 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
             .filter(|id| id.kind == kind)
             .map(|id| FilterValue::Id(id.to_bytes()))
             .ok_or_else(|| format!("must be the id of a {}.", kind.as_str())),
-        FilterKind::AnyId { .. } => AnyId::parse(value).map(|id| FilterValue::Id(id.to_bytes())).ok_or_else(|| "must be an id.".to_owned()),
+        FilterKind::AnyId { .. } => AnyId::parse(value)
+            .map(|id| FilterValue::Id(id.to_bytes()))
+            .ok_or_else(|| "must be an id.".to_owned()),
         FilterKind::Word(words) => {
             let words = words();
             if words.contains(&value) {
@@ -184,8 +220,13 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
             }
         }
         FilterKind::Text => {
-            let plain = (1..=128).contains(&value.chars().count()) && !value.chars().any(char::is_control);
-            if plain { Ok(FilterValue::Text(value.to_owned())) } else { Err("must be a text of 1 to 128 characters.".to_owned()) }
+            let plain =
+                (1..=128).contains(&value.chars().count()) && !value.chars().any(char::is_control);
+            if plain {
+                Ok(FilterValue::Text(value.to_owned()))
+            } else {
+                Err("must be a text of 1 to 128 characters.".to_owned())
+            }
         }
     }
 }
@@ -220,8 +261,12 @@ mod tests {
             assert_eq!(refusal.faults()[0].field_name.as_deref(), Some(field), "{raw}");
             assert_eq!(refusal.faults()[0].code, Code::RequestQueryParameterInvalid, "{raw}");
         }
-        let page = page(Some(&format!("limit=5&starting_after={cursor}&order=desc&created.gt=3")), ObjectKind::Transfer, &CREATED_FILTERS)
-            .unwrap();
+        let page = page(
+            Some(&format!("limit=5&starting_after={cursor}&order=desc&created.gt=3")),
+            ObjectKind::Transfer,
+            &CREATED_FILTERS,
+        )
+        .unwrap();
         assert_eq!((page.limit, page.descending, page.filters.len()), (5, true, 1));
         assert!(none(Some("a=b")).is_err() && none(Some("")).is_ok() && none(None).is_ok());
     }

@@ -1,4 +1,5 @@
-//! What a route is: a method, a path, typed input and output, and a plain function over a transaction.
+//! What a route is: a method, a path, typed input and output, and a plain function over a
+//! transaction.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
@@ -34,7 +35,8 @@ impl Verb {
     }
 }
 
-/// Everything a handler may use: the transaction, the time, who asks, and what the path and query say.
+/// Everything a handler may use: the transaction, the time, who asks, and what the path and query
+/// say.
 pub struct Context<'a> {
     pub tx: &'a mut dyn Tx,
     pub now: &'a mut Now,
@@ -75,7 +77,10 @@ impl<T> List<T> {
         List { object: ListWord::List, data, has_next }
     }
     /// Turns the rows of a page into views.
-    pub fn map<R>(rows: (Vec<R>, bool), mut view: impl FnMut(R) -> Result<T, StoreError>) -> Result<List<T>, StoreError> {
+    pub fn map<R>(
+        rows: (Vec<R>, bool),
+        mut view: impl FnMut(R) -> Result<T, StoreError>,
+    ) -> Result<List<T>, StoreError> {
         let data = rows.0.into_iter().map(&mut view).collect::<Result<_, _>>()?;
         Ok(List::new(data, rows.1))
     }
@@ -83,11 +88,12 @@ impl<T> List<T> {
 
 /// The work of one request. It may run twice after a conflict, so it keeps what it needs.
 pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, Failure> + Send>;
-/// Makes the work from the body and what is wrong with it for this caller; runs before the transaction, outside the write lane.
+/// Makes the work from the body and what is wrong with it for this caller; runs before the
+/// transaction, outside the write lane.
 type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<Fault>) -> Work + Send + Sync>;
 
-/// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it takes. What is wrong for every
-/// caller is the form's to say, and is not said here.
+/// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it
+/// takes. What is wrong for every caller is the form's to say, and is not said here.
 pub type Shape = fn(&World, Scope, &Node) -> Vec<Fault>;
 
 /// Says to a transaction what the work is going to look up.
@@ -124,7 +130,8 @@ pub struct Route {
     pub shape: Option<Shape>,
     /// What is asked of the outside world before the transaction opens.
     pub consult: Option<Consult>,
-    /// What the work looks up by identifiers in the body, so that a store that is reached over a network has it at hand.
+    /// What the work looks up by identifiers in the body, so that a store that is reached over a
+    /// network has it at hand.
     pub ahead: Option<PrepareAhead>,
 }
 
@@ -135,7 +142,9 @@ impl Route {
             verb,
             path,
             summary,
-            prepare: Box::new(|_, _| Box::new(|_| Err(StoreError::Broken("a route without work".into()).into()))),
+            prepare: Box::new(|_, _| {
+                Box::new(|_| Err(StoreError::Broken("a route without work".into()).into()))
+            }),
             cost: Cost::Point,
             body: None,
             list: None,
@@ -166,13 +175,19 @@ impl Route {
         self.shape = Some(shape);
         self
     }
-    /// Asks the outside world before the transaction opens, for requests that nothing refuses before that; see `consult`.
+    /// Asks the outside world before the transaction opens, for requests that nothing refuses
+    /// before that; see `consult`.
     pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Option<Consulted>) -> Route {
-        self.consult = Some(Box::new(move |asking, body| F::read_body(body, Vec::new()).ok().and_then(|form| consult(asking, form))));
+        self.consult = Some(Box::new(move |asking, body| {
+            F::read_body(body, Vec::new()).ok().and_then(|form| consult(asking, form))
+        }));
         self
     }
     /// Says what the work will look up, with [`Tx::ahead`].
-    pub fn reading_ahead<F: Form>(mut self, ahead: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>) -> Route {
+    pub fn reading_ahead<F: Form>(
+        mut self,
+        ahead: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>,
+    ) -> Route {
         self.ahead = Some(Box::new(move |body| {
             let form = F::read_body(body, Vec::new()).ok()?;
             Some(Box::new(move |tx, scope| ahead(tx, scope, &form)))
@@ -183,17 +198,25 @@ impl Route {
 
 /// The bytes of a view.
 pub fn json<T: Serialize>(view: &T) -> Result<Vec<u8>, Failure> {
-    Ok(serde_json::to_vec(view).map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?)
+    Ok(serde_json::to_vec(view)
+        .map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?)
 }
 
 fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, Failure> {
     Ok(Answer { http_status: 200, content_type: once::JSON, body: json(view)?, holds_secret })
 }
 
-/// Reads a thing that takes no query. That it does not exist is said before the query is judged, everything else after it.
-fn without_query<T>(context: &mut Context<'_>, read: fn(&mut Context<'_>) -> Result<T, Failure>) -> Result<T, Failure> {
+/// Reads a thing that takes no query. That it does not exist is said before the query is judged,
+/// everything else after it.
+fn without_query<T>(
+    context: &mut Context<'_>,
+    read: fn(&mut Context<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let found = read(context);
-    let is_missing = |failure: &Failure| matches!(failure, Failure::Refused(refusal) if refusal.http_status() == 404);
+    let is_missing = |failure: &Failure| {
+        matches!(failure,
+        Failure::Refused(refusal) if refusal.http_status() == 404)
+    };
     if !found.as_ref().is_err_and(is_missing) {
         query::none(context.raw_query)?;
     }
@@ -207,20 +230,31 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
     read: fn(&mut Context<'_>) -> Result<T, Failure>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |_, _| Box::new(move |context| json_answer(&without_query(context, read)?, false))),
+        prepare: Box::new(move |_, _| {
+            Box::new(move |context| json_answer(&without_query(context, read)?, false))
+        }),
         ..Route::answering::<T>(Verb::Get, path, summary)
     }
 }
 
-/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page takes milliseconds, so it
-/// runs on a thread that may block.
-pub fn document(path: &'static str, summary: &'static str, read: fn(&mut Context<'_>) -> Result<Advice, Failure>) -> Route {
+/// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page
+/// takes milliseconds, so it runs on a thread that may block.
+pub fn document(
+    path: &'static str,
+    summary: &'static str,
+    read: fn(&mut Context<'_>) -> Result<Advice, Failure>,
+) -> Route {
     Route {
         prepare: Box::new(move |_, _| {
             Box::new(move |context| {
                 let advice = without_query(context, read)?;
                 if context.accepts_pdf {
-                    return Ok(Answer { http_status: 200, content_type: once::PDF, body: advice.to_pdf()?, holds_secret: false });
+                    return Ok(Answer {
+                        http_status: 200,
+                        content_type: once::PDF,
+                        body: advice.to_pdf()?,
+                        holds_secret: false,
+                    });
                 }
                 json_answer(&advice, false)
             })
@@ -236,7 +270,10 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
     parameters: &'static [Filter],
-    read: fn(&mut Context<'_>, &[(&'static str, FilterValue)]) -> Result<(&'static str, Vec<u8>), Failure>,
+    read: fn(
+        &mut Context<'_>,
+        &[(&'static str, FilterValue)],
+    ) -> Result<(&'static str, Vec<u8>), Failure>,
 ) -> Route {
     Route {
         prepare: Box::new(move |_, _| {
@@ -253,7 +290,8 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
     }
 }
 
-/// A GET of a page: `locate` finds the object in the path, if there is one, before the query is judged.
+/// A GET of a page: `locate` finds the object in the path, if there is one, before the query is
+/// judged.
 pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
@@ -304,7 +342,11 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
                 json_answer(&act(context, located, form)?, holds_secret)
             })
         }),
-        body: Some(BodyDoc { name: F::NAME, schema: <F as Form>::schema(), is_required: !F::takes_empty_body() }),
+        body: Some(BodyDoc {
+            name: F::NAME,
+            schema: <F as Form>::schema(),
+            is_required: !F::takes_empty_body(),
+        }),
         ..Route::answering::<T>(Verb::Post, path, summary)
     }
 }
@@ -323,10 +365,12 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// For creations that a live key may only ask for once live mode is configured (beneficiaries, quote locks, transfers).
+/// For creations that a live key may only ask for once live mode is configured (beneficiaries,
+/// quote locks, transfers).
 pub fn creation(context: &mut Context<'_>) -> Result<(), Failure> {
     if context.scope().livemode() && !context.world.is_live_configured() {
-        let message = "Live mode is not configured on this server yet: live keys can read, and create once the operator has set it up.";
+        let message = "Live mode is not configured on this server yet: live keys can read, and \
+         create once the operator has set it up.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());
     }
     Ok(())

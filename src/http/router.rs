@@ -1,26 +1,30 @@
-//! Every route of the API on one screen. OpenAPI, permissions and the isolation tests are made from this list.
+//! Every route of the API on one screen. OpenAPI, permissions and the isolation tests are made from
+//! this list.
 
 use std::collections::HashMap;
 
 use super::route::{Route, Verb};
 use crate::{
-    balance, beneficiaries, deposits, events, payouts, quote_locks, refunds, senders, statements, transfers, webhook_endpoints, work,
+    balance, beneficiaries, deposits, events, payouts, quote_locks, refunds, senders, statements,
+    transfers, webhook_endpoints, work,
 };
 
 /// The API, resource by resource; each `api.rs` lists its own methods and paths.
 pub fn routes() -> Vec<Route> {
     [
-        beneficiaries::api::routes(),     // /v1/beneficiaries[/{id}]
-        senders::api::routes(),           // /v1/senders[/{id}]
-        quote_locks::api::routes(),       // /v1/quote_locks[/{id}], /v1/corridors
-        transfers::api::routes(),         // /v1/transfers[/{id}[/cancel|/resolve_funding|/funding/diagnose]]
-        deposits::api::routes(),          // /v1/deposits[/{id}]
-        payouts::api::routes(),           // /v1/payouts[/{id}[/payment_advice]]
-        refunds::api::routes(),           // /v1/refunds[/{id}]
-        balance::api::routes(),           // /v1/balance
-        events::api::routes(),            // /v1/events[/{id}]
-        statements::api::routes(),        // /v1/statements
-        webhook_endpoints::api::routes(), // /v1/webhook_endpoints[/{id}[/rotate_secret|/deliveries|/replay]]
+        beneficiaries::api::routes(), // /v1/beneficiaries[/{id}]
+        senders::api::routes(),       // /v1/senders[/{id}]
+        quote_locks::api::routes(),   // /v1/quote_locks[/{id}], /v1/corridors
+        // /v1/transfers[/{id}[/cancel|/resolve_funding|/funding/diagnose]]
+        transfers::api::routes(),
+        deposits::api::routes(),   // /v1/deposits[/{id}]
+        payouts::api::routes(),    // /v1/payouts[/{id}[/payment_advice]]
+        refunds::api::routes(),    // /v1/refunds[/{id}]
+        balance::api::routes(),    // /v1/balance
+        events::api::routes(),     // /v1/events[/{id}]
+        statements::api::routes(), // /v1/statements
+        // /v1/webhook_endpoints[/{id}[/rotate_secret|/deliveries|/replay]]
+        webhook_endpoints::api::routes(),
         // /v1/test_helpers/…, with test keys only
         transfers::api::helper_routes(),     // transfers/{id}/deposit
         beneficiaries::api::helper_routes(), // beneficiaries/{id}/activate|require_input|reject
@@ -69,7 +73,9 @@ impl Router {
                     entries.push(PathEntry { routes: Vec::new(), allow: String::new() });
                     let entry = entries.len() - 1;
                     known.insert(route.path, entry);
-                    paths.insert(route.path, entry).map_err(|error| format!("{}: {error}", route.path))?;
+                    paths
+                        .insert(route.path, entry)
+                        .map_err(|error| format!("{}: {error}", route.path))?;
                     entry
                 }
             };
@@ -91,7 +97,10 @@ impl Router {
         let route = entry.routes.iter().find(|(verb, _)| verb.as_str() == method.as_str());
         match route {
             None => Found::OtherMethods(&entry.allow),
-            Some((_, index)) => Found::Route { index: *index, ids: matched.params.iter().map(|(_, id)| id.to_owned()).collect() },
+            Some((_, index)) => Found::Route {
+                index: *index,
+                ids: matched.params.iter().map(|(_, id)| id.to_owned()).collect(),
+            },
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The accept loop: deadlines for heads and bodies, limits on connections and sizes, and a stop that lets running
-//! requests finish.
+//! The accept loop: deadlines for heads and bodies, limits on connections and sizes, and a stop
+//! that lets running requests finish.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::app::App;
 
 /// Connections at the same time; more wait in the operating system's queue.
 pub const CONNECTIONS_MAX: usize = 4_096;
-/// How long a request's head may take, counted from the connection's or the previous answer's end: it also ends
-/// connections that are kept open without being used.
+/// How long a request's head may take, counted from the connection's or the previous answer's end:
+/// it also ends connections that are kept open without being used.
 pub const HEAD_SECONDS_MAX: u64 = 30;
 /// Headers of a request, and bytes of its head.
 pub const HEADERS_MAX: usize = 64;
@@ -68,18 +68,21 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiv
         // A client that does not read its answers must not hold a connection for ever.
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(Duration::from_secs(WRITE_SECONDS_MAX)));
-        let connection = graceful.watch(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
+        let connection =
+            graceful.watch(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
         let counting = app.clone();
         tokio::spawn(async move {
             counting.metrics.connections(1);
-            // Faults of a connection (resets, broken framing, deadlines) end that connection and nobody else's.
+            // Faults of a connection (resets, broken framing, deadlines) end that connection and
+            // nobody else's.
             let _ = connection.await;
             counting.metrics.connections(-1);
             drop(permit);
         });
     }
     drop(listener);
-    let drained = tokio::time::timeout(Duration::from_secs(STOP_SECONDS_MAX), graceful.shutdown()).await;
+    let drained =
+        tokio::time::timeout(Duration::from_secs(STOP_SECONDS_MAX), graceful.shutdown()).await;
     if drained.is_err() {
         tracing::warn!("some requests were still running when the time for a stop was up");
     }
@@ -88,7 +91,10 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiv
 /// Binds the address, with an error that says what to do.
 pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), String> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        format!("cannot listen on {address}: {error}. Choose another address with --listen, or stop the server that uses it.")
+        format!(
+            "cannot listen on {address}: {error}. Choose another address with --listen, or \
+         stop the server that uses it."
+        )
     })?;
     let local = listener.local_addr().map_err(|error| error.to_string())?;
     Ok((listener, local))

@@ -1,7 +1,9 @@
-//! The IFSC directory: which bank and branch a code belongs to, and the rails it takes, from a file inside the binary.
+//! The IFSC directory: which bank and branch a code belongs to, and the rails it takes, from a file
+//! inside the binary.
 //!
-//! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up finds the block by its first
-//! code and inflates only that one, so nothing is decoded at the start and nothing but the list of blocks stays in memory.
+//! The file is sorted and cut into blocks of 256 branches, each deflated on its own. A look-up
+//! finds the block by its first code and inflates only that one, so nothing is decoded at the start
+//! and nothing but the list of blocks stays in memory.
 
 pub mod pack;
 
@@ -47,20 +49,23 @@ impl Rails {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Branch {
     pub code: String,
-    /// The bank of the branch's own record: a sub-member's, not its sponsor's. `None` where the source has no name.
+    /// The bank of the branch's own record: a sub-member's, not its sponsor's. `None` where the
+    /// source has no name.
     pub bank_name: Option<String>,
     pub branch_name: Option<String>,
     pub rails: Rails,
 }
 
 impl Branch {
-    /// Whether a payout can arrive there: by NEFT or RTGS, or the directory does not say. Merged banks keep codes that take neither.
+    /// Whether a payout can arrive there: by NEFT or RTGS, or the directory does not say. Merged
+    /// banks keep codes that take neither.
     pub fn takes_payouts(&self) -> bool {
         self.rails.takes(Rails::NEFT) != Some(false) || self.rails.takes(Rails::RTGS) != Some(false)
     }
 }
 
-/// Whether a text has the form of an IFSC: four letters, a zero, six letters or digits, all upper-case.
+/// Whether a text has the form of an IFSC: four letters, a zero, six letters or digits, all
+/// upper-case.
 pub fn is_ifsc(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() == CODE_LENGTH
@@ -90,8 +95,10 @@ pub struct Directory {
 impl Directory {
     /// The directory inside the binary.
     pub fn embedded() -> Result<Directory, String> {
-        // Its checksum is a matter of the build, and reading all of it would cost the start what the blocks save.
-        Directory::read(Cow::Borrowed(EMBEDDED)).map_err(|fault| format!("the directory inside the binary {fault}"))
+        // Its checksum is a matter of the build, and reading all of it would cost the start what
+        // the blocks save.
+        Directory::read(Cow::Borrowed(EMBEDDED))
+            .map_err(|fault| format!("the directory inside the binary {fault}"))
     }
 
     /// The directory in a file that `hundi ifsc-pack` wrote.
@@ -125,12 +132,16 @@ impl Directory {
         Ok(Directory { file, as_of, source, branches_count, banks, blocks })
     }
 
-    #[allow(clippy::type_complexity, reason = "the parts of the value that is made from it at once")]
+    #[allow(
+        clippy::type_complexity,
+        reason = "the parts of the value that is made from it at once"
+    )]
     fn parse(file: &[u8]) -> Option<(String, String, usize, Vec<Range<usize>>, Vec<Block>)> {
         let mut at = Cursor { bytes: file, place: MAGIC.len() + 4 };
         let as_of = std::str::from_utf8(file.get(at.text()?)?).ok()?.to_owned();
         let source = std::str::from_utf8(file.get(at.text()?)?).ok()?.to_owned();
-        let branches_count = at.number().filter(|count| (1..=pack::BRANCHES_MAX).contains(count))?;
+        let branches_count =
+            at.number().filter(|count| (1..=pack::BRANCHES_MAX).contains(count))?;
         let banks_count = at.number().filter(|count| *count <= branches_count)?;
         let banks = (0..banks_count).map(|_| at.text()).collect::<Option<Vec<_>>>()?;
         let mut heads = Vec::new();
@@ -138,7 +149,10 @@ impl Directory {
             let first: [u8; CODE_LENGTH] = file.get(at.take(CODE_LENGTH)?)?.try_into().ok()?;
             heads.push((first, at.number()?));
         }
-        let blocks = heads.into_iter().map(|(first, length)| Some(Block { first, bytes: at.take(length)? })).collect::<Option<Vec<_>>>()?;
+        let blocks = heads
+            .into_iter()
+            .map(|(first, length)| Some(Block { first, bytes: at.take(length)? }))
+            .collect::<Option<Vec<_>>>()?;
         (at.place == file.len()).then_some((as_of, source, branches_count, banks, blocks))
     }
 
@@ -147,7 +161,8 @@ impl Directory {
         let wanted: [u8; CODE_LENGTH] = code.as_bytes().try_into().ok()?;
         let number = self.blocks.partition_point(|block| block.first <= wanted).checked_sub(1)?;
         let packed = self.file.get(self.blocks.get(number)?.bytes.clone())?;
-        let block = miniz_oxide::inflate::decompress_to_vec_with_limit(packed, BLOCK_BYTES_MAX).ok()?;
+        let block =
+            miniz_oxide::inflate::decompress_to_vec_with_limit(packed, BLOCK_BYTES_MAX).ok()?;
         let count = BLOCK_BRANCHES.min(self.branches_count - number * BLOCK_BRANCHES);
         let mut at = Cursor { bytes: &block, place: 0 };
         let mut found = None;
@@ -169,7 +184,9 @@ impl Directory {
                 bank_number = number;
             }
         }
-        let text = |bytes: &[u8]| std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty()).map(str::to_owned);
+        let text = |bytes: &[u8]| {
+            std::str::from_utf8(bytes).ok().filter(|text| !text.is_empty()).map(str::to_owned)
+        };
         let branch = block.get(at.place..)?.split(|byte| *byte == b'\n').nth(index)?;
         Some(Branch {
             code: code.to_owned(),
@@ -219,14 +236,26 @@ mod tests {
     #[test]
     fn the_directory_inside_is_whole_and_knows_known_branches() {
         let directory = Directory::from_bytes(EMBEDDED.to_vec()).unwrap();
-        assert!(directory.branches_count > 180_000 && directory.as_of.as_str() >= "2026-06-30", "{}", directory.as_of);
+        assert!(
+            directory.branches_count > 180_000 && directory.as_of.as_str() >= "2026-06-30",
+            "{}",
+            directory.as_of
+        );
         let branch = directory.find("HDFC0000001").unwrap();
         assert_eq!(branch.bank_name.as_deref(), Some("HDFC Bank"));
         assert!(branch.branch_name.is_some() && branch.takes_payouts(), "{branch:?}");
-        assert_eq!(directory.find("SBIN0000001").unwrap().bank_name.as_deref(), Some("State Bank of India"));
+        assert_eq!(
+            directory.find("SBIN0000001").unwrap().bank_name.as_deref(),
+            Some("State Bank of India")
+        );
         // A sub-member is named, not the bank whose prefix it uses.
-        assert_ne!(directory.find("YESB0TSS001").and_then(|branch| branch.bank_name).as_deref(), Some("Yes Bank"));
-        for unknown in ["HDFC0ZZZZZZ", "AAAA0000000", "ZZZZ0ZZZZZZ", "hdfc0000001", "HDFC000001", ""] {
+        assert_ne!(
+            directory.find("YESB0TSS001").and_then(|branch| branch.bank_name).as_deref(),
+            Some("Yes Bank")
+        );
+        for unknown in
+            ["HDFC0ZZZZZZ", "AAAA0000000", "ZZZZ0ZZZZZZ", "hdfc0000001", "HDFC000001", ""]
+        {
             assert_eq!(directory.find(unknown), None, "{unknown}");
         }
         let merged = directory.find("CORP0000001").map(|branch| branch.takes_payouts());
@@ -239,20 +268,37 @@ mod tests {
 
     #[test]
     fn a_csv_is_packed_and_found_again() {
-        let rows = csv(
-            "\"Bank, One\",ABCD0123456,\"Main  \"\"A\"\"\",true,false,true,false\nTwo,abcd0a00001,,1,1,1,1\n,EFGH0000001,X,false,false,true,false\n",
+        let rows = csv("\"Bank, One\",ABCD0123456,\"Main  \
+             \"\"A\"\"\",true,false,true,false\nTwo,abcd0a00001,,1,1,1,1\n,EFGH0000001,X,false,false,true,false\n");
+        let directory =
+            Directory::from_bytes(pack::pack(rows.as_bytes(), "2026-01-31", "a test").unwrap())
+                .unwrap();
+        assert_eq!(
+            (directory.as_of.as_str(), directory.source.as_str(), directory.branches_count),
+            ("2026-01-31", "a test", 3)
         );
-        let directory = Directory::from_bytes(pack::pack(rows.as_bytes(), "2026-01-31", "a test").unwrap()).unwrap();
-        assert_eq!((directory.as_of.as_str(), directory.source.as_str(), directory.branches_count), ("2026-01-31", "a test", 3));
         let one = directory.find("ABCD0123456").unwrap();
-        assert_eq!((one.bank_name.as_deref(), one.branch_name.as_deref()), (Some("Bank, One"), Some("Main \"A\"")));
-        assert_eq!((one.rails.takes(Rails::NEFT), one.rails.takes(Rails::RTGS), one.takes_payouts()), (Some(true), Some(false), true));
+        assert_eq!(
+            (one.bank_name.as_deref(), one.branch_name.as_deref()),
+            (Some("Bank, One"), Some("Main \"A\""))
+        );
+        assert_eq!(
+            (one.rails.takes(Rails::NEFT), one.rails.takes(Rails::RTGS), one.takes_payouts()),
+            (Some(true), Some(false), true)
+        );
         assert_eq!(directory.find("ABCD0A00001").unwrap().branch_name, None);
         let three = directory.find("EFGH0000001").unwrap();
         assert_eq!((three.bank_name.as_deref(), three.takes_payouts()), (None, false));
-        let told = Directory::from_bytes(pack::pack("IFSC,BANK,BRANCH\nABCD0123456,B,C\n".as_bytes(), "2026-01-31", "x").unwrap()).unwrap();
+        let told = Directory::from_bytes(
+            pack::pack("IFSC,BANK,BRANCH\nABCD0123456,B,C\n".as_bytes(), "2026-01-31", "x")
+                .unwrap(),
+        )
+        .unwrap();
         let branch = told.find("ABCD0123456").unwrap();
-        assert!(branch.rails.takes(Rails::NEFT).is_none() && branch.takes_payouts(), "silence about rails is not a refusal");
+        assert!(
+            branch.rails.takes(Rails::NEFT).is_none() && branch.takes_payouts(),
+            "silence about rails is not a refusal"
+        );
     }
 
     #[test]
@@ -272,7 +318,8 @@ mod tests {
 
     #[test]
     fn a_damaged_file_is_refused_and_never_panics() {
-        let whole = pack::pack(csv("B,ABCD0123456,C,1,1,1,1\n").as_bytes(), "2026-01-31", "a test").unwrap();
+        let whole = pack::pack(csv("B,ABCD0123456,C,1,1,1,1\n").as_bytes(), "2026-01-31", "a test")
+            .unwrap();
         for length in 0..whole.len() {
             assert!(Directory::from_bytes(whole[..length].to_vec()).is_err());
         }
@@ -285,15 +332,22 @@ mod tests {
                 let _ = directory.find("ABCD0123456");
             }
         }
-        assert!(Directory::open(Path::new("/nonexistent/ifsc.bin")).err().unwrap().contains("/nonexistent/ifsc.bin"));
+        assert!(
+            Directory::open(Path::new("/nonexistent/ifsc.bin"))
+                .err()
+                .unwrap()
+                .contains("/nonexistent/ifsc.bin")
+        );
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
         fn every_branch_of_a_directory_is_found_and_no_other(codes in proptest::collection::btree_set("[A-C]{4}0[A-B0-2]{6}", 1..700), other in "[A-C]{4}0[A-B0-2]{6}") {
-            let rows: String = codes.iter().map(|code| format!("Bank {},{code},Branch {code},true,true,true,true\n", &code[..4])).collect();
-            let directory = Directory::from_bytes(pack::pack(csv(&rows).as_bytes(), "2026-01-31", "a test").unwrap()).unwrap();
+            let rows: String = codes.iter().map(|code| format!("Bank {},{code},Branch \
+             {code},true,true,true,true\n", &code[..4])).collect();
+            let directory = Directory::from_bytes(pack::pack(csv(&rows).as_bytes(), "2026-01-31",
+                "a test").unwrap()).unwrap();
             for code in &codes {
                 let found = directory.find(code).unwrap();
                 prop_assert_eq!(found.bank_name, Some(format!("Bank {}", &code[..4])));
@@ -310,11 +364,20 @@ mod tests {
         let started = std::time::Instant::now();
         let directory = Directory::embedded().unwrap();
         let opened = started.elapsed();
-        let codes: Vec<String> = directory.blocks.iter().map(|block| String::from_utf8(block.first.to_vec()).unwrap()).collect();
+        let codes: Vec<String> = directory
+            .blocks
+            .iter()
+            .map(|block| String::from_utf8(block.first.to_vec()).unwrap())
+            .collect();
         let started = std::time::Instant::now();
         let found = codes.iter().filter(|code| directory.find(code).is_some()).count();
         let each = started.elapsed() / codes.len() as u32;
-        let resident = directory.blocks.len() * size_of::<Block>() + directory.banks.len() * size_of::<Range<usize>>();
-        println!("file {} bytes, open {opened:?}, look-up {each:?} (mean of {found}), index {resident} bytes", EMBEDDED.len());
+        let resident = directory.blocks.len() * size_of::<Block>()
+            + directory.banks.len() * size_of::<Range<usize>>();
+        println!(
+            "file {} bytes, open {opened:?}, look-up {each:?} (mean of {found}), index {resident} \
+             bytes",
+            EMBEDDED.len()
+        );
     }
 }

@@ -22,12 +22,15 @@ struct Record {
 /// Reads a CSV with a header that names IFSC, BANK and BRANCH, and where known NEFT, RTGS, IMPS and UPI, and answers the
 /// compact form. `as_of` is the data's date as `YYYY-MM-DD`, `source` a line that says where it came from.
 pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String> {
-    as_of.parse::<jiff::civil::Date>().map_err(|_| format!("{as_of:?} is no date: write it like 2026-06-30"))?;
+    as_of
+        .parse::<jiff::civil::Date>()
+        .map_err(|_| format!("{as_of:?} is no date: write it like 2026-06-30"))?;
     if source.is_empty() || source.len() > NOTE_LENGTH_MAX || source.chars().any(char::is_control) {
         return Err(format!("the source must be a line of 1 to {NOTE_LENGTH_MAX} bytes"));
     }
     let records = read(csv)?;
-    let mut banks: BTreeMap<&str, u64> = records.values().map(|record| (record.bank.as_str(), 0)).collect();
+    let mut banks: BTreeMap<&str, u64> =
+        records.values().map(|record| (record.bank.as_str(), 0)).collect();
     for (number, place) in (0..).zip(banks.values_mut()) {
         *place = number;
     }
@@ -42,7 +45,12 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
     let sorted: Vec<&Record> = records.values().collect();
     let blocks: Vec<(&str, Vec<u8>)> = sorted
         .chunks(BLOCK_BRANCHES)
-        .filter_map(|block| Some((block.first()?.code.as_str(), miniz_oxide::deflate::compress_to_vec(&columns(block, &banks), 10))))
+        .filter_map(|block| {
+            Some((
+                block.first()?.code.as_str(),
+                miniz_oxide::deflate::compress_to_vec(&columns(block, &banks), 10),
+            ))
+        })
         .collect();
     for (first, bytes) in &blocks {
         body.extend_from_slice(first.as_bytes());
@@ -59,10 +67,12 @@ pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String
 
 /// A block column by column, which packs better than row by row.
 fn columns(block: &[&Record], banks: &BTreeMap<&str, u64>) -> Vec<u8> {
-    let (mut codes, mut rails, mut bank_numbers, mut names) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut codes, mut rails, mut bank_numbers, mut names) =
+        (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut before = "";
     for record in block {
-        let shared = before.bytes().zip(record.code.bytes()).take_while(|(one, other)| one == other).count();
+        let shared =
+            before.bytes().zip(record.code.bytes()).take_while(|(one, other)| one == other).count();
         codes.push(shared as u8);
         codes.extend(record.code.bytes().skip(shared));
         before = &record.code;
@@ -90,12 +100,16 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
 /// Sorted by code, each once.
 fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
     let mut reader = csv::Reader::from_reader(csv);
-    let header = reader.headers().map_err(|error| format!("the CSV has no header: {error}"))?.clone();
-    let column = |name: &str| header.iter().position(|found| found.trim().eq_ignore_ascii_case(name));
-    let needed = |name: &str| column(name).ok_or_else(|| format!("the CSV's header names no column {name}"));
+    let header =
+        reader.headers().map_err(|error| format!("the CSV has no header: {error}"))?.clone();
+    let column =
+        |name: &str| header.iter().position(|found| found.trim().eq_ignore_ascii_case(name));
+    let needed =
+        |name: &str| column(name).ok_or_else(|| format!("the CSV's header names no column {name}"));
     let (code_at, bank_at, branch_at) = (needed("IFSC")?, needed("BANK")?, needed("BRANCH")?);
     let rail_columns =
-        [("NEFT", Rails::NEFT), ("RTGS", Rails::RTGS), ("IMPS", Rails::IMPS), ("UPI", Rails::UPI)].map(|(name, rail)| (column(name), rail));
+        [("NEFT", Rails::NEFT), ("RTGS", Rails::RTGS), ("IMPS", Rails::IMPS), ("UPI", Rails::UPI)]
+            .map(|(name, rail)| (column(name), rail));
     let mut records = BTreeMap::new();
     for (line, row) in (2..).zip(reader.records()) {
         let row = row.map_err(|error| format!("row {line} does not read: {error}"))?;
@@ -106,7 +120,9 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
         }
         let mut rails = Rails(0);
         for (at, rail) in rail_columns {
-            if at.is_some_and(|at| matches!(cell(at).trim(), "true" | "TRUE" | "True" | "1" | "t" | "Y" | "yes")) {
+            if at.is_some_and(|at| {
+                matches!(cell(at).trim(), "true" | "TRUE" | "True" | "1" | "t" | "Y" | "yes")
+            }) {
                 rails = Rails(rails.0 | rail.0);
             }
         }
@@ -114,7 +130,12 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
         if rail_columns.iter().all(|(at, _)| at.is_none()) {
             rails = Rails::NOT_TOLD;
         }
-        let record = Record { code: code.clone(), bank: plain(cell(bank_at)), branch: plain(cell(branch_at)), rails };
+        let record = Record {
+            code: code.clone(),
+            bank: plain(cell(bank_at)),
+            branch: plain(cell(branch_at)),
+            rails,
+        };
         if records.insert(code, record).is_some() {
             return Err(format!("row {line}: this IFSC stands in the CSV twice"));
         }
@@ -127,6 +148,10 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
 
 /// A name on one line, without control characters and doubled spaces.
 fn plain(text: &str) -> String {
-    let spaced: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(NAME_LENGTH_MAX).collect();
+    let spaced: String = text
+        .chars()
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .take(NAME_LENGTH_MAX)
+        .collect();
     spaced.split_whitespace().collect::<Vec<_>>().join(" ")
 }

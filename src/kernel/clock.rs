@@ -34,7 +34,8 @@ impl Clock {
 /// A reading of another clock that took longer says too little of when it was made.
 const READING_SECONDS_MAX: u64 = 1;
 
-/// Another machine's clock as it was last read, carried on by this machine's monotonic clock: a step of the machine's own time changes nothing.
+/// Another machine's clock as it was last read, carried on by this machine's monotonic clock: a
+/// step of the machine's own time changes nothing.
 #[derive(Debug)]
 pub struct Carried {
     origin: Instant,
@@ -43,17 +44,23 @@ pub struct Carried {
 }
 
 impl Carried {
-    /// From the first reading, however long it took: `theirs_milliseconds`, since 1970, was told at a moment between the two.
+    /// From the first reading, however long it took: `theirs_milliseconds`, since 1970, was told at
+    /// a moment between the two.
     pub fn new(asked: Instant, answered: Instant, theirs_milliseconds: i64) -> Carried {
-        Carried { origin: middle(asked, answered), at_origin_milliseconds: AtomicI64::new(theirs_milliseconds) }
+        Carried {
+            origin: middle(asked, answered),
+            at_origin_milliseconds: AtomicI64::new(theirs_milliseconds),
+        }
     }
 
-    /// Goes on from another reading; `false` says that it took too long and is not used. Half of the way there and back is the error that is left.
+    /// Goes on from another reading; `false` says that it took too long and is not used. Half of
+    /// the way there and back is the error that is left.
     pub fn correct(&self, asked: Instant, answered: Instant, theirs_milliseconds: i64) -> bool {
         if answered.duration_since(asked) > Duration::from_secs(READING_SECONDS_MAX) {
             return false;
         }
-        let at_origin_milliseconds = theirs_milliseconds - self.passed_milliseconds(middle(asked, answered));
+        let at_origin_milliseconds =
+            theirs_milliseconds - self.passed_milliseconds(middle(asked, answered));
         self.at_origin_milliseconds.store(at_origin_milliseconds, Ordering::SeqCst);
         true
     }
@@ -63,7 +70,8 @@ impl Carried {
     }
 
     fn passed_milliseconds(&self, moment: Instant) -> i64 {
-        i64::try_from(moment.saturating_duration_since(self.origin).as_millis()).unwrap_or(i64::MAX / 2)
+        i64::try_from(moment.saturating_duration_since(self.origin).as_millis())
+            .unwrap_or(i64::MAX / 2)
     }
 }
 
@@ -85,14 +93,22 @@ fn skew_milliseconds() -> i64 {
     if !cfg!(debug_assertions) {
         return 0;
     }
-    *SKEW.get_or_init(|| std::env::var("HUNDI_TEST_CLOCK_SKEW_SECONDS").ok().and_then(|text| text.parse::<i64>().ok()).unwrap_or(0) * 1000)
+    *SKEW.get_or_init(|| {
+        std::env::var("HUNDI_TEST_CLOCK_SKEW_SECONDS")
+            .ok()
+            .and_then(|text| text.parse::<i64>().ok())
+            .unwrap_or(0)
+            * 1000
+    })
 }
 
-/// The instant of one transaction, its source of identifiers, and the business time of the account it acts for.
+/// The instant of one transaction, its source of identifiers, and the business time of the account
+/// it acts for.
 ///
-/// Two times run side by side. The *instant* is the store's clock: identifiers, idempotency, webhook schedules,
-/// retention and key expiry use it. The *business time* adds the account's test clock: `created`, histories, quotes,
-/// funding, holds and the simulated world use it. In live mode they are the same.
+/// Two times run side by side. The *instant* is the store's clock: identifiers, idempotency,
+/// webhook schedules, retention and key expiry use it. The *business time* adds the account's test
+/// clock: `created`, histories, quotes, funding, holds and the simulated world use it. In live mode
+/// they are the same.
 #[derive(Debug)]
 pub struct Now {
     instant_milliseconds: i64,
@@ -105,17 +121,25 @@ pub struct Now {
 impl Now {
     /// `seed` comes from the operating system in the service and from the test in a simulation.
     pub fn new(instant_milliseconds: i64, minter: Minter, seed: [u8; 32]) -> Now {
-        Now { instant_milliseconds, clock_offset_seconds: 0, stepped_milliseconds: 0, minter, random: StdRng::from_seed(seed) }
+        Now {
+            instant_milliseconds,
+            clock_offset_seconds: 0,
+            stepped_milliseconds: 0,
+            minter,
+            random: StdRng::from_seed(seed),
+        }
     }
 
-    /// Moves to the instant of the next transaction; the store's clock never runs backwards within a node.
+    /// Moves to the instant of the next transaction; the store's clock never runs backwards within
+    /// a node.
     pub fn advance_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = self.instant_milliseconds.max(milliseconds);
         self.leave_account();
     }
 
-    /// Moves to the instant of the next transaction as it is, back too: where several nodes write, a clock that was ahead for a moment must not
-    /// hold one of them in the future. Identifiers rise all the same.
+    /// Moves to the instant of the next transaction as it is, back too: where several nodes write,
+    /// a clock that was ahead for a moment must not hold one of them in the future. Identifiers
+    /// rise all the same.
     pub fn set_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = milliseconds;
         self.leave_account();
@@ -131,7 +155,8 @@ impl Now {
         self.enter_account(0);
     }
 
-    /// While a test clock is being advanced, business time stands at the moment of the task that is run.
+    /// While a test clock is being advanced, business time stands at the moment of the task that is
+    /// run.
     pub fn step_to(&mut self, business_milliseconds: i64) {
         let base = self.instant_milliseconds + self.clock_offset_seconds * 1000;
         self.stepped_milliseconds = (business_milliseconds - base).max(self.stepped_milliseconds);
@@ -157,7 +182,8 @@ impl Now {
     pub const fn clock_offset_seconds(&self) -> i64 {
         self.clock_offset_seconds
     }
-    /// The instant of the store's clock at which a business time is reached, for due times of tasks.
+    /// The instant of the store's clock at which a business time is reached, for due times of
+    /// tasks.
     pub const fn due_milliseconds(&self, business_milliseconds: i64) -> i64 {
         business_milliseconds - self.clock_offset_seconds * 1000
     }

@@ -2,7 +2,8 @@
 
 /// Two lower-case digits a byte.
 pub fn encode(bytes: impl AsRef<[u8]>) -> String {
-    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    const DIGITS: [char; 16] =
+        ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
     let digit = |value: u8| DIGITS[usize::from(value & 15)];
     bytes.as_ref().iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect()
 }
@@ -29,11 +30,17 @@ mod tests {
         let bytes: Vec<u8> = (0..=255).collect();
         let text = encode(&bytes);
         assert!(text.starts_with("000102") && text.ends_with("fdfeff"));
-        assert_eq!((decode(&text), decode(&text.to_uppercase())), (Some(bytes.clone()), Some(bytes)));
+        assert_eq!(
+            (decode(&text), decode(&text.to_uppercase())),
+            (Some(bytes.clone()), Some(bytes))
+        );
         assert_eq!(decode_exact::<2>("0aF0"), Some([10, 240]));
         for text in ["0", "0g", "+f", " f", "0x", "0é", "é"] {
             assert_eq!(decode(text), None, "{text:?}");
         }
-        assert_eq!((decode(""), decode_exact::<2>("0a"), decode_exact::<2>("0a0b0c")), (Some(Vec::new()), None, None));
+        assert_eq!(
+            (decode(""), decode_exact::<2>("0a"), decode_exact::<2>("0a0b0c")),
+            (Some(Vec::new()), None, None)
+        );
     }
 }

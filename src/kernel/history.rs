@@ -23,8 +23,8 @@ impl<S: Status> History<S> {
     pub fn begun(status: S, at: i64) -> History<S> {
         History(vec![Taken { status, at }])
     }
-    /// Appends a status. What was taken later was not taken earlier: another node's clock may be a moment behind, and what a test clock's
-    /// advance could not see is caught up at its own moment.
+    /// Appends a status. What was taken later was not taken earlier: another node's clock may be a
+    /// moment behind, and what a test clock's advance could not see is caught up at its own moment.
     pub fn push(&mut self, status: S, at: i64) {
         let at = self.0.last().map_or(at, |last| at.max(last.at));
         self.0.push(Taken { status, at });
@@ -38,7 +38,11 @@ impl<S: Status> History<S> {
     }
     /// The stored form: `status@seconds`, separated by spaces.
     pub fn to_text(&self) -> String {
-        self.0.iter().map(|taken| format!("{}@{}", taken.status.as_str(), taken.at)).collect::<Vec<_>>().join(" ")
+        self.0
+            .iter()
+            .map(|taken| format!("{}@{}", taken.status.as_str(), taken.at))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
     pub fn from_text(text: &str) -> Result<History<S>, StoreError> {
         let entry = |part: &str| {
@@ -51,19 +55,28 @@ impl<S: Status> History<S> {
             .map(History)
             .ok_or_else(|| StoreError::Broken("a status history does not read".into()))
     }
-    /// What is wrong with a history, if anything: it must begin somewhere, follow the arrows, and never go back in time.
+    /// What is wrong with a history, if anything: it must begin somewhere, follow the arrows, and
+    /// never go back in time.
     pub fn fault(&self, current: S) -> Option<String> {
         match self.0.last() {
             None => return Some("the history is empty".into()),
             Some(last) if last.status != current => {
-                return Some(format!("the history ends in {} but the status is {}", last.status.as_str(), current.as_str()));
+                return Some(format!(
+                    "the history ends in {} but the status is {}",
+                    last.status.as_str(),
+                    current.as_str()
+                ));
             }
             Some(_) => {}
         }
         self.0.windows(2).find_map(|pair| {
             let [from, to] = pair else { return None };
             if !from.status.can_become(to.status) {
-                Some(format!("{} became {}, which no arrow permits", from.status.as_str(), to.status.as_str()))
+                Some(format!(
+                    "{} became {}, which no arrow permits",
+                    from.status.as_str(),
+                    to.status.as_str()
+                ))
             } else if to.at < from.at {
                 Some(format!("{} was taken before {}", to.status.as_str(), from.status.as_str()))
             } else {

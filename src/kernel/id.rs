@@ -1,4 +1,5 @@
-//! Prefixed identifiers: an object type, an underscore and a ULID (26 upper-case Crockford characters).
+//! Prefixed identifiers: an object type, an underscore and a ULID (26 upper-case Crockford
+//! characters).
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -77,7 +78,8 @@ macro_rules! kinds {
             $(
                 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
                 pub struct $name;
-                impl super::Kind for $name { const KIND: super::ObjectKind = super::ObjectKind::$name; }
+                impl super::Kind for $name {
+                    const KIND: super::ObjectKind = super::ObjectKind::$name; }
             )*
         }
     };
@@ -129,10 +131,14 @@ impl<K: Kind> Id<K> {
     }
 }
 
-/// Only the canonical upper-case form is an identifier: `I`, `L`, `O`, `U` and lower case never occur in ours.
+/// Only the canonical upper-case form is an identifier: `I`, `L`, `O`, `U` and lower case never
+/// occur in ours.
 fn parse_ulid(text: &str) -> Option<u128> {
     let canonical = text.len() == 26
-        && text.bytes().all(|byte| byte.is_ascii_digit() || (byte.is_ascii_uppercase() && !matches!(byte, b'I' | b'L' | b'O' | b'U')))
+        && text.bytes().all(|byte| {
+            byte.is_ascii_digit()
+                || (byte.is_ascii_uppercase() && !matches!(byte, b'I' | b'L' | b'O' | b'U'))
+        })
         && text.as_bytes()[0] <= b'7';
     if !canonical {
         return None;
@@ -247,10 +253,11 @@ impl schemars::JsonSchema for AnyId {
     }
 }
 
-/// Mints identifiers that rise strictly within one node: also within a millisecond, after a clock step back and,
-/// started above the store's highest identifier, after a restart.
+/// Mints identifiers that rise strictly within one node: also within a millisecond, after a clock
+/// step back and, started above the store's highest identifier, after a restart.
 ///
-/// Clones mint from the same source: what was read before an identifier is minted has a lower one, whichever thread of a node wrote it.
+/// Clones mint from the same source: what was read before an identifier is minted has a lower one,
+/// whichever thread of a node wrote it.
 #[derive(Clone, Debug)]
 pub struct Minter {
     last: Arc<Mutex<u128>>,
@@ -271,11 +278,13 @@ impl Minter {
     }
     /// `milliseconds` is the store's clock, `random` 80 fresh bits.
     pub fn mint<K: Kind>(&self, milliseconds: i64, random: u128) -> Id<K> {
-        let fresh = ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
+        let fresh =
+            ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
         let mut last = self.lock();
         let within_last = (fresh >> 80) <= (*last >> 80);
         *last = if within_last {
-            // A random step keeps identifiers unguessable without letting the 80 bits run over soon.
+            // A random step keeps identifiers unguessable without letting the 80 bits run over
+            // soon.
             *last + 1 + (random & 0xFFFF_FFFF)
         } else {
             fresh
@@ -313,7 +322,10 @@ mod tests {
         ] {
             assert_eq!(Id::<kind::Transfer>::parse(bad), None, "{bad}");
         }
-        assert_eq!(AnyId::parse("quote_lock_00000000000000000000000007").map(|any| any.kind), Some(ObjectKind::QuoteLock));
+        assert_eq!(
+            AnyId::parse("quote_lock_00000000000000000000000007").map(|any| any.kind),
+            Some(ObjectKind::QuoteLock)
+        );
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The caller's own key-value references: at most 10 pairs, keys of 1-40 characters, values of 1-500.
+//! The caller's own key-value references: at most 10 pairs, keys of 1-40 characters, values of
+//! 1-500.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,11 @@ pub struct Metadata(pub BTreeMap<String, String>);
 impl Metadata {
     /// The stored form; `{}` is stored as the empty text to keep rows small.
     pub fn to_text(&self) -> String {
-        if self.0.is_empty() { String::new() } else { serde_json::to_string(&self.0).unwrap_or_default() }
+        if self.0.is_empty() {
+            String::new()
+        } else {
+            serde_json::to_string(&self.0).unwrap_or_default()
+        }
     }
     pub fn from_text(text: &str) -> Option<Metadata> {
         if text.is_empty() {

@@ -1,4 +1,5 @@
-//! The words every other room speaks: identifiers, money, time, statuses, refusals. Imports nothing of ours.
+//! The words every other room speaks: identifiers, money, time, statuses, refusals. Imports nothing
+//! of ours.
 
 pub mod clock;
 pub mod hex;

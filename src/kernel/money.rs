@@ -24,7 +24,8 @@ impl Currency {
     pub fn parse(text: &str) -> Option<Currency> {
         Currency::ALL.into_iter().find(|currency| currency.as_str() == text)
     }
-    /// Decimal places of the smallest unit: ISO 4217 for the currencies, the token's `decimals()` for USDT.
+    /// Decimal places of the smallest unit: ISO 4217 for the currencies, the token's `decimals()`
+    /// for USDT.
     pub const fn decimals(self) -> u32 {
         match self {
             Currency::Inr | Currency::Usd => 2,
@@ -77,7 +78,8 @@ impl Money {
         if self.currency != other.currency {
             return Err(arithmetic_fault("two currencies"));
         }
-        let units = self.units.checked_add(other.units).ok_or_else(|| arithmetic_fault("overflow"))?;
+        let units =
+            self.units.checked_add(other.units).ok_or_else(|| arithmetic_fault("overflow"))?;
         Ok(Money::new(units, self.currency))
     }
     /// The difference, which may be negative.
@@ -85,13 +87,16 @@ impl Money {
         let negated = other.units.checked_neg().ok_or_else(|| arithmetic_fault("overflow"))?;
         self.plus(Money::new(negated, other.currency))
     }
-    /// The same face value in another unit, such as cents of a dollar in millionths of a USDT (1 USDT is 1 USD here).
-    /// Going to fewer decimals rounds down.
+    /// The same face value in another unit, such as cents of a dollar in millionths of a USDT (1
+    /// USDT is 1 USD here). Going to fewer decimals rounds down.
     pub fn at_par(self, currency: Currency) -> Result<Money, StoreError> {
         let from = self.currency.decimals();
         let to = currency.decimals();
-        let units =
-            if to >= from { self.units.checked_mul(10_i64.pow(to - from)) } else { Some(self.units.div_euclid(10_i64.pow(from - to))) };
+        let units = if to >= from {
+            self.units.checked_mul(10_i64.pow(to - from))
+        } else {
+            Some(self.units.div_euclid(10_i64.pow(from - to)))
+        };
         units.map(|units| Money::new(units, currency)).ok_or_else(|| arithmetic_fault("overflow"))
     }
     /// This amount at `rate`, rounded down to the target's smallest unit.
@@ -99,17 +104,22 @@ impl Money {
         let scale_up = 10_i128.pow(currency.decimals());
         let scale_down = 10_i128.pow(self.currency.decimals()) * 1_000_000;
         let units = (i128::from(self.units) * i128::from(rate.0) * scale_up).div_euclid(scale_down);
-        i64::try_from(units).map(|units| Money::new(units, currency)).map_err(|_| arithmetic_fault("overflow"))
+        i64::try_from(units)
+            .map(|units| Money::new(units, currency))
+            .map_err(|_| arithmetic_fault("overflow"))
     }
 
-    /// Parses the grammar of requests: `^(0|[1-9][0-9]{0,11})(\.[0-9]{1,n})?$` with `n` the currency's decimals.
+    /// Parses the grammar of requests: `^(0|[1-9][0-9]{0,11})(\.[0-9]{1,n})?$` with `n` the
+    /// currency's decimals.
     pub fn parse(text: &str, currency: Currency) -> Option<Money> {
         let (whole, fraction) = match text.split_once('.') {
             Some((whole, fraction)) => (whole, Some(fraction)),
             None => (text, None),
         };
-        let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        let whole_is_plain = digits(whole) && whole.len() <= 12 && (whole == "0" || !whole.starts_with('0'));
+        let digits =
+            |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let whole_is_plain =
+            digits(whole) && whole.len() <= 12 && (whole == "0" || !whole.starts_with('0'));
         let decimals = currency.decimals() as usize;
         let fraction_is_plain = fraction.is_none_or(|part| digits(part) && part.len() <= decimals);
         if !whole_is_plain || !fraction_is_plain {
@@ -153,7 +163,8 @@ impl schemars::JsonSchema for Money {
         "amount".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^-?(0|[1-9][0-9]*)\.[0-9]{2,6}$", "examples": ["1000.00"] })
+        schemars::json_schema!({ "type": "string", "pattern": r"^-?(0|[1-9][0-9]*)\.[0-9]{2,6}$",
+            "examples": ["1000.00"] })
     }
 }
 
@@ -190,7 +201,8 @@ impl schemars::JsonSchema for Rate {
         "rate".into()
     }
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({ "type": "string", "pattern": r"^[0-9]+\.[0-9]{6}$", "examples": ["88.412500"] })
+        schemars::json_schema!({ "type": "string", "pattern": r"^[0-9]+\.[0-9]{6}$",
+            "examples": ["88.412500"] })
     }
 }
 
@@ -201,12 +213,38 @@ mod tests {
 
     #[test]
     fn request_amounts_follow_the_grammar() {
-        for (text, cents) in [("0", 0), ("1", 100), ("1.5", 150), ("1000.00", 100_000), ("999999999999.99", 99_999_999_999_999)] {
-            assert_eq!(Money::parse(text, Currency::Usd), Some(Money::new(cents, Currency::Usd)), "{text}");
+        for (text, cents) in [
+            ("0", 0),
+            ("1", 100),
+            ("1.5", 150),
+            ("1000.00", 100_000),
+            ("999999999999.99", 99_999_999_999_999),
+        ] {
+            assert_eq!(
+                Money::parse(text, Currency::Usd),
+                Some(Money::new(cents, Currency::Usd)),
+                "{text}"
+            );
         }
-        for text in
-            ["", ".5", "1.", "01", "00", "+1", "-1", "1e3", "1,000", "1.234", " 1", "1 ", "1000000000000", "٣", "1.0.0", "0x1", "NaN"]
-        {
+        for text in [
+            "",
+            ".5",
+            "1.",
+            "01",
+            "00",
+            "+1",
+            "-1",
+            "1e3",
+            "1,000",
+            "1.234",
+            " 1",
+            "1 ",
+            "1000000000000",
+            "٣",
+            "1.0.0",
+            "0x1",
+            "NaN",
+        ] {
             assert_eq!(Money::parse(text, Currency::Usd), None, "{text}");
         }
     }
@@ -252,8 +290,10 @@ mod tests {
         }
 
         #[test]
-        fn an_exchange_never_pays_more_than_the_exact_product(cents in 0..=10_000_000_i64, rate in 1..=1_000_000_000_i64) {
-            let paid = Money::new(cents, Currency::Usd).exchanged(Rate(rate), Currency::Inr).unwrap();
+        fn an_exchange_never_pays_more_than_the_exact_product(cents in 0..=10_000_000_i64,
+            rate in 1..=1_000_000_000_i64) {
+            let paid = Money::new(cents, Currency::Usd).exchanged(Rate(rate),
+                Currency::Inr).unwrap();
             let exact = i128::from(cents) * i128::from(rate);
             prop_assert!(i128::from(paid.units) * 1_000_000 <= exact);
             prop_assert!((i128::from(paid.units) + 1) * 1_000_000 > exact);

@@ -5,10 +5,12 @@ use std::fmt;
 /// A fault below the business rules. None of them is the caller's doing.
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
-    /// The store cannot take work now (disk full, I/O error, queue full, shutting down): answered 503, heals by itself.
+    /// The store cannot take work now (disk full, I/O error, queue full, shutting down): answered
+    /// 503, heals by itself.
     #[error("store unavailable: {0}")]
     Unavailable(String),
-    /// A conditional update found another state than the one it was computed from: the transaction is run again.
+    /// A conditional update found another state than the one it was computed from: the transaction
+    /// is run again.
     #[error("conflicting change: {0}")]
     Conflict(&'static str),
     /// Another transaction holds a row that this one needs, for longer than it may wait.
@@ -21,18 +23,22 @@ pub enum StoreError {
 
 macro_rules! codes {
     ($($variant:ident $word:literal $status:literal $new_key:literal $meaning:literal),* $(,)?) => {
-        /// The stable codes that clients branch on. One row each: word, HTTP status, whether only a new idempotency
-        /// key can succeed after the cause is healed, and what it means.
+        /// The stable codes that clients branch on. One row each: word, HTTP status, whether only a
+        /// new idempotency key can succeed after the cause is healed, and what it means.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         pub enum Code { $($variant),* }
 
         impl Code {
             pub const ALL: &'static [Code] = &[$(Code::$variant),*];
-            pub const fn as_str(self) -> &'static str { match self { $(Code::$variant => $word),* } }
+            pub const fn as_str(self) -> &'static str { match self { $(Code::$variant =>
+                $word),* } }
             pub const fn http_status(self) -> u16 { match self { $(Code::$variant => $status),* } }
-            /// Time or another call heals the cause, but the refusal is stored under its idempotency key.
-            pub const fn new_key_required(self) -> bool { match self { $(Code::$variant => $new_key),* } }
-            pub const fn meaning(self) -> &'static str { match self { $(Code::$variant => $meaning),* } }
+            /// Time or another call heals the cause, but the refusal is stored under its
+            /// idempotency key.
+            pub const fn new_key_required(self) -> bool { match self { $(Code::$variant =>
+                $new_key),* } }
+            pub const fn meaning(self) -> &'static str { match self { $(Code::$variant =>
+                $meaning),* } }
         }
     };
 }
@@ -44,32 +50,49 @@ codes! {
     ParameterMaxLengthInvalid "parameter_max_length_invalid" 400 false "Too long.",
     ParameterRangeInvalid "parameter_range_invalid" 400 false "Outside the allowed range.",
     ParameterUnexpected "parameter_unexpected" 400 false "A field this endpoint does not take.",
-    RequestBodyInvalid "request_body_invalid" 400 false "The body is not one JSON object within the limits.",
-    RequestQueryParameterInvalid "request_query_parameter_invalid" 400 false "A query parameter is unknown, repeated or malformed.",
-    SecretKeyInvalid "secret_key_invalid" 401 false "No API key, or one that does not exist or was revoked.",
-    ActionUnauthorizedNow "action_unauthorized" 401 false "The key is real but may not act at all now.",
-    ActionUnauthorized "action_unauthorized" 403 false "The key lacks the permission or the mode for this operation.",
+    RequestBodyInvalid "request_body_invalid" 400 false "The body is not one JSON object within \
+     the limits.",
+    RequestQueryParameterInvalid "request_query_parameter_invalid" 400 false "A query parameter \
+     is unknown, repeated or malformed.",
+    SecretKeyInvalid "secret_key_invalid" 401 false "No API key, or one that does not exist or \
+     was revoked.",
+    ActionUnauthorizedNow "action_unauthorized" 401 false "The key is real but may not act at all \
+     now.",
+    ActionUnauthorized "action_unauthorized" 403 false "The key lacks the permission or the mode \
+     for this operation.",
     TestmodeActionOnly "testmode_action_only" 403 false "Test helpers take test keys only.",
     ObjectNotFound "object_not_found" 404 false "No such object or route.",
-    RequestMethodInvalid "request_method_invalid" 405 false "The route exists, but not for this method.",
-    IdempotencyKeyReuse "idempotency_key_reuse" 409 false "The idempotency key was used for another request.",
-    ResourceLocked "resource_locked" 409 false "The first request with this idempotency key is still running.",
+    RequestMethodInvalid "request_method_invalid" 405 false "The route exists, but not for this \
+     method.",
+    IdempotencyKeyReuse "idempotency_key_reuse" 409 false "The idempotency key was used for \
+     another request.",
+    ResourceLocked "resource_locked" 409 false "The first request with this idempotency key is \
+     still running.",
     RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key.",
     InternalError "internal_error" 500 false "A fault of ours; the Request-Id finds it in the log.",
     QuoteUnavailable "quote_unavailable" 503 false "No trustworthy exchange rate at the moment.",
     ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now.",
-    BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with payouts enabled.",
-    BeneficiaryNotEditable "beneficiary_not_editable" 400 false "The beneficiary is neither in draft nor in input_required.",
+    BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with \
+     payouts enabled.",
+    BeneficiaryNotEditable "beneficiary_not_editable" 400 false "The beneficiary is neither in \
+     draft nor in input_required.",
     QuoteLockExpired "quote_lock_expired" 400 false "The quote lock has expired.",
-    QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "The quote lock belongs to another transfer.",
-    QuoteLockMismatch "quote_lock_mismatch" 400 false "The quote lock is for another amount or pair.",
+    QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "The quote lock belongs to another \
+     transfer.",
+    QuoteLockMismatch "quote_lock_mismatch" 400 false "The quote lock is for another amount or \
+     pair.",
     SenderNotEligible "sender_not_eligible" 400 true "Screening does not let this sender send now.",
-    TransferNotCancellable "transfer_not_cancellable" 400 false "The transfer is past funding, or a deposit was seen.",
-    TransferActionInvalid "transfer_action_invalid" 400 true "The object's status does not take this action.",
+    TransferNotCancellable "transfer_not_cancellable" 400 false "The transfer is past funding, or \
+     a deposit was seen.",
+    TransferActionInvalid "transfer_action_invalid" 400 true "The object's status does not take \
+     this action.",
     RefundAddressRequired "refund_address_required" 400 true "No refund address is known.",
-    PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not available yet.",
-    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 false "The account has as many webhook endpoints as it may.",
-    TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state for this test helper.",
+    PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not \
+     available yet.",
+    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 false "The account has as \
+     many webhook endpoints as it may.",
+    TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state \
+     for this test helper.",
 }
 
 /// One problem of a request.
@@ -123,18 +146,23 @@ impl Refusal {
         faults.truncate(FAULTS_MAX);
         if faults.is_empty() { Ok(()) } else { Err(Refusal { faults, retry_after_seconds: None }) }
     }
-    /// The one answer for an object that is not there, is another account's, or is of the other mode.
+    /// The one answer for an object that is not there, is another account's, or is of the other
+    /// mode.
     pub fn not_found() -> Refusal {
         Refusal::new(Code::ObjectNotFound, "No such object.")
     }
     pub fn internal() -> Refusal {
         Refusal::new(
             Code::InternalError,
-            "Something went wrong on our side. Retry with the same idempotency key; the Request-Id identifies the failure.",
+            "Something went wrong on our side. Retry with the same idempotency key; the \
+             Request-Id identifies the failure.",
         )
     }
     pub fn unavailable() -> Refusal {
-        Refusal::new(Code::ServiceUnavailable, "The service cannot take the request now. Retry with the same idempotency key.")
+        Refusal::new(
+            Code::ServiceUnavailable,
+            "The service cannot take the request now. Retry with the same idempotency key.",
+        )
     }
     pub fn faults(&self) -> &[Fault] {
         &self.faults
@@ -163,10 +191,14 @@ impl Refusal {
                 if fault.code.new_key_required() {
                     metadata.insert("new_key_required".into(), true.into());
                 }
-                serde_json::json!({ "code": fault.code.as_str(), "message": fault.message, "metadata": metadata })
+                serde_json::json!({ "code": fault.code.as_str(), "message": fault.message,
+                    "metadata": metadata })
             })
             .collect();
-        serde_json::json!({ "object": "error", "errors": errors, "http_status_code": self.http_status() }).to_string().into_bytes()
+        serde_json::json!({ "object": "error", "errors": errors,
+            "http_status_code": self.http_status() })
+        .to_string()
+        .into_bytes()
     }
 }
 
@@ -210,7 +242,8 @@ mod tests {
 
     #[test]
     fn codes_are_unique_but_for_the_two_faces_of_action_unauthorized() {
-        let mut words: Vec<_> = Code::ALL.iter().map(|code| (code.as_str(), code.http_status())).collect();
+        let mut words: Vec<_> =
+            Code::ALL.iter().map(|code| (code.as_str(), code.http_status())).collect();
         words.sort_unstable();
         words.dedup();
         assert_eq!(words.len(), Code::ALL.len());
@@ -218,12 +251,16 @@ mod tests {
 
     #[test]
     fn a_refusal_has_the_error_shape() {
-        let refusal = Refusal::one(Fault::field(Code::ParameterRangeInvalid, "amount", "Too large.").with("minimum", "10.00"));
+        let refusal = Refusal::one(
+            Fault::field(Code::ParameterRangeInvalid, "amount", "Too large.")
+                .with("minimum", "10.00"),
+        );
         let body: serde_json::Value = serde_json::from_slice(&refusal.body()).unwrap();
         assert_eq!(
             body,
             serde_json::json!({"object": "error", "http_status_code": 400, "errors": [
-                {"code": "parameter_range_invalid", "message": "Too large.", "metadata": {"field_name": "amount", "minimum": "10.00"}}]})
+                {"code": "parameter_range_invalid", "message": "Too large.",
+                    "metadata": {"field_name": "amount", "minimum": "10.00"}}]})
         );
     }
 }

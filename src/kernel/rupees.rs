@@ -1,4 +1,5 @@
-//! Rupees as India writes them: digits grouped 2-2-3, and amounts in words with lakh, crore and paise.
+//! Rupees as India writes them: digits grouped 2-2-3, and amounts in words with lakh, crore and
+//! paise.
 
 use super::money::{Currency, Money};
 
@@ -27,9 +28,11 @@ const SMALL: [&str; 20] = [
     "Eighteen",
     "Nineteen",
 ];
-const TENS: [&str; 10] = ["", "", "Twenty", "Thirty", "Forty", "Fifty", "Sixty", "Seventy", "Eighty", "Ninety"];
+const TENS: [&str; 10] =
+    ["", "", "Twenty", "Thirty", "Forty", "Fifty", "Sixty", "Seventy", "Eighty", "Ninety"];
 /// The larger names, largest first. What stands before "Crore" can itself have lakhs and thousands.
-const SCALES: [(u64, &str); 4] = [(10_000_000, "Crore"), (100_000, "Lakh"), (1_000, "Thousand"), (100, "Hundred")];
+const SCALES: [(u64, &str); 4] =
+    [(10_000_000, "Crore"), (100_000, "Lakh"), (1_000, "Thousand"), (100, "Hundred")];
 
 fn number(value: u64, words: &mut Vec<String>) {
     let mut rest = value;
@@ -40,7 +43,9 @@ fn number(value: u64, words: &mut Vec<String>) {
             rest %= scale;
         }
     }
-    let name = |list: &[&'static str], index: u64| usize::try_from(index).ok().and_then(|index| list.get(index).copied()).unwrap_or("");
+    let name = |list: &[&'static str], index: u64| {
+        usize::try_from(index).ok().and_then(|index| list.get(index).copied()).unwrap_or("")
+    };
     match rest {
         0 if value > 0 => {}
         0..20 => words.push(name(&SMALL, rest).to_owned()),
@@ -49,10 +54,12 @@ fn number(value: u64, words: &mut Vec<String>) {
     }
 }
 
-/// An amount in INR as a cheque spells it: `Rupees One Lakh Five and Paise Fifty Only`. `None` for another currency, a
-/// negative amount, and one above [`WORDS_PAISE_MAX`].
+/// An amount in INR as a cheque spells it: `Rupees One Lakh Five and Paise Fifty Only`. `None` for
+/// another currency, a negative amount, and one above [`WORDS_PAISE_MAX`].
 pub fn in_words(amount: Money) -> Option<String> {
-    let paise = u64::try_from(amount.units).ok().filter(|_| amount.currency == Currency::Inr && amount.units <= WORDS_PAISE_MAX)?;
+    let paise = u64::try_from(amount.units)
+        .ok()
+        .filter(|_| amount.currency == Currency::Inr && amount.units <= WORDS_PAISE_MAX)?;
     let mut words = vec!["Rupees".to_owned()];
     number(paise / 100, &mut words);
     if !paise.is_multiple_of(100) {
@@ -63,7 +70,8 @@ pub fn in_words(amount: Money) -> Option<String> {
     Some(words.join(" "))
 }
 
-/// An amount's figures, grouped in the manner of its currency: `12,34,567.89` in INR, `1,234,567.89` elsewhere.
+/// An amount's figures, grouped in the manner of its currency: `12,34,567.89` in INR,
+/// `1,234,567.89` elsewhere.
 pub fn grouped(amount: Money) -> String {
     let plain = amount.to_string();
     let (sign, plain) = plain.strip_prefix('-').map_or(("", plain.as_str()), |rest| ("-", rest));
@@ -107,16 +115,30 @@ mod tests {
             (10_000_000, "One Lakh"),
             (10_000_500, "One Lakh Five"),
             (84_321_055, "Eight Lakh Forty-Three Thousand Two Hundred Ten and Paise Fifty-Five"),
-            (999_999_999, "Ninety-Nine Lakh Ninety-Nine Thousand Nine Hundred Ninety-Nine and Paise Ninety-Nine"),
+            (
+                999_999_999,
+                "Ninety-Nine Lakh Ninety-Nine Thousand Nine Hundred Ninety-Nine and Paise \
+                 Ninety-Nine",
+            ),
             (1_000_000_000, "One Crore"),
-            (1_234_567_890, "One Crore Twenty-Three Lakh Forty-Five Thousand Six Hundred Seventy-Eight and Paise Ninety"),
+            (
+                1_234_567_890,
+                "One Crore Twenty-Three Lakh Forty-Five Thousand Six Hundred Seventy-Eight and \
+                 Paise Ninety",
+            ),
             (100_000_000_000, "One Hundred Crore"),
             (12_345_000_000_000, "Twelve Thousand Three Hundred Forty-Five Crore"),
             (WORDS_PAISE_MAX, "Ten Lakh Crore"),
         ] {
             assert_eq!(in_words(inr(paise)), Some(format!("Rupees {words} Only")), "{paise}");
         }
-        for refused in [inr(-1), inr(WORDS_PAISE_MAX + 1), inr(i64::MIN), inr(i64::MAX), Money::new(100, Currency::Usd)] {
+        for refused in [
+            inr(-1),
+            inr(WORDS_PAISE_MAX + 1),
+            inr(i64::MIN),
+            inr(i64::MAX),
+            Money::new(100, Currency::Usd),
+        ] {
             assert_eq!(in_words(refused), None, "{refused}");
         }
     }
@@ -158,8 +180,12 @@ mod tests {
                 }
                 _ => {
                     for piece in word.split('-') {
-                        let small = SMALL.iter().position(|name| *name == piece).map(|value| value as u64);
-                        let tens = TENS.iter().position(|name| *name == piece).map(|value| value as u64 * 10);
+                        let small =
+                            SMALL.iter().position(|name| *name == piece).map(|value| value as u64);
+                        let tens = TENS
+                            .iter()
+                            .position(|name| *name == piece)
+                            .map(|value| value as u64 * 10);
                         part += small.or(tens).unwrap_or_else(|| panic!("{piece:?} in {words:?}"));
                     }
                 }
@@ -170,7 +196,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_say_the_amount(paise in prop_oneof![0..=WORDS_PAISE_MAX, 0..=1_000_000_i64, (0..=10_000_i64).prop_map(|crore| crore * 1_000_000_000)]) {
+        fn words_say_the_amount(paise in prop_oneof![0..=WORDS_PAISE_MAX, 0..=1_000_000_i64,
+            (0..=10_000_i64).prop_map(|crore| crore * 1_000_000_000)]) {
             let spelt = in_words(inr(paise)).unwrap();
             let spelt = spelt.strip_prefix("Rupees ").and_then(|rest| rest.strip_suffix(" Only")).unwrap();
             let (rupees, coins) = spelt.split_once(" and Paise ").unwrap_or((spelt, "Zero"));

@@ -1,4 +1,5 @@
-//! Status graphs as data: one declaration gives the enum, its words, its arrows and its event types.
+//! Status graphs as data: one declaration gives the enum, its words, its arrows and its event
+//! types.
 
 /// A status with a graph. Code, tests and documentation are made from `ALL` and `ARROWS`.
 pub trait Status: Copy + Eq + std::fmt::Debug + 'static {
@@ -21,7 +22,9 @@ pub trait Status: Copy + Eq + std::fmt::Debug + 'static {
 /// Declares a status enum: `statuses!("transfer", Status { Funding "funding" => [Funded], … })`.
 #[macro_export]
 macro_rules! statuses {
-    ($object:literal, $(#[$doc:meta])* $name:ident { $($variant:ident $word:literal => [$($to:ident),* $(,)?]),* $(,)? }) => {
+    ($object:literal,
+        $(#[$doc:meta])* $name:ident { $($variant:ident $word:literal =>
+        [$($to:ident),* $(,)?]),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
         pub enum $name { $($variant),* }
@@ -43,7 +46,8 @@ macro_rules! statuses {
             }
         }
         impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> { concat!($object, "_status").into() }
+            fn schema_name() -> std::borrow::Cow<'static, str> { concat!($object,
+                "_status").into() }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
                 schemars::json_schema!({ "type": "string", "enum": [$($word),*] })
             }

@@ -38,13 +38,13 @@ pub const RESOURCES: &[&str] = &[
     "webhook_endpoints",
 ];
 
-/// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that lets a typing error
-/// and a scanner be told without a look-up.
+/// Makes the text of a key from 32 random bytes: prefix, 32 base62 characters, and a checksum that
+/// lets a typing error and a scanner be told without a look-up.
 pub fn key_text(mode: Mode, is_restricted: bool, random: [u8; RANDOM_LENGTH]) -> String {
     let kind = if is_restricted { "rk" } else { "sk" };
     let mode = if mode.is_live() { "live" } else { "test" };
-    // 248 is the largest multiple of 62 in a byte; what lies above folds back with a bias of under 2 % in 8 values,
-    // which leaves more than 185 bits.
+    // 248 is the largest multiple of 62 in a byte; what lies above folds back with a bias of under
+    // 2 % in 8 values, which leaves more than 185 bits.
     let secret: String = random.iter().map(|byte| BASE62[usize::from(byte % 62)] as char).collect();
     let body = format!("{kind}_{mode}_{secret}");
     let checksum = checksum(&body);
@@ -68,8 +68,8 @@ pub fn well_formed(text: &str) -> Option<Mode> {
         "sk_live_" | "rk_live_" => Mode::Live,
         _ => return None,
     };
-    let has_length =
-        text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
+    let has_length = text.len() == 8 + RANDOM_LENGTH + CHECKSUM_LENGTH
+        && text.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric());
     let (body, sum) = text.split_at_checked(text.len().saturating_sub(CHECKSUM_LENGTH))?;
     (has_length && checksum(body) == sum).then_some(mode)
 }
@@ -94,11 +94,13 @@ impl Permissions {
         }
         let mut list = Vec::new();
         for item in text.split(',').map(str::trim) {
-            let known =
-                item.split_once(':').is_some_and(|(resource, action)| RESOURCES.contains(&resource) && matches!(action, "read" | "write"));
+            let known = item.split_once(':').is_some_and(|(resource, action)| {
+                RESOURCES.contains(&resource) && matches!(action, "read" | "write")
+            });
             if !known {
                 return Err(format!(
-                    "{item:?} is not a permission: write <resource>:read or <resource>:write, with a resource of {}",
+                    "{item:?} is not a permission: write <resource>:read or <resource>:write, \
+                     with a resource of {}",
                     RESOURCES.join(", ")
                 ));
             }
@@ -116,7 +118,9 @@ impl Permissions {
     pub fn permit(&self, (resource, action): (&str, &str)) -> bool {
         match self {
             Permissions::All => true,
-            Permissions::Only(list) => list.iter().any(|item| item.split_once(':') == Some((resource, action))),
+            Permissions::Only(list) => {
+                list.iter().any(|item| item.split_once(':') == Some((resource, action)))
+            }
         }
     }
 }
@@ -133,7 +137,10 @@ pub struct Caller {
 }
 
 fn invalid_key() -> Refusal {
-    Refusal::new(Code::SecretKeyInvalid, "No valid API key. Send the header Authorization: Bearer <API_KEY>.")
+    Refusal::new(
+        Code::SecretKeyInvalid,
+        "No valid API key. Send the header Authorization: Bearer <API_KEY>.",
+    )
 }
 
 /// A caller, and when it was read, in milliseconds since 1970.
@@ -147,8 +154,14 @@ pub struct KeyRing {
 
 impl KeyRing {
     /// The caller of a request, from its `Authorization` header.
-    pub async fn caller(&self, store: &Store, authorization: Option<&[u8]>) -> Result<Arc<Caller>, Failure> {
-        let text = authorization.and_then(|value| std::str::from_utf8(value).ok()).ok_or_else(invalid_key)?;
+    pub async fn caller(
+        &self,
+        store: &Store,
+        authorization: Option<&[u8]>,
+    ) -> Result<Arc<Caller>, Failure> {
+        let text = authorization
+            .and_then(|value| std::str::from_utf8(value).ok())
+            .ok_or_else(invalid_key)?;
         let key = text
             .split_once(' ')
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
@@ -160,7 +173,8 @@ impl KeyRing {
         let caller = match self.recall(&hash, now_milliseconds) {
             Some(caller) => caller,
             None => {
-                let found = store.read(Cost::Point, move |tx| Ok(rows::find_caller(tx, &hash)?)).await?;
+                let found =
+                    store.read(Cost::Point, move |tx| Ok(rows::find_caller(tx, &hash)?)).await?;
                 let caller = Arc::new(found.ok_or_else(invalid_key)?);
                 self.remember(hash, caller.clone(), now_milliseconds);
                 caller
@@ -170,10 +184,18 @@ impl KeyRing {
             return Err(invalid_key().into());
         }
         if caller.expires_at.is_some_and(|at| now_milliseconds >= at * 1000) {
-            return Err(Refusal::new(Code::ActionUnauthorizedNow, "This API key has expired. Ask the operator for a new one.").into());
+            return Err(Refusal::new(
+                Code::ActionUnauthorizedNow,
+                "This API key has expired. Ask the operator for a new one.",
+            )
+            .into());
         }
         if caller.is_suspended {
-            return Err(Refusal::new(Code::ActionUnauthorizedNow, "This account is suspended. Ask the operator.").into());
+            return Err(Refusal::new(
+                Code::ActionUnauthorizedNow,
+                "This account is suspended. Ask the operator.",
+            )
+            .into());
         }
         Ok(caller)
     }
@@ -213,7 +235,13 @@ mod tests {
             typo[20] = if typo[20] == b'A' { b'B' } else { b'A' };
             assert_eq!(well_formed(std::str::from_utf8(&typo).unwrap()), None);
         }
-        for text in ["", "sk_test_", "sk_test_short", "pk_test_00000000000000000000000000000000000000", "sk_testé"] {
+        for text in [
+            "",
+            "sk_test_",
+            "sk_test_short",
+            "pk_test_00000000000000000000000000000000000000",
+            "sk_testé",
+        ] {
             assert_eq!(well_formed(text), None, "{text}");
         }
     }
@@ -221,7 +249,11 @@ mod tests {
     #[test]
     fn reading_and_writing_are_granted_apart() {
         let only = Permissions::parse("transfers:read, events:read").unwrap();
-        assert!(only.permit(("transfers", "read")) && !only.permit(("transfers", "write")) && !only.permit(("payouts", "read")));
+        assert!(
+            only.permit(("transfers", "read"))
+                && !only.permit(("transfers", "write"))
+                && !only.permit(("payouts", "read"))
+        );
         assert!(Permissions::parse("").unwrap().permit(("transfers", "write")));
         for bad in ["transfers", "transfers:delete", "nothing:read", "transfers:read,"] {
             assert!(Permissions::parse(bad).is_err(), "{bad}");

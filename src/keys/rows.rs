@@ -7,12 +7,17 @@ use crate::store::Tx;
 use crate::values;
 
 pub fn find_caller(tx: &mut dyn Tx, hash: &[u8; 32]) -> Result<Option<Caller>, StoreError> {
-    let row = tx.row("SELECT id, scope, permissions, expires_at, revoked_at FROM api_keys WHERE secret_hash = ?1", values![hash])?;
+    let row = tx.row(
+        "SELECT id, scope, permissions, expires_at, revoked_at FROM api_keys WHERE \
+     secret_hash = ?1",
+        values![hash],
+    )?;
     let Some(mut row) = row else { return Ok(None) };
     let (key_id, scope) = (row.id()?, row.scope()?);
     let permissions = Permissions::parse(&row.text()?).map_err(StoreError::Broken)?;
     let (expires_at, revoked_at) = (row.int_or_null()?, row.int_or_null()?);
-    let account = tx.row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;
+    let account = tx
+        .row("SELECT suspended FROM accounts WHERE number = ?1", values![scope.account_number()])?;
     let is_suspended = account.map_or(Ok(true), |mut account| account.bool())?;
     Ok(Some(Caller { key_id, scope, permissions, expires_at, revoked_at, is_suspended }))
 }
@@ -22,11 +27,16 @@ pub fn account_number(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64,
     if let Some(mut row) = tx.row("SELECT number FROM accounts WHERE name = ?1", values![name])? {
         return row.int();
     }
-    let last = tx.row("SELECT MAX(number) FROM accounts", &[])?.map(|mut row| row.int_or_null()).transpose()?.flatten();
+    let last = tx
+        .row("SELECT MAX(number) FROM accounts", &[])?
+        .map(|mut row| row.int_or_null())
+        .transpose()?
+        .flatten();
     let number = last.unwrap_or(0) + 1;
     let id: Id<kind::Account> = now.mint();
     tx.execute_one(
-        "INSERT INTO accounts (number, id, name, suspended, clock_offset_seconds, created) VALUES (?1, ?2, ?3, ?4, 0, ?5)",
+        "INSERT INTO accounts (number, id, name, suspended, clock_offset_seconds, created) VALUES \
+         (?1, ?2, ?3, ?4, 0, ?5)",
         values![number, id, name, false, now.instant()],
     )?;
     Ok(number)
@@ -42,13 +52,18 @@ pub fn accounts(tx: &mut dyn Tx) -> Result<Vec<(String, bool)>, StoreError> {
     rows.into_iter().map(|mut row| Ok((row.text()?, row.bool()?))).collect()
 }
 
-/// Lets transactions of one account take turns from here to their commits, where several run at once: for limits that count rows,
-/// and for rules that would miss what others write, because they add rows or look at several.
+/// Lets transactions of one account take turns from here to their commits, where several run at
+/// once: for limits that count rows, and for rules that would miss what others write, because they
+/// add rows or look at several.
 pub fn take_turns(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if !tx.is_shared() {
         return Ok(());
     }
-    tx.execute("UPDATE accounts SET suspended = suspended WHERE number = ?1", values![scope.account_number()]).map(|_| ())
+    tx.execute(
+        "UPDATE accounts SET suspended = suspended WHERE number = ?1",
+        values![scope.account_number()],
+    )
+    .map(|_| ())
 }
 
 /// How far an account's test clock is ahead of the store's clock, in seconds.
@@ -64,12 +79,21 @@ const CLOCK_OFFSET: &str = "SELECT clock_offset_seconds FROM accounts WHERE numb
 
 /// Says that [`clock_offset_seconds`] will be asked.
 pub fn clock_offset_ahead(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
-    if scope.mode() == Mode::Live { Ok(()) } else { tx.ahead(CLOCK_OFFSET, values![scope.account_number()]) }
+    if scope.mode() == Mode::Live {
+        Ok(())
+    } else {
+        tx.ahead(CLOCK_OFFSET, values![scope.account_number()])
+    }
 }
 
-pub fn set_clock_offset_seconds(tx: &mut dyn Tx, scope: Scope, seconds: i64) -> Result<(), StoreError> {
+pub fn set_clock_offset_seconds(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    seconds: i64,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE accounts SET clock_offset_seconds = ?2 WHERE number = ?1 AND clock_offset_seconds <= ?2",
+        "UPDATE accounts SET clock_offset_seconds = ?2 WHERE number = ?1 AND clock_offset_seconds \
+         <= ?2",
         values![scope.account_number(), seconds],
     )
 }
@@ -82,11 +106,24 @@ pub struct NewKey<'a> {
     pub expires_at: Option<i64>,
 }
 
-pub fn insert(tx: &mut dyn Tx, now: &mut Now, key: &NewKey<'_>) -> Result<Id<kind::ApiKey>, StoreError> {
+pub fn insert(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    key: &NewKey<'_>,
+) -> Result<Id<kind::ApiKey>, StoreError> {
     let id = now.mint();
     tx.execute_one(
-        "INSERT INTO api_keys (secret_hash, id, scope, hint, permissions, created, expires_at, revoked_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL)",
-        values![&key.hash, id, key.scope, key.hint, &key.permissions.to_text(), now.instant(), key.expires_at],
+        "INSERT INTO api_keys (secret_hash, id, scope, hint, permissions, created, expires_at, \
+         revoked_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, NULL)",
+        values![
+            &key.hash,
+            id,
+            key.scope,
+            key.hint,
+            &key.permissions.to_text(),
+            now.instant(),
+            key.expires_at
+        ],
     )?;
     Ok(id)
 }
@@ -105,7 +142,8 @@ pub struct KeyLine {
 
 pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
     let rows = tx.rows(
-        "SELECT k.id, a.name, k.scope, k.hint, k.permissions, k.created, k.expires_at, k.revoked_at FROM api_keys k \
+        "SELECT k.id, a.name, k.scope, k.hint, k.permissions, k.created, k.expires_at, \
+         k.revoked_at FROM api_keys k \
          JOIN accounts a ON a.number = k.scope / 2 ORDER BY k.id",
         &[],
     )?;
@@ -127,11 +165,16 @@ pub fn list(tx: &mut dyn Tx) -> Result<Vec<KeyLine>, StoreError> {
 
 /// Revokes a key; answers whether there was such a key that was not revoked yet.
 pub fn revoke(tx: &mut dyn Tx, now: &Now, id: Id<kind::ApiKey>) -> Result<bool, StoreError> {
-    let changed = tx.execute("UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL", values![id, now.instant()])?;
+    let changed = tx.execute(
+        "UPDATE api_keys SET revoked_at = ?2 WHERE id = ?1 AND revoked_at IS NULL",
+        values![id, now.instant()],
+    )?;
     Ok(changed == 1)
 }
 
 /// Suspends an account, or lets it act again; answers whether there is one of that name.
 pub fn suspend(tx: &mut dyn Tx, name: &str, suspended: bool) -> Result<bool, StoreError> {
-    Ok(tx.execute("UPDATE accounts SET suspended = ?2 WHERE name = ?1", values![name, suspended])? == 1)
+    Ok(tx
+        .execute("UPDATE accounts SET suspended = ?2 WHERE name = ?1", values![name, suspended])?
+        == 1)
 }

@@ -1,7 +1,8 @@
 //! Double entry: the chart of accounts, postings, and the balances they add up to.
 //!
-//! A posting moves one amount of one currency from one ledger account (credited) to another (debited), so debits equal
-//! credits in every row. An exchange is two postings of one entry, linked by `entry_id`, each in its own currency.
+//! A posting moves one amount of one currency from one ledger account (credited) to another
+//! (debited), so debits equal credits in every row. An exchange is two postings of one entry,
+//! linked by `entry_id`, each in its own currency.
 
 pub mod check;
 
@@ -11,7 +12,8 @@ use crate::store::Tx;
 use crate::values;
 
 crate::words!(
-    /// The chart of accounts. The first four are what a balance shows: what is held for, or owed to, the caller.
+    /// The chart of accounts. The first four are what a balance shows: what is held for, or owed
+    /// to, the caller.
     Account {
         Available "available",
         Processing "processing",
@@ -76,7 +78,8 @@ pub fn post(
         }
         let id: Id<kind::Request> = now.mint();
         tx.execute_one(
-            "INSERT INTO ledger_postings (scope, id, entry_id, entry, debit_account, credit_account, currency, units, transfer_id, posted_at) \
+            "INSERT INTO ledger_postings (scope, id, entry_id, entry, debit_account, \
+             credit_account, currency, units, transfer_id, posted_at) \
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             values![
                 scope,
@@ -97,11 +100,19 @@ pub fn post(
     Ok(())
 }
 
-fn add(tx: &mut dyn Tx, scope: Scope, account: Account, amount: Money, is_debit: bool) -> Result<(), StoreError> {
+fn add(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    account: Account,
+    amount: Money,
+    is_debit: bool,
+) -> Result<(), StoreError> {
     let (debit, credit) = if is_debit { (amount.units, 0) } else { (0, amount.units) };
     tx.execute_one(
-        "INSERT INTO ledger_balances (scope, account, currency, debit_units, credit_units) VALUES (?1, ?2, ?3, ?4, ?5) \
-         ON CONFLICT (scope, account, currency) DO UPDATE SET debit_units = ledger_balances.debit_units + excluded.debit_units, \
+        "INSERT INTO ledger_balances (scope, account, currency, debit_units, credit_units) VALUES \
+         (?1, ?2, ?3, ?4, ?5) \
+         ON CONFLICT (scope, account, currency) DO UPDATE SET debit_units = \
+         ledger_balances.debit_units + excluded.debit_units, \
          credit_units = ledger_balances.credit_units + excluded.credit_units",
         values![scope, account.as_str(), amount.currency, debit, credit],
     )
@@ -110,7 +121,8 @@ fn add(tx: &mut dyn Tx, scope: Scope, account: Account, amount: Money, is_debit:
 /// What stands on each account: what arrived less what left. Sums that are zero are left out.
 pub fn balances(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<(Account, Money)>, StoreError> {
     let rows = tx.rows(
-        "SELECT account, currency, debit_units - credit_units FROM ledger_balances WHERE scope = ?1 AND debit_units <> credit_units ORDER BY account, currency",
+        "SELECT account, currency, debit_units - credit_units FROM ledger_balances WHERE scope = \
+         ?1 AND debit_units <> credit_units ORDER BY account, currency",
         values![scope],
     )?;
     rows.into_iter()

@@ -28,10 +28,16 @@ pub struct ReportedCode(FailureCode);
 
 impl Words for ReportedCode {
     fn words() -> Vec<&'static str> {
-        FailureCode::ALL.iter().filter(|code| **code != FailureCode::OutcomeUnknown).map(|code| code.as_str()).collect()
+        FailureCode::ALL
+            .iter()
+            .filter(|code| **code != FailureCode::OutcomeUnknown)
+            .map(|code| code.as_str())
+            .collect()
     }
     fn find(text: &str) -> Option<Self> {
-        FailureCode::parse(text).filter(|code| *code != FailureCode::OutcomeUnknown).map(ReportedCode)
+        FailureCode::parse(text)
+            .filter(|code| *code != FailureCode::OutcomeUnknown)
+            .map(ReportedCode)
     }
 }
 
@@ -87,9 +93,14 @@ pub fn view(payout: Payout, public_url: &str) -> PayoutView {
         settled_at: payout.settled_at,
         failure: payout.failure,
         payment_advice: PaymentAdvice {
-            status: if available_at.is_some() { AdviceStatus::Available } else { AdviceStatus::Pending },
+            status: if available_at.is_some() {
+                AdviceStatus::Available
+            } else {
+                AdviceStatus::Pending
+            },
             available_at,
-            url: available_at.map(|_| format!("{public_url}/v1/payouts/{}/payment_advice", payout.id)),
+            url: available_at
+                .map(|_| format!("{public_url}/v1/payouts/{}/payment_advice", payout.id)),
         },
         created: payout.created,
         livemode: payout.scope.livemode(),
@@ -104,28 +115,53 @@ const FILTERS: &[Filter] = &[
     Filter::new("status", FilterKind::Word(query::status_words::<PayoutStatus>), "status = ?"),
     Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
     Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary), "beneficiary_id = ?"),
-    Filter::new("unique_transaction_reference", FilterKind::Text, "unique_transaction_reference = ?"),
+    Filter::new(
+        "unique_transaction_reference",
+        FilterKind::Text,
+        "unique_transaction_reference = ?",
+    ),
 ];
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::list("/v1/payouts", "List payouts", ObjectKind::Payout, FILTERS, route::nothing, index),
+        route::list(
+            "/v1/payouts",
+            "List payouts",
+            ObjectKind::Payout,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
         route::get("/v1/payouts/{id}", "Get a payout", |context| {
             let found = locate(context)?;
             Ok(shown(context, found))
         }),
-        route::document("/v1/payouts/{id}/payment_advice", "Get the payment advice, as JSON or PDF", payment_advice)
-            .codes(&[Code::PaymentAdviceNotReady]),
+        route::document(
+            "/v1/payouts/{id}/payment_advice",
+            "Get the payment advice, as JSON or PDF",
+            payment_advice,
+        )
+        .codes(&[Code::PaymentAdviceNotReady]),
     ]
 }
 
 pub fn helper_routes() -> Vec<Route> {
     const CODES: &[Code] = &[Code::TestHelperNotApplicable];
     vec![
-        route::post("/v1/test_helpers/payouts/{id}/settle", "Let the bank settle a payout", locate, |context, found, _: Nothing| {
-            let unique_transaction_reference = simulated::reference(found.id, found.method);
-            report(context, found, PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference })
-        })
+        route::post(
+            "/v1/test_helpers/payouts/{id}/settle",
+            "Let the bank settle a payout",
+            locate,
+            |context, found, _: Nothing| {
+                let unique_transaction_reference = simulated::reference(found.id, found.method);
+                report(
+                    context,
+                    found,
+                    PayoutStatus::Processing,
+                    BankReport::Settled { unique_transaction_reference },
+                )
+            },
+        )
         .codes(CODES),
         route::post(
             "/v1/test_helpers/payouts/{id}/fail",
@@ -133,7 +169,12 @@ pub fn helper_routes() -> Vec<Route> {
             locate,
             |context, found, form: SimulateFailure| {
                 let code = form.code.map_or(FailureCode::AccountClosed, |word| word.0.0);
-                report(context, found, PayoutStatus::Processing, BankReport::Failed { code, source: FailureSource::BeneficiaryBank })
+                report(
+                    context,
+                    found,
+                    PayoutStatus::Processing,
+                    BankReport::Failed { code, source: FailureSource::BeneficiaryBank },
+                )
             },
         )
         .codes(CODES),
@@ -142,8 +183,14 @@ pub fn helper_routes() -> Vec<Route> {
             "Let the bank send a settled payout back",
             locate,
             |context, found, form: SimulateFailure| {
-                let code = form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0.0);
-                report(context, found, PayoutStatus::Settled, BankReport::Returned { code, source: FailureSource::BeneficiaryBank })
+                let code =
+                    form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0.0);
+                report(
+                    context,
+                    found,
+                    PayoutStatus::Settled,
+                    BankReport::Returned { code, source: FailureSource::BeneficiaryBank },
+                )
             },
         )
         .codes(CODES),
@@ -169,14 +216,24 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<PayoutView
 fn payment_advice(context: &mut Context<'_>) -> Result<advice::Advice, Failure> {
     let payout = locate(context)?;
     if payout.advice_available_at.is_none() {
-        return Err(Refusal::new(Code::PaymentAdviceNotReady, "The payment advice is made when the payout has settled.").into());
+        return Err(Refusal::new(
+            Code::PaymentAdviceNotReady,
+            "The payment advice is made when the payout has settled.",
+        )
+        .into());
     }
     Ok(advice::compose(context.tx, context.world, &payout)?)
 }
 
-fn report(context: &mut Context<'_>, mut found: Payout, wanted: PayoutStatus, report: BankReport) -> Result<PayoutView, Failure> {
+fn report(
+    context: &mut Context<'_>,
+    mut found: Payout,
+    wanted: PayoutStatus,
+    report: BankReport,
+) -> Result<PayoutView, Failure> {
     if found.status != wanted {
-        let message = format!("The payout is {} and not {}.", found.status.as_str(), wanted.as_str());
+        let message =
+            format!("The payout is {} and not {}.", found.status.as_str(), wanted.as_str());
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     paying::apply_report(context.tx, context.now, context.world, &mut found, report)?;

@@ -1,4 +1,5 @@
-//! Payouts: the INR leg of a transfer, from the instruction to the bank to its reference or its return.
+//! Payouts: the INR leg of a transfer, from the instruction to the bank to its reference or its
+//! return.
 
 pub mod advice;
 pub mod api;
@@ -50,7 +51,11 @@ pub struct Payout {
 
 impl Payout {
     /// What the bank is asked, or asked about, at a business time.
-    pub fn instruction(&self, beneficiary: &crate::beneficiaries::Beneficiary, business_milliseconds: i64) -> Instruction {
+    pub fn instruction(
+        &self,
+        beneficiary: &crate::beneficiaries::Beneficiary,
+        business_milliseconds: i64,
+    ) -> Instruction {
         Instruction {
             scope: self.scope,
             payout_id: self.id,
@@ -58,7 +63,9 @@ impl Payout {
             method: self.method,
             account_number_last4: beneficiary.account_number_last4.clone(),
             ifsc: beneficiary.ifsc.clone(),
-            age_milliseconds: self.submitted_milliseconds.map_or(0, |at| business_milliseconds - at),
+            age_milliseconds: self
+                .submitted_milliseconds
+                .map_or(0, |at| business_milliseconds - at),
             is_settled: self.status == PayoutStatus::Settled,
         }
     }
@@ -97,11 +104,21 @@ pub fn begin(
     Ok(payout)
 }
 
-/// Takes a status that the graph permits, stores the payout with its other changes, and emits the event.
-pub fn become_status(tx: &mut dyn Tx, now: &mut Now, payout: &mut Payout, to: PayoutStatus) -> Result<(), StoreError> {
+/// Takes a status that the graph permits, stores the payout with its other changes, and emits the
+/// event.
+pub fn become_status(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    payout: &mut Payout,
+    to: PayoutStatus,
+) -> Result<(), StoreError> {
     let from = payout.status;
     if !from.can_become(to) {
-        return Err(StoreError::Broken(format!("a payout cannot go from {} to {}", from.as_str(), to.as_str())));
+        return Err(StoreError::Broken(format!(
+            "a payout cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
     }
     payout.status = to;
     payout.status_history.push(to, now.business());

@@ -13,11 +13,14 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, transfer_id, beneficiary_id, status, currency, units, method, purpose_code, unique_transaction_reference, \
-    submitted_milliseconds, settled_at, failure_code, failure_message, failure_source, advice_available_at, status_history, created";
+const COLUMNS: &str = "scope, id, version, transfer_id, beneficiary_id, status, currency, units, \
+ method, purpose_code, unique_transaction_reference, \
+    submitted_milliseconds, settled_at, failure_code, failure_message, failure_source, \
+    advice_available_at, status_history, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("payouts", COLUMNS));
-static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id = ?2"));
+static FIND: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id = ?2"));
 
 pub fn read(mut row: Row) -> Result<Payout, StoreError> {
     let row = &mut row;
@@ -35,10 +38,15 @@ pub fn read(mut row: Row) -> Result<Payout, StoreError> {
         submitted_milliseconds: row.int_or_null()?,
         settled_at: row.int_or_null()?,
         failure: {
-            let (code, message, source) =
-                (row.word_or_null(FailureCode::parse)?, row.text_or_null()?, row.word_or_null(FailureSource::parse)?);
+            let (code, message, source) = (
+                row.word_or_null(FailureCode::parse)?,
+                row.text_or_null()?,
+                row.word_or_null(FailureSource::parse)?,
+            );
             match (code, message, source) {
-                (Some(code), Some(message), Some(source)) => Some(PayoutFailure { code, message, source }),
+                (Some(code), Some(message), Some(source)) => {
+                    Some(PayoutFailure { code, message, source })
+                }
                 _ => None,
             }
         },
@@ -78,8 +86,10 @@ pub fn insert(tx: &mut dyn Tx, p: &Payout) -> Result<(), StoreError> {
 /// Writes a changed payout over the version and status it was read with.
 pub fn update(tx: &mut dyn Tx, p: &mut Payout, from: PayoutStatus) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE payouts SET version = version + 1, status = ?5, unique_transaction_reference = ?6, submitted_milliseconds = ?7, settled_at = ?8, \
-         failure_code = ?9, failure_message = ?10, failure_source = ?11, advice_available_at = ?12, status_history = ?13 \
+        "UPDATE payouts SET version = version + 1, status = ?5, unique_transaction_reference = \
+         ?6, submitted_milliseconds = ?7, settled_at = ?8, \
+         failure_code = ?9, failure_message = ?10, failure_source = ?11, advice_available_at = \
+         ?12, status_history = ?13 \
          WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             p.scope,
@@ -101,7 +111,11 @@ pub fn update(tx: &mut dyn Tx, p: &mut Payout, from: PayoutStatus) -> Result<(),
     Ok(())
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Payout>) -> Result<Option<Payout>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Payout>,
+) -> Result<Option<Payout>, StoreError> {
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
@@ -125,12 +139,17 @@ pub fn held_for(
     rows_max: i64,
 ) -> Result<Vec<Id<kind::Payout>>, StoreError> {
     let rows = tx.rows(
-        "SELECT id FROM payouts WHERE scope = ?1 AND beneficiary_id = ?2 AND status = 'hold' LIMIT ?3",
+        "SELECT id FROM payouts WHERE scope = ?1 AND beneficiary_id = ?2 AND status = 'hold' \
+         LIMIT ?3",
         values![scope, beneficiary_id, rows_max],
     )?;
     rows.into_iter().map(|mut row| row.id()).collect()
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
-    list::read(tx, &Listing { table: "payouts", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+    list::read(
+        tx,
+        &Listing { table: "payouts", columns: COLUMNS, key: ("scope", scope.into()) },
+        page,
+    )
 }

@@ -49,9 +49,16 @@ pub struct Fee {
     pub details: Vec<FeeDetail>,
 }
 
-/// A fee with its parts. `amount` is what is kept in the sell currency; GST stands beside it with its own currency.
+/// A fee with its parts. `amount` is what is kept in the sell currency; GST stands beside it with
+/// its own currency.
 pub fn fee_view(fee: Money, gst: Option<Gst>) -> Fee {
-    let plain = |name: &str, amount| FeeDetail { name: name.into(), amount, currency: None, taxable_value: None, rate_percent: None };
+    let plain = |name: &str, amount| FeeDetail {
+        name: name.into(),
+        amount,
+        currency: None,
+        taxable_value: None,
+        rate_percent: None,
+    };
     let service_fee = (!fee.is_zero()).then(|| plain("service_fee", fee));
     let gst = gst.map(|gst| FeeDetail {
         currency: Some(gst.amount.currency),
@@ -59,7 +66,11 @@ pub fn fee_view(fee: Money, gst: Option<Gst>) -> Fee {
         rate_percent: Some(GST_PERCENT.to_string()),
         ..plain("gst", gst.amount)
     });
-    Fee { amount: fee, currency: fee.currency, details: service_fee.into_iter().chain(gst).collect() }
+    Fee {
+        amount: fee,
+        currency: fee.currency,
+        details: service_fee.into_iter().chain(gst).collect(),
+    }
 }
 
 /// A locked exchange rate.
@@ -115,7 +126,8 @@ crate::words!(
     }
 );
 
-/// How far a chain's final view is followed. While it is behind, deposits show later and nothing expires.
+/// How far a chain's final view is followed. While it is behind, deposits show later and nothing
+/// expires.
 #[derive(Serialize, JsonSchema)]
 pub struct ChainView {
     pub status: ChainViewStatus,
@@ -167,16 +179,35 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/quote_locks", "Lock an exchange rate", route::creation, create).codes(&[Code::QuoteUnavailable]),
-        route::list("/v1/quote_locks", "List quote locks", ObjectKind::QuoteLock, FILTERS, route::nothing, index),
+        route::post("/v1/quote_locks", "Lock an exchange rate", route::creation, create)
+            .codes(&[Code::QuoteUnavailable]),
+        route::list(
+            "/v1/quote_locks",
+            "List quote locks",
+            ObjectKind::QuoteLock,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
         route::get("/v1/quote_locks/{id}", "Get a quote lock", show),
         route::get("/v1/corridors", "What can be sent, with limits and clocks", corridors),
     ]
 }
 
-fn create(context: &mut Context<'_>, _: (), form: CreateQuoteLock) -> Result<QuoteLockView, Failure> {
+fn create(
+    context: &mut Context<'_>,
+    _: (),
+    form: CreateQuoteLock,
+) -> Result<QuoteLockView, Failure> {
     let scope = context.scope();
-    let lock = super::create(context.tx, context.now, context.world, scope, Money::new(form.amount.0, Currency::Usd), form.metadata)?;
+    let lock = super::create(
+        context.tx,
+        context.now,
+        context.world,
+        scope,
+        Money::new(form.amount.0, Currency::Usd),
+        form.metadata,
+    )?;
     Ok(view(lock, context.now.business()))
 }
 
@@ -189,7 +220,9 @@ fn show(context: &mut Context<'_>) -> Result<QuoteLockView, Failure> {
 
 fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<QuoteLockView>, Failure> {
     let (scope, business) = (context.scope(), context.now.business());
-    Ok(List::map(rows::list(context.tx, scope, &page, business)?, |row| Ok(view(rows::read(row)?, business)))?)
+    Ok(List::map(rows::list(context.tx, scope, &page, business)?, |row| {
+        Ok(view(rows::read(row)?, business))
+    })?)
 }
 
 /// How far the mode's chain is followed; `None` where it is simulated.
@@ -203,14 +236,17 @@ fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, Failure> {
     // The chain knows no test clock.
     let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
     let status = match seconds_behind {
-        _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => ChainViewStatus::TokenDeprecated,
+        _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => {
+            ChainViewStatus::TokenDeprecated
+        }
         // Before a node has shown a changed contract to be a token, no transfer is taken.
         _ if !is_followed => ChainViewStatus::NotFollowed,
         None => ChainViewStatus::NotFollowed,
         Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
         Some(_) => ChainViewStatus::Following,
     };
-    let (block_number, block_time) = (cursor.map(|cursor| cursor.anchor.height), cursor.map(|cursor| cursor.block_time));
+    let (block_number, block_time) =
+        (cursor.map(|cursor| cursor.anchor.height), cursor.map(|cursor| cursor.block_time));
     Ok(Some(ChainView { status, block_number, block_time, seconds_behind }))
 }
 

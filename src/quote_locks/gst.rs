@@ -1,9 +1,11 @@
-//! GST on the conversion of currency, by Rule 32(2)(b) of the CGST Rules 2017: 18 % of a value that a table gives for
-//! the gross amount of rupees. Off unless the operator says that it is the Indian converter (`gst = true`).
+//! GST on the conversion of currency, by Rule 32(2)(b) of the CGST Rules 2017: 18 % of a value that
+//! a table gives for the gross amount of rupees. Off unless the operator says that it is the Indian
+//! converter (`gst = true`).
 //!
-//! It is charged in rupees and deducted from what is bought: the rule is stated on the rupee side, and taking it before
-//! the exchange would change the amount that it is computed from. So `buy_amount` = gross - GST, where gross is
-//! (amount - fee) x rate rounded down to the paisa, and `fee.amount` stays what is kept in the sell currency.
+//! It is charged in rupees and deducted from what is bought: the rule is stated on the rupee side,
+//! and taking it before the exchange would change the amount that it is computed from. So
+//! `buy_amount` = gross - GST, where gross is (amount - fee) x rate rounded down to the paisa, and
+//! `fee.amount` stays what is kept in the sell currency.
 
 use crate::kernel::{Currency, Money, StoreError};
 
@@ -21,17 +23,22 @@ pub struct Gst {
 }
 
 impl Gst {
-    /// The tax on a gross amount of rupees. It is computed from the exact value and rounded half up, once.
+    /// The tax on a gross amount of rupees. It is computed from the exact value and rounded half
+    /// up, once.
     pub fn on(gross: Money) -> Result<Gst, StoreError> {
         if gross.currency != Currency::Inr || gross.units < 0 {
             return Err(StoreError::Broken("GST is computed on an amount of rupees".into()));
         }
         let thousandths = taxable_thousandths(i128::from(gross.units));
         let inr = |units: i128| {
-            let units = i64::try_from(units).map_err(|_| StoreError::Broken("money arithmetic: overflow".into()))?;
+            let units = i64::try_from(units)
+                .map_err(|_| StoreError::Broken("money arithmetic: overflow".into()))?;
             Ok::<_, StoreError>(Money::new(units, Currency::Inr))
         };
-        Ok(Gst { taxable: inr(half_up(thousandths, 1_000))?, amount: inr(half_up(thousandths * i128::from(GST_PERCENT), 100_000))? })
+        Ok(Gst {
+            taxable: inr(half_up(thousandths, 1_000))?,
+            amount: inr(half_up(thousandths * i128::from(GST_PERCENT), 100_000))?,
+        })
     }
 }
 
@@ -87,12 +94,16 @@ mod tests {
             let gst = Gst::on(inr(gross)).unwrap();
             assert_eq!((gst.taxable, gst.amount), (inr(taxable), inr(amount)), "{gross}");
         }
-        assert!(Gst::on(Money::new(1, Currency::Usd)).is_err() && Gst::on(Money::new(-1, Currency::Inr)).is_err());
+        assert!(
+            Gst::on(Money::new(1, Currency::Usd)).is_err()
+                && Gst::on(Money::new(-1, Currency::Inr)).is_err()
+        );
     }
 
     proptest! {
         #[test]
-        fn more_rupees_never_cost_less_tax_nor_more_than_they_are(gross in 0..6_000_000_000_i64, more in 0..100_000_000_i64) {
+        fn more_rupees_never_cost_less_tax_nor_more_than_they_are(gross in 0..6_000_000_000_i64,
+            more in 0..100_000_000_i64) {
             let gst = |units| Gst::on(Money::new(units, Currency::Inr)).unwrap().amount.units;
             prop_assert!(gst(gross) <= gst(gross + more));
             prop_assert!((GST_UNITS_MIN..=1_080_000).contains(&gst(gross)));

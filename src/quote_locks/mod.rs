@@ -5,7 +5,9 @@ pub mod gst;
 pub mod rows;
 
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Currency, Failure, Fault, Id, Metadata, Money, Now, Rate, Refusal, Scope};
+use crate::kernel::{
+    Code, Currency, Failure, Fault, Id, Metadata, Money, Now, Rate, Refusal, Scope,
+};
 use crate::rates;
 use crate::store::Tx;
 use crate::world::{Settings, World};
@@ -63,9 +65,11 @@ impl QuoteLock {
                 "quote_lock_id",
                 "This quote lock belongs to another transfer. Create a new one.",
             )),
-            QuoteLockStatus::Expired => {
-                Some(Fault::field(Code::QuoteLockExpired, "quote_lock_id", "This quote lock has expired. Create a new one."))
-            }
+            QuoteLockStatus::Expired => Some(Fault::field(
+                Code::QuoteLockExpired,
+                "quote_lock_id",
+                "This quote lock has expired. Create a new one.",
+            )),
         }
     }
 }
@@ -77,26 +81,51 @@ pub fn bought(sell: Money, fee: Money, rate: Rate) -> Result<Money, crate::kerne
 
 /// The refusal of an amount of which the smallest tax leaves nothing.
 fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> Fault {
-    let cents = (i128::from(gst::GST_UNITS_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1) / i128::from(rate.0.max(1));
-    let minimum = Money::new(fee.units.saturating_add(i64::try_from(cents).unwrap_or(i64::MAX)), fee.currency);
-    Fault::field(Code::ParameterRangeInvalid, "amount", format!("After the fee and GST nothing is left. Send at least {minimum}."))
-        .with("minimum", minimum.to_string())
-        .with("maximum", settings.amount_max.to_string())
+    let cents = (i128::from(gst::GST_UNITS_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1)
+        / i128::from(rate.0.max(1));
+    let minimum = Money::new(
+        fee.units.saturating_add(i64::try_from(cents).unwrap_or(i64::MAX)),
+        fee.currency,
+    );
+    Fault::field(
+        Code::ParameterRangeInvalid,
+        "amount",
+        format!("After the fee and GST nothing is left. Send at least {minimum}."),
+    )
+    .with("minimum", minimum.to_string())
+    .with("maximum", settings.amount_max.to_string())
 }
 
-pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, sell: Money, metadata: Metadata) -> Result<QuoteLock, Failure> {
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    sell: Money,
+    metadata: Metadata,
+) -> Result<QuoteLock, Failure> {
     let settings = &world.settings;
     if sell.units < settings.amount_min.units || sell.units > settings.amount_max.units {
-        let message = format!("amount must be between {} and {} {}.", settings.amount_min, settings.amount_max, sell.currency.as_str());
+        let message = format!(
+            "amount must be between {} and {} {}.",
+            settings.amount_min,
+            settings.amount_max,
+            sell.currency.as_str()
+        );
         return Err(Fault::field(Code::ParameterRangeInvalid, "amount", message)
             .with("minimum", settings.amount_min.to_string())
             .with("maximum", settings.amount_max.to_string())
             .into());
     }
     let current = world.ports(scope.mode())?.rates.current(now.instant());
-    let market = rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
-        Refusal::new(Code::QuoteUnavailable, "No trustworthy exchange rate at the moment. Try again shortly with the same idempotency key.")
-    })?;
+    let market =
+        rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
+            Refusal::new(
+                Code::QuoteUnavailable,
+                "No trustworthy exchange rate at the moment. Try \
+         again shortly with the same idempotency key.",
+            )
+        })?;
     let rate = market.mid.less_spread(settings.spread_basis_points);
     let fee = settings.fee;
     let gross = bought(sell, fee, rate)?;

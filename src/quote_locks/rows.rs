@@ -11,10 +11,12 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, \
+const COLUMNS: &str = "scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, \
+ mid_market_rate, fee_units, \
     gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created";
 
-static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2"));
+static FIND: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2"));
 
 pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
     let row = &mut row;
@@ -38,12 +40,16 @@ pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
 /// Two columns: the taxable value and the tax, both or neither.
 pub fn gst(row: &mut Row) -> Result<Option<Gst>, StoreError> {
     let inr = |units| Money::new(units, Currency::Inr);
-    Ok(row.int_or_null()?.zip(row.int_or_null()?).map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) }))
+    Ok(row
+        .int_or_null()?
+        .zip(row.int_or_null()?)
+        .map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) }))
 }
 
 pub fn insert(tx: &mut dyn Tx, l: &QuoteLock) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO quote_locks (scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, mid_market_rate, fee_units, \
+        "INSERT INTO quote_locks (scope, id, sell_currency, sell_units, buy_currency, buy_units, \
+         rate, mid_market_rate, fee_units, \
          gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, NULL, ?13, ?14)",
         values![
@@ -65,16 +71,25 @@ pub fn insert(tx: &mut dyn Tx, l: &QuoteLock) -> Result<(), StoreError> {
     )
 }
 
-/// Gives the lock to a transfer. The condition makes sharing impossible whatever the callers' keys say: whoever comes
-/// second changes no row.
-pub fn take(tx: &mut dyn Tx, lock: &QuoteLock, transfer_id: Id<kind::Transfer>) -> Result<(), StoreError> {
+/// Gives the lock to a transfer. The condition makes sharing impossible whatever the callers' keys
+/// say: whoever comes second changes no row.
+pub fn take(
+    tx: &mut dyn Tx,
+    lock: &QuoteLock,
+    transfer_id: Id<kind::Transfer>,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE quote_locks SET transfer_id = ?3 WHERE scope = ?1 AND id = ?2 AND transfer_id IS NULL",
+        "UPDATE quote_locks SET transfer_id = ?3 WHERE scope = ?1 AND id = ?2 AND transfer_id IS \
+         NULL",
         values![lock.scope, lock.id, transfer_id],
     )
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<Option<QuoteLock>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::QuoteLock>,
+) -> Result<Option<QuoteLock>, StoreError> {
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
@@ -83,8 +98,14 @@ pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<(
     tx.ahead(&FIND, values![scope, id])
 }
 
-/// A page; `status` is computed from the business time, so its filter becomes conditions on what is stored.
-pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page, business: i64) -> Result<(Vec<Row>, bool), StoreError> {
+/// A page; `status` is computed from the business time, so its filter becomes conditions on what is
+/// stored.
+pub fn list(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    page: &Page,
+    business: i64,
+) -> Result<(Vec<Row>, bool), StoreError> {
     let mut page = page.clone();
     page.filters = page
         .filters
@@ -92,11 +113,17 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page, business: i64) -> Result
         .map(|(condition, value)| match (condition, &value) {
             ("status = ?", FilterValue::Text(status)) => match status.as_str() {
                 "used" => ("transfer_id IS NOT NULL AND created <= ?", FilterValue::Int(i64::MAX)),
-                "expired" => ("transfer_id IS NULL AND expires_at <= ?", FilterValue::Int(business)),
+                "expired" => {
+                    ("transfer_id IS NULL AND expires_at <= ?", FilterValue::Int(business))
+                }
                 _ => ("transfer_id IS NULL AND expires_at > ?", FilterValue::Int(business)),
             },
             _ => (condition, value),
         })
         .collect();
-    list::read(tx, &Listing { table: "quote_locks", columns: COLUMNS, key: ("scope", scope.into()) }, &page)
+    list::read(
+        tx,
+        &Listing { table: "quote_locks", columns: COLUMNS, key: ("scope", scope.into()) },
+        &page,
+    )
 }

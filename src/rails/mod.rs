@@ -28,21 +28,28 @@ crate::words!(
 );
 crate::words!(
     /// Who found the failure.
-    FailureSource { BeneficiaryBank "beneficiary_bank", SponsorBank "sponsor_bank", Service "service" }
+    FailureSource { BeneficiaryBank "beneficiary_bank", SponsorBank "sponsor_bank",
+        Service "service" }
 );
 
 impl FailureCode {
     /// What a person is told.
     pub const fn message(self) -> &'static str {
         match self {
-            FailureCode::BeneficiaryNameMismatch => "The beneficiary's bank does not hold this account under this name.",
+            FailureCode::BeneficiaryNameMismatch => {
+                "The beneficiary's bank does not hold this account under this name."
+            }
             FailureCode::AccountInvalid => "The beneficiary's bank knows no such account.",
             FailureCode::AccountClosed => "The beneficiary's account is closed.",
             FailureCode::AccountFrozen => "The beneficiary's account is frozen.",
             FailureCode::AccountNotNre => "The beneficiary's account is not an NRE account.",
             FailureCode::IfscInvalid => "The branch cannot be reached under this IFSC.",
-            FailureCode::BeneficiaryBankUnavailable => "The beneficiary's bank could not be reached.",
-            FailureCode::ReturnedByBeneficiaryBank => "The beneficiary's bank sent the payment back.",
+            FailureCode::BeneficiaryBankUnavailable => {
+                "The beneficiary's bank could not be reached."
+            }
+            FailureCode::ReturnedByBeneficiaryBank => {
+                "The beneficiary's bank sent the payment back."
+            }
             FailureCode::ComplianceRejected => "A review refused the payment.",
             FailureCode::TechnicalError => "A technical error stopped the payment.",
             FailureCode::OutcomeUnknown => "The bank has not said what became of the payment.",
@@ -101,16 +108,22 @@ pub enum Reporting {
     Told,
 }
 
-/// A bank. Its functions run within transactions, so they touch nothing but the transaction: what goes outside is a
-/// worker's.
+/// A bank. Its functions run within transactions, so they touch nothing but the transaction: what
+/// goes outside is a worker's.
 pub trait Rail: Send + Sync {
     fn name(&self) -> &'static str;
-    /// Whether its debit account is marked for foreign inward remittance; without it NRE credits bounce, and transfers
-    /// are refused.
+    /// Whether its debit account is marked for foreign inward remittance; without it NRE credits
+    /// bounce, and transfers are refused.
     fn supports_nre(&self) -> bool;
     fn reporting(&self) -> Reporting;
-    /// Takes the instruction over, in the transaction that makes the payout `processing`; called once for each payout.
-    fn submit(&self, tx: &mut dyn Tx, now: &mut Now, instruction: &Instruction) -> Result<BankReport, StoreError>;
+    /// Takes the instruction over, in the transaction that makes the payout `processing`; called
+    /// once for each payout.
+    fn submit(
+        &self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        instruction: &Instruction,
+    ) -> Result<BankReport, StoreError>;
     /// Asks what became of it. Only of banks that are asked.
     fn inquire(&self, instruction: &Instruction) -> BankReport;
 }

@@ -9,7 +9,8 @@ pub struct SimulatedBank {
     pub step_milliseconds: i64,
 }
 
-/// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's identity in base 36.
+/// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's
+/// identity in base 36.
 pub fn reference(payout_id: Id<kind::Payout>, method: Method) -> String {
     let length = method.reference_length() - 4;
     const BASE36: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -33,19 +34,30 @@ impl Rail for SimulatedBank {
     fn reporting(&self) -> Reporting {
         Reporting::Asked
     }
-    fn submit(&self, _: &mut dyn Tx, _: &mut Now, _: &Instruction) -> Result<BankReport, StoreError> {
+    fn submit(
+        &self,
+        _: &mut dyn Tx,
+        _: &mut Now,
+        _: &Instruction,
+    ) -> Result<BankReport, StoreError> {
         Ok(BankReport::Processing)
     }
     fn inquire(&self, instruction: &Instruction) -> BankReport {
-        let settled = || BankReport::Settled { unique_transaction_reference: reference(instruction.payout_id, instruction.method) };
+        let settled = || BankReport::Settled {
+            unique_transaction_reference: reference(instruction.payout_id, instruction.method),
+        };
         let steps = instruction.age_milliseconds / self.step_milliseconds.max(1);
         match instruction.account_number_last4.as_str() {
             _ if steps < 2 => BankReport::Processing,
-            "1001" => BankReport::Failed { code: FailureCode::AccountClosed, source: FailureSource::BeneficiaryBank },
+            "1001" => BankReport::Failed {
+                code: FailureCode::AccountClosed,
+                source: FailureSource::BeneficiaryBank,
+            },
             // However late it is asked, a payment that comes back was paid first.
-            "1002" if steps >= 4 && instruction.is_settled => {
-                BankReport::Returned { code: FailureCode::ReturnedByBeneficiaryBank, source: FailureSource::BeneficiaryBank }
-            }
+            "1002" if steps >= 4 && instruction.is_settled => BankReport::Returned {
+                code: FailureCode::ReturnedByBeneficiaryBank,
+                source: FailureSource::BeneficiaryBank,
+            },
             "1003" => BankReport::Unknown,
             _ => settled(),
         }
@@ -72,17 +84,28 @@ mod tests {
                 is_settled,
             })
         };
-        let ask = |last4: &str, method, age_milliseconds| ask_of(last4, method, age_milliseconds, false);
+        let ask =
+            |last4: &str, method, age_milliseconds| ask_of(last4, method, age_milliseconds, false);
         assert_eq!(ask("5678", Method::Neft, 100), BankReport::Processing);
         for (method, length) in [(Method::Neft, 16), (Method::Rtgs, 22)] {
-            let BankReport::Settled { unique_transaction_reference: reference } = ask("5678", method, 200) else { panic!() };
+            let BankReport::Settled { unique_transaction_reference: reference } =
+                ask("5678", method, 200)
+            else {
+                panic!()
+            };
             assert_eq!((reference.len(), &reference[..4]), (length, "TEST"));
         }
-        assert!(matches!(ask("1001", Method::Neft, 200), BankReport::Failed { code: FailureCode::AccountClosed, .. }));
+        assert!(matches!(
+            ask("1001", Method::Neft, 200),
+            BankReport::Failed { code: FailureCode::AccountClosed, .. }
+        ));
         assert!(matches!(ask("1002", Method::Neft, 200), BankReport::Settled { .. }));
         assert!(matches!(ask_of("1002", Method::Neft, 300, true), BankReport::Settled { .. }));
         assert!(matches!(ask_of("1002", Method::Neft, 400, true), BankReport::Returned { .. }));
-        assert!(matches!(ask("1002", Method::Neft, 9_999), BankReport::Settled { .. }), "asked late, it was paid first all the same");
+        assert!(
+            matches!(ask("1002", Method::Neft, 9_999), BankReport::Settled { .. }),
+            "asked late, it was paid first all the same"
+        );
         assert_eq!(ask("1003", Method::Neft, 999_999), BankReport::Unknown);
     }
 }

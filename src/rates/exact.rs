@@ -1,4 +1,5 @@
-//! Reads exact figures out of JSON: the value at a pointer (RFC 6901), and a decimal without ever being a float.
+//! Reads exact figures out of JSON: the value at a pointer (RFC 6901), and a decimal without ever
+//! being a float.
 
 use std::collections::BTreeMap;
 
@@ -18,27 +19,32 @@ const RATE_DECIMALS: i64 = 6;
 pub struct Pointer(Vec<String>);
 
 impl Pointer {
-    /// Reads a pointer such as `/data/rates/INR`; `~1` stands for a slash in a name and `~0` for a tilde.
+    /// Reads a pointer such as `/data/rates/INR`; `~1` stands for a slash in a name and `~0` for a
+    /// tilde.
     pub fn parse(text: &str) -> Option<Pointer> {
         if text.is_empty() {
             return Some(Pointer(Vec::new()));
         }
-        let tokens: Vec<String> = text.strip_prefix('/')?.split('/').map(unescaped).collect::<Option<_>>()?;
+        let tokens: Vec<String> =
+            text.strip_prefix('/')?.split('/').map(unescaped).collect::<Option<_>>()?;
         (tokens.len() <= POINTER_TOKENS_MAX).then_some(Pointer(tokens))
     }
 
     /// The JSON text of the value it names in a document.
     pub fn find<'a>(&self, document: &'a [u8]) -> Result<&'a str, RateRefusal> {
-        let mut value: &'a RawValue = serde_json::from_slice(document).map_err(|_| RateRefusal::NotJson)?;
+        let mut value: &'a RawValue =
+            serde_json::from_slice(document).map_err(|_| RateRefusal::NotJson)?;
         for token in &self.0 {
             let text: &'a str = value.get();
             let found = match text.as_bytes().first() {
                 Some(b'{') => {
-                    let members: BTreeMap<String, &'a RawValue> = serde_json::from_str(text).map_err(|_| RateRefusal::NotJson)?;
+                    let members: BTreeMap<String, &'a RawValue> =
+                        serde_json::from_str(text).map_err(|_| RateRefusal::NotJson)?;
                     members.get(token).copied()
                 }
                 Some(b'[') => {
-                    let items: Vec<&'a RawValue> = serde_json::from_str(text).map_err(|_| RateRefusal::NotJson)?;
+                    let items: Vec<&'a RawValue> =
+                        serde_json::from_str(text).map_err(|_| RateRefusal::NotJson)?;
                     index(token).and_then(|index| items.get(index).copied())
                 }
                 _ => None,
@@ -67,7 +73,8 @@ fn unescaped(token: &str) -> Option<String> {
 
 /// Digits without a leading zero.
 fn index(token: &str) -> Option<usize> {
-    let is_plain = token.bytes().all(|byte| byte.is_ascii_digit()) && (token == "0" || !token.starts_with('0'));
+    let is_plain = token.bytes().all(|byte| byte.is_ascii_digit())
+        && (token == "0" || !token.starts_with('0'));
     is_plain.then(|| token.parse().ok()).flatten()
 }
 
@@ -80,8 +87,9 @@ pub fn number_text(json: &str) -> Result<String, RateRefusal> {
     }
 }
 
-/// A positive rate from a decimal in the grammar of JSON numbers, an exponent included. It is exact up to six decimals;
-/// more are rounded half to even. Nothing else is taken: no sign, no thousands separators, no blanks.
+/// A positive rate from a decimal in the grammar of JSON numbers, an exponent included. It is exact
+/// up to six decimals; more are rounded half to even. Nothing else is taken: no sign, no thousands
+/// separators, no blanks.
 pub fn rate(text: &str) -> Option<Rate> {
     if text.len() > NUMBER_LENGTH_MAX {
         return None;
@@ -96,7 +104,11 @@ pub fn rate(text: &str) -> Option<Rate> {
         None => (decimal, ""),
     };
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || !digits(whole) || !digits(fraction) || (whole.len() > 1 && whole.starts_with('0')) {
+    if whole.is_empty()
+        || !digits(whole)
+        || !digits(fraction)
+        || (whole.len() > 1 && whole.starts_with('0'))
+    {
         return None;
     }
     // At most 36 digits, so an i128 holds them.
@@ -118,7 +130,11 @@ fn exponent_of(text: &str) -> Option<i64> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    text.strip_prefix('+').unwrap_or(text).parse().ok().filter(|exponent| (-30..=30).contains(exponent))
+    text.strip_prefix('+')
+        .unwrap_or(text)
+        .parse()
+        .ok()
+        .filter(|exponent| (-30..=30).contains(exponent))
 }
 
 /// A quotient of numbers that are not negative, a tie to the even neighbour.
@@ -164,11 +180,21 @@ mod tests {
             assert_eq!(Pointer::parse(text), None, "{text}");
         }
         for document in ["", "{", "{\"a\":1}x", "nul", "{\"a\":01}"] {
-            assert_eq!(Pointer::parse("/a").unwrap().find(document.as_bytes()), Err(RateRefusal::NotJson), "{document}");
+            assert_eq!(
+                Pointer::parse("/a").unwrap().find(document.as_bytes()),
+                Err(RateRefusal::NotJson),
+                "{document}"
+            );
         }
-        assert_eq!(Pointer::parse("/a").unwrap().find(&[b'"', 0xff, b'"']), Err(RateRefusal::NotJson));
+        assert_eq!(
+            Pointer::parse("/a").unwrap().find(&[b'"', 0xff, b'"']),
+            Err(RateRefusal::NotJson)
+        );
         let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-        assert!(Pointer::parse("/0/0").unwrap().find(nested.as_bytes()).is_ok(), "depth costs no stack");
+        assert!(
+            Pointer::parse("/0/0").unwrap().find(nested.as_bytes()).is_ok(),
+            "depth costs no stack"
+        );
     }
 
     #[test]
@@ -214,7 +240,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_rate_survives_its_text_however_it_is_written(units in 1..=1_000_000_000_000_i64, zeros in 0..8_usize) {
+        fn a_rate_survives_its_text_however_it_is_written(units in 1..=1_000_000_000_000_i64,
+            zeros in 0..8_usize) {
             let text = Rate(units).to_string();
             prop_assert_eq!(rate(&text), Some(Rate(units)));
             let zeroed = format!("{text}{}", "0".repeat(zeros));
@@ -224,11 +251,13 @@ mod tests {
         }
 
         #[test]
-        fn rounding_is_within_half_a_unit_and_never_off_a_tie(units in 1..=1_000_000_000_i64, rest in 0..1000_i64) {
+        fn rounding_is_within_half_a_unit_and_never_off_a_tie(units in 1..=1_000_000_000_i64,
+            rest in 0..1000_i64) {
             let text = format!("{}.{:06}{rest:03}", units / 1_000_000, units % 1_000_000);
             let read = rate(&text).unwrap().0;
             let twice_error = ((read - units) * 1000 - rest).abs() * 2;
-            prop_assert!(twice_error < 1000 || (twice_error == 1000 && read % 2 == 0), "{} {}", text, read);
+            prop_assert!(twice_error < 1000 || (twice_error == 1000 && read % 2 == 0), "{} {}",
+                text, read);
         }
 
         #[test]

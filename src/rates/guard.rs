@@ -1,7 +1,9 @@
-//! What makes a figure trustworthy: sources that agree, no jump between polls, and nearness to the day's anchor.
+//! What makes a figure trustworthy: sources that agree, no jump between polls, and nearness to the
+//! day's anchor.
 //!
-//! Several sources make one figure by their median. The first that answers would be quicker, but one wrong source would
-//! then set the price; the median of three stands against one that lies, and with two a disagreement refuses both.
+//! Several sources make one figure by their median. The first that answers would be quicker, but
+//! one wrong source would then set the price; the median of three stands against one that lies, and
+//! with two a disagreement refuses both.
 
 use super::{MarketRate, RateBounds, RateRefusal};
 use crate::kernel::Rate;
@@ -23,7 +25,8 @@ pub struct Guards {
     pub inr_per_usd_max: Rate,
     /// How far sources may lie from their median.
     pub disagreement_basis_points_max: i64,
-    /// How far a rate may lie from the last good one, and how often in a row it must show to be believed nevertheless.
+    /// How far a rate may lie from the last good one, and how often in a row it must show to be
+    /// believed nevertheless.
     pub jump_basis_points_max: i64,
     pub jump_polls: u32,
     /// How far a rate may lie from the anchor.
@@ -37,17 +40,26 @@ fn is_near(rate: Rate, other: Rate, basis_points: i64) -> bool {
     i128::from(rate.0.abs_diff(other.0)) * 10_000 <= i128::from(basis_points) * i128::from(other.0)
 }
 
-/// One figure from the good answers of its sources: the median of those near it, if they are more than half. Of an even
-/// number it is the lower one in the middle, so that no figure is used that nobody gave. It is as old as the oldest of them.
+/// One figure from the good answers of its sources: the median of those near it, if they are more
+/// than half. Of an even number it is the lower one in the middle, so that no figure is used that
+/// nobody gave. It is as old as the oldest of them.
 pub fn agreed(observations: &[Observation], basis_points: i64) -> Result<Observation, RateRefusal> {
     let mut sorted: Vec<Rate> = observations.iter().map(|observation| observation.rate).collect();
     sorted.sort_unstable();
-    let median = *sorted.get(sorted.len().saturating_sub(1) / 2).ok_or(RateRefusal::NoGoodSource)?;
-    let near: Vec<&Observation> = observations.iter().filter(|observation| is_near(observation.rate, median, basis_points)).collect();
+    let median =
+        *sorted.get(sorted.len().saturating_sub(1) / 2).ok_or(RateRefusal::NoGoodSource)?;
+    let near: Vec<&Observation> = observations
+        .iter()
+        .filter(|observation| is_near(observation.rate, median, basis_points))
+        .collect();
     if near.len() * 2 <= observations.len() {
         return Err(RateRefusal::SourcesDisagree);
     }
-    let observed_at = near.iter().map(|observation| observation.observed_at).min().ok_or(RateRefusal::NoGoodSource)?;
+    let observed_at = near
+        .iter()
+        .map(|observation| observation.observed_at)
+        .min()
+        .ok_or(RateRefusal::NoGoodSource)?;
     Ok(Observation { rate: median, observed_at })
 }
 
@@ -77,8 +89,14 @@ impl Desk {
         Desk { last, anchor, jump: None }
     }
 
-    /// Judges what a poll saw. A rate that is taken becomes the last good one, and the day's anchor where there is none.
-    pub fn judge(&mut self, seen: MarketRate, instant: i64, guards: &Guards) -> Result<MarketRate, RateRefusal> {
+    /// Judges what a poll saw. A rate that is taken becomes the last good one, and the day's anchor
+    /// where there is none.
+    pub fn judge(
+        &mut self,
+        seen: MarketRate,
+        instant: i64,
+        guards: &Guards,
+    ) -> Result<MarketRate, RateRefusal> {
         if !(guards.inr_per_usd_min..=guards.inr_per_usd_max).contains(&seen.mid) {
             return Err(RateRefusal::Implausible);
         }
@@ -89,20 +107,30 @@ impl Desk {
             return Err(RateRefusal::Stale);
         }
         let day = indian_day(instant);
-        let anchor = guards.anchor.map(|rate| Anchor { rate, day }).or(self.anchor.filter(|anchor| anchor.day == day));
-        if anchor.is_some_and(|anchor| !is_near(seen.mid, anchor.rate, guards.anchor_basis_points_max)) {
+        let anchor = guards
+            .anchor
+            .map(|rate| Anchor { rate, day })
+            .or(self.anchor.filter(|anchor| anchor.day == day));
+        if anchor
+            .is_some_and(|anchor| !is_near(seen.mid, anchor.rate, guards.anchor_basis_points_max))
+        {
             return Err(RateRefusal::AnchorDeviation);
         }
-        if let Some(last) = self.last.filter(|last| !is_near(seen.mid, last.mid, guards.jump_basis_points_max)) {
+        if let Some(last) =
+            self.last.filter(|last| !is_near(seen.mid, last.mid, guards.jump_basis_points_max))
+        {
             let times = match self.jump {
-                Some((rate, times)) if is_near(seen.mid, rate, guards.jump_basis_points_max) => times + 1,
+                Some((rate, times)) if is_near(seen.mid, rate, guards.jump_basis_points_max) => {
+                    times + 1
+                }
                 _ => 1,
             };
             self.jump = Some((seen.mid, times));
             if times < guards.jump_polls {
                 return Err(RateRefusal::Jump);
             }
-            tracing::warn!(from = %last.mid, to = %seen.mid, polls = times, "a jump of the exchange rate showed long enough to be believed");
+            tracing::warn!(from = %last.mid, to = %seen.mid, polls = times, "a jump of the \
+             exchange rate showed long enough to be believed");
         }
         self.jump = None;
         self.last = Some(seen);
@@ -144,12 +172,18 @@ mod tests {
             (&[(88_000_000, 5), (1, 1), (88_100_000, 4)], Ok((88_000_000, 4))),
             (&[(880_000_000, 5), (88_000_000, 1), (88_100_000, 4)], Ok((88_100_000, 1))),
             (&[(80_000_000, 5), (88_000_000, 1), (96_000_000, 4)], Err(SourcesDisagree)),
-            (&[(88_000_000, 1), (88_000_000, 1), (96_000_000, 1), (96_000_000, 1)], Err(SourcesDisagree)),
+            (
+                &[(88_000_000, 1), (88_000_000, 1), (96_000_000, 1), (96_000_000, 1)],
+                Err(SourcesDisagree),
+            ),
         ];
         for (observations, wanted) in cases {
-            let observations: Vec<Observation> =
-                observations.iter().map(|(rate, at)| Observation { rate: Rate(*rate), observed_at: *at }).collect();
-            let wanted = wanted.map(|(rate, observed_at)| Observation { rate: Rate(rate), observed_at });
+            let observations: Vec<Observation> = observations
+                .iter()
+                .map(|(rate, at)| Observation { rate: Rate(*rate), observed_at: *at })
+                .collect();
+            let wanted =
+                wanted.map(|(rate, observed_at)| Observation { rate: Rate(rate), observed_at });
             assert_eq!(agreed(&observations, 50), wanted, "{observations:?}");
         }
     }
@@ -176,10 +210,19 @@ mod tests {
             (last(88_000_000), None, seen(87_120_000, 1_000_000, now), None),
             (last(88_000_000), None, seen(87_119_999, 1_000_000, now), Some(Jump)),
             (last(88_000_000), anchor(87_000_000), seen(88_740_000, 1_000_000, now), None),
-            (last(88_000_000), anchor(87_000_000), seen(88_740_001, 1_000_000, now), Some(AnchorDeviation)),
+            (
+                last(88_000_000),
+                anchor(87_000_000),
+                seen(88_740_001, 1_000_000, now),
+                Some(AnchorDeviation),
+            ),
         ] {
             let mut desk = Desk::new(last, anchor);
-            assert_eq!(desk.judge(seen, now, &guards()).err(), refusal, "{last:?} {anchor:?} {seen:?}");
+            assert_eq!(
+                desk.judge(seen, now, &guards()).err(),
+                refusal,
+                "{last:?} {anchor:?} {seen:?}"
+            );
             // A refused rate is never remembered as good.
             assert_eq!(desk.last, if refusal.is_none() { Some(seen) } else { last });
         }
@@ -214,6 +257,9 @@ mod tests {
         desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &guards()).unwrap();
         assert_eq!(desk.anchor, Some(Anchor { rate: Rate(88_600_000), day: 20_000 }));
         let operators = Guards { anchor: Some(Rate(80_000_000)), ..guards() };
-        assert_eq!(desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators), Err(RateRefusal::AnchorDeviation));
+        assert_eq!(
+            desk.judge(seen(88_600_000, 1_000_000, midnight), midnight, &operators),
+            Err(RateRefusal::AnchorDeviation)
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Market rates from JSON over HTTP. Each figure has one source or several; a worker polls them, and `current` answers
-//! what the last poll left, so that no request ever waits for a source.
+//! Market rates from JSON over HTTP. Each figure has one source or several; a worker polls them,
+//! and `current` answers what the last poll left, so that no request ever waits for a source.
 //!
 //! ```toml
 //! [rates]
@@ -17,8 +17,9 @@
 //! pointer = "/price"
 //! ```
 //!
-//! A figure is a JSON number or a string that holds one; up to six decimals are exact, more are rounded half to even.
-//! Give `time_pointer` where a source has a time: one that repeats an old figure looks alive without it.
+//! A figure is a JSON number or a string that holds one; up to six decimals are exact, more are
+//! rounded half to even. Give `time_pointer` where a source has a time: one that repeats an old
+//! figure looks alive without it.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -29,7 +30,10 @@ use serde::Deserialize;
 
 use super::exact::{self, Pointer};
 use super::guard::{Anchor, Desk, Guards, Observation, agreed};
-use super::{MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, USDT_USD_MAX, USDT_USD_MIN};
+use super::{
+    MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, USDT_USD_MAX,
+    USDT_USD_MIN,
+};
 use crate::kernel::Rate;
 use crate::outbound::{Client, Endpoint, OutboundError};
 
@@ -60,7 +64,8 @@ pub struct SourceSettings {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RateSettings {
-    /// From one poll to the next: 2 to 600, 15 where nothing is said; at most half of `age_seconds_max`.
+    /// From one poll to the next: 2 to 600, 15 where nothing is said; at most half of
+    /// `age_seconds_max`.
     pub poll_seconds: Option<i64>,
     /// Seconds after which a rate is not quoted: 4 to 3 600, else 60.
     pub age_seconds_max: Option<i64>,
@@ -118,12 +123,18 @@ struct Market {
 
 fn within(name: &str, value: Option<i64>, default: i64, min: i64, max: i64) -> Result<i64, String> {
     let value = value.unwrap_or(default);
-    if (min..=max).contains(&value) { Ok(value) } else { Err(format!("rates.{name} is {value} and must be between {min} and {max}")) }
+    if (min..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(format!("rates.{name} is {value} and must be between {min} and {max}"))
+    }
 }
 
 fn figure(name: &str, value: Option<&str>, default: Rate) -> Result<Rate, String> {
     value.map_or(Ok(default), |text| {
-        Rate::parse(text).ok_or_else(|| format!("rates.{name} must be a positive decimal in quotes with at most six places"))
+        Rate::parse(text).ok_or_else(|| {
+            format!("rates.{name} must be a positive decimal in quotes with at most six places")
+        })
     })
 }
 
@@ -131,13 +142,29 @@ impl RateSettings {
     /// Within what the rates may be quoted: the part of the settings that a quote lock reads.
     pub fn bounds(&self) -> Result<RateBounds, String> {
         let bounds = RateBounds {
-            age_seconds_max: within("age_seconds_max", self.age_seconds_max, RATE_AGE_SECONDS_MAX, 4, 3_600)?,
-            usdt_usd_min: figure("usdt_usd_minimum", self.usdt_usd_minimum.as_deref(), USDT_USD_MIN)?,
-            usdt_usd_max: figure("usdt_usd_maximum", self.usdt_usd_maximum.as_deref(), USDT_USD_MAX)?,
+            age_seconds_max: within(
+                "age_seconds_max",
+                self.age_seconds_max,
+                RATE_AGE_SECONDS_MAX,
+                4,
+                3_600,
+            )?,
+            usdt_usd_min: figure(
+                "usdt_usd_minimum",
+                self.usdt_usd_minimum.as_deref(),
+                USDT_USD_MIN,
+            )?,
+            usdt_usd_max: figure(
+                "usdt_usd_maximum",
+                self.usdt_usd_maximum.as_deref(),
+                USDT_USD_MAX,
+            )?,
         };
         let (low, high) = (bounds.usdt_usd_min, bounds.usdt_usd_max);
         if low > high || low < Rate(900_000) || high > Rate(1_100_000) {
-            return Err("rates.usdt_usd_minimum and rates.usdt_usd_maximum must be in order and between 0.9 and 1.1".into());
+            return Err("rates.usdt_usd_minimum and rates.usdt_usd_maximum must be in order and \
+             between 0.9 and 1.1"
+                .into());
         }
         Ok(bounds)
     }
@@ -145,25 +172,66 @@ impl RateSettings {
     fn guards(&self) -> Result<Guards, String> {
         let guards = Guards {
             bounds: self.bounds()?,
-            inr_per_usd_min: figure("inr_per_usd_minimum", self.inr_per_usd_minimum.as_deref(), Rate(50_000_000))?,
-            inr_per_usd_max: figure("inr_per_usd_maximum", self.inr_per_usd_maximum.as_deref(), Rate(200_000_000))?,
-            disagreement_basis_points_max: within("disagreement_basis_points_max", self.disagreement_basis_points_max, 50, 1, 1_000)?,
-            jump_basis_points_max: within("jump_basis_points_max", self.jump_basis_points_max, 100, 1, 1_000)?,
-            jump_polls: u32::try_from(within("jump_polls", self.jump_polls, 3, 2, 100)?).unwrap_or(3),
-            anchor_basis_points_max: within("anchor_basis_points_max", self.anchor_basis_points_max, 200, 1, 2_000)?,
-            anchor: self.anchor.as_deref().map(|text| figure("anchor", Some(text), Rate(0))).transpose()?,
+            inr_per_usd_min: figure(
+                "inr_per_usd_minimum",
+                self.inr_per_usd_minimum.as_deref(),
+                Rate(50_000_000),
+            )?,
+            inr_per_usd_max: figure(
+                "inr_per_usd_maximum",
+                self.inr_per_usd_maximum.as_deref(),
+                Rate(200_000_000),
+            )?,
+            disagreement_basis_points_max: within(
+                "disagreement_basis_points_max",
+                self.disagreement_basis_points_max,
+                50,
+                1,
+                1_000,
+            )?,
+            jump_basis_points_max: within(
+                "jump_basis_points_max",
+                self.jump_basis_points_max,
+                100,
+                1,
+                1_000,
+            )?,
+            jump_polls: u32::try_from(within("jump_polls", self.jump_polls, 3, 2, 100)?)
+                .unwrap_or(3),
+            anchor_basis_points_max: within(
+                "anchor_basis_points_max",
+                self.anchor_basis_points_max,
+                200,
+                1,
+                2_000,
+            )?,
+            anchor: self
+                .anchor
+                .as_deref()
+                .map(|text| figure("anchor", Some(text), Rate(0)))
+                .transpose()?,
         };
         if guards.inr_per_usd_min > guards.inr_per_usd_max {
-            return Err("rates.inr_per_usd_minimum must not be above rates.inr_per_usd_maximum".into());
+            return Err(
+                "rates.inr_per_usd_minimum must not be above rates.inr_per_usd_maximum".into()
+            );
         }
-        if guards.anchor.is_some_and(|anchor| !(guards.inr_per_usd_min..=guards.inr_per_usd_max).contains(&anchor)) {
-            return Err("rates.anchor must lie between rates.inr_per_usd_minimum and rates.inr_per_usd_maximum".into());
+        if guards.anchor.is_some_and(|anchor| {
+            !(guards.inr_per_usd_min..=guards.inr_per_usd_max).contains(&anchor)
+        }) {
+            return Err("rates.anchor must lie between rates.inr_per_usd_minimum and \
+             rates.inr_per_usd_maximum"
+                .into());
         }
         Ok(guards)
     }
 }
 
-fn sources(name: &str, settings: &[SourceSettings], environment: &dyn Fn(&str) -> Option<String>) -> Result<Vec<Source>, String> {
+fn sources(
+    name: &str,
+    settings: &[SourceSettings],
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<Vec<Source>, String> {
     if settings.is_empty() || settings.len() > SOURCES_MAX {
         return Err(format!("[[rates.{name}]] must stand 1 to {SOURCES_MAX} times"));
     }
@@ -171,19 +239,34 @@ fn sources(name: &str, settings: &[SourceSettings], environment: &dyn Fn(&str) -
 }
 
 impl SourceSettings {
-    fn source(&self, name: &str, number: usize, environment: &dyn Fn(&str) -> Option<String>) -> Result<Source, String> {
+    fn source(
+        &self,
+        name: &str,
+        number: usize,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Source, String> {
         let fault = |what: String| format!("[[rates.{name}]] number {number}: {what}");
         let header = match (&self.header_name, &self.header_variable) {
             (Some(header), Some(variable)) => {
                 let value = environment(variable).filter(|value| !value.is_empty());
-                Some((header.as_str(), SecretString::from(value.ok_or_else(|| fault(format!("the variable {variable} is not set")))?)))
+                Some((
+                    header.as_str(),
+                    SecretString::from(
+                        value
+                            .ok_or_else(|| fault(format!("the variable {variable} is not set")))?,
+                    ),
+                ))
             }
             (None, None) => None,
             _ => return Err(fault("header_name and header_variable go together".into())),
         };
-        let pointer =
-            |text: &str| Pointer::parse(text).ok_or_else(|| fault(format!("{text:?} is no JSON pointer: write it like /rates/INR")));
-        let endpoint = Endpoint::new(&self.url, header).map_err(|error| fault(error.to_string()))?;
+        let pointer = |text: &str| {
+            Pointer::parse(text).ok_or_else(|| {
+                fault(format!("{text:?} is no JSON pointer: write it like /rates/INR"))
+            })
+        };
+        let endpoint =
+            Endpoint::new(&self.url, header).map_err(|error| fault(error.to_string()))?;
         Ok(Source {
             label: format!("{name} {number} ({})", endpoint.label()),
             endpoint,
@@ -206,7 +289,12 @@ fn time(json: &str) -> Option<i64> {
 }
 
 impl Source {
-    fn read(&self, body: &[u8], instant: i64, age_seconds_max: i64) -> Result<Observation, RateRefusal> {
+    fn read(
+        &self,
+        body: &[u8],
+        instant: i64,
+        age_seconds_max: i64,
+    ) -> Result<Observation, RateRefusal> {
         let text = exact::number_text(self.pointer.find(body)?)?;
         let rate = exact::rate(&text).ok_or(RateRefusal::NotANumber)?;
         let observed_at = match &self.time_pointer {
@@ -222,12 +310,23 @@ impl Source {
         Ok(Observation { rate, observed_at: observed_at.min(instant) })
     }
 
-    async fn ask(&self, client: &Client, deadline: Duration, instant: i64, age_seconds_max: i64) -> Result<Observation, RateRefusal> {
-        let answer = client.get(&self.endpoint, deadline, ANSWER_BYTES_MAX).await.map_err(|error| match error {
-            OutboundError::Deadline(_) => RateRefusal::Deadline,
-            OutboundError::TooLong(_) => RateRefusal::AnswerTooLong,
-            OutboundError::Address(_) | OutboundError::Connection(_) => RateRefusal::Connection,
-        })?;
+    async fn ask(
+        &self,
+        client: &Client,
+        deadline: Duration,
+        instant: i64,
+        age_seconds_max: i64,
+    ) -> Result<Observation, RateRefusal> {
+        let answer =
+            client.get(&self.endpoint, deadline, ANSWER_BYTES_MAX).await.map_err(|error| {
+                match error {
+                    OutboundError::Deadline(_) => RateRefusal::Deadline,
+                    OutboundError::TooLong(_) => RateRefusal::AnswerTooLong,
+                    OutboundError::Address(_) | OutboundError::Connection(_) => {
+                        RateRefusal::Connection
+                    }
+                }
+            })?;
         if answer.http_status != 200 {
             return Err(RateRefusal::HttpStatus);
         }
@@ -236,12 +335,21 @@ impl Source {
 
     /// Tells the log where the state changed.
     fn tell(&self, refusal: Option<RateRefusal>) {
-        let before = std::mem::replace(&mut *self.state.lock().unwrap_or_else(PoisonError::into_inner), refusal);
+        let before = std::mem::replace(
+            &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner),
+            refusal,
+        );
         match refusal {
             Some(reason) if before != Some(reason) => {
-                tracing::warn!(source = self.label, reason = reason.as_str(), "a rate source is not used")
+                tracing::warn!(
+                    source = self.label,
+                    reason = reason.as_str(),
+                    "a rate source is not used"
+                )
             }
-            None if before.is_some() => tracing::info!(source = self.label, "a rate source is used again"),
+            None if before.is_some() => {
+                tracing::info!(source = self.label, "a rate source is used again")
+            }
             _ => {}
         }
     }
@@ -249,13 +357,22 @@ impl Source {
 
 impl HttpRates {
     /// `environment` gives the values of the headers' variables.
-    pub fn new(settings: &RateSettings, environment: &dyn Fn(&str) -> Option<String>, client: Client) -> Result<HttpRates, String> {
+    pub fn new(
+        settings: &RateSettings,
+        environment: &dyn Fn(&str) -> Option<String>,
+        client: Client,
+    ) -> Result<HttpRates, String> {
         let guards = settings.guards()?;
         let poll_seconds = within("poll_seconds", settings.poll_seconds, 15, 2, 600)?;
         if poll_seconds * 2 > guards.bounds.age_seconds_max {
-            return Err("rates.poll_seconds must be at most half of rates.age_seconds_max, so that one missed poll stops no quotes".into());
+            return Err(
+                "rates.poll_seconds must be at most half of rates.age_seconds_max, so that \
+             one missed poll stops no quotes"
+                    .into(),
+            );
         }
-        let deadline = within("deadline_milliseconds", settings.deadline_milliseconds, 3_000, 100, 10_000)?;
+        let deadline =
+            within("deadline_milliseconds", settings.deadline_milliseconds, 3_000, 100, 10_000)?;
         Ok(HttpRates {
             client,
             deadline: Duration::from_millis(deadline.unsigned_abs()),
@@ -278,12 +395,19 @@ impl HttpRates {
         market.current = Some(last);
     }
 
-    /// Asks every source once and judges what they say. Answers what is to be kept in the store if the rate is good;
-    /// `count` is told every refusal. `instant` is the store's clock in Unix seconds.
-    pub async fn poll(&self, instant: i64, count: &(dyn Fn(RateRefusal) + Sync)) -> Result<(MarketRate, Anchor), RateRefusal> {
-        let (inr_per_usd, usd_per_usdt) =
-            futures_util::future::join(self.observed(&self.inr_per_usd, instant, count), self.observed(&self.usd_per_usdt, instant, count))
-                .await;
+    /// Asks every source once and judges what they say. Answers what is to be kept in the store if
+    /// the rate is good; `count` is told every refusal. `instant` is the store's clock in Unix
+    /// seconds.
+    pub async fn poll(
+        &self,
+        instant: i64,
+        count: &(dyn Fn(RateRefusal) + Sync),
+    ) -> Result<(MarketRate, Anchor), RateRefusal> {
+        let (inr_per_usd, usd_per_usdt) = futures_util::future::join(
+            self.observed(&self.inr_per_usd, instant, count),
+            self.observed(&self.usd_per_usdt, instant, count),
+        )
+        .await;
         let outcome = self.judge(inr_per_usd, usd_per_usdt, instant);
         if let Err(refusal) = outcome {
             count(refusal);
@@ -291,8 +415,15 @@ impl HttpRates {
         outcome
     }
 
-    async fn observed(&self, sources: &[Source], instant: i64, count: &(dyn Fn(RateRefusal) + Sync)) -> Vec<Observation> {
-        let asked = sources.iter().map(|source| source.ask(&self.client, self.deadline, instant, self.guards.bounds.age_seconds_max));
+    async fn observed(
+        &self,
+        sources: &[Source],
+        instant: i64,
+        count: &(dyn Fn(RateRefusal) + Sync),
+    ) -> Vec<Observation> {
+        let asked = sources.iter().map(|source| {
+            source.ask(&self.client, self.deadline, instant, self.guards.bounds.age_seconds_max)
+        });
         let answers = join_all(asked).await;
         let mut good = Vec::new();
         for (source, answer) in sources.iter().zip(answers) {
@@ -316,19 +447,26 @@ impl HttpRates {
         let judged = agreed(&inr_per_usd, near).and_then(|mid| {
             let usdt_usd = agreed(&usd_per_usdt, near)?;
             let observed_at = mid.observed_at.min(usdt_usd.observed_at);
-            market.desk.judge(MarketRate { mid: mid.rate, usdt_usd: usdt_usd.rate, observed_at }, instant, &self.guards)
+            market.desk.judge(
+                MarketRate { mid: mid.rate, usdt_usd: usdt_usd.rate, observed_at },
+                instant,
+                &self.guards,
+            )
         });
         market.current = match judged {
             Ok(rate) => Some(rate),
             // Silence leaves the last good rate, which ends by its age.
             Err(RateRefusal::NoGoodSource) => market.current,
-            // What contradicts it ends it at once: quoting on would sell at a price that somebody says is wrong.
+            // What contradicts it ends it at once: quoting on would sell at a price that somebody
+            // says is wrong.
             Err(_) => None,
         };
         let refusal = judged.err();
         let before = std::mem::replace(&mut market.refusal, refusal);
         match refusal {
-            Some(reason) if before != refusal => tracing::warn!(reason = reason.as_str(), "no trusted exchange rate from this poll"),
+            Some(reason) if before != refusal => {
+                tracing::warn!(reason = reason.as_str(), "no trusted exchange rate from this poll")
+            }
             None if before.is_some() => tracing::info!("the exchange rate is trusted again"),
             _ => {}
         }
@@ -360,12 +498,16 @@ impl RateSource for std::sync::Arc<HttpRates> {
 mod tests {
     use super::*;
 
-    const SOURCES: &str =
-        "\n[[inr_per_usd]]\nurl = 'https://a.example/x'\npointer = '/a'\n[[usd_per_usdt]]\nurl = 'https://b.example/x'\npointer = ''\n";
+    const SOURCES: &str = "\n[[inr_per_usd]]\nurl = 'https://a.example/x'\npointer = \
+     '/a'\n[[usd_per_usdt]]\nurl = 'https://b.example/x'\npointer = ''\n";
 
     fn new(text: &str) -> Result<HttpRates, String> {
         let settings: RateSettings = toml::from_str(text).map_err(|error| error.to_string())?;
-        HttpRates::new(&settings, &|name| (name == "KEY").then(|| "secret".into()), Client::new(rustls::RootCertStore::empty()).unwrap())
+        HttpRates::new(
+            &settings,
+            &|name| (name == "KEY").then(|| "secret".into()),
+            Client::new(rustls::RootCertStore::empty()).unwrap(),
+        )
     }
 
     #[test]
@@ -375,7 +517,11 @@ mod tests {
             (rates.poll_interval, rates.guards.jump_polls, rates.guards.bounds),
             (Duration::from_secs(15), 3, RateBounds::default())
         );
-        let keyed = SOURCES.replacen("pointer = '/a'", "pointer = '/a'\nheader_name = 'X-Key'\nheader_variable = 'KEY'", 1);
+        let keyed = SOURCES.replacen(
+            "pointer = '/a'",
+            "pointer = '/a'\nheader_name = 'X-Key'\nheader_variable = 'KEY'",
+            1,
+        );
         assert!(new(&keyed).is_ok());
         for line in [
             "poll_seconds = 1",
@@ -398,9 +544,21 @@ mod tests {
         ] {
             assert!(new(&format!("{line}{SOURCES}")).is_err(), "{line}");
         }
-        assert!(new("").is_err() && new(&SOURCES.replace("'/a'", "'a'")).is_err() && new(&SOURCES.replace("https://a", "a")).is_err());
-        for line in ["header_name = 'X-Key'", "header_variable = 'KEY'", "header_name = 'X-Key'\nheader_variable = 'OTHER'"] {
-            assert!(new(&SOURCES.replacen("pointer = '/a'", &format!("pointer = '/a'\n{line}"), 1)).is_err(), "{line}");
+        assert!(
+            new("").is_err()
+                && new(&SOURCES.replace("'/a'", "'a'")).is_err()
+                && new(&SOURCES.replace("https://a", "a")).is_err()
+        );
+        for line in [
+            "header_name = 'X-Key'",
+            "header_variable = 'KEY'",
+            "header_name = 'X-Key'\nheader_variable = 'OTHER'",
+        ] {
+            assert!(
+                new(&SOURCES.replacen("pointer = '/a'", &format!("pointer = '/a'\n{line}"), 1))
+                    .is_err(),
+                "{line}"
+            );
         }
     }
 

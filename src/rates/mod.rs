@@ -10,10 +10,12 @@ use crate::kernel::Rate;
 
 /// Seconds after which a rate is stale, unless the operator says otherwise.
 pub const RATE_AGE_SECONDS_MAX: i64 = 60;
-/// How far a USDT may stand from a dollar, in millionths, unless the operator says otherwise: 0.995 to 1.005.
+/// How far a USDT may stand from a dollar, in millionths, unless the operator says otherwise: 0.995
+/// to 1.005.
 pub const USDT_USD_MIN: Rate = Rate(995_000);
 pub const USDT_USD_MAX: Rate = Rate(1_005_000);
-/// How far a rate's time may lie ahead of the store's clock, in seconds: clocks of nodes disagree a little.
+/// How far a rate's time may lie ahead of the store's clock, in seconds: clocks of nodes disagree a
+/// little.
 const RATE_AHEAD_SECONDS_MAX: i64 = 5;
 
 /// Within what a rate may be quoted.
@@ -26,7 +28,11 @@ pub struct RateBounds {
 
 impl Default for RateBounds {
     fn default() -> Self {
-        RateBounds { age_seconds_max: RATE_AGE_SECONDS_MAX, usdt_usd_min: USDT_USD_MIN, usdt_usd_max: USDT_USD_MAX }
+        RateBounds {
+            age_seconds_max: RATE_AGE_SECONDS_MAX,
+            usdt_usd_min: USDT_USD_MIN,
+            usdt_usd_max: USDT_USD_MAX,
+        }
     }
 }
 
@@ -63,7 +69,8 @@ pub struct MarketRate {
     pub observed_at: i64,
 }
 
-/// A source of exchange rates. A request never waits for one: `current` answers what is already known.
+/// A source of exchange rates. A request never waits for one: `current` answers what is already
+/// known.
 pub trait RateSource: Send + Sync {
     fn name(&self) -> &'static str;
     /// The latest rate, or `None` where there is none yet.
@@ -87,7 +94,9 @@ mod tests {
 
     #[test]
     fn a_stale_or_depegged_rate_is_not_quoted() {
-        let rate = |usdt_usd, observed_at| Some(MarketRate { mid: Rate(88_000_000), usdt_usd: Rate(usdt_usd), observed_at });
+        let rate = |usdt_usd, observed_at| {
+            Some(MarketRate { mid: Rate(88_000_000), usdt_usd: Rate(usdt_usd), observed_at })
+        };
         for (rate, quoted) in [
             (rate(1_000_000, 100), true),
             (rate(995_000, 100), true),

@@ -7,20 +7,35 @@ use crate::store::Tx;
 use crate::values;
 
 pub fn find(tx: &mut dyn Tx, source: &str) -> Result<Option<(MarketRate, Anchor)>, StoreError> {
-    let row =
-        tx.row("SELECT inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day FROM market_rates WHERE source = ?1", values![source])?;
+    let row = tx.row(
+        "SELECT inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day FROM \
+         market_rates WHERE source = ?1",
+        values![source],
+    )?;
     row.map(|mut row| {
-        let rate = MarketRate { mid: Rate(row.int()?), usdt_usd: Rate(row.int()?), observed_at: row.int()? };
+        let rate = MarketRate {
+            mid: Rate(row.int()?),
+            usdt_usd: Rate(row.int()?),
+            observed_at: row.int()?,
+        };
         Ok((rate, Anchor { rate: Rate(row.int()?), day: row.int()? }))
     })
     .transpose()
 }
 
-pub fn save(tx: &mut dyn Tx, source: &str, rate: &MarketRate, anchor: &Anchor) -> Result<(), StoreError> {
+pub fn save(
+    tx: &mut dyn Tx,
+    source: &str,
+    rate: &MarketRate,
+    anchor: &Anchor,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO market_rates (source, inr_per_usd, usd_per_usdt, observed_at, anchor, anchor_day) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-         ON CONFLICT (source) DO UPDATE SET inr_per_usd = excluded.inr_per_usd, usd_per_usdt = excluded.usd_per_usdt, \
-         observed_at = excluded.observed_at, anchor = excluded.anchor, anchor_day = excluded.anchor_day",
+        "INSERT INTO market_rates (source, inr_per_usd, usd_per_usdt, observed_at, anchor, \
+         anchor_day) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (source) DO UPDATE SET inr_per_usd = excluded.inr_per_usd, usd_per_usdt = \
+         excluded.usd_per_usdt, \
+         observed_at = excluded.observed_at, anchor = excluded.anchor, anchor_day = \
+         excluded.anchor_day",
         values![source, rate.mid, rate.usdt_usd, rate.observed_at, anchor.rate, anchor.day],
     )
 }

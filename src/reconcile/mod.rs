@@ -1,5 +1,5 @@
-//! `hundi reconcile`: compares the book with the bank's statements and with real chains, and names every difference.
-//! It puts nothing right: what differs is the operator's to clear up.
+//! `hundi reconcile`: compares the book with the bank's statements and with real chains, and names
+//! every difference. It puts nothing right: what differs is the operator's to clear up.
 
 pub mod chain;
 pub mod rows;
@@ -50,19 +50,34 @@ impl DifferenceKind {
             DifferenceKind::PaidTwice => "paid at the bank more than once",
             DifferenceKind::ReturnedAtBank => "sent back by the bank, and settled here",
             DifferenceKind::ReturnedWithoutLine => "returned here, and not back on the account",
-            DifferenceKind::OutcomeUnknown => "nobody knows whether the bank paid it: ask the bank, then `hundi decide`",
-            DifferenceKind::LineUnmatched => "a line that belongs to no payout: explain it, then `hundi reconcile --accept`",
+            DifferenceKind::OutcomeUnknown => {
+                "nobody knows whether the bank paid it: ask the bank, then `hundi decide`"
+            }
+            DifferenceKind::LineUnmatched => {
+                "a line that belongs to no payout: explain it, then `hundi reconcile --accept`"
+            }
             DifferenceKind::StatementSum => "opening and movements do not make the closing balance",
-            DifferenceKind::StatementGap => "the opening balance is not the closing one of the statement before",
+            DifferenceKind::StatementGap => {
+                "the opening balance is not the closing one of the statement before"
+            }
             DifferenceKind::DepositsBook => "final deposits are not what the book has credited",
             DifferenceKind::RefundsBook => "completed refunds are not what the book has let go",
-            DifferenceKind::MovementNotInBook => "on the chain, and not in the book: look at it, then `hundi deposits credit`",
+            DifferenceKind::MovementNotInBook => {
+                "on the chain, and not in the book: look at it, then `hundi deposits credit`"
+            }
             DifferenceKind::MovementNotOnChain => "in the book, and not on the chain",
             DifferenceKind::MovementToken => "another token's movement is in the book as ours",
-            DifferenceKind::MovementAddress => "the chain shows another payer or recipient, or the book another owner of the address",
-            DifferenceKind::MovementAmount => "the chain shows another amount; so much more than the book",
+            DifferenceKind::MovementAddress => {
+                "the chain shows another payer or recipient, or the book another owner of the \
+                 address"
+            }
+            DifferenceKind::MovementAmount => {
+                "the chain shows another amount; so much more than the book"
+            }
             DifferenceKind::MovementBlock => "the chain shows another block or time",
-            DifferenceKind::AddressBalance => "an address holds another amount; so much more than the book says",
+            DifferenceKind::AddressBalance => {
+                "an address holds another amount; so much more than the book says"
+            }
         }
     }
 }
@@ -82,7 +97,14 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let currency = self.amount.currency.as_str();
-        write!(f, "{:<24} {:<36} {:>18} {currency}  {}", self.kind.as_str(), self.what, self.amount.to_string(), self.kind.meaning())?;
+        write!(
+            f,
+            "{:<24} {:<36} {:>18} {currency}  {}",
+            self.kind.as_str(),
+            self.what,
+            self.amount.to_string(),
+            self.kind.meaning()
+        )?;
         self.detail.as_ref().map_or(Ok(()), |detail| write!(f, ": {detail}"))
     }
 }
@@ -99,7 +121,8 @@ fn inr(units: i64) -> Money {
     Money::new(units, Currency::Inr)
 }
 
-/// Compares the book with itself and with the bank's statements. Chains are compared by `work::audit`, which needs their nodes.
+/// Compares the book with itself and with the bank's statements. Chains are compared by
+/// `work::audit`, which needs their nodes.
 pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     let mut report = Report::default();
     bank(tx, &mut report)?;
@@ -136,11 +159,21 @@ fn bank(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
             _ => DifferenceKind::LineUnmatched,
         };
         let units = if line.sign == Sign::Credit { line.units } else { -line.units };
-        report.differences.push(Difference { kind, what: line.id.to_string(), amount: inr(units), detail: None });
+        report.differences.push(Difference {
+            kind,
+            what: line.id.to_string(),
+            amount: inr(units),
+            detail: None,
+        });
     }
     let (count, paid, returned) = rows::line_sums(tx)?;
-    let closed = closed.map_or_else(|| "no statement".to_owned(), |day| format!("statements up to {day}"));
-    report.counts.push(format!("{closed}, {count} lines; payouts: {} INR paid, {} INR sent back", inr(paid), inr(returned)));
+    let closed =
+        closed.map_or_else(|| "no statement".to_owned(), |day| format!("statements up to {day}"));
+    report.counts.push(format!(
+        "{closed}, {count} lines; payouts: {} INR paid, {} INR sent back",
+        inr(paid),
+        inr(returned)
+    ));
     Ok(())
 }
 
@@ -187,7 +220,8 @@ fn custody(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
         for (kind, objects, book) in pairs {
             let off = usdt(objects).minus(usdt(book))?;
             if !off.is_zero() {
-                let what = format!("account {} {}", sum.scope.account_number(), sum.scope.mode().as_str());
+                let what =
+                    format!("account {} {}", sum.scope.account_number(), sum.scope.mode().as_str());
                 report.differences.push(Difference { kind, what, amount: off, detail: None });
             }
         }

@@ -1,4 +1,5 @@
-//! What is compared: payouts against the bank's statements, statements against themselves, deposits against the book.
+//! What is compared: payouts against the bank's statements, statements against themselves, deposits
+//! against the book.
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope, StoreError};
@@ -14,7 +15,9 @@ pub struct Differing {
 }
 
 fn differing(rows: Vec<Row>) -> Result<Vec<Differing>, StoreError> {
-    rows.into_iter().map(|mut row| Ok(Differing { payout_id: row.id()?, units: row.int()?, count: row.int()? })).collect()
+    rows.into_iter()
+        .map(|mut row| Ok(Differing { payout_id: row.id()?, units: row.int()?, count: row.int()? }))
+        .collect()
 }
 
 /// The last day that statements close.
@@ -24,19 +27,31 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
 }
 
 /// Settled here before `until` (Unix seconds), and on no statement.
-pub fn settled_without_line(tx: &mut dyn Tx, until: i64, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id \
+pub fn settled_without_line(
+    tx: &mut dyn Tx,
+    until: i64,
+    rows_max: i64,
+) -> Result<Vec<Differing>, StoreError> {
+    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = \
+     i.scope AND p.id = i.payout_id \
                WHERE p.status IN ('settled', 'returned') AND p.settled_at < ?1 AND NOT EXISTS ( \
-                 SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = 'debit' AND l.matching = 'payout') \
+                 SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = \
+                 'debit' AND l.matching = 'payout') \
                ORDER BY p.id LIMIT ?2";
     differing(tx.rows(sql, values![until, rows_max])?)
 }
 
 /// Paid at the bank and not sent back, but neither settled nor returned here.
-pub fn line_without_settlement(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT l.payout_id, l.units, 1 FROM bank_statement_lines l JOIN payouts p ON p.scope = l.scope AND p.id = l.payout_id \
-               WHERE l.sign = 'debit' AND l.matching = 'payout' AND p.status NOT IN ('settled', 'returned') AND NOT EXISTS ( \
-                 SELECT 1 FROM bank_statement_lines r WHERE r.payout_id = l.payout_id AND r.sign = 'credit' AND r.matching = 'payout') \
+pub fn line_without_settlement(
+    tx: &mut dyn Tx,
+    rows_max: i64,
+) -> Result<Vec<Differing>, StoreError> {
+    let sql = "SELECT l.payout_id, l.units, 1 FROM bank_statement_lines l JOIN payouts p ON \
+     p.scope = l.scope AND p.id = l.payout_id \
+               WHERE l.sign = 'debit' AND l.matching = 'payout' AND p.status NOT IN ('settled', \
+               'returned') AND NOT EXISTS ( \
+                 SELECT 1 FROM bank_statement_lines r WHERE r.payout_id = l.payout_id AND r.sign \
+                 = 'credit' AND r.matching = 'payout') \
                ORDER BY l.payout_id LIMIT ?1";
     differing(tx.rows(sql, values![rows_max])?)
 }
@@ -44,33 +59,45 @@ pub fn line_without_settlement(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Dif
 /// On statements more often than once.
 pub fn paid_twice(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
     let sql = "SELECT payout_id, CAST(SUM(units) AS BIGINT), COUNT(*) FROM bank_statement_lines \
-               WHERE payout_id IS NOT NULL AND sign = 'debit' AND matching = 'payout' GROUP BY payout_id HAVING COUNT(*) > 1 \
+               WHERE payout_id IS NOT NULL AND sign = 'debit' AND matching = 'payout' GROUP BY \
+               payout_id HAVING COUNT(*) > 1 \
                ORDER BY payout_id LIMIT ?1";
     differing(tx.rows(sql, values![rows_max])?)
 }
 
 /// Sent back by the bank, and settled here.
 pub fn returned_at_bank(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT l.payout_id, l.units, 1 FROM bank_statement_lines l JOIN payouts p ON p.scope = l.scope AND p.id = l.payout_id \
-               WHERE l.sign = 'credit' AND l.matching = 'payout' AND p.status = 'settled' ORDER BY l.payout_id LIMIT ?1";
+    let sql = "SELECT l.payout_id, l.units, 1 FROM bank_statement_lines l JOIN payouts p ON \
+     p.scope = l.scope AND p.id = l.payout_id \
+               WHERE l.sign = 'credit' AND l.matching = 'payout' AND p.status = 'settled' ORDER \
+               BY l.payout_id LIMIT ?1";
     differing(tx.rows(sql, values![rows_max])?)
 }
 
 /// Returned here before `until`, and never back on the account.
-pub fn returned_without_line(tx: &mut dyn Tx, until: i64, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id \
-               JOIN ledger_postings g ON g.scope = p.scope AND g.transfer_id = p.transfer_id AND g.entry = 'payout_returned' \
+pub fn returned_without_line(
+    tx: &mut dyn Tx,
+    until: i64,
+    rows_max: i64,
+) -> Result<Vec<Differing>, StoreError> {
+    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = \
+     i.scope AND p.id = i.payout_id \
+               JOIN ledger_postings g ON g.scope = p.scope AND g.transfer_id = p.transfer_id AND \
+               g.entry = 'payout_returned' \
                AND g.credit_account = 'paid_out' \
                WHERE p.status = 'returned' AND g.posted_at < ?1 AND NOT EXISTS ( \
-                 SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = 'credit' AND l.matching = 'payout') \
+                 SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = \
+                 'credit' AND l.matching = 'payout') \
                ORDER BY p.id LIMIT ?2";
     differing(tx.rows(sql, values![until, rows_max])?)
 }
 
 /// With the bank, and nobody knows what became of them.
 pub fn outcome_unknown(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id \
-               WHERE p.status = 'processing' AND p.failure_code = 'outcome_unknown' ORDER BY p.id LIMIT ?1";
+    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = \
+     i.scope AND p.id = i.payout_id \
+               WHERE p.status = 'processing' AND p.failure_code = 'outcome_unknown' ORDER BY p.id \
+               LIMIT ?1";
     differing(tx.rows(sql, values![rows_max])?)
 }
 
@@ -85,10 +112,14 @@ pub struct StatementSum {
 /// Statements in the order of their days and arrival.
 pub fn statements(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<StatementSum>, StoreError> {
     let sql = "SELECT s.statement_id, s.opening_units, s.closing_units, ( \
-                 SELECT CAST(COALESCE(SUM(CASE WHEN l.sign = 'credit' THEN l.units ELSE -l.units END), 0) AS BIGINT) \
-                 FROM bank_statement_lines l WHERE l.sha256 = s.sha256 AND l.statement_number = s.number) \
-               FROM bank_statements s JOIN bank_files f ON f.sha256 = s.sha256 AND f.status = 'applied' \
-               ORDER BY s.closing_day, s.sequence, f.received_at, s.statement_id, s.number LIMIT ?1";
+                 SELECT CAST(COALESCE(SUM(CASE WHEN l.sign = 'credit' THEN l.units ELSE -l.units \
+                 END), 0) AS BIGINT) \
+                 FROM bank_statement_lines l WHERE l.sha256 = s.sha256 AND l.statement_number = \
+                 s.number) \
+               FROM bank_statements s JOIN bank_files f ON f.sha256 = s.sha256 AND f.status = \
+               'applied' \
+               ORDER BY s.closing_day, s.sequence, f.received_at, s.statement_id, s.number LIMIT \
+               ?1";
     let read = |mut row: Row| {
         Ok(StatementSum {
             statement_id: row.text()?,
@@ -102,8 +133,10 @@ pub fn statements(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<StatementSum>, S
 
 /// Lines of statements that were kept, and what the ones of payouts moved: count, paid, returned.
 pub fn line_sums(tx: &mut dyn Tx) -> Result<(i64, i64, i64), StoreError> {
-    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN matching = 'payout' AND sign = 'debit' THEN units ELSE 0 END), 0) AS BIGINT), \
-               CAST(COALESCE(SUM(CASE WHEN matching = 'payout' AND sign = 'credit' THEN units ELSE 0 END), 0) AS BIGINT) FROM bank_statement_lines";
+    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(CASE WHEN matching = 'payout' AND sign = \
+     'debit' THEN units ELSE 0 END), 0) AS BIGINT), \
+               CAST(COALESCE(SUM(CASE WHEN matching = 'payout' AND sign = 'credit' THEN units \
+               ELSE 0 END), 0) AS BIGINT) FROM bank_statement_lines";
     tx.row(sql, &[])?.map_or(Ok((0, 0, 0)), |mut row| Ok((row.int()?, row.int()?, row.int()?)))
 }
 
@@ -122,10 +155,13 @@ pub struct CustodySum {
 
 pub fn custody(tx: &mut dyn Tx) -> Result<Vec<CustodySum>, StoreError> {
     let sql = "SELECT s.scope, ( \
-                 SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = s.scope AND d.status = 'completed' AND d.asset = 'USDT'), \
+                 SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = \
+                 s.scope AND d.status = 'completed' AND d.asset = 'USDT'), \
                s.credit_units, ( \
-                 SELECT CAST(COALESCE(SUM(r.units), 0) AS BIGINT) FROM refunds r WHERE r.scope = s.scope AND r.status = 'completed' AND r.asset = 'USDT'), \
-               s.debit_units FROM ledger_balances s WHERE s.account = 'custody' AND s.currency = 'USDT' ORDER BY s.scope";
+                 SELECT CAST(COALESCE(SUM(r.units), 0) AS BIGINT) FROM refunds r WHERE r.scope = \
+                 s.scope AND r.status = 'completed' AND r.asset = 'USDT'), \
+               s.debit_units FROM ledger_balances s WHERE s.account = 'custody' AND s.currency = \
+               'USDT' ORDER BY s.scope";
     let read = |mut row: Row| {
         Ok(CustodySum {
             scope: row.scope()?,

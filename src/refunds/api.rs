@@ -75,16 +75,29 @@ const FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::list("/v1/refunds", "List refunds", ObjectKind::Refund, FILTERS, route::nothing, index),
+        route::list(
+            "/v1/refunds",
+            "List refunds",
+            ObjectKind::Refund,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
         route::get("/v1/refunds/{id}", "Get a refund", |context| Ok(view(locate(context)?))),
-        route::post("/v1/refunds/{id}", "Declare where a refund goes", locate, declare).codes(&[Code::TransferActionInvalid]),
+        route::post("/v1/refunds/{id}", "Declare where a refund goes", locate, declare)
+            .codes(&[Code::TransferActionInvalid]),
     ]
 }
 
 pub fn helper_routes() -> Vec<Route> {
     vec![
-        route::post("/v1/test_helpers/refunds/{id}/complete", "Let a refund be confirmed on chain", locate, complete)
-            .codes(&[Code::TestHelperNotApplicable]),
+        route::post(
+            "/v1/test_helpers/refunds/{id}/complete",
+            "Let a refund be confirmed on chain",
+            locate,
+            complete,
+        )
+        .codes(&[Code::TestHelperNotApplicable]),
     ]
 }
 
@@ -99,18 +112,27 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<RefundView
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
 }
 
-fn declare(context: &mut Context<'_>, mut found: Refund, form: DeclareRefundAddress) -> Result<RefundView, Failure> {
+fn declare(
+    context: &mut Context<'_>,
+    mut found: Refund,
+    form: DeclareRefundAddress,
+) -> Result<RefundView, Failure> {
     let fault = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
     Refusal::check(Vec::from_iter(fault))?;
     if found.status != RefundStatus::RequiresAddress {
-        let message = format!("The refund is {} and takes no other address.", found.status.as_str());
+        let message =
+            format!("The refund is {} and takes no other address.", found.status.as_str());
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
     super::declare_address(context.tx, context.now, context.world, &mut found, form.to_address)?;
     Ok(view(found))
 }
 
-fn complete(context: &mut Context<'_>, mut found: Refund, _: Nothing) -> Result<RefundView, Failure> {
+fn complete(
+    context: &mut Context<'_>,
+    mut found: Refund,
+    _: Nothing,
+) -> Result<RefundView, Failure> {
     if found.status != RefundStatus::Processing {
         let message = format!("The refund is {} and not processing.", found.status.as_str());
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());

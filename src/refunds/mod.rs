@@ -1,4 +1,5 @@
-//! Refunds: USDT owed back. It goes only to a declared address, and the service holds no keys: the operator sends it.
+//! Refunds: USDT owed back. It goes only to a declared address, and the service holds no keys: the
+//! operator sends it.
 
 pub mod api;
 pub mod rows;
@@ -54,8 +55,18 @@ pub struct NewRefund {
 }
 
 /// Writes down that money is owed back; the postings into `hold` are the caller's.
-pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewRefund) -> Result<Refund, StoreError> {
-    let status = if ask.to_address.is_some() { RefundStatus::Processing } else { RefundStatus::RequiresAddress };
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    ask: NewRefund,
+) -> Result<Refund, StoreError> {
+    let status = if ask.to_address.is_some() {
+        RefundStatus::Processing
+    } else {
+        RefundStatus::RequiresAddress
+    };
     let refund = Refund {
         scope,
         id: now.mint(),
@@ -84,21 +95,36 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 }
 
 /// Declares the address of a refund that waits for one.
-pub fn declare_address(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &mut Refund, to_address: Address) -> Result<(), StoreError> {
+pub fn declare_address(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    refund: &mut Refund,
+    to_address: Address,
+) -> Result<(), StoreError> {
     refund.to_address = Some(to_address);
     become_status(tx, now, refund, RefundStatus::Processing)?;
     await_confirmation(tx, now, world, refund)
 }
 
-/// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later. Another one takes its place as
-/// long as none is confirmed. Refused for a refund that is not `processing`, and for what is no transaction hash.
-pub fn mark_sent(tx: &mut dyn Tx, refund: &mut Refund, transaction_hash: &str) -> Result<(), Failure> {
+/// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
+/// Another one takes its place as long as none is confirmed. Refused for a refund that is not
+/// `processing`, and for what is no transaction hash.
+pub fn mark_sent(
+    tx: &mut dyn Tx,
+    refund: &mut Refund,
+    transaction_hash: &str,
+) -> Result<(), Failure> {
     if refund.status != RefundStatus::Processing {
-        let message = format!("The refund is {}; only one that is processing is sent.", refund.status.as_str());
+        let message = format!(
+            "The refund is {}; only one that is processing is sent.",
+            refund.status.as_str()
+        );
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
     let Some(hash) = Hash::parse(transaction_hash) else {
-        let message = "transaction_hash must have 64 hexadecimal digits, with or without 0x before them.";
+        let message =
+            "transaction_hash must have 64 hexadecimal digits, with or without 0x before them.";
         return Err(Refusal::field(Code::ParameterValueInvalid, "transaction_hash", message).into());
     };
     refund.sent_transaction_hash = Some(hash.text(AddressForm::of_chain(&refund.chain)));
@@ -107,16 +133,30 @@ pub fn mark_sent(tx: &mut dyn Tx, refund: &mut Refund, transaction_hash: &str) -
 }
 
 /// Marks a refund as confirmed on chain.
-pub fn complete(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, transaction_hash: String) -> Result<(), StoreError> {
+pub fn complete(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    refund: &mut Refund,
+    transaction_hash: String,
+) -> Result<(), StoreError> {
     refund.transaction_hash = Some(transaction_hash);
     refund.completed_at = Some(now.business());
     become_status(tx, now, refund, RefundStatus::Completed)
 }
 
-fn become_status(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, to: RefundStatus) -> Result<(), StoreError> {
+fn become_status(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    refund: &mut Refund,
+    to: RefundStatus,
+) -> Result<(), StoreError> {
     let from = refund.status;
     if !from.can_become(to) {
-        return Err(StoreError::Broken(format!("a refund cannot go from {} to {}", from.as_str(), to.as_str())));
+        return Err(StoreError::Broken(format!(
+            "a refund cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
     }
     refund.status = to;
     refund.status_history.push(to, now.business());
@@ -124,9 +164,17 @@ fn become_status(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, to: Refund
     events::emit_status(tx, now, refund.scope, to, refund.id.any())
 }
 
-/// On a simulated chain a refund with an address completes by itself; on a real one the operator sends it.
-fn await_confirmation(tx: &mut dyn Tx, now: &mut Now, world: &World, refund: &Refund) -> Result<(), StoreError> {
-    if refund.status == RefundStatus::Processing && world.simulates(refund.scope.mode(), &refund.chain) {
+/// On a simulated chain a refund with an address completes by itself; on a real one the operator
+/// sends it.
+fn await_confirmation(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    refund: &Refund,
+) -> Result<(), StoreError> {
+    if refund.status == RefundStatus::Processing
+        && world.simulates(refund.scope.mode(), &refund.chain)
+    {
         let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
         tasks::schedule(tx, now, refund.scope, TaskKind::RefundConfirm, refund.id, due)?;
     }

@@ -10,7 +10,8 @@ crate::statuses!("refund",
 );
 
 crate::words!(
-    /// What a refund gives back: a transfer's money, what was sent above it, or a deposit that matched nothing.
+    /// What a refund gives back: a transfer's money, what was sent above it, or a deposit that
+    /// matched nothing.
     RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
 );
 crate::words!(

@@ -1,4 +1,5 @@
-//! Dates of birth as lists give them (days, years, spans, guesses), and what a given date says to them.
+//! Dates of birth as lists give them (days, years, spans, guesses), and what a given date says to
+//! them.
 
 use jiff::civil::Date;
 
@@ -21,7 +22,8 @@ pub enum BirthEvidence {
     SameDay,
     /// The list gives only a year, or years, and the person was born then.
     SameYear,
-    /// One side has no date, or they are too near to tell (swapped day and month, a guess of the list).
+    /// One side has no date, or they are too near to tell (swapped day and month, a guess of the
+    /// list).
     Unknown,
     /// Every listed date is another one.
     Contradicts,
@@ -32,10 +34,12 @@ const GUESS_YEARS: i16 = 5;
 /// Years outside of this are not dates of birth.
 const YEARS: std::ops::RangeInclusive<i16> = 1850..=2100;
 
-const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
 impl Birth {
-    /// Reads "28 Jul 1963", "1963-07-28", "Jul 1963", "1963", "circa 1960", "1958 to 1960". `None` where there is no year.
+    /// Reads "28 Jul 1963", "1963-07-28", "Jul 1963", "1963", "circa 1960", "1958 to 1960". `None`
+    /// where there is no year.
     pub fn parse(text: &str) -> Option<Birth> {
         let text = text.trim();
         if let Ok(day) = text.get(..10).unwrap_or(text).parse::<Date>() {
@@ -46,10 +50,17 @@ impl Birth {
             .filter(|word| !word.is_empty())
             .map(str::to_ascii_lowercase)
             .collect();
-        let is_guess = words.iter().any(|word| matches!(word.as_str(), "circa" | "ca" | "approximately"));
-        let year = |word: &String| (word.len() == 4).then(|| word.parse::<i16>().ok()).flatten().filter(|year| YEARS.contains(year));
+        let is_guess =
+            words.iter().any(|word| matches!(word.as_str(), "circa" | "ca" | "approximately"));
+        let year = |word: &String| {
+            (word.len() == 4)
+                .then(|| word.parse::<i16>().ok())
+                .flatten()
+                .filter(|year| YEARS.contains(year))
+        };
         if let [day, month, last] = words.as_slice()
-            && let (Ok(day), Some(month), Some(year)) = (day.parse::<i8>(), MONTHS.iter().position(|name| month == name), year(last))
+            && let (Ok(day), Some(month), Some(year)) =
+                (day.parse::<i8>(), MONTHS.iter().position(|name| month == name), year(last))
         {
             return Date::new(year, month as i8 + 1, day).ok().map(Birth::Day);
         }
@@ -61,10 +72,17 @@ impl Birth {
         match self {
             Birth::Day(day) if day == given => BirthEvidence::SameDay,
             Birth::Day(day) => {
-                let is_swapped = day.year() == given.year() && day.day() == given.month() && day.month() == given.day();
-                let same = [day.year() == given.year(), day.month() == given.month(), day.day() == given.day()];
+                let is_swapped = day.year() == given.year()
+                    && day.day() == given.month()
+                    && day.month() == given.day();
+                let same = [
+                    day.year() == given.year(),
+                    day.month() == given.month(),
+                    day.day() == given.day(),
+                ];
                 // Two parts of three agree: as likely a slip of the pen as another person.
-                let is_near = is_swapped || same.into_iter().filter(|is_same| *is_same).count() == 2;
+                let is_near =
+                    is_swapped || same.into_iter().filter(|is_same| *is_same).count() == 2;
                 if is_near { BirthEvidence::Unknown } else { BirthEvidence::Contradicts }
             }
             Birth::Years { first, last, is_guess } => {
@@ -104,7 +122,11 @@ mod tests {
         assert_eq!(Birth::parse("Jul 1963"), span(1963, 1963, false));
         assert_eq!(Birth::parse("circa 1960-1962"), span(1960, 1962, true));
         assert_eq!(Birth::parse("01 Jan 1958 to 31 Dec 1960"), span(1958, 1960, false));
-        assert!(Birth::parse("31 Feb 1963").is_none() && Birth::parse("").is_none() && Birth::parse("0001-01-01").is_none());
+        assert!(
+            Birth::parse("31 Feb 1963").is_none()
+                && Birth::parse("").is_none()
+                && Birth::parse("0001-01-01").is_none()
+        );
         for (listed, given, wanted) in [
             ("28 Jul 1963", "1963-07-28", BirthEvidence::SameDay),
             ("07 Apr 1963", "1963-07-04", BirthEvidence::Unknown),
@@ -118,7 +140,11 @@ mod tests {
             ("1958 to 1960", "1959-12-31", BirthEvidence::SameYear),
         ] {
             let birth = Birth::parse(listed).unwrap();
-            assert_eq!(evidence(&[birth], Some(given.parse().unwrap())), wanted, "{listed} / {given}");
+            assert_eq!(
+                evidence(&[birth], Some(given.parse().unwrap())),
+                wanted,
+                "{listed} / {given}"
+            );
             assert_eq!(evidence(&[birth], None), BirthEvidence::Unknown);
         }
         assert_eq!(evidence(&[], Some(Date::constant(1990, 1, 1))), BirthEvidence::Unknown);

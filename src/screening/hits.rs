@@ -1,7 +1,9 @@
-//! What screening found of a subject, kept for the operator, and what the operator decided about it.
+//! What screening found of a subject, kept for the operator, and what the operator decided about
+//! it.
 //!
-//! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds while its basis stays the
-//! same: the entry's content and what is known of the subject. A refusal holds until the operator clears it.
+//! One row is one subject and one list entry. It is *open* until it is decided. A clearance holds
+//! while its basis stays the same: the entry's content and what is known of the subject. A refusal
+//! holds until the operator clears it.
 
 use super::rows;
 use crate::checks::{Screening, ScreeningFinding, ScreeningHit};
@@ -71,8 +73,9 @@ fn worse(left: Screening, right: Screening) -> Screening {
     if severity(left) >= severity(right) { left } else { right }
 }
 
-/// Keeps what was found of a subject and answers what counts: what the operator cleared no longer does, and what was refused
-/// counts as confirmed. `basis` makes the fingerprint of a hit from its entry's hash.
+/// Keeps what was found of a subject and answers what counts: what the operator cleared no longer
+/// does, and what was refused counts as confirmed. `basis` makes the fingerprint of a hit from its
+/// entry's hash.
 pub fn keep(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -96,10 +99,13 @@ pub fn keep(
             Some(row) => {
                 effective = worse(effective, hit.screening);
                 let mut row = row.clone();
-                let is_same =
-                    row.decision.is_none() && row.basis == basis && row.screening == hit.screening && row.evidence == hit.evidence;
+                let is_same = row.decision.is_none()
+                    && row.basis == basis
+                    && row.screening == hit.screening
+                    && row.evidence == hit.evidence;
                 if !is_same {
-                    (row.basis, row.screening, row.evidence) = (basis, hit.screening, hit.evidence.clone());
+                    (row.basis, row.screening, row.evidence) =
+                        (basis, hit.screening, hit.evidence.clone());
                     row.score_basis_points = hit.score_basis_points;
                     (row.decision, row.decided_by, row.decided_at) = (None, None, None);
                     rows::update(tx, &row)?;
@@ -130,26 +136,42 @@ pub fn keep(
     for mut row in known {
         if row.decision == Some(Decision::Refused) {
             effective = Screening::ConfirmedMatch;
-        } else if row.decision.is_none() && !finding.hits.iter().any(|hit| row.is_of(hit)) && finding.screening == Screening::Clear {
-            (row.decision, row.decided_by, row.decided_at) = (Some(Decision::Withdrawn), Some(LISTS.to_owned()), Some(now.business()));
+        } else if row.decision.is_none()
+            && !finding.hits.iter().any(|hit| row.is_of(hit))
+            && finding.screening == Screening::Clear
+        {
+            (row.decision, row.decided_by, row.decided_at) =
+                (Some(Decision::Withdrawn), Some(LISTS.to_owned()), Some(now.business()));
             rows::update(tx, &row)?;
         }
     }
     Ok(effective)
 }
 
-/// The operator's decision about everything that was found of a subject; answers how many hits it changed. A refusal
-/// without any hit is kept as one of the operator's own, so that screening again does not undo it.
-pub fn decide(tx: &mut dyn Tx, now: &mut Now, scope: Scope, subject_id: AnyId, decision: Decision) -> Result<usize, StoreError> {
+/// The operator's decision about everything that was found of a subject; answers how many hits it
+/// changed. A refusal without any hit is kept as one of the operator's own, so that screening again
+/// does not undo it.
+pub fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    subject_id: AnyId,
+    decision: Decision,
+) -> Result<usize, StoreError> {
     let Some(subject) = subject_word(subject_id.kind) else { return Ok(0) };
     let known = rows::of_subject(tx, scope, subject_id)?;
     let mut count = 0;
-    for mut row in known.into_iter().filter(|row| row.decision != Some(decision) && row.decision != Some(Decision::Withdrawn)) {
-        (row.decision, row.decided_by, row.decided_at) = (Some(decision), Some(OPERATOR.to_owned()), Some(now.business()));
+    for mut row in known
+        .into_iter()
+        .filter(|row| row.decision != Some(decision) && row.decision != Some(Decision::Withdrawn))
+    {
+        (row.decision, row.decided_by, row.decided_at) =
+            (Some(decision), Some(OPERATOR.to_owned()), Some(now.business()));
         rows::update(tx, &row)?;
         count += 1;
     }
-    let is_bare = rows::of_subject(tx, scope, subject_id)?.iter().all(|row| row.decision != Some(decision));
+    let is_bare =
+        rows::of_subject(tx, scope, subject_id)?.iter().all(|row| row.decision != Some(decision));
     if decision == Decision::Refused && is_bare {
         let row = HitRow {
             scope,
@@ -182,10 +204,13 @@ pub fn has_open(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<bool
 pub fn open_lines(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<String>, StoreError> {
     let accounts = keys::rows::accounts(tx)?;
     let lines = rows::open(tx, rows_max)?.into_iter().map(|row| {
-        let account = usize::try_from(row.scope.account_number() - 1).ok().and_then(|place| accounts.get(place));
+        let account = usize::try_from(row.scope.account_number() - 1)
+            .ok()
+            .and_then(|place| accounts.get(place));
         let account = account.map_or("?", |(name, _)| name.as_str());
         let mode = if row.scope.livemode() { "live" } else { "test" };
-        let (id, list, entry, screening) = (row.subject_id, &row.list, &row.entry_id, row.screening.as_str());
+        let (id, list, entry, screening) =
+            (row.subject_id, &row.list, &row.entry_id, row.screening.as_str());
         format!("{id}  account {account} {mode}  {list} {entry}  {screening}  {}", row.evidence)
     });
     Ok(lines.collect())

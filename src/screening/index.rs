@@ -1,27 +1,34 @@
-//! The in-memory index over listed names: finds every name whose similarity reaches a threshold without comparing all.
+//! The in-memory index over listed names: finds every name whose similarity reaches a threshold
+//! without comparing all.
 //!
-//! The similarity of two names is an average over their tokens, weighted by length, times at most 1. Written as gains and
-//! losses against the threshold `t`, a pair of tokens of similarity `s` contributes `(s - t) * (bytes of both)`, a searched
-//! token without a partner `-t * bytes`, and a name reaches `t` only if the sum is not negative. So at least one pair reaches
-//! `t` itself: those tokens are found in the dictionary of all tokens (`shelf.rs`), and their names are looked at. Where a word is
-//! common and that would be many names, fewer words are chosen as *anchors*, of which every name that is found must contain
-//! something alike: what the other words can gain at most does not pay for what the anchors lose without it.
-//! Of the names that are looked at, most fail the sum with the best partner for every searched token; the rest are compared in full.
-//! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both together.
+//! The similarity of two names is an average over their tokens, weighted by length, times at most
+//! 1. Written as gains and losses against the threshold `t`, a pair of tokens of similarity `s`
+//! contributes `(s - t) * (bytes of both)`, a searched token without a partner `-t * bytes`, and a
+//! name reaches `t` only if the sum is not negative. So at least one pair reaches `t` itself: those
+//! tokens are found in the dictionary of all tokens (`shelf.rs`), and their names are looked at.
+//! Where a word is common and that would be many names, fewer words are chosen as *anchors*, of
+//! which every name that is found must contain something alike: what the other words can gain at
+//! most does not pay for what the anchors lose without it. Of the names that are looked at, most
+//! fail the sum with the best partner for every searched token; the rest are compared in full.
+//! Nothing is lost: `exhaustive` is the same without the index, and a property test holds both
+//! together.
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
 use super::shelf::Shelf;
-use super::similarity::{PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations};
+use super::similarity::{
+    PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations,
+};
 use super::text::TOKEN_BYTES_MAX;
 
 /// Similarity down to which anchors may be alike.
 const ANCHOR_FLOOR: f64 = 0.78;
 /// Steps between the floor and the threshold at which anchors are tried.
 const STEPS: usize = 10;
-/// Tokens up to which every choice of anchors is tried; of more, the most common ones are left out one after the other.
+/// Tokens up to which every choice of anchors is tried; of more, the most common ones are left out
+/// one after the other.
 const CHOICE_TOKENS_MAX: usize = 5;
 /// Tokens up to which anchors are chosen at all: one bit each.
 const CHOSEN_TOKENS_MAX: usize = 128;
@@ -46,8 +53,9 @@ struct Sound {
     long: Vec<u32>,
 }
 
-/// Listed names in every variation of their tokens, one record after the other: the name's number, how many tokens, the tokens. A
-/// search reads many of them in no order, so that what is read of one stands together.
+/// Listed names in every variation of their tokens, one record after the other: the name's number,
+/// how many tokens, the tokens. A search reads many of them in no order, so that what is read of
+/// one stands together.
 #[derive(Default)]
 struct Records(Vec<u32>);
 
@@ -94,7 +102,9 @@ struct Bits(Vec<u64>);
 impl Bits {
     /// Adds a number below what the set was made for; answers whether it is new.
     fn add(&mut self, number: u32) -> bool {
-        let (Some(word), bit) = (self.0.get_mut(number as usize / 64), 1 << (number % 64)) else { return false };
+        let (Some(word), bit) = (self.0.get_mut(number as usize / 64), 1 << (number % 64)) else {
+            return false;
+        };
         let is_new = *word & bit == 0;
         *word |= bit;
         is_new
@@ -142,7 +152,10 @@ impl IndexBuilder {
         for (number, token) in self.tokens.iter().enumerate() {
             match first_sound(token) {
                 Some(sound) if token.len() <= PATTERN_BYTES_MAX => {
-                    by_length.entry((sound, token.len())).or_default().push((token.as_bytes(), number as u32));
+                    by_length
+                        .entry((sound, token.len()))
+                        .or_default()
+                        .push((token.as_bytes(), number as u32));
                 }
                 Some(sound) => sounds.entry(sound).or_default().long.push(number as u32),
                 None => {}
@@ -151,10 +164,14 @@ impl IndexBuilder {
         for ((sound, _), tokens) in by_length {
             sounds.entry(sound).or_default().shelves.push(Shelf::new(tokens));
         }
-        let token_sounds: Vec<u32> = self.tokens.iter().map(|token| sound_bit(first_sound(token))).collect();
+        let token_sounds: Vec<u32> =
+            self.tokens.iter().map(|token| sound_bit(first_sound(token))).collect();
         let mut postings: Vec<Vec<Posting>> = vec![Vec::new(); self.tokens.len()];
         for (place, _, tokens) in self.records.iter() {
-            let sounds = tokens.iter().filter_map(|token| token_sounds.get(*token as usize)).fold(0, |all, sound| all | sound);
+            let sounds = tokens
+                .iter()
+                .filter_map(|token| token_sounds.get(*token as usize))
+                .fold(0, |all, sound| all | sound);
             for token in tokens {
                 if let Some(list) = postings.get_mut(*token as usize)
                     && list.last().is_none_or(|last| last.place != place)
@@ -164,13 +181,27 @@ impl IndexBuilder {
             }
         }
         let floor = ANCHOR_FLOOR.min(threshold);
-        let steps: Vec<f64> = (0..=STEPS).map(|step| threshold - (threshold - floor) * step as f64 / STEPS as f64).collect();
-        let losses = (0..=TOKEN_BYTES_MAX).map(|bytes| steps.iter().map(|step| loss_min(bytes, *step, threshold)).collect()).collect();
-        NameIndex { threshold, steps, losses, sounds, postings, tokens: self.tokens, records: self.records, spare: Mutex::default() }
+        let steps: Vec<f64> = (0..=STEPS)
+            .map(|step| threshold - (threshold - floor) * step as f64 / STEPS as f64)
+            .collect();
+        let losses = (0..=TOKEN_BYTES_MAX)
+            .map(|bytes| steps.iter().map(|step| loss_min(bytes, *step, threshold)).collect())
+            .collect();
+        NameIndex {
+            threshold,
+            steps,
+            losses,
+            sounds,
+            postings,
+            tokens: self.tokens,
+            records: self.records,
+            spare: Mutex::default(),
+        }
     }
 }
 
-/// What a searched token of this length loses at least where no listed token reaches `similarity` with it.
+/// What a searched token of this length loses at least where no listed token reaches `similarity`
+/// with it.
 fn loss_min(bytes: usize, similarity: f64, threshold: f64) -> f64 {
     let matched = (1..=TOKEN_BYTES_MAX).map(|other| {
         let reachable = similarity_bound(bytes, other, TOKEN_BYTES_MAX, PREFIX_MAX).min(similarity);
@@ -210,7 +241,8 @@ struct Scratch {
 
 /// The listed tokens that are alike to a searched one, down to where anchors may be.
 struct AlikeTokens {
-    /// Similarity, number of the listed token, names that hold it or one before it; the most alike first.
+    /// Similarity, number of the listed token, names that hold it or one before it; the most alike
+    /// first.
     tokens: Vec<(f64, u32, usize)>,
     /// What the searched token contributes at most.
     gain: f64,
@@ -225,7 +257,10 @@ impl AlikeTokens {
     /// Names to look at for the tokens that reach a similarity.
     fn names_count(&self, similarity: f64) -> usize {
         let reaching = self.tokens.partition_point(|(score, _, _)| *score >= similarity - MARGIN);
-        reaching.checked_sub(1).and_then(|last| self.tokens.get(last)).map_or(0, |(_, _, count)| *count)
+        reaching
+            .checked_sub(1)
+            .and_then(|last| self.tokens.get(last))
+            .map_or(0, |(_, _, count)| *count)
     }
 }
 
@@ -234,10 +269,12 @@ type Known = HashMap<String, Alike>;
 type Alike = Rc<AlikeTokens>;
 
 impl NameIndex {
-    /// Every listed name whose similarity with these tokens reaches the threshold, with its score, by number.
+    /// Every listed name whose similarity with these tokens reaches the threshold, with its score,
+    /// by number.
     pub fn search(&self, tokens: &[String]) -> Vec<Found> {
         let mut best: HashMap<u32, f64> = HashMap::new();
-        let mut scratch = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        let mut scratch =
+            self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         scratch.rows.resize(self.tokens.len(), 0);
         scratch.seen.0.resize(self.records.0.len() / 128 + 1, 0);
         let mut known = HashMap::new();
@@ -260,8 +297,18 @@ impl NameIndex {
         sorted(best)
     }
 
-    fn compare(&self, searched: &[String], name: u32, listed: &[u32], best: &mut HashMap<u32, f64>) {
-        let listed: Vec<&str> = listed.iter().filter_map(|token| self.tokens.get(*token as usize)).map(String::as_str).collect();
+    fn compare(
+        &self,
+        searched: &[String],
+        name: u32,
+        listed: &[u32],
+        best: &mut HashMap<u32, f64>,
+    ) {
+        let listed: Vec<&str> = listed
+            .iter()
+            .filter_map(|token| self.tokens.get(*token as usize))
+            .map(String::as_str)
+            .collect();
         let score = best_pairs(searched, &listed);
         if score >= self.threshold {
             let known = best.entry(name).or_insert(score);
@@ -269,18 +316,37 @@ impl NameIndex {
         }
     }
 
-    fn search_variation(&self, tokens: &[String], scratch: &mut Scratch, known: &mut Known, best: &mut HashMap<u32, f64>) {
-        let alike: Vec<Alike> =
-            tokens.iter().map(|token| known.entry(token.clone()).or_insert_with_key(|token| Rc::new(self.alike(token))).clone()).collect();
+    fn search_variation(
+        &self,
+        tokens: &[String],
+        scratch: &mut Scratch,
+        known: &mut Known,
+        best: &mut HashMap<u32, f64>,
+    ) {
+        let alike: Vec<Alike> = tokens
+            .iter()
+            .map(|token| {
+                known
+                    .entry(token.clone())
+                    .or_insert_with_key(|token| Rc::new(self.alike(token)))
+                    .clone()
+            })
+            .collect();
         let anchors = self.anchors(tokens, &alike);
         if anchors.iter().all(Vec::is_empty) {
             return;
         }
         self.fill_rows(tokens, &alike, scratch);
         for number in anchors.into_iter().flatten() {
-            for Posting { place, sounds } in self.postings.get(number as usize).into_iter().flatten() {
-                let contribution = |alike: &Alike| if alike.sound & sounds != 0 { alike.gain } else { alike.alone };
-                if alike.iter().map(contribution).sum::<f64>() < -MARGIN || !scratch.seen.add(place / 2) {
+            for Posting { place, sounds } in
+                self.postings.get(number as usize).into_iter().flatten()
+            {
+                let contribution = |alike: &Alike| {
+                    if alike.sound & sounds != 0 { alike.gain } else { alike.alone }
+                };
+                if alike.iter().map(contribution).sum::<f64>() < -MARGIN
+                    || !scratch.seen.add(place / 2)
+                {
                     continue;
                 }
                 scratch.touched.push(*place);
@@ -307,24 +373,56 @@ impl NameIndex {
     fn anchors(&self, tokens: &[String], alike: &[Alike]) -> Vec<Vec<u32>> {
         // Every token is one, alike to the threshold, where no choice is better.
         let (mut mask, mut similarity) = (u128::MAX, self.threshold);
-        let mut count_least: usize = alike.iter().map(|alike| alike.names_count(self.threshold)).sum();
-        let choices = if (2..=CHOSEN_TOKENS_MAX).contains(&alike.len()) { choices(alike) } else { Vec::new() };
+        let mut count_least: usize =
+            alike.iter().map(|alike| alike.names_count(self.threshold)).sum();
+        let choices = if (2..=CHOSEN_TOKENS_MAX).contains(&alike.len()) {
+            choices(alike)
+        } else {
+            Vec::new()
+        };
         for choice in choices {
             let is_anchor = |place: usize| choice & (1 << place) != 0;
-            let gain: f64 = alike.iter().enumerate().filter(|(place, _)| !is_anchor(*place)).map(|(_, alike)| alike.gain).sum();
+            let gain: f64 = alike
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| !is_anchor(*place))
+                .map(|(_, alike)| alike.gain)
+                .sum();
             let loses_more = |step: &usize| {
                 let anchors = tokens.iter().enumerate().filter(|(place, _)| is_anchor(*place));
-                anchors.map(|(_, token)| self.loss_min(token.len(), *step)).sum::<f64>() > gain + MARGIN
+                anchors.map(|(_, token)| self.loss_min(token.len(), *step)).sum::<f64>()
+                    > gain + MARGIN
             };
-            let Some(least) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step)) else { continue };
-            let count = alike.iter().enumerate().filter(|(place, _)| is_anchor(*place)).map(|(_, alike)| alike.names_count(*least)).sum();
+            let Some(least) = (0..=STEPS).find(loses_more).and_then(|step| self.steps.get(step))
+            else {
+                continue;
+            };
+            let count = alike
+                .iter()
+                .enumerate()
+                .filter(|(place, _)| is_anchor(*place))
+                .map(|(_, alike)| alike.names_count(*least))
+                .sum();
             if count < count_least {
                 (count_least, mask, similarity) = (count, choice, *least);
             }
         }
-        let chosen = alike.iter().enumerate().filter(|(place, _)| *place >= CHOSEN_TOKENS_MAX || mask & (1 << place) != 0);
+        let chosen = alike
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| *place >= CHOSEN_TOKENS_MAX || mask & (1 << place) != 0);
         let reaching = |(score, _, _): &(f64, u32, usize)| *score >= similarity - MARGIN;
-        chosen.map(|(_, alike)| alike.tokens.iter().copied().take_while(reaching).map(|(_, number, _)| number).collect()).collect()
+        chosen
+            .map(|(_, alike)| {
+                alike
+                    .tokens
+                    .iter()
+                    .copied()
+                    .take_while(reaching)
+                    .map(|(_, number, _)| number)
+                    .collect()
+            })
+            .collect()
     }
 
     fn loss_min(&self, bytes: usize, step: usize) -> f64 {
@@ -341,7 +439,10 @@ impl NameIndex {
                 shelf.search(&pattern, least, |score, number| tokens.push((score, number, 0)));
             }
             for number in &sound.long {
-                let score = self.tokens.get(*number as usize).map_or(0.0, |listed| pattern.similarity(listed.as_bytes()));
+                let score = self
+                    .tokens
+                    .get(*number as usize)
+                    .map_or(0.0, |listed| pattern.similarity(listed.as_bytes()));
                 if score >= least {
                     tokens.push((score, *number, 0));
                 }
@@ -355,12 +456,19 @@ impl NameIndex {
             *names_count = count;
             gain = gain.max(self.contribution(text, *score, *number));
         }
-        AlikeTokens { tokens, gain, without, sound: sound_bit(first_sound(text)), alone: -self.threshold * text.len() as f64 }
+        AlikeTokens {
+            tokens,
+            gain,
+            without,
+            sound: sound_bit(first_sound(text)),
+            alone: -self.threshold * text.len() as f64,
+        }
     }
 
     /// What a pair of a searched and a listed token contributes.
     fn contribution(&self, text: &str, score: f64, listed: u32) -> f64 {
-        (score - self.threshold) * (text.len() + self.tokens.get(listed as usize).map_or(0, String::len)) as f64
+        (score - self.threshold)
+            * (text.len() + self.tokens.get(listed as usize).map_or(0, String::len)) as f64
     }
 
     /// Works out what each alike token contributes with each searched one.
@@ -373,19 +481,27 @@ impl NameIndex {
                     *row = scratch.numbers.len() as u32;
                     scratch.cells.extend(alike.iter().map(|alike| alike.without));
                 }
-                if let Some(cell) = scratch.cells.get_mut((*row as usize - 1) * tokens.len() + place) {
+                if let Some(cell) =
+                    scratch.cells.get_mut((*row as usize - 1) * tokens.len() + place)
+                {
                     *cell = cell.max(self.contribution(text, *score, *number));
                 }
             }
         }
     }
 
-    /// What a variation's gains and losses add up to at most: each searched token with its best partner, free or not.
+    /// What a variation's gains and losses add up to at most: each searched token with its best
+    /// partner, free or not.
     fn sum_max(&self, alike: &[Alike], listed: &[u32], scratch: &Scratch) -> f64 {
         let width = alike.len();
-        let rows = || listed.iter().filter_map(|number| scratch.rows.get(*number as usize)?.checked_sub(1));
+        let rows = || {
+            listed.iter().filter_map(|number| scratch.rows.get(*number as usize)?.checked_sub(1))
+        };
         let best = |(place, alike): (usize, &Alike)| {
-            rows().filter_map(|row| scratch.cells.get(row as usize * width + place)).copied().fold(alike.without, f64::max)
+            rows()
+                .filter_map(|row| scratch.cells.get(row as usize * width + place))
+                .copied()
+                .fold(alike.without, f64::max)
         };
         alike.iter().enumerate().map(best).sum()
     }
@@ -396,8 +512,12 @@ fn choices(alike: &[Alike]) -> Vec<u128> {
     if alike.len() <= CHOICE_TOKENS_MAX {
         return (1..(1 << alike.len())).collect();
     }
-    let mut by_count: Vec<(usize, usize)> =
-        alike.iter().map(|alike| alike.names_count(0.0)).enumerate().map(|(place, count)| (count, place)).collect();
+    let mut by_count: Vec<(usize, usize)> = alike
+        .iter()
+        .map(|alike| alike.names_count(0.0))
+        .enumerate()
+        .map(|(place, count)| (count, place))
+        .collect();
     by_count.sort_unstable();
     let mut mask = 0_u128;
     let grow = |(_, place): &(usize, usize)| {
@@ -408,7 +528,8 @@ fn choices(alike: &[Alike]) -> Vec<u128> {
 }
 
 fn sorted(best: HashMap<u32, f64>) -> Vec<Found> {
-    let mut found: Vec<Found> = best.into_iter().map(|(name, score)| Found { name, score }).collect();
+    let mut found: Vec<Found> =
+        best.into_iter().map(|(name, score)| Found { name, score }).collect();
     found.sort_by_key(|found| found.name);
     found
 }
@@ -433,7 +554,10 @@ mod tests {
 
     #[test]
     fn names_are_found_whatever_their_order_and_spelling() {
-        let index = index(&[words("rajesh kumar"), words("al zawahiri ayman"), words("muhammad ali khan")], 0.85);
+        let index = index(
+            &[words("rajesh kumar"), words("al zawahiri ayman"), words("muhammad ali khan")],
+            0.85,
+        );
         for (searched, name) in [
             ("kumar rajesh", 0),
             ("rakesh kumar", 0),
@@ -442,14 +566,19 @@ mod tests {
             ("mohammed ali khan", 2),
             ("muhammad khan ali", 2),
         ] {
-            assert_eq!(index.search(&words(searched)).iter().map(|found| found.name).collect::<Vec<_>>(), [name], "{searched}");
+            assert_eq!(
+                index.search(&words(searched)).iter().map(|found| found.name).collect::<Vec<_>>(),
+                [name],
+                "{searched}"
+            );
         }
         assert!(index.search(&words("priya sharma")).is_empty() && index.search(&[]).is_empty());
     }
 
     #[test]
     fn the_comparison_with_all_notices_a_lossy_index() {
-        let names: Vec<Vec<String>> = ["rajesh kumar", "rakesh kumar", "ramesh kumaran"].map(words).to_vec();
+        let names: Vec<Vec<String>> =
+            ["rajesh kumar", "rakesh kumar", "ramesh kumaran"].map(words).to_vec();
         let mut index = index(&names, 0.85);
         assert_eq!(index.search(&names[0]), index.exhaustive(&names[0]));
         index.postings.iter_mut().for_each(|list| list.retain(|posting| posting.place != 4));
@@ -458,14 +587,23 @@ mod tests {
 
     /// Names of few letters, so that many are alike.
     fn name() -> impl Strategy<Value = Vec<String>> {
-        prop::collection::vec(prop_oneof!["[abcdkmr]{1,4}", "[a-e]{3,9}", "(ra|ka|mo|ha|md|al|kh|an){1,4}", "[aé0-2]{1,6}"], 0..9)
+        prop::collection::vec(
+            prop_oneof![
+                "[abcdkmr]{1,4}",
+                "[a-e]{3,9}",
+                "(ra|ka|mo|ha|md|al|kh|an){1,4}",
+                "[aé0-2]{1,6}"
+            ],
+            0..9,
+        )
     }
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
         #[test]
         fn the_index_finds_what_comparing_all_finds(
-            names in prop::collection::vec(name(), 1..40), searched in name(), pick in any::<prop::sample::Index>(),
+            names in prop::collection::vec(name(), 1..40), searched in name(),
+                pick in any::<prop::sample::Index>(),
             threshold in 0.70_f64..0.99, changed in "[a-e]{1,3}",
         ) {
             let index = index(&names, threshold);

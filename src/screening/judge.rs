@@ -1,4 +1,5 @@
-//! Weighs what was found of an entry: how alike the names are, and what date of birth, country and numbers say.
+//! Weighs what was found of an entry: how alike the names are, and what date of birth, country and
+//! numbers say.
 //!
 //! | name | and | verdict |
 //! |---|---|---|
@@ -11,7 +12,8 @@
 //! | – | an identity number is the same, and its country agrees / is not known | confirmed / possible |
 //! | – | a digital currency address is the same | confirmed |
 //!
-//! A name alone never confirms: common names reach 1.0, and a confirmed match rejects for good while a possible one only waits.
+//! A name alone never confirms: common names reach 1.0, and a confirmed match rejects for good
+//! while a possible one only waits.
 
 use super::birth::BirthEvidence;
 use crate::checks::Screening;
@@ -41,7 +43,13 @@ pub enum CountryEvidence {
 }
 
 /// Judges a match by name. `None` is clear.
-pub fn by_name(thresholds: &Thresholds, score: f64, is_weak: bool, birth: BirthEvidence, country: CountryEvidence) -> Option<Screening> {
+pub fn by_name(
+    thresholds: &Thresholds,
+    score: f64,
+    is_weak: bool,
+    birth: BirthEvidence,
+    country: CountryEvidence,
+) -> Option<Screening> {
     if score < thresholds.score_possible {
         return None;
     }
@@ -50,7 +58,10 @@ pub fn by_name(thresholds: &Thresholds, score: f64, is_weak: bool, birth: BirthE
         BirthEvidence::SameYear => country == CountryEvidence::Agrees,
         BirthEvidence::Unknown | BirthEvidence::Contradicts => false,
     };
-    if score < thresholds.score_confirmed && birth == BirthEvidence::Contradicts && country == CountryEvidence::Contradicts {
+    if score < thresholds.score_confirmed
+        && birth == BirthEvidence::Contradicts
+        && country == CountryEvidence::Contradicts
+    {
         return None;
     }
     let is_near = score >= thresholds.score_confirmed && !is_weak;
@@ -61,17 +72,35 @@ pub fn by_name(thresholds: &Thresholds, score: f64, is_weak: bool, birth: BirthE
 pub fn words(birth: BirthEvidence, country: CountryEvidence) -> &'static str {
     match (birth, country) {
         (BirthEvidence::SameDay, CountryEvidence::Agrees) => "date of birth and country agree",
-        (BirthEvidence::SameDay, CountryEvidence::Unknown) => "date of birth agrees, country unknown",
-        (BirthEvidence::SameDay, CountryEvidence::Contradicts) => "date of birth agrees, country differs",
+        (BirthEvidence::SameDay, CountryEvidence::Unknown) => {
+            "date of birth agrees, country unknown"
+        }
+        (BirthEvidence::SameDay, CountryEvidence::Contradicts) => {
+            "date of birth agrees, country differs"
+        }
         (BirthEvidence::SameYear, CountryEvidence::Agrees) => "year of birth and country agree",
-        (BirthEvidence::SameYear, CountryEvidence::Unknown) => "year of birth agrees, country unknown",
-        (BirthEvidence::SameYear, CountryEvidence::Contradicts) => "year of birth agrees, country differs",
-        (BirthEvidence::Unknown, CountryEvidence::Agrees) => "country agrees, date of birth unknown or near",
+        (BirthEvidence::SameYear, CountryEvidence::Unknown) => {
+            "year of birth agrees, country unknown"
+        }
+        (BirthEvidence::SameYear, CountryEvidence::Contradicts) => {
+            "year of birth agrees, country differs"
+        }
+        (BirthEvidence::Unknown, CountryEvidence::Agrees) => {
+            "country agrees, date of birth unknown or near"
+        }
         (BirthEvidence::Unknown, CountryEvidence::Unknown) => "date of birth and country unknown",
-        (BirthEvidence::Unknown, CountryEvidence::Contradicts) => "country differs, date of birth unknown or near",
-        (BirthEvidence::Contradicts, CountryEvidence::Agrees) => "country agrees, date of birth differs",
-        (BirthEvidence::Contradicts, CountryEvidence::Unknown) => "date of birth differs, country unknown",
-        (BirthEvidence::Contradicts, CountryEvidence::Contradicts) => "date of birth and country differ",
+        (BirthEvidence::Unknown, CountryEvidence::Contradicts) => {
+            "country differs, date of birth unknown or near"
+        }
+        (BirthEvidence::Contradicts, CountryEvidence::Agrees) => {
+            "country agrees, date of birth differs"
+        }
+        (BirthEvidence::Contradicts, CountryEvidence::Unknown) => {
+            "date of birth differs, country unknown"
+        }
+        (BirthEvidence::Contradicts, CountryEvidence::Contradicts) => {
+            "date of birth and country differ"
+        }
     }
 }
 
@@ -83,7 +112,8 @@ mod tests {
     fn the_table_holds() {
         use BirthEvidence as B;
         use CountryEvidence as C;
-        let (confirmed, possible, clear) = (Some(Screening::ConfirmedMatch), Some(Screening::PossibleMatch), None);
+        let (confirmed, possible, clear) =
+            (Some(Screening::ConfirmedMatch), Some(Screening::PossibleMatch), None);
         for (score, is_weak, birth, country, wanted) in [
             (1.0, false, B::SameDay, C::Agrees, confirmed),
             (0.95, false, B::SameDay, C::Unknown, confirmed),
@@ -101,7 +131,11 @@ mod tests {
             (0.85, true, B::Unknown, C::Unknown, possible),
             (0.849, false, B::SameDay, C::Agrees, clear),
         ] {
-            assert_eq!(by_name(&Thresholds::default(), score, is_weak, birth, country), wanted, "{score} {is_weak} {birth:?} {country:?}");
+            assert_eq!(
+                by_name(&Thresholds::default(), score, is_weak, birth, country),
+                wanted,
+                "{score} {is_weak} {birth:?} {country:?}"
+            );
         }
     }
 }

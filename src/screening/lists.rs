@@ -1,4 +1,5 @@
-//! The lists in memory: read from the files that the settings name, asked by the checks, read again when the files change.
+//! The lists in memory: read from the files that the settings name, asked by the checks, read again
+//! when the files change.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,7 +15,9 @@ use super::birth;
 use super::countries::CountryCode;
 use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, Thresholds};
-use super::{Entry, EntryKind, FILE_BYTES_MAX, ListName, ReadList, ofac, own, plain_identifier, text, un};
+use super::{
+    Entry, EntryKind, FILE_BYTES_MAX, ListName, ReadList, ofac, own, plain_identifier, text, un,
+};
 use crate::chains::tron_address::TronAddress;
 use crate::checks::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::kernel::hex;
@@ -68,16 +71,25 @@ impl TryFrom<ScreeningSource> for ScreeningSettings {
         };
         let age_days_max = source.age_days_max.unwrap_or(AGE_DAYS_DEFAULT);
         if !(1..=90).contains(&age_days_max) {
-            return Err(format!("screening.age_days_max is {age_days_max} and must be between 1 and 90"));
+            return Err(format!(
+                "screening.age_days_max is {age_days_max} and must be between 1 and 90"
+            ));
         }
         if !(0.7..=1.0).contains(&thresholds.score_possible) {
             return Err("screening.score_possible must be between 0.7 and 1".into());
         }
         if !(thresholds.score_possible..=1.0).contains(&thresholds.score_confirmed) {
-            return Err("screening.score_confirmed must be between screening.score_possible and 1".into());
+            return Err(
+                "screening.score_confirmed must be between screening.score_possible and 1".into()
+            );
         }
-        if source.ofac_directory.is_none() && source.un_file.is_none() && source.operator_file.is_none() {
-            return Err("[screening] names no list: give ofac_directory, un_file or operator_file".into());
+        if source.ofac_directory.is_none()
+            && source.un_file.is_none()
+            && source.operator_file.is_none()
+        {
+            return Err(
+                "[screening] names no list: give ofac_directory, un_file or operator_file".into()
+            );
         }
         Ok(ScreeningSettings {
             ofac_directory: source.ofac_directory,
@@ -91,7 +103,9 @@ impl TryFrom<ScreeningSource> for ScreeningSettings {
 
 impl ScreeningSettings {
     fn files(&self) -> Vec<(ListName, Vec<PathBuf>)> {
-        let ofac = self.ofac_directory.as_ref().map(|folder| (ListName::Ofac, ofac::FILE_NAMES.map(|name| folder.join(name)).to_vec()));
+        let ofac = self.ofac_directory.as_ref().map(|folder| {
+            (ListName::Ofac, ofac::FILE_NAMES.map(|name| folder.join(name)).to_vec())
+        });
         let un = self.un_file.as_ref().map(|file| (ListName::Un, vec![file.clone()]));
         let own = self.operator_file.as_ref().map(|file| (ListName::Own, vec![file.clone()]));
         [ofac, un, own].into_iter().flatten().collect()
@@ -111,7 +125,8 @@ struct Source {
     list: ListName,
     stamps: Vec<Stamp>,
     content_hash: [u8; 32],
-    /// When the list was made: what it says itself, or the oldest of its files, whichever is earlier. Unix seconds.
+    /// When the list was made: what it says itself, or the oldest of its files, whichever is
+    /// earlier. Unix seconds.
     dated_at: i64,
     entries: Vec<Arc<Entry>>,
 }
@@ -126,7 +141,8 @@ pub struct ListState {
     pub content_hash: [u8; 32],
 }
 
-/// An address as it is compared. The twenty bytes behind a TRON address are the same key's on every EVM chain.
+/// An address as it is compared. The twenty bytes behind a TRON address are the same key's on every
+/// EVM chain.
 #[derive(PartialEq, Eq, Hash)]
 enum AddressKey {
     Key([u8; 20]),
@@ -158,7 +174,11 @@ impl Names {
     fn of(entries: &[Arc<Entry>], kind: EntryKind, threshold: f64) -> Names {
         let mut builder = IndexBuilder::default();
         let mut places = Vec::new();
-        for (number, entry) in entries.iter().enumerate().filter(|(_, entry)| entry.kind == kind || entry.kind == EntryKind::Any) {
+        for (number, entry) in entries
+            .iter()
+            .enumerate()
+            .filter(|(_, entry)| entry.kind == kind || entry.kind == EntryKind::Any)
+        {
             for (place, name) in entry.names.iter().enumerate() {
                 builder.add(&text::tokens(&name.text, kind));
                 places.push((number as u32, place as u32));
@@ -189,8 +209,9 @@ impl Recent {
 
 /// All entries, ready to be asked.
 ///
-/// A finding follows from the entries and the question alone. It is kept for a while, so that a transaction finds what was worked
-/// out before it opened; other entries are another screener, which has nothing yet.
+/// A finding follows from the entries and the question alone. It is kept for a while, so that a
+/// transaction finds what was worked out before it opened; other entries are another screener,
+/// which has nothing yet.
 pub struct Screener {
     thresholds: Thresholds,
     entries: Vec<Arc<Entry>>,
@@ -204,7 +225,10 @@ pub struct Screener {
 
 impl Screener {
     pub fn new(entries: Vec<Arc<Entry>>, thresholds: Thresholds) -> Screener {
-        let (mut identifiers, mut addresses): (HashMap<String, Vec<u32>>, HashMap<AddressKey, Vec<u32>>) = Default::default();
+        let (mut identifiers, mut addresses): (
+            HashMap<String, Vec<u32>>,
+            HashMap<AddressKey, Vec<u32>>,
+        ) = Default::default();
         for (number, entry) in entries.iter().enumerate() {
             for identifier in &entry.identifiers {
                 identifiers.entry(identifier.number.clone()).or_default().push(number as u32);
@@ -229,7 +253,8 @@ impl Screener {
         self.entries.len()
     }
 
-    /// Questions that were compared with the entries, those answered by an earlier finding left out.
+    /// Questions that were compared with the entries, those answered by an earlier finding left
+    /// out.
     pub fn comparisons_count(&self) -> u64 {
         self.comparisons_count.load(Ordering::Relaxed)
     }
@@ -237,10 +262,19 @@ impl Screener {
     /// What comparing a person or business with every entry finds.
     pub fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
         let digest = question.digest();
-        let known = self.recent.lock().unwrap_or_else(PoisonError::into_inner).findings.get(&digest).cloned();
+        let known = self
+            .recent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .findings
+            .get(&digest)
+            .cloned();
         known.unwrap_or_else(|| {
             let finding = self.compare(question);
-            self.recent.lock().unwrap_or_else(PoisonError::into_inner).keep(digest, finding.clone());
+            self.recent
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .keep(digest, finding.clone());
             finding
         })
     }
@@ -251,22 +285,35 @@ impl Screener {
             SubjectKind::Person => (&self.persons, EntryKind::Individual),
             SubjectKind::Business => (&self.businesses, EntryKind::Business),
         };
-        let countries: Vec<CountryCode> = question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
+        let countries: Vec<CountryCode> =
+            question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
         let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
         let mut is_comparable = true;
-        for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX)) {
+        for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
+        {
             let tokens = text::tokens(name, kind);
             // The lists are written in Latin letters, and what is in others agrees with nothing.
             is_comparable &= !tokens.is_empty() && tokens.iter().all(|token| token.is_ascii());
             for found in names.index.search(&tokens) {
-                let Some((number, place)) = names.places.get(found.name as usize).copied() else { continue };
+                let Some((number, place)) = names.places.get(found.name as usize).copied() else {
+                    continue;
+                };
                 let Some(entry) = self.entries.get(number as usize) else { continue };
                 let Some(listed) = entry.names.get(place as usize) else { continue };
                 let birth = birth::evidence(&entry.births, question.date_of_birth);
                 let country = country_evidence(&entry.countries, &countries);
-                let Some(screening) = judge::by_name(&self.thresholds, found.score, listed.is_weak, birth, country) else { continue };
+                let Some(screening) =
+                    judge::by_name(&self.thresholds, found.score, listed.is_weak, birth, country)
+                else {
+                    continue;
+                };
                 let weak = if listed.is_weak { " (weak alias)" } else { "" };
-                let evidence = format!("listed name \"{}\"{weak}, score {:.3}; {}", listed.text, found.score, judge::words(birth, country));
+                let evidence = format!(
+                    "listed name \"{}\"{weak}, score {:.3}; {}",
+                    listed.text,
+                    found.score,
+                    judge::words(birth, country)
+                );
                 keep(&mut hits, number, hit(entry, screening, found.score, evidence));
             }
         }
@@ -275,10 +322,15 @@ impl Screener {
             for number in self.identifiers.get(&plain).into_iter().flatten() {
                 let Some(entry) = self.entries.get(*number as usize) else { continue };
                 let same = entry.identifiers.iter().filter(|listed| listed.number == plain);
-                let is_confirmed = same.filter_map(|listed| listed.country).any(|country| countries.contains(&country));
+                let is_confirmed = same
+                    .filter_map(|listed| listed.country)
+                    .any(|country| countries.contains(&country));
                 let (screening, how) = match is_confirmed {
                     true => (Screening::ConfirmedMatch, "an identity number and its country agree"),
-                    false => (Screening::PossibleMatch, "an identity number agrees, its country does not or is unknown"),
+                    false => (
+                        Screening::PossibleMatch,
+                        "an identity number agrees, its country does not or is unknown",
+                    ),
                 };
                 keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
             }
@@ -286,14 +338,29 @@ impl Screener {
         ScreeningFinding::of(hits.into_values().chain((!is_comparable).then(unreadable)).collect())
     }
 
-    /// Looks for the address that paid. The same text confirms; the same key on another chain is possible.
+    /// Looks for the address that paid. The same text confirms; the same key on another chain is
+    /// possible.
     pub fn screen_address(&self, address: &TronAddress) -> ScreeningFinding {
         let written = address.to_string();
         let found = self.addresses.get(&AddressKey::Key(*address.as_evm())).into_iter().flatten();
-        let hits = found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| match entry.addresses.contains(&written) {
-            true => hit(entry, Screening::ConfirmedMatch, 1.0, format!("listed digital currency address {written}")),
-            false => hit(entry, Screening::PossibleMatch, 1.0, format!("the key of {written} is listed with an address of another chain")),
-        });
+        let hits =
+            found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| match entry
+                .addresses
+                .contains(&written)
+            {
+                true => hit(
+                    entry,
+                    Screening::ConfirmedMatch,
+                    1.0,
+                    format!("listed digital currency address {written}"),
+                ),
+                false => hit(
+                    entry,
+                    Screening::PossibleMatch,
+                    1.0,
+                    format!("the key of {written} is listed with an address of another chain"),
+                ),
+            });
         ScreeningFinding::of(hits.collect())
     }
 }
@@ -317,7 +384,8 @@ fn hit(entry: &Entry, screening: Screening, score: f64, evidence: String) -> Scr
     }
 }
 
-/// What a name is that could not be compared: somebody has to look at it, and the decision holds as long as the name.
+/// What a name is that could not be compared: somebody has to look at it, and the decision holds as
+/// long as the name.
 fn unreadable() -> ScreeningHit {
     ScreeningHit {
         list: "unreadable",
@@ -325,13 +393,16 @@ fn unreadable() -> ScreeningHit {
         entry_hash: [0; 32],
         screening: Screening::PossibleMatch,
         score_basis_points: 0,
-        evidence: "a name is not in Latin letters and was compared with nobody: look at it in the lists' spelling".to_owned(),
+        evidence: "a name is not in Latin letters and was compared with nobody: look at it in the \
+         lists' spelling"
+            .to_owned(),
     }
 }
 
 /// Keeps the worse of two hits on one entry.
 fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
-    let rank = |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);
+    let rank =
+        |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);
     match hits.get(&number) {
         Some(known) if rank(known) >= rank(&hit) => {}
         _ => {
@@ -367,9 +438,14 @@ pub enum Reload {
 }
 
 impl Lists {
-    /// Reads every list that the settings name. Slow (a second or so): not for a thread that answers requests.
+    /// Reads every list that the settings name. Slow (a second or so): not for a thread that
+    /// answers requests.
     pub fn load(settings: ScreeningSettings) -> Result<Lists, String> {
-        let sources = settings.files().iter().map(|(list, paths)| read_source(*list, paths)).collect::<Result<Vec<Source>, String>>()?;
+        let sources = settings
+            .files()
+            .iter()
+            .map(|(list, paths)| read_source(*list, paths))
+            .collect::<Result<Vec<Source>, String>>()?;
         let screener = Arc::new(screener(&sources, settings.thresholds));
         Ok(Lists {
             settings,
@@ -389,8 +465,8 @@ impl Lists {
         self.loaded().screener.clone()
     }
 
-    /// Works out what a transaction is about to ask, outside of it and on another thread. Whatever goes wrong here, the
-    /// transaction does without.
+    /// Works out what a transaction is about to ask, outside of it and on another thread. Whatever
+    /// goes wrong here, the transaction does without.
     pub async fn screen_ahead(self: &Arc<Lists>, questions: Vec<ScreeningQuestion>) {
         let Ok(place) = self.ahead.clone().acquire_owned().await else { return };
         let lists = self.clone();
@@ -416,7 +492,8 @@ impl Lists {
         self.loaded().sources.iter().map(state).collect()
     }
 
-    /// A hash of all entries and of what decides about them; another one means that everybody is to be screened again.
+    /// A hash of all entries and of what decides about them; another one means that everybody is to
+    /// be screened again.
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         hash.update(format!("{:?}", self.settings.thresholds));
@@ -426,24 +503,35 @@ impl Lists {
         hash.finalize().into()
     }
 
-    /// Why live mode may not start or go on: a list that is missing or too old. `now` is Unix seconds.
+    /// Why live mode may not start or go on: a list that is missing or too old. `now` is Unix
+    /// seconds.
     pub fn why_not_live(&self, now: i64) -> Option<String> {
         let loaded = self.loaded();
         for (list, setting) in [(ListName::Ofac, "ofac_directory"), (ListName::Un, "un_file")] {
             let Some(source) = loaded.sources.iter().find(|source| source.list == list) else {
-                return Some(format!("the sanctions list {} is missing: set screening.{setting}", list.as_str()));
+                return Some(format!(
+                    "the sanctions list {} is missing: set screening.{setting}",
+                    list.as_str()
+                ));
             };
             let days = (now - source.dated_at).max(0) / DAY_SECONDS;
-            if days > self.settings.age_days_max || (days == self.settings.age_days_max && (now - source.dated_at) % DAY_SECONDS > 0) {
+            if days > self.settings.age_days_max
+                || (days == self.settings.age_days_max && (now - source.dated_at) % DAY_SECONDS > 0)
+            {
                 let max = self.settings.age_days_max;
-                return Some(format!("the sanctions list {} is {days} days old, and {max} are allowed: fetch it again", list.as_str()));
+                return Some(format!(
+                    "the sanctions list {} is {days} days old, and {max} are allowed: fetch it \
+                     again",
+                    list.as_str()
+                ));
             }
         }
         None
     }
 
-    /// Looks whether the files were replaced, and reads those lists again. A fault keeps what was loaded; it is the caller's
-    /// to tell, and the old lists grow older meanwhile. Slow where something changed.
+    /// Looks whether the files were replaced, and reads those lists again. A fault keeps what was
+    /// loaded; it is the caller's to tell, and the old lists grow older meanwhile. Slow where
+    /// something changed.
     pub fn reload_if_changed(&self) -> Result<Reload, String> {
         // One after the other: the second finds what the first has read.
         let _turn = self.reloading.lock().unwrap_or_else(PoisonError::into_inner);
@@ -451,7 +539,8 @@ impl Lists {
         let mut sources = Vec::new();
         let mut outcome = Reload::Unchanged;
         for (source, (list, paths)) in old.sources.iter().zip(self.settings.files()) {
-            let stamps = paths.iter().map(|path| stamp(path)).collect::<Result<Vec<Stamp>, String>>()?;
+            let stamps =
+                paths.iter().map(|path| stamp(path)).collect::<Result<Vec<Stamp>, String>>()?;
             if stamps == source.stamps {
                 sources.push(source.clone());
                 continue;
@@ -460,10 +549,18 @@ impl Lists {
             let least = source.entries.len() * (100 - SHRINK_PERCENT_MAX) / 100;
             if list != ListName::Own && new.entries.len() < least {
                 let (before, after) = (source.entries.len(), new.entries.len());
-                return Err(format!("the sanctions list {} shrank from {before} to {after} entries; restart to take it", list.as_str()));
+                return Err(format!(
+                    "the sanctions list {} shrank from {before} to {after} entries; restart to \
+                     take it",
+                    list.as_str()
+                ));
             }
             let is_same = new.content_hash == source.content_hash;
-            outcome = if is_same && outcome != Reload::Changed { Reload::Redated } else { Reload::Changed };
+            outcome = if is_same && outcome != Reload::Changed {
+                Reload::Redated
+            } else {
+                Reload::Changed
+            };
             sources.push(new);
         }
         if outcome != Reload::Unchanged {
@@ -471,7 +568,8 @@ impl Lists {
                 Reload::Changed => Arc::new(screener(&sources, self.settings.thresholds)),
                 _ => old.screener.clone(),
             };
-            *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Loaded { sources, screener });
+            *self.loaded.write().unwrap_or_else(PoisonError::into_inner) =
+                Arc::new(Loaded { sources, screener });
         }
         if outcome == Reload::Changed {
             self.changed.notify_one();
@@ -481,30 +579,52 @@ impl Lists {
 }
 
 fn screener(sources: &[Source], thresholds: Thresholds) -> Screener {
-    Screener::new(sources.iter().flat_map(|source| source.entries.iter().cloned()).collect(), thresholds)
+    Screener::new(
+        sources.iter().flat_map(|source| source.entries.iter().cloned()).collect(),
+        thresholds,
+    )
 }
 
 fn stamp(path: &Path) -> Result<Stamp, String> {
-    let unreadable = |error: std::io::Error| format!("the sanctions list {} cannot be read: {error}", path.display());
+    let unreadable = |error: std::io::Error| {
+        format!("the sanctions list {} cannot be read: {error}", path.display())
+    };
     let facts = std::fs::metadata(path).map_err(unreadable)?;
-    let modified = facts.modified().map_err(unreadable)?.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let modified =
+        facts.modified().map_err(unreadable)?.duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Stamp { bytes: facts.len(), modified_nanoseconds: modified.as_nanos() })
 }
 
 fn read_file(path: &Path, stamp: &Stamp) -> Result<Vec<u8>, String> {
     if stamp.bytes > FILE_BYTES_MAX {
-        return Err(format!("the sanctions list {} has {} bytes and may have {FILE_BYTES_MAX}", path.display(), stamp.bytes));
+        return Err(format!(
+            "the sanctions list {} has {} bytes and may have {FILE_BYTES_MAX}",
+            path.display(),
+            stamp.bytes
+        ));
     }
-    let bytes = std::fs::read(path).map_err(|error| format!("the sanctions list {} cannot be read: {error}", path.display()))?;
-    if bytes.len() as u64 == stamp.bytes { Ok(bytes) } else { Err(format!("the sanctions list {} is being written", path.display())) }
+    let bytes = std::fs::read(path).map_err(|error| {
+        format!("the sanctions list {} cannot be read: {error}", path.display())
+    })?;
+    if bytes.len() as u64 == stamp.bytes {
+        Ok(bytes)
+    } else {
+        Err(format!("the sanctions list {} is being written", path.display()))
+    }
 }
 
 fn read_source(list: ListName, paths: &[PathBuf]) -> Result<Source, String> {
     let stamps = paths.iter().map(|path| stamp(path)).collect::<Result<Vec<Stamp>, String>>()?;
-    let files = paths.iter().zip(&stamps).map(|(path, stamp)| read_file(path, stamp)).collect::<Result<Vec<Vec<u8>>, String>>()?;
+    let files = paths
+        .iter()
+        .zip(&stamps)
+        .map(|(path, stamp)| read_file(path, stamp))
+        .collect::<Result<Vec<Vec<u8>>, String>>()?;
     let place = paths.first().and_then(|path| path.parent()).unwrap_or(Path::new("")).display();
     let read: ReadList = match (list, files.as_slice()) {
-        (ListName::Ofac, [sdn, alt, add, comments]) => ofac::read(ofac::Files { sdn, alt, add, comments }),
+        (ListName::Ofac, [sdn, alt, add, comments]) => {
+            ofac::read(ofac::Files { sdn, alt, add, comments })
+        }
         (ListName::Un, [file]) => un::read(file),
         (_, [file]) => own::read(file),
         _ => Err("the list has another number of files".into()),
@@ -514,7 +634,8 @@ fn read_source(list: ListName, paths: &[PathBuf]) -> Result<Source, String> {
     for entry in &read.entries {
         hash.update(entry.content_hash());
     }
-    let oldest = stamps.iter().map(|stamp| stamp.modified_nanoseconds / 1_000_000_000).min().unwrap_or(0);
+    let oldest =
+        stamps.iter().map(|stamp| stamp.modified_nanoseconds / 1_000_000_000).min().unwrap_or(0);
     let oldest = i64::try_from(oldest).unwrap_or(i64::MAX);
     Ok(Source {
         list,
@@ -533,10 +654,12 @@ mod tests {
     fn a_name_that_cannot_be_compared_is_looked_at() {
         let screener = Screener::new(Vec::new(), Thresholds::default());
         let found = |name: &str| screener.screen(&ScreeningQuestion::person(name));
-        for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"] {
+        for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"]
+        {
             assert_eq!(found(name).screening, Screening::Clear, "{name}");
         }
-        for name in ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"]
+        for name in
+            ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"]
         {
             let finding = found(name);
             assert_eq!(

@@ -1,7 +1,9 @@
-//! Sanctions screening: published lists in memory, matched by name, identifier and blockchain address.
+//! Sanctions screening: published lists in memory, matched by name, identifier and blockchain
+//! address.
 //!
-//! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and answers questions; `judge.rs` weighs
-//! what was found; `hits.rs` keeps it for the operator. See `similarity.rs`, `shelf.rs` and `index.rs` for how names are found.
+//! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and answers
+//! questions; `judge.rs` weighs what was found; `hits.rs` keeps it for the operator. See
+//! `similarity.rs`, `shelf.rs` and `index.rs` for how names are found.
 
 pub mod birth;
 pub mod countries;
@@ -54,7 +56,8 @@ crate::words!(
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ListedName {
     pub text: String,
-    /// The list itself calls the name weak (OFAC's quoted a.k.a., the UN's low quality): it never confirms.
+    /// The list itself calls the name weak (OFAC's quoted a.k.a., the UN's low quality): it never
+    /// confirms.
     pub is_weak: bool,
 }
 
@@ -115,7 +118,10 @@ impl Entry {
     fn add_identifier(&mut self, number: &str, country: Option<CountryCode>) {
         let number = plain_identifier(number);
         if number.len() >= IDENTIFIER_CHARACTERS_MIN
-            && !self.identifiers.iter().any(|known| known.number == number && known.country == country)
+            && !self
+                .identifiers
+                .iter()
+                .any(|known| known.number == number && known.country == country)
         {
             self.identifiers.push(ListedIdentifier { number, country });
         }
@@ -129,18 +135,31 @@ impl Entry {
     /// A hash of everything that matters: an operator's clearance holds while it stays the same.
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        // Debug output of plain values is one text for one content within a binary, and a change of its form only asks again.
+        // Debug output of plain values is one text for one content within a binary, and a change of
+        // its form only asks again.
         hash.update(format!("{self:?}").as_bytes());
         hash.finalize().into()
     }
 
     fn check_limits(&self) -> Result<(), String> {
-        let counts = [self.names.len(), self.births.len(), self.countries.len(), self.identifiers.len(), self.addresses.len()];
+        let counts = [
+            self.names.len(),
+            self.births.len(),
+            self.countries.len(),
+            self.identifiers.len(),
+            self.addresses.len(),
+        ];
         if counts.iter().any(|count| *count > DETAILS_MAX) {
-            return Err(format!("entry {}: more than {DETAILS_MAX} names, dates or numbers", self.id));
+            return Err(format!(
+                "entry {}: more than {DETAILS_MAX} names, dates or numbers",
+                self.id
+            ));
         }
         match self.names.iter().any(|name| name.text.chars().count() > NAME_CHARACTERS_MAX) {
-            true => Err(format!("entry {}: a name of more than {NAME_CHARACTERS_MAX} characters", self.id)),
+            true => Err(format!(
+                "entry {}: a name of more than {NAME_CHARACTERS_MAX} characters",
+                self.id
+            )),
             false => Ok(()),
         }
     }
@@ -151,7 +170,10 @@ const IDENTIFIER_CHARACTERS_MIN: usize = 5;
 
 /// An identity number without spaces and punctuation, in upper case.
 pub fn plain_identifier(text: &str) -> String {
-    text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_uppercase()).collect()
+    text.chars()
+        .filter(char::is_ascii_alphanumeric)
+        .map(|letter| letter.to_ascii_uppercase())
+        .collect()
 }
 
 /// A list as it was read.
@@ -162,12 +184,16 @@ pub struct ReadList {
     pub made_at: Option<i64>,
 }
 
-/// Characters of the reason for which a list is refused: it may quote the file, which can hold anything.
+/// Characters of the reason for which a list is refused: it may quote the file, which can hold
+/// anything.
 const FAULT_CHARACTERS_MAX: usize = 300;
 
 /// The reason for which a list is refused, short and on one line.
 fn told(fault: String) -> String {
-    let plain = fault.chars().take(FAULT_CHARACTERS_MAX).map(|letter| if letter.is_control() { ' ' } else { letter });
+    let plain = fault
+        .chars()
+        .take(FAULT_CHARACTERS_MAX)
+        .map(|letter| if letter.is_control() { ' ' } else { letter });
     plain.chain((fault.chars().nth(FAULT_CHARACTERS_MAX).is_some()).then_some('…')).collect()
 }
 
@@ -185,7 +211,13 @@ fn checked(file: &str, entries: Vec<Entry>, made_at: Option<i64>) -> Result<Read
 /// A file's bytes as text.
 fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
     let text = std::str::from_utf8(bytes).map_err(|fault| {
-        let line = bytes.get(..fault.valid_up_to()).unwrap_or_default().iter().filter(|byte| **byte == b'\n').count() + 1;
+        let line = bytes
+            .get(..fault.valid_up_to())
+            .unwrap_or_default()
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count()
+            + 1;
         format!("{file}, line {line}: this is not UTF-8")
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))

@@ -1,7 +1,8 @@
 //! The OFAC SDN list as it is published in CSV: sdn.csv, alt.csv, add.csv and sdn_comments.csv.
 //!
-//! The files have no header and join on the entity's number; `-0-` is null. Dates of birth, nationalities, numbers, weak
-//! names and digital currency addresses stand in the remarks, which sdn_comments.csv continues.
+//! The files have no header and join on the entity's number; `-0-` is null. Dates of birth,
+//! nationalities, numbers, weak names and digital currency addresses stand in the remarks, which
+//! sdn_comments.csv continues.
 
 use std::collections::HashMap;
 
@@ -38,26 +39,42 @@ impl Record {
     }
     fn id<'a>(&'a self, file: &str) -> Result<&'a str, String> {
         let id = self.field(0).trim();
-        let is_number = (1..=12).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_digit());
-        if is_number { Ok(id) } else { Err(format!("{file}, line {}: the entity's number does not read", self.line)) }
+        let is_number =
+            (1..=12).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_digit());
+        if is_number {
+            Ok(id)
+        } else {
+            Err(format!("{file}, line {}: the entity's number does not read", self.line))
+        }
     }
 }
 
-/// The records of a file; every one has the same number of fields, and the last one ends with a line break.
+/// The records of a file; every one has the same number of fields, and the last one ends with a
+/// line break.
 fn records(file: &str, bytes: &[u8], fields_count: usize) -> Result<Vec<Record>, String> {
     let bytes = bytes.strip_suffix(&[END_MARK]).unwrap_or(bytes);
     // The parser counts lines by their last byte only where that is all that ends them.
     let text = utf8(file, bytes)?.replace("\r\n", "\n");
     if !text.ends_with('\n') {
         let line = text.lines().count().max(1);
-        return Err(format!("{file}, line {line}: the file does not end with a line break; it is empty or cut off"));
+        return Err(format!(
+            "{file}, line {line}: the file does not end with a line break; it is empty or cut off"
+        ));
     }
     let mut records = Vec::new();
-    for record in csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes()).into_records() {
+    for record in csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(text.as_bytes())
+        .into_records()
+    {
         let record = record.map_err(|fault| format!("{file}: {fault}"))?;
         let line = record.position().map_or(0, csv::Position::line);
         if record.len() != fields_count {
-            return Err(format!("{file}, line {line}: {} fields instead of {fields_count}", record.len()));
+            return Err(format!(
+                "{file}, line {line}: {} fields instead of {fields_count}",
+                record.len()
+            ));
         }
         // A quote that was lost, or never closed, takes in what follows it.
         if record.iter().any(|field| field.contains('\n')) {
@@ -82,7 +99,10 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
     if marked.iter().any(|(_, is_marked)| *is_marked)
         && let Some((file, _)) = marked.iter().find(|(_, is_marked)| !is_marked)
     {
-        return Err(format!("{file}: the end mark of the other files is missing; the file is cut off, or of another date"));
+        return Err(format!(
+            "{file}: the end mark of the other files is missing; the file is cut off, or of \
+             another date"
+        ));
     }
     let comments = spilled(files.comments)?;
     let mut entries: Vec<Entry> = Vec::new();
@@ -115,7 +135,9 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
         entries.push(entry);
     }
     if known_comments != comments.len() {
-        return Err("sdn_comments.csv: it continues entities that sdn.csv does not have; one of them is cut off, or of another date".into());
+        return Err("sdn_comments.csv: it continues entities that sdn.csv does not have; one of \
+         them is cut off, or of another date"
+            .into());
     }
     for record in records("alt.csv", files.alt, 5)? {
         let entry = joined(&record, "alt.csv", &places, &mut entries)?;
@@ -129,10 +151,21 @@ fn read_all(files: Files<'_>) -> Result<ReadList, String> {
 }
 
 /// The entry that a record of another file belongs to.
-fn joined<'a>(record: &Record, file: &str, places: &HashMap<String, usize>, entries: &'a mut [Entry]) -> Result<&'a mut Entry, String> {
+fn joined<'a>(
+    record: &Record,
+    file: &str,
+    places: &HashMap<String, usize>,
+    entries: &'a mut [Entry],
+) -> Result<&'a mut Entry, String> {
     let id = record.id(file)?;
     let entry = places.get(id).and_then(|place| entries.get_mut(*place));
-    entry.ok_or_else(|| format!("{file}, line {}: entity {id} is not in sdn.csv; one of them is cut off, or of another date", record.line))
+    entry.ok_or_else(|| {
+        format!(
+            "{file}, line {}: entity {id} is not in sdn.csv; one of them is \
+     cut off, or of another date",
+            record.line
+        )
+    })
 }
 
 /// What does not fit into the remarks, by entity.
@@ -140,7 +173,10 @@ fn spilled(bytes: &[u8]) -> Result<HashMap<String, String>, String> {
     let mut spilled: HashMap<String, String> = HashMap::new();
     for record in records("sdn_comments.csv", bytes, 2)? {
         // Remarks are cut anywhere, so they are joined as they stand.
-        spilled.entry(record.id("sdn_comments.csv")?.to_owned()).or_default().push_str(record.field(1));
+        spilled
+            .entry(record.id("sdn_comments.csv")?.to_owned())
+            .or_default()
+            .push_str(record.field(1));
     }
     Ok(spilled)
 }
@@ -155,7 +191,8 @@ fn reordered(name: &str, kind: EntryKind) -> String {
     }
 }
 
-/// Takes what the remarks say: "DOB 28 Jul 1963; POB …; nationality Iran; Passport P1 (Iran); a.k.a. 'X'; …".
+/// Takes what the remarks say: "DOB 28 Jul 1963; POB …; nationality Iran; Passport P1 (Iran);
+/// a.k.a. 'X'; …".
 fn take_remarks(entry: &mut Entry, remarks: &str) {
     for part in remarks.split(';') {
         let part = part.trim();
@@ -163,9 +200,13 @@ fn take_remarks(entry: &mut Entry, remarks: &str) {
         let part = part.strip_suffix('.').unwrap_or(part);
         if let Some(date) = part.strip_prefix("DOB ") {
             entry.births.extend(Birth::parse(date));
-        } else if let Some(country) = part.strip_prefix("nationality ").or_else(|| part.strip_prefix("citizen ")) {
+        } else if let Some(country) =
+            part.strip_prefix("nationality ").or_else(|| part.strip_prefix("citizen "))
+        {
             entry.add_country(country);
-        } else if let Some(name) = part.strip_prefix("a.k.a. '").and_then(|rest| rest.strip_suffix('\'')) {
+        } else if let Some(name) =
+            part.strip_prefix("a.k.a. '").and_then(|rest| rest.strip_suffix('\''))
+        {
             entry.add_name(&reordered(name, entry.kind), true);
         } else if let Some((number, country)) = identifier(part) {
             entry.add_identifier(number, country);
@@ -176,13 +217,24 @@ fn take_remarks(entry: &mut Entry, remarks: &str) {
     }
 }
 
-/// "Passport P0017003 (Belize)", "National ID No. 10100722073 (Iran)", "Tax ID No. 7707083893 (Russia)".
+/// "Passport P0017003 (Belize)", "National ID No. 10100722073 (Iran)", "Tax ID No. 7707083893
+/// (Russia)".
 fn identifier(part: &str) -> Option<(&str, Option<super::CountryCode>)> {
-    const NAMES: [&str; 7] =
-        ["Passport ", "National ID No. ", "Tax ID No. ", "Identification Number ", "SSN ", "Driver's License No. ", "Personal ID Card "];
+    const NAMES: [&str; 7] = [
+        "Passport ",
+        "National ID No. ",
+        "Tax ID No. ",
+        "Identification Number ",
+        "SSN ",
+        "Driver's License No. ",
+        "Personal ID Card ",
+    ];
     let rest = NAMES.iter().find_map(|name| part.strip_prefix(name))?;
     let number = rest.split(' ').next()?;
-    let country = rest.split_once('(').and_then(|(_, country)| country.split_once(')')).and_then(|(country, _)| countries::find(country));
+    let country = rest
+        .split_once('(')
+        .and_then(|(_, country)| country.split_once(')'))
+        .and_then(|(country, _)| countries::find(country));
     number.bytes().any(|byte| byte.is_ascii_digit()).then_some((number, country))
 }
 
@@ -194,8 +246,11 @@ pub fn digital_currency_addresses(remarks: &str) -> Vec<&str> {
             .split(|letter: char| letter.is_whitespace() || matches!(letter, ';' | ',' | '.'))
             .filter(|word| !matches!(*word, "" | "-"));
         let currency = words.next()?;
-        let is_currency = (2..=8).contains(&currency.len()) && currency.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_currency = (2..=8).contains(&currency.len())
+            && currency.bytes().all(|byte| byte.is_ascii_alphanumeric());
         words.next().filter(|_| is_currency)
     });
-    words.filter(|word| word.len() >= 20 && word.bytes().all(|byte| byte.is_ascii_alphanumeric())).collect()
+    words
+        .filter(|word| word.len() >= 20 && word.bytes().all(|byte| byte.is_ascii_alphanumeric()))
+        .collect()
 }

@@ -1,8 +1,10 @@
-//! The operator's own list: a CSV file with the header `id,name,aliases,date_of_birth,country,address,note`.
+//! The operator's own list: a CSV file with the header
+//! `id,name,aliases,date_of_birth,country,address,note`.
 //!
-//! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD` or `YYYY`. `country` is an ISO 3166-1 alpha-2 code or a
-//! name. `address` holds blockchain addresses, separated by `;`. `note` is for the operator alone. An entry needs an `id` and a
-//! `name` or an `address`. Entries are compared with persons and businesses alike.
+//! `aliases` are separated by `;`. `date_of_birth` is `YYYY-MM-DD` or `YYYY`. `country` is an ISO
+//! 3166-1 alpha-2 code or a name. `address` holds blockchain addresses, separated by `;`. `note` is
+//! for the operator alone. An entry needs an `id` and a `name` or an `address`. Entries are
+//! compared with persons and businesses alike.
 
 use std::collections::HashSet;
 
@@ -28,8 +30,12 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
     let mut entries = Vec::new();
     let mut ids = HashSet::new();
     let mut is_header = true;
-    for record in
-        csv::ReaderBuilder::new().has_headers(false).flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes()).into_records()
+    for record in csv::ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .trim(csv::Trim::All)
+        .from_reader(text.as_bytes())
+        .into_records()
     {
         let record = record.map_err(|fault| format!("{FILE}: {fault}"))?;
         let line = record.position().map_or(0, csv::Position::line);
@@ -57,15 +63,24 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
             entry.add_name(alias, false);
         }
         if !field(3).is_empty() {
-            entry.births.push(Birth::parse(field(3)).ok_or_else(|| fault("date_of_birth must be YYYY-MM-DD or YYYY"))?);
+            entry.births.push(
+                Birth::parse(field(3))
+                    .ok_or_else(|| fault("date_of_birth must be YYYY-MM-DD or YYYY"))?,
+            );
         }
         if !field(4).is_empty() {
-            entry.countries.push(countries::find(field(4)).ok_or_else(|| fault("country is not known: write its two-letter code"))?);
+            entry.countries.push(
+                countries::find(field(4))
+                    .ok_or_else(|| fault("country is not known: write its two-letter code"))?,
+            );
         }
         for address in field(5).split(';').map(str::trim).filter(|address| !address.is_empty()) {
-            let is_address = (20..=128).contains(&address.len()) && address.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            let is_address = (20..=128).contains(&address.len())
+                && address.bytes().all(|byte| byte.is_ascii_alphanumeric());
             if !is_address {
-                return Err(fault("address must be a blockchain address of 20 to 128 letters and digits"));
+                return Err(fault(
+                    "address must be a blockchain address of 20 to 128 letters and digits",
+                ));
             }
             entry.add_address(address);
         }

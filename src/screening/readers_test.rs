@@ -34,17 +34,27 @@ fn the_sdn_list_is_read_with_everything_in_its_remarks() {
     let list = ofac([SDN, ALT, ADD, COMMENTS]).unwrap();
     assert_eq!((list.entries.len(), list.made_at), (5, None));
     let person = find(&list, "1001");
-    assert_eq!(names(person), [("Dmitry Yurievich KHALBURO", false), ("NIGHTOWLER", true), ("Dmitri CHALBUROV", false)]);
+    assert_eq!(
+        names(person),
+        [("Dmitry Yurievich KHALBURO", false), ("NIGHTOWLER", true), ("Dmitri CHALBUROV", false)]
+    );
     assert_eq!(person.births, [Birth::parse("17 Apr 1983").unwrap()]);
     assert_eq!(person.countries.iter().map(|code| code.as_str()).collect::<Vec<_>>(), ["RU"]);
     assert_eq!(person.identifiers[0].number, "731800555");
     assert_eq!(person.addresses, ["1FfmbHfnpaZjKFvyi1okTjJJusN455paPH"]);
-    assert_eq!((find(&list, "1002").kind, find(&list, "1003").kind), (EntryKind::Business, EntryKind::Vessel));
+    assert_eq!(
+        (find(&list, "1002").kind, find(&list, "1003").kind),
+        (EntryKind::Business, EntryKind::Vessel)
+    );
     // The remarks of 1004 are cut within an address and go on in sdn_comments.csv.
     let spilled = find(&list, "1004");
     assert_eq!(
         spilled.addresses,
-        ["TJRabPrwbZy45sbavfcjinPJC18kjpRTv8", "0x98d2a16c1d8f1c5f0f3f4ad6b29d3e5d4c1b2a3f4e5d", "TLa2f6VPqDgRE67v1736s7bJ8Ray5wYjU7"]
+        [
+            "TJRabPrwbZy45sbavfcjinPJC18kjpRTv8",
+            "0x98d2a16c1d8f1c5f0f3f4ad6b29d3e5d4c1b2a3f4e5d",
+            "TLa2f6VPqDgRE67v1736s7bJ8Ray5wYjU7"
+        ]
     );
     assert_eq!(spilled.births.len(), 2);
     assert_eq!(names(spilled)[0].0, "Tariq \"Abu\" Hamid AL-ZAHRUDI");
@@ -56,20 +66,32 @@ fn the_consolidated_list_is_read() {
     let list = un::read(UN).unwrap();
     assert_eq!((list.entries.len(), list.made_at), (3, Some(1_795_132_809)));
     let person = find(&list, "XXi.001");
-    assert_eq!(names(person), [("ERIKO BADUGENDE", false), ("Erik Badougende", false), ("Le Blanc Aigle", true)]);
+    assert_eq!(
+        names(person),
+        [("ERIKO BADUGENDE", false), ("Erik Badougende", false), ("Le Blanc Aigle", true)]
+    );
     assert_eq!(person.births, [Birth::Years { first: 1971, last: 1971, is_guess: false }]);
     assert_eq!(person.countries.iter().map(|code| code.as_str()).collect::<Vec<_>>(), ["CD", "RW"]);
     assert_eq!(person.identifiers[0].number, "OB0243318");
-    assert_eq!(find(&list, "XXi.002").births, [Birth::Years { first: 1958, last: 1960, is_guess: false }]);
+    assert_eq!(
+        find(&list, "XXi.002").births,
+        [Birth::Years { first: 1958, last: 1960, is_guess: false }]
+    );
     assert_eq!(find(&list, "XXe.001").kind, EntryKind::Business);
 }
 
 #[test]
 fn the_operators_list_is_read() {
     let list = own::read(OWN).unwrap();
-    assert_eq!(names(find(&list, "own-1")), [("Zubin Tarkhad", false), ("Zubeen Tarkhad", false), ("Z. Tarkhad", false)]);
+    assert_eq!(
+        names(find(&list, "own-1")),
+        [("Zubin Tarkhad", false), ("Zubeen Tarkhad", false), ("Z. Tarkhad", false)]
+    );
     assert_eq!(find(&list, "own-2").addresses, ["TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj"]);
-    assert_eq!(find(&list, "own-3").births, [Birth::Years { first: 1975, last: 1975, is_guess: false }]);
+    assert_eq!(
+        find(&list, "own-3").births,
+        [Birth::Years { first: 1975, last: 1975, is_guess: false }]
+    );
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -89,9 +111,18 @@ fn faults_name_the_file_and_the_line() {
     said(ofac([&half(SDN), ALT, ADD, COMMENTS]), "sdn.csv");
     said(ofac([SDN, ALT, &half(ADD), COMMENTS]), "add.csv");
     said(ofac([SDN, ALT, ADD, &half(COMMENTS)]), "sdn_comments.csv, line 1");
-    said(ofac([&without(SDN, "\"SDNTK\","), ALT, ADD, COMMENTS]), "sdn.csv, line 5: 11 fields instead of 12");
-    said(ofac([SDN, &text(ALT).replace("1002,", "999,").into_bytes(), ADD, COMMENTS]), "alt.csv, line 2: entity 999 is not in sdn.csv");
-    said(ofac([SDN, ALT, ADD, &text(COMMENTS).replace("1004,", "999,").into_bytes()]), "sdn_comments.csv");
+    said(
+        ofac([&without(SDN, "\"SDNTK\","), ALT, ADD, COMMENTS]),
+        "sdn.csv, line 5: 11 fields instead of 12",
+    );
+    said(
+        ofac([SDN, &text(ALT).replace("1002,", "999,").into_bytes(), ADD, COMMENTS]),
+        "alt.csv, line 2: entity 999 is not in sdn.csv",
+    );
+    said(
+        ofac([SDN, ALT, ADD, &text(COMMENTS).replace("1004,", "999,").into_bytes()]),
+        "sdn_comments.csv",
+    );
     said(ofac([&without(SDN, "\u{1a}"), ALT, ADD, COMMENTS]), "sdn.csv: the end mark");
     let twice = [SDN.strip_suffix(b"\x1a").unwrap(), SDN].concat();
     said(ofac([&twice, ALT, ADD, COMMENTS]), "sdn.csv, line 6: entity 1001 stands there twice");
@@ -104,32 +135,68 @@ fn faults_name_the_file_and_the_line() {
     said(un::read(&UN[..UN.len() - 3]), "the UN list");
     said(un::read(&[UN, UN].concat()), "the UN list, line");
     said(un::read(&without(UN, "</ENTITY>")), "the UN list, line");
-    said(un::read(&without(UN, "<REFERENCE_NUMBER>XXi.002</REFERENCE_NUMBER>")), "no reference number");
+    said(
+        un::read(&without(UN, "<REFERENCE_NUMBER>XXi.002</REFERENCE_NUMBER>")),
+        "no reference number",
+    );
     said(un::read(text(UN).replace("XXi.002", "XXi.001").as_bytes()), "stands there twice");
-    said(un::read(text(UN).replace("dateGenerated", "generated").as_bytes()), "line 2: dateGenerated");
-    said(un::read(text(UN).replace("&amp;", "&lol;").as_bytes()), "an entity that XML itself does not have");
-    let bomb = text(UN).replace("<CONSOLIDATED_LIST ", "<!DOCTYPE x [<!ENTITY lol \"lol\">]>\n<CONSOLIDATED_LIST ");
+    said(
+        un::read(text(UN).replace("dateGenerated", "generated").as_bytes()),
+        "line 2: dateGenerated",
+    );
+    said(
+        un::read(text(UN).replace("&amp;", "&lol;").as_bytes()),
+        "an entity that XML itself does not have",
+    );
+    let bomb = text(UN).replace(
+        "<CONSOLIDATED_LIST ",
+        "<!DOCTYPE x [<!ENTITY lol \"lol\">]>\n<CONSOLIDATED_LIST ",
+    );
     said(un::read(bomb.as_bytes()), "line 2: document types are not taken");
     let deep = text(UN).replace("<SORT_KEY/>", &format!("{}{}", "<A>".repeat(9), "</A>".repeat(9)));
     said(un::read(deep.as_bytes()), "too deep");
-    said(un::read(b"<CONSOLIDATED_LIST dateGenerated=\"2026-01-01\"></CONSOLIDATED_LIST>"), "there are no entries");
+    said(
+        un::read(b"<CONSOLIDATED_LIST dateGenerated=\"2026-01-01\"></CONSOLIDATED_LIST>"),
+        "there are no entries",
+    );
     let wide = text(UN).replace("<SORT_KEY/>", &"<A>x</A>".repeat(10_001));
     said(un::read(wide.as_bytes()), "too many elements");
 
     said(own::read(b""), "the operator's list, line 1");
-    said(own::read(b"id,name,aliases,date_of_birth,country,address,note\n"), "there are no entries");
+    said(
+        own::read(b"id,name,aliases,date_of_birth,country,address,note\n"),
+        "there are no entries",
+    );
     said(own::read(b"id,name\n1,x\n"), "line 1: the first line must be");
     said(own::read(text(OWN).replace("1980-05-06", "06/05").as_bytes()), "line 2: date_of_birth");
     said(own::read(text(OWN).replace("United Kingdom", "Atlantis").as_bytes()), "line 4: country");
-    said(own::read(text(OWN).replace("own-2", "own-1").as_bytes()), "line 3: its id stands there twice");
-    said(own::read(text(OWN).replace("TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj", "1 Main Street, Springfield").as_bytes()), "line 3");
+    said(
+        own::read(text(OWN).replace("own-2", "own-1").as_bytes()),
+        "line 3: its id stands there twice",
+    );
+    said(
+        own::read(
+            text(OWN)
+                .replace("TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj", "1 Main Street, Springfield")
+                .as_bytes(),
+        ),
+        "line 3",
+    );
 }
 
 #[test]
 fn a_fault_that_quotes_the_file_stays_short() {
     let element = "X".repeat(10_000);
-    let fault = un::read(format!("<CONSOLIDATED_LIST dateGenerated=\"2026-11-20T00:00:09Z\"><{element}\n></Y>").as_bytes()).unwrap_err();
-    assert!(fault.starts_with("the UN list, line ") && fault.chars().count() == FAULT_CHARACTERS_MAX + 1, "{fault}");
+    let fault = un::read(
+        format!("<CONSOLIDATED_LIST dateGenerated=\"2026-11-20T00:00:09Z\"><{element}\n></Y>")
+            .as_bytes(),
+    )
+    .unwrap_err();
+    assert!(
+        fault.starts_with("the UN list, line ")
+            && fault.chars().count() == FAULT_CHARACTERS_MAX + 1,
+        "{fault}"
+    );
 }
 
 /// One way to damage a file.
@@ -174,7 +241,8 @@ fn damaged(bytes: &[u8], damage: &Damage) -> Vec<u8> {
 
 /// Reads the kept files with one of them damaged; answers whether it was taken all the same.
 fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError> {
-    let mut files = [SDN.to_vec(), ALT.to_vec(), ADD.to_vec(), COMMENTS.to_vec(), UN.to_vec(), OWN.to_vec()];
+    let mut files =
+        [SDN.to_vec(), ALT.to_vec(), ADD.to_vec(), COMMENTS.to_vec(), UN.to_vec(), OWN.to_vec()];
     let is_cut_only = matches!(damages, [Damage::Cut(_)]);
     for damage in damages {
         if !files[which].is_empty() {
@@ -187,13 +255,17 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
         4 => un::read(un),
         _ => own::read(own),
     };
-    // A cut at the end of a line is a whole file of fewer lines: only what is sealed by an end mark, a root element or
-    // another file can tell. Of the operator's own list nothing can.
+    // A cut at the end of a line is a whole file of fewer lines: only what is sealed by an end
+    // mark, a root element or another file can tell. Of the operator's own list nothing can.
     let at_line_end = files[which].ends_with(b"\n") && matches!(which, 3 | 5);
     // The line break behind the root element says nothing.
     let is_whole_xml = which == 4 && files[4].ends_with(b"</CONSOLIDATED_LIST>");
     if is_cut_only && !at_line_end && !is_whole_xml {
-        prop_assert!(read.is_err(), "a cut file was taken: {which} of {} bytes", files[which].len());
+        prop_assert!(
+            read.is_err(),
+            "a cut file was taken: {which} of {} bytes",
+            files[which].len()
+        );
     }
     match read {
         Ok(list) => {
@@ -202,7 +274,9 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
         }
         Err(fault) => {
             prop_assert!(
-                !fault.is_empty() && fault.chars().count() <= FAULT_CHARACTERS_MAX + 1 && !fault.contains(char::is_control),
+                !fault.is_empty()
+                    && fault.chars().count() <= FAULT_CHARACTERS_MAX + 1
+                    && !fault.contains(char::is_control),
                 "{}",
                 fault
             );
@@ -214,13 +288,20 @@ fn read_damaged(which: usize, damages: &[Damage]) -> Result<bool, TestCaseError>
 /// Three seconds, or as long as `HUNDI_TEST_MUTATION_SECONDS` says.
 #[test]
 fn no_damage_to_a_kept_file_breaks_a_reader() {
-    let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
-    let mut runner = TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
+    let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(3);
+    let mut runner =
+        TestRunner::new(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() });
     let strategy = (0_usize..6, prop::collection::vec(damage(), 1..5));
     let (started, mut count, mut taken) = (Instant::now(), 0_u64, 0_u64);
     while started.elapsed().as_secs() < seconds {
         let (which, damages) = strategy.new_tree(&mut runner).unwrap().current();
-        taken += u64::from(read_damaged(which, &damages).unwrap_or_else(|fault| panic!("file {which}, {damages:?}: {fault}")));
+        taken += u64::from(
+            read_damaged(which, &damages)
+                .unwrap_or_else(|fault| panic!("file {which}, {damages:?}: {fault}")),
+        );
         count += 1;
     }
     println!("{count} damaged lists in {seconds} s, {taken} of them read");

@@ -7,7 +7,8 @@ use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, subject, subject_id, list, entry_id, basis, screening, score_basis_points, evidence, decision, decided_by, \
+const COLUMNS: &str = "scope, id, subject, subject_id, list, entry_id, basis, screening, \
+ score_basis_points, evidence, decision, decided_by, \
     decided_at, created";
 
 /// Hits of one subject that are looked at.
@@ -67,7 +68,8 @@ pub fn insert(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
 /// Writes what a hit shows now, and its decision.
 pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE screening_hits SET basis = ?3, screening = ?4, score_basis_points = ?5, evidence = ?6, decision = ?7, decided_by = ?8, \
+        "UPDATE screening_hits SET basis = ?3, screening = ?4, score_basis_points = ?5, evidence \
+         = ?6, decision = ?7, decided_by = ?8, \
          decided_at = ?9 WHERE scope = ?1 AND id = ?2",
         values![
             hit.scope,
@@ -84,14 +86,22 @@ pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
 }
 
 /// All hits of one subject, decided or not.
-pub fn of_subject(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<Vec<HitRow>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM screening_hits WHERE scope = ?1 AND subject_id = ?2 ORDER BY id LIMIT ?3");
+pub fn of_subject(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    subject_id: AnyId,
+) -> Result<Vec<HitRow>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM screening_hits WHERE scope = ?1 AND subject_id = ?2 ORDER BY id \
+         LIMIT ?3"
+    );
     tx.rows(&sql, values![scope, subject_id, SUBJECT_HITS_MAX])?.into_iter().map(read).collect()
 }
 
 /// Hits of every account that nobody decided about, oldest first.
 pub fn open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<HitRow>, StoreError> {
-    let sql = format!("SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT ?1");
+    let sql =
+        format!("SELECT {COLUMNS} FROM screening_hits WHERE decision IS NULL ORDER BY id LIMIT ?1");
     tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
@@ -104,8 +114,12 @@ pub fn ids_after(
     rows_max: i64,
 ) -> Result<Vec<Id<kind::Request>>, StoreError> {
     let sql = match table {
-        Table::Senders => "SELECT id FROM senders WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-        Table::Beneficiaries => "SELECT id FROM beneficiaries WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+        Table::Senders => {
+            "SELECT id FROM senders WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+        }
+        Table::Beneficiaries => {
+            "SELECT id FROM beneficiaries WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT ?3"
+        }
     };
     tx.rows(sql, values![scope, &after, rows_max])?.into_iter().map(|mut row| row.id()).collect()
 }

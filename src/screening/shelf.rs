@@ -1,9 +1,13 @@
-//! Listed tokens of one length, as a tree of their bytes: the ones alike to a searched token without looking at all.
+//! Listed tokens of one length, as a tree of their bytes: the ones alike to a searched token
+//! without looking at all.
 //!
-//! The comparison of two tokens goes through the listed one byte by byte, so tokens that begin alike share its beginning. A branch
-//! is left as soon as its tokens cannot have as many bytes in common with the searched one as the similarity takes.
+//! The comparison of two tokens goes through the listed one byte by byte, so tokens that begin
+//! alike share its beginning. A branch is left as soon as its tokens cannot have as many bytes in
+//! common with the searched one as the similarity takes.
 
-use super::similarity::{Matched, PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, Progress, similarity_bound};
+use super::similarity::{
+    Matched, PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, Progress, similarity_bound,
+};
 
 /// One byte of the tokens that begin alike.
 #[derive(Clone, Copy)]
@@ -23,7 +27,8 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// `tokens` are distinct, of one length from 1 to `PATTERN_BYTES_MAX`, and come with their numbers.
+    /// `tokens` are distinct, of one length from 1 to `PATTERN_BYTES_MAX`, and come with their
+    /// numbers.
     pub fn new(mut tokens: Vec<(&[u8], u32)>) -> Shelf {
         tokens.sort_unstable();
         let bytes = tokens.first().map_or(0, |(token, _)| token.len());
@@ -61,7 +66,9 @@ impl Shelf {
         let searched_bytes = pattern.bytes();
         // The bytes in common that it takes, by the length of the common beginning.
         let matches_min: [usize; PREFIX_MAX + 1] = std::array::from_fn(|prefix| {
-            let reaches = |common: &usize| similarity_bound(searched_bytes, self.bytes, *common, prefix) >= least;
+            let reaches = |common: &usize| {
+                similarity_bound(searched_bytes, self.bytes, *common, prefix) >= least
+            };
             (1..=searched_bytes.min(self.bytes)).find(reaches).unwrap_or(usize::MAX)
         });
         if matches_min.iter().all(|least| *least == usize::MAX) {
@@ -81,7 +88,8 @@ impl Shelf {
             let after = place + 1;
             // The common beginning may still grow where it reaches up to here.
             let prefix_max = if progress.prefix == after { PREFIX_MAX } else { progress.prefix };
-            let is_hopeless = progress.matches + (self.bytes - after) < matches_min.get(prefix_max).copied().unwrap_or(0);
+            let is_hopeless = progress.matches + (self.bytes - after)
+                < matches_min.get(prefix_max).copied().unwrap_or(0);
             at = if after == self.bytes {
                 if !is_hopeless {
                     let score = pattern.end(progress, self.bytes, &matched);
@@ -131,14 +139,18 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
         #[test]
         fn a_shelf_finds_what_comparing_all_finds(
-            tokens in prop_oneof![1_usize..12, 50_usize..=64].prop_flat_map(|bytes| prop::collection::btree_set(prop::collection::vec(b'a'..b'f', bytes), 0..60)),
+            tokens in prop_oneof![1_usize..12,
+                50_usize..=64].prop_flat_map(|bytes| prop::collection::btree_set(prop::collection::vec(b'a'..b'f', bytes), 0..60)),
             searched in "[a-f]{1,14}|[a-f]{60,70}", least in 0.1_f64..1.0,
         ) {
             let tokens: BTreeSet<Vec<u8>> = tokens;
-            let shelf = Shelf::new(tokens.iter().enumerate().map(|(number, token)| (token.as_slice(), number as u32)).collect());
+            let shelf = Shelf::new(tokens.iter().enumerate().map(|(number,
+                token)| (token.as_slice(), number as u32)).collect());
             let mut found = Vec::new();
-            shelf.search(&Pattern::new(&searched), least, |score, number| found.push((number, score)));
-            let all = tokens.iter().enumerate().map(|(number, token)| (number as u32, token_similarity(token, searched.as_bytes())));
+            shelf.search(&Pattern::new(&searched), least, |score, number| found.push((number,
+                score)));
+            let all = tokens.iter().enumerate().map(|(number, token)| (number as u32,
+                token_similarity(token, searched.as_bytes())));
             prop_assert_eq!(found, all.filter(|(_, score)| *score >= least).collect::<Vec<_>>());
         }
     }

@@ -1,6 +1,8 @@
-//! How alike two names are, from 0 to 1: Jaro-Winkler over the best pairs of tokens, with the constants of moov-io/watchman.
+//! How alike two names are, from 0 to 1: Jaro-Winkler over the best pairs of tokens, with the
+//! constants of moov-io/watchman.
 //!
-//! Lengths are bytes, as there. A pair of tokens is compared only where their first letters sound alike.
+//! Lengths are bytes, as there. A pair of tokens is compared only where their first letters sound
+//! alike.
 
 use super::text::TOKEN_BYTES_MAX;
 
@@ -21,7 +23,8 @@ fn kept(metric: f64, weight: f64) -> f64 {
     1.0 - (1.0 - metric) * weight
 }
 
-/// The class of a token's first letter: letters of one class sound alike at the beginning of a name.
+/// The class of a token's first letter: letters of one class sound alike at the beginning of a
+/// name.
 pub fn first_sound(token: &str) -> Option<char> {
     let first = token.chars().next()?;
     let upper = first.to_uppercase().next().unwrap_or(first);
@@ -36,7 +39,8 @@ pub fn first_sound(token: &str) -> Option<char> {
     })
 }
 
-/// Jaro similarity of two byte strings of at most `TOKEN_BYTES_MAX` bytes; what is longer counts by its beginning.
+/// Jaro similarity of two byte strings of at most `TOKEN_BYTES_MAX` bytes; what is longer counts by
+/// its beginning.
 fn jaro(a: &[u8], b: &[u8]) -> f64 {
     let a = a.get(..TOKEN_BYTES_MAX).unwrap_or(a);
     let b = b.get(..TOKEN_BYTES_MAX).unwrap_or(b);
@@ -66,7 +70,8 @@ fn jaro(a: &[u8], b: &[u8]) -> f64 {
     let out_of_order = of_a.zip(of_b).filter(|((_, left), (_, right))| left != right).count();
     let matches = f64::from(matches);
     let transpositions = (out_of_order / 2) as f64;
-    (matches / a.len() as f64 + matches / b.len() as f64 + (matches - transpositions) / matches) / 3.0
+    (matches / a.len() as f64 + matches / b.len() as f64 + (matches - transpositions) / matches)
+        / 3.0
 }
 
 fn winkler(jaro: f64, prefix: usize) -> f64 {
@@ -87,7 +92,8 @@ pub fn token_similarity(a: &[u8], b: &[u8]) -> f64 {
     winkler(jaro(a, b), prefix) * length_kept(a.len(), b.len())
 }
 
-/// A searched token, made ready to be compared with many: where each byte stands in it, one bit a place.
+/// A searched token, made ready to be compared with many: where each byte stands in it, one bit a
+/// place.
 pub struct Pattern<'a> {
     token: &'a [u8],
     places: Box<[u64; 256]>,
@@ -96,8 +102,8 @@ pub struct Pattern<'a> {
 /// Longer tokens are compared without a table of places.
 pub const PATTERN_BYTES_MAX: usize = 64;
 
-/// How far the comparison with a listed token has come. It depends only on the bytes it has seen and on the token's length, so
-/// that tokens of one length that begin alike share it.
+/// How far the comparison with a listed token has come. It depends only on the bytes it has seen
+/// and on the token's length, so that tokens of one length that begin alike share it.
 #[derive(Clone, Copy)]
 pub struct Progress {
     /// The searched token's places that have no partner yet.
@@ -133,17 +139,29 @@ impl<'a> Pattern<'a> {
 
     /// Whether `step` and `end` compare with listed tokens of this length.
     pub const fn takes(&self, listed_bytes: usize) -> bool {
-        0 < listed_bytes && listed_bytes <= PATTERN_BYTES_MAX && !self.token.is_empty() && self.token.len() <= PATTERN_BYTES_MAX
+        0 < listed_bytes
+            && listed_bytes <= PATTERN_BYTES_MAX
+            && !self.token.is_empty()
+            && self.token.len() <= PATTERN_BYTES_MAX
     }
 
     /// Goes on with the byte at `place` of a listed token of `listed_bytes`.
-    pub fn step(&self, mut progress: Progress, listed_bytes: usize, place: usize, byte: u8, matched: &mut Matched) -> Progress {
+    pub fn step(
+        &self,
+        mut progress: Progress,
+        listed_bytes: usize,
+        place: usize,
+        byte: u8,
+        matched: &mut Matched,
+    ) -> Progress {
         let range = (listed_bytes.max(self.token.len()) / 2).saturating_sub(1);
         let from = place.saturating_sub(range);
         if from < self.token.len() {
             // Places from `from` to `place + range`.
-            let window = (u64::MAX << from) & (u64::MAX >> (PATTERN_BYTES_MAX - 1).saturating_sub(place + range));
-            let found = self.places.get(usize::from(byte)).copied().unwrap_or(0) & window & progress.free;
+            let window = (u64::MAX << from)
+                & (u64::MAX >> (PATTERN_BYTES_MAX - 1).saturating_sub(place + range));
+            let found =
+                self.places.get(usize::from(byte)).copied().unwrap_or(0) & window & progress.free;
             if found != 0 {
                 progress.free &= !(found & found.wrapping_neg());
                 if let Some(slot) = matched.get_mut(progress.matches) {
@@ -171,7 +189,10 @@ impl<'a> Pattern<'a> {
         }
         let matches = progress.matches as f64;
         let transpositions = (out_of_order / 2) as f64;
-        let jaro = (matches / listed_bytes as f64 + matches / self.token.len() as f64 + (matches - transpositions) / matches) / 3.0;
+        let jaro = (matches / listed_bytes as f64
+            + matches / self.token.len() as f64
+            + (matches - transpositions) / matches)
+            / 3.0;
         winkler(jaro, progress.prefix) * length_kept(listed_bytes, self.token.len())
     }
 
@@ -188,8 +209,8 @@ impl<'a> Pattern<'a> {
     }
 }
 
-/// What `token_similarity` cannot exceed for tokens of these lengths that have at most `common` bytes in common, and at most
-/// `prefix` at their beginning.
+/// What `token_similarity` cannot exceed for tokens of these lengths that have at most `common`
+/// bytes in common, and at most `prefix` at their beginning.
 pub fn similarity_bound(a: usize, b: usize, common: usize, prefix: usize) -> f64 {
     if a == 0 || b == 0 || common == 0 {
         return 0.0;
@@ -200,15 +221,20 @@ pub fn similarity_bound(a: usize, b: usize, common: usize, prefix: usize) -> f64
     winkler(jaro, prefix.min(PREFIX_MAX).min(a).min(b)) * length_kept(a, b)
 }
 
-/// Similarity of a name that is looked for and a listed name, as tokens. Each token finds its best free partner; words
-/// weigh by their length, and the part of the listed name that finds no partner costs a little.
+/// Similarity of a name that is looked for and a listed name, as tokens. Each token finds its best
+/// free partner; words weigh by their length, and the part of the listed name that finds no partner
+/// costs a little.
 pub fn best_pairs<S: AsRef<str>, I: AsRef<str>>(searched: &[S], listed: &[I]) -> f64 {
     let mut pairs: Vec<(f64, usize, usize)> = Vec::with_capacity(searched.len() + listed.len());
     for (i, token) in searched.iter().enumerate() {
         let sound = first_sound(token.as_ref());
         for (j, other) in listed.iter().enumerate() {
             if sound.is_some() && sound == first_sound(other.as_ref()) {
-                pairs.push((token_similarity(other.as_ref().as_bytes(), token.as_ref().as_bytes()), i, j));
+                pairs.push((
+                    token_similarity(other.as_ref().as_bytes(), token.as_ref().as_bytes()),
+                    i,
+                    j,
+                ));
             }
         }
     }
@@ -217,9 +243,12 @@ pub fn best_pairs<S: AsRef<str>, I: AsRef<str>>(searched: &[S], listed: &[I]) ->
     let mut listed_free = vec![true; listed.len()];
     let (mut weighted, mut matched_bytes) = (0.0, 0_usize);
     for (score, i, j) in pairs {
-        if let (Some(searched_free @ true), Some(listed_free @ true)) = (searched_free.get_mut(i), listed_free.get_mut(j)) {
+        if let (Some(searched_free @ true), Some(listed_free @ true)) =
+            (searched_free.get_mut(i), listed_free.get_mut(j))
+        {
             let listed_bytes = listed.get(j).map_or(0, |token| token.as_ref().len());
-            weighted += score * (searched.get(i).map_or(0, |token| token.as_ref().len()) + listed_bytes) as f64;
+            weighted += score
+                * (searched.get(i).map_or(0, |token| token.as_ref().len()) + listed_bytes) as f64;
             matched_bytes += listed_bytes;
             (*searched_free, *listed_free) = (false, false);
         }
@@ -229,10 +258,12 @@ pub fn best_pairs<S: AsRef<str>, I: AsRef<str>>(searched: &[S], listed: &[I]) ->
     if searched_bytes + matched_bytes == 0 || listed_bytes == 0 {
         return 0.0;
     }
-    weighted / (searched_bytes + matched_bytes) as f64 * kept(matched_bytes as f64 / listed_bytes as f64, UNMATCHED_WEIGHT)
+    weighted / (searched_bytes + matched_bytes) as f64
+        * kept(matched_bytes as f64 / listed_bytes as f64, UNMATCHED_WEIGHT)
 }
 
-/// The tokens as they are, and with short ones joined to the next or to the one before ("al qaeda", "alqaeda").
+/// The tokens as they are, and with short ones joined to the next or to the one before ("al qaeda",
+/// "alqaeda").
 pub fn variations(tokens: &[String]) -> Vec<Vec<String>> {
     let mut found = vec![tokens.to_vec()];
     let mut forward: Vec<String> = Vec::with_capacity(tokens.len());
@@ -267,7 +298,10 @@ pub fn variations(tokens: &[String]) -> Vec<Vec<String>> {
 /// Similarity of two names with short words tried joined to their neighbours.
 pub fn name_similarity(searched: &[String], listed: &[String]) -> f64 {
     let listed = variations(listed);
-    variations(searched).iter().flat_map(|left| listed.iter().map(move |right| best_pairs(left, right))).fold(0.0, f64::max)
+    variations(searched)
+        .iter()
+        .flat_map(|left| listed.iter().map(move |right| best_pairs(left, right)))
+        .fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -281,7 +315,8 @@ mod tests {
         text.split_whitespace().map(str::to_owned).collect()
     }
 
-    /// watchman's published pairs (listed, searched, score). A `~` before a text asks for normalisation first.
+    /// watchman's published pairs (listed, searched, score). A `~` before a text asks for
+    /// normalisation first.
     const PUBLISHED: &[(&str, &str, f64)] = &[
         ("wei, zhao", "wei, Zhao", 0.917),
         ("WEI, Zhao", "WEI, Zhao", 1.0),
@@ -309,8 +344,16 @@ mod tests {
         ("zincum llc", "easy verification inc.", 0.000),
         ("transpetrochart co ltd", "jx metals trading co.", 0.431),
         ("technolab", "moomoo technologies inc", 0.565),
-        ("sewa security services", "sesa - safety & environmental services australia pty ltd", 0.480),
-        ("bueno", "20/f rykadan capital twr135 hoi bun rd, kwun tong 135 hoi bun rd., kwun tong", 0.094),
+        (
+            "sewa security services",
+            "sesa - safety & environmental services australia pty ltd",
+            0.480,
+        ),
+        (
+            "bueno",
+            "20/f rykadan capital twr135 hoi bun rd, kwun tong 135 hoi bun rd., kwun tong",
+            0.094,
+        ),
         ("nicolas maduro", "nicolás maduro", 0.937),
         ("nicolas maduro", "~nicolás maduro", 1.0),
         ("nic maduro", "nicolas maduro", 0.872),
@@ -340,9 +383,21 @@ mod tests {
         ("group preservation holy sites", "hello world group", 0.577),
         ("the group for the preservation of the holy sites", "the group", 0.880),
         ("group preservation holy sites", "group", 0.879),
-        ("the group for the preservation of the holy sites", "The flibbity jibbity flobbity jobbity grobbity zobbity group", 0.363),
-        ("the group for the preservation of the holy sites", "~the flibbity jibbity flobbity jobbity grobbity zobbity group", 0.379),
-        ("group preservation holy sites", "flibbity jibbity flobbity jobbity grobbity zobbity group", 0.277),
+        (
+            "the group for the preservation of the holy sites",
+            "The flibbity jibbity flobbity jobbity grobbity zobbity group",
+            0.363,
+        ),
+        (
+            "the group for the preservation of the holy sites",
+            "~the flibbity jibbity flobbity jobbity grobbity zobbity group",
+            0.379,
+        ),
+        (
+            "group preservation holy sites",
+            "flibbity jibbity flobbity jobbity grobbity zobbity group",
+            0.277,
+        ),
         ("i c sogo kenkyusho", "~A.I.C. SOGO KENKYUSHO", 0.968),
         ("~A.I.C. SOGO KENKYUSHO", "sogo kenkyusho", 0.972),
         ("~11,420.2-1 CORP.", "11 420 2 1 corp", 1.000),
@@ -364,7 +419,11 @@ mod tests {
         ("café", "cafe", 0.8),
         ("123", "123", 1.0),
         ("123", "456", 0.0),
-        ("very long string with many words", "another very long string with different words", 0.725),
+        (
+            "very long string with many words",
+            "another very long string with different words",
+            0.725,
+        ),
         ("αβγ", "αβγ", 1.0),
         ("αβγ", "abc", 0.0),
         // From its page on the OFAC portal.
@@ -389,12 +448,20 @@ mod tests {
         text.strip_prefix('~').map_or_else(|| words(text), |raw| words(&normalise(raw)))
     }
 
-    fn differences(table: &[(&str, &str, f64)], score: impl Fn(&[String], &[String]) -> f64) -> Vec<String> {
-        let compared =
-            table.iter().map(|(listed, searched, wanted)| (listed, searched, wanted, score(&prepared(searched), &prepared(listed))));
+    fn differences(
+        table: &[(&str, &str, f64)],
+        score: impl Fn(&[String], &[String]) -> f64,
+    ) -> Vec<String> {
+        let compared = table.iter().map(|(listed, searched, wanted)| {
+            (listed, searched, wanted, score(&prepared(searched), &prepared(listed)))
+        });
         // A hundredth, and what the third decimal was rounded by.
         let wrong = compared.filter(|(_, _, wanted, found)| (*wanted - found).abs() > 0.010_5);
-        wrong.map(|(listed, searched, wanted, found)| format!("{listed:?} / {searched:?}: {found:.3}, published {wanted}")).collect()
+        wrong
+            .map(|(listed, searched, wanted, found)| {
+                format!("{listed:?} / {searched:?}: {found:.3}, published {wanted}")
+            })
+            .collect()
     }
 
     #[test]
@@ -407,9 +474,19 @@ mod tests {
 
     #[test]
     fn words_are_joined_as_published() {
-        assert_eq!(variations(&words("JSC ARGUMENT")), [vec!["JSC", "ARGUMENT"], vec!["JSCARGUMENT"]]);
+        assert_eq!(
+            variations(&words("JSC ARGUMENT")),
+            [vec!["JSC", "ARGUMENT"], vec!["JSCARGUMENT"]]
+        );
         let all = variations(&words("11 420 2 1 corp"));
-        assert_eq!(all, [vec!["11", "420", "2", "1", "corp"], vec!["11420", "21", "corp"], vec!["1142021", "corp"]]);
+        assert_eq!(
+            all,
+            [
+                vec!["11", "420", "2", "1", "corp"],
+                vec!["11420", "21", "corp"],
+                vec!["1142021", "corp"]
+            ]
+        );
         assert_eq!(variations(&words("john")).len(), 1);
         assert!(variations(&[]).iter().all(Vec::is_empty));
     }
@@ -424,8 +501,10 @@ mod tests {
         }
 
         #[test]
-        fn a_pattern_gives_the_same(a in "[a-d]{0,12}|[a-cé]{0,80}", b in "[a-d]{0,12}|[a-cé]{0,80}") {
-            prop_assert_eq!(Pattern::new(&b).similarity(a.as_bytes()), token_similarity(a.as_bytes(), b.as_bytes()));
+        fn a_pattern_gives_the_same(a in "[a-d]{0,12}|[a-cé]{0,80}",
+            b in "[a-d]{0,12}|[a-cé]{0,80}") {
+            prop_assert_eq!(Pattern::new(&b).similarity(a.as_bytes()),
+                token_similarity(a.as_bytes(), b.as_bytes()));
         }
 
         #[test]
@@ -435,7 +514,8 @@ mod tests {
                 count(&a).min(count(&b))
             }).sum();
             let prefix = a.bytes().zip(b.bytes()).take_while(|(left, right)| left == right).count();
-            prop_assert!(token_similarity(a.as_bytes(), b.as_bytes()) <= similarity_bound(a.len(), b.len(), common, prefix) + 1e-12);
+            prop_assert!(token_similarity(a.as_bytes(), b.as_bytes()) <= similarity_bound(a.len(),
+                b.len(), common, prefix) + 1e-12);
         }
     }
 }

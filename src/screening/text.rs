@@ -1,4 +1,5 @@
-//! Names as they are compared: lower case, no marks, no punctuation, split into tokens, titles and stop words left out.
+//! Names as they are compared: lower case, no marks, no punctuation, split into tokens, titles and
+//! stop words left out.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -9,7 +10,8 @@ use super::EntryKind;
 pub const TOKEN_BYTES_MAX: usize = 128;
 
 /// Forms of address that say nothing about who a person is; left out only in front of a name.
-const TITLES: &[&str] = &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
+const TITLES: &[&str] =
+    &["mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "shrimati", "smt"];
 /// Words that say nothing about which business it is.
 const STOP_WORDS: &[&str] = &[
     "a",
@@ -54,7 +56,8 @@ const fn folded(letter: char) -> Option<&'static str> {
 
 /// Whether a character is there for layout only; such a character must not split or hide a name.
 const fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+    matches!(letter,
+        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 /// Lower case without marks; punctuation, symbols and white space become single spaces.
@@ -77,7 +80,10 @@ pub fn normalise(name: &str) -> String {
 
 /// At most `TOKEN_BYTES_MAX` bytes of a token, cut between characters.
 fn cut(token: &str) -> &str {
-    let end = (0..=token.len().min(TOKEN_BYTES_MAX)).rev().find(|end| token.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=token.len().min(TOKEN_BYTES_MAX))
+        .rev()
+        .find(|end| token.is_char_boundary(*end))
+        .unwrap_or(0);
     &token[..end]
 }
 
@@ -90,7 +96,9 @@ pub fn tokens(name: &str, kind: EntryKind) -> Vec<String> {
             let titles = all.iter().take_while(|token| TITLES.contains(token)).count();
             all.iter().skip(titles).copied().collect()
         }
-        EntryKind::Business => all.iter().filter(|token| !STOP_WORDS.contains(token)).copied().collect(),
+        EntryKind::Business => {
+            all.iter().filter(|token| !STOP_WORDS.contains(token)).copied().collect()
+        }
         EntryKind::Vessel => all.clone(),
     };
     (if kept.is_empty() { all } else { kept }).into_iter().map(str::to_owned).collect()

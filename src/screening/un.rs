@@ -1,7 +1,7 @@
 //! The UN Security Council's consolidated list as it is published in XML.
 //!
-//! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. There is no need for document types, so the reader takes none, and
-//! no entities but the five of XML itself.
+//! `CONSOLIDATED_LIST` holds `INDIVIDUALS` and `ENTITIES`. There is no need for document types, so
+//! the reader takes none, and no entities but the five of XML itself.
 
 use std::collections::HashSet;
 
@@ -56,7 +56,9 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
     let (mut path, mut open): (Vec<String>, Vec<Element>) = (Vec::new(), Vec::new());
     let (mut elements_count, mut made_at, mut is_ended) = (0_usize, None, false);
     loop {
-        let event = reader.read_event().map_err(|fault| format!("{FILE}, line {}: {fault}", line(&reader)))?;
+        let event = reader
+            .read_event()
+            .map_err(|fault| format!("{FILE}, line {}: {fault}", line(&reader)))?;
         let fault = |what: &str| format!("{FILE}, line {}: {what}", line(&reader));
         match event {
             Event::Start(start) => {
@@ -71,9 +73,15 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                     if name != "CONSOLIDATED_LIST" {
                         return Err(fault("this is not a consolidated list"));
                     }
-                    let attribute = start.try_get_attribute("dateGenerated").map_err(|_| fault("the list's attributes do not read"))?;
-                    let value = attribute
-                        .and_then(|attribute| attribute.normalized_value(XmlVersion::Explicit1_0).ok().map(|value| value.into_owned()));
+                    let attribute = start
+                        .try_get_attribute("dateGenerated")
+                        .map_err(|_| fault("the list's attributes do not read"))?;
+                    let value = attribute.and_then(|attribute| {
+                        attribute
+                            .normalized_value(XmlVersion::Explicit1_0)
+                            .ok()
+                            .map(|value| value.into_owned())
+                    });
                     made_at = Some(
                         generated(value.as_deref().unwrap_or_default())
                             .ok_or_else(|| fault("dateGenerated is missing or does not read"))?,
@@ -108,7 +116,11 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                         let kind = match (path.get(1).map(String::as_str), element.name.as_str()) {
                             (Some("INDIVIDUALS"), "INDIVIDUAL") => EntryKind::Individual,
                             (Some("ENTITIES"), "ENTITY") => EntryKind::Business,
-                            _ => return Err(fault("an element that is neither an individual nor an entity")),
+                            _ => {
+                                return Err(fault(
+                                    "an element that is neither an individual nor an entity",
+                                ));
+                            }
                         };
                         let entry = entry(&element, kind).map_err(|what| fault(&what))?;
                         if !ids.insert(entry.id.clone()) {
@@ -140,8 +152,10 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
                     },
                     Err(_) => None,
                 };
-                let character = character.ok_or_else(|| fault("an entity that XML itself does not have"))?;
-                append(&mut open, character.encode_utf8(&mut [0; 4]), path.len()).map_err(|what| fault(&what))?;
+                let character =
+                    character.ok_or_else(|| fault("an entity that XML itself does not have"))?;
+                append(&mut open, character.encode_utf8(&mut [0; 4]), path.len())
+                    .map_err(|what| fault(&what))?;
             }
             Event::DocType(_) => return Err(fault("document types are not taken")),
             Event::Decl(_) | Event::Comment(_) | Event::PI(_) => {}
@@ -153,7 +167,9 @@ fn read_all(bytes: &[u8]) -> Result<ReadList, String> {
 
 fn append(open: &mut [Element], text: &str, depth: usize) -> Result<(), String> {
     match open.last_mut() {
-        Some(element) if element.text.len() + text.len() > TEXT_BYTES_MAX => Err("an element's text is too long".into()),
+        Some(element) if element.text.len() + text.len() > TEXT_BYTES_MAX => {
+            Err("an element's text is too long".into())
+        }
         Some(element) => {
             element.text.push_str(text);
             Ok(())
@@ -167,7 +183,9 @@ fn append(open: &mut [Element], text: &str, depth: usize) -> Result<(), String> 
 fn generated(text: &str) -> Option<i64> {
     let day: jiff::civil::Date = text.get(..10)?.parse().ok()?;
     let seconds = text.parse::<jiff::Timestamp>().map(jiff::Timestamp::as_second);
-    Some(seconds.unwrap_or_else(|_| day.to_zoned(jiff::tz::TimeZone::UTC).map_or(0, |zoned| zoned.timestamp().as_second())))
+    Some(seconds.unwrap_or_else(|_| {
+        day.to_zoned(jiff::tz::TimeZone::UTC).map_or(0, |zoned| zoned.timestamp().as_second())
+    }))
 }
 
 fn entry(element: &Element, kind: EntryKind) -> Result<Entry, String> {
@@ -176,7 +194,8 @@ fn entry(element: &Element, kind: EntryKind) -> Result<Entry, String> {
         return Err("an entry has no reference number".into());
     }
     let mut entry = Entry::new(ListName::Un, id, kind);
-    let parts = ["FIRST_NAME", "SECOND_NAME", "THIRD_NAME", "FOURTH_NAME"].map(|name| element.text_of(name));
+    let parts = ["FIRST_NAME", "SECOND_NAME", "THIRD_NAME", "FOURTH_NAME"]
+        .map(|name| element.text_of(name));
     entry.add_name(&parts.join(" "), false);
     if entry.names.is_empty() {
         return Err(format!("{id} has no name"));
@@ -196,7 +215,11 @@ fn entry(element: &Element, kind: EntryKind) -> Result<Entry, String> {
     }
     for birth in element.all("INDIVIDUAL_DATE_OF_BIRTH") {
         let years = [birth.text_of("FROM_YEAR"), birth.text_of("TO_YEAR")];
-        let guess = if birth.text_of("TYPE_OF_DATE").eq_ignore_ascii_case("approximately") { "circa" } else { "" };
+        let guess = if birth.text_of("TYPE_OF_DATE").eq_ignore_ascii_case("approximately") {
+            "circa"
+        } else {
+            ""
+        };
         let text = match (birth.text_of("DATE"), birth.text_of("YEAR")) {
             ("", "") => format!("{guess} {} to {}", years[0], years[1]),
             ("", year) => format!("{guess} {year}"),
@@ -206,10 +229,13 @@ fn entry(element: &Element, kind: EntryKind) -> Result<Entry, String> {
         entry.births.extend(Birth::parse(&text));
     }
     for document in element.all("INDIVIDUAL_DOCUMENT") {
-        let country = [document.text_of("ISSUING_COUNTRY"), document.text_of("COUNTRY_OF_ISSUE")].into_iter().find_map(countries::find);
+        let country = [document.text_of("ISSUING_COUNTRY"), document.text_of("COUNTRY_OF_ISSUE")]
+            .into_iter()
+            .find_map(countries::find);
         entry.add_identifier(document.text_of("NUMBER"), country);
     }
-    for address in element.children.iter().flat_map(|child| digital_currency_addresses(&child.text)) {
+    for address in element.children.iter().flat_map(|child| digital_currency_addresses(&child.text))
+    {
         entry.add_address(address);
     }
     Ok(entry)

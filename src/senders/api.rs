@@ -90,8 +90,16 @@ pub fn view(sender: Sender) -> SenderView {
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/senders", "Create a sender", route::nothing, create).consulting(screen_ahead),
-        route::list("/v1/senders", "List senders", ObjectKind::Sender, FILTERS, route::nothing, index),
+        route::post("/v1/senders", "Create a sender", route::nothing, create)
+            .consulting(screen_ahead),
+        route::list(
+            "/v1/senders",
+            "List senders",
+            ObjectKind::Sender,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
         route::get("/v1/senders/{id}", "Get a sender", show),
     ]
 }
@@ -103,7 +111,8 @@ fn create(context: &mut Context<'_>, _: (), form: CreateSender) -> Result<Sender
     Ok(view(super::create(context.tx, context.now, context.world, scope, ask(form))?))
 }
 
-/// Compares the sender with the sanctions lists before the transaction opens: that takes as long as many a transaction.
+/// Compares the sender with the sanctions lists before the transaction opens: that takes as long as
+/// many a transaction.
 fn screen_ahead(asking: Asking, form: CreateSender) -> Option<Consulted> {
     let lists = asking.app.world.lists(asking.caller.scope.mode())?.clone();
     let question = super::question_about(&ask(form));

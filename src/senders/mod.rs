@@ -18,7 +18,8 @@ crate::words!(
 );
 crate::words!(
     /// Documents that identify a sender.
-    IdentificationType { Passport "passport", NationalId "national_id", DrivingLicence "driving_licence" }
+    IdentificationType { Passport "passport", NationalId "national_id",
+        DrivingLicence "driving_licence" }
 );
 crate::word_fields!(SenderType, IdentificationType);
 
@@ -64,12 +65,19 @@ pub struct NewSender {
     pub metadata: Metadata,
 }
 
-pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewSender) -> Result<Sender, Failure> {
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    ask: NewSender,
+) -> Result<Sender, Failure> {
     let id: Id<kind::Sender> = now.mint();
     let question = question_about(&ask);
     let (identification_type, identification_sealed) = match ask.identification {
         Some((document, number)) => {
-            let sealed = world.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
+            let sealed =
+                world.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
             (Some(document), Some(sealed))
         }
         None => (None, None),
@@ -93,7 +101,9 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
     let finding = world.screen(scope.mode(), &question);
     sender.screening = finding.screening;
     if !finding.hits.is_empty() {
-        sender.screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| world.screening_basis(&question, hit))?;
+        sender.screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| {
+            world.screening_basis(&question, hit)
+        })?;
     }
     rows::insert(tx, &sender)?;
     Ok(sender)
@@ -102,19 +112,36 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
 /// What screening is asked about a new sender.
 pub fn question_about(ask: &NewSender) -> ScreeningQuestion {
     let number = ask.identification.as_ref().map(|(_, number)| number.clone());
-    question(&ask.name, [Some(&ask.country), ask.nationality.as_ref()], ask.date_of_birth.as_deref(), number)
+    question(
+        &ask.name,
+        [Some(&ask.country), ask.nationality.as_ref()],
+        ask.date_of_birth.as_deref(),
+        number,
+    )
 }
 
 /// What screening is asked about a sender that there is.
 pub fn question_of(sender: &Sender, world: &World) -> Result<ScreeningQuestion, StoreError> {
     let sealed = sender.identification_sealed.as_deref();
-    let number = sealed.map(|sealed| world.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed)).transpose()?;
+    let number = sealed
+        .map(|sealed| world.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed))
+        .transpose()?;
     let number = number.and_then(|number| String::from_utf8(number).ok());
-    Ok(question(&sender.name, [Some(&sender.country), sender.nationality.as_ref()], sender.date_of_birth.as_deref(), number))
+    Ok(question(
+        &sender.name,
+        [Some(&sender.country), sender.nationality.as_ref()],
+        sender.date_of_birth.as_deref(),
+        number,
+    ))
 }
 
 /// `number` is that of the identification.
-fn question(name: &str, countries: [Option<&String>; 2], date_of_birth: Option<&str>, number: Option<String>) -> ScreeningQuestion {
+fn question(
+    name: &str,
+    countries: [Option<&String>; 2],
+    date_of_birth: Option<&str>,
+    number: Option<String>,
+) -> ScreeningQuestion {
     ScreeningQuestion {
         date_of_birth: date_of_birth.and_then(|text| text.parse().ok()),
         countries: countries.into_iter().flatten().cloned().collect(),
@@ -124,11 +151,19 @@ fn question(name: &str, countries: [Option<&String>; 2], date_of_birth: Option<&
 }
 
 /// Screens a sender again, because the lists changed: what counts now decides whether it may send.
-pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Sender>) -> Result<(), StoreError> {
+pub fn rescreen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Sender>,
+) -> Result<(), StoreError> {
     let Some(sender) = rows::find(tx, scope, id)? else { return Ok(()) };
     let question = question_of(&sender, world)?;
     let finding = world.screen(scope.mode(), &question);
-    let screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| world.screening_basis(&question, hit))?;
+    let screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| {
+        world.screening_basis(&question, hit)
+    })?;
     if screening != sender.screening {
         rows::set_screening(tx, scope, id, screening)?;
     }
@@ -138,6 +173,11 @@ pub fn rescreen(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id:
 /// The refusal for a sender that screening does not let send.
 pub fn not_eligible(sender: &Sender) -> Option<Refusal> {
     // One message for both findings: a caller must not learn which list a person may be on.
-    (sender.screening != Screening::Clear)
-        .then(|| Refusal::field(Code::SenderNotEligible, "sender_id", "This sender cannot send now. The operator reviews it."))
+    (sender.screening != Screening::Clear).then(|| {
+        Refusal::field(
+            Code::SenderNotEligible,
+            "sender_id",
+            "This sender cannot send now. The operator reviews it.",
+        )
+    })
 }

@@ -11,11 +11,13 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, name, type, country, email, address, date_of_birth, nationality, identification_type, \
+const COLUMNS: &str = "scope, id, name, type, country, email, address, date_of_birth, \
+ nationality, identification_type, \
     identification_sealed, screening, metadata, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("senders", COLUMNS));
-static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM senders WHERE scope = ?1 AND id = ?2"));
+static FIND: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM senders WHERE scope = ?1 AND id = ?2"));
 
 pub fn read(mut row: Row) -> Result<Sender, StoreError> {
     let row = &mut row;
@@ -38,7 +40,8 @@ pub fn read(mut row: Row) -> Result<Sender, StoreError> {
 }
 
 pub fn insert(tx: &mut dyn Tx, s: &Sender) -> Result<(), StoreError> {
-    let address = s.address.as_ref().map(|address| serde_json::to_string(address).unwrap_or_default());
+    let address =
+        s.address.as_ref().map(|address| serde_json::to_string(address).unwrap_or_default());
     tx.execute_one(
         &INSERT,
         values![
@@ -61,11 +64,23 @@ pub fn insert(tx: &mut dyn Tx, s: &Sender) -> Result<(), StoreError> {
 }
 
 /// The operator's finding on a sender.
-pub fn set_screening(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Sender>, screening: Screening) -> Result<(), StoreError> {
-    tx.execute_one("UPDATE senders SET screening = ?3 WHERE scope = ?1 AND id = ?2", values![scope, id, screening.as_str()])
+pub fn set_screening(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Sender>,
+    screening: Screening,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE senders SET screening = ?3 WHERE scope = ?1 AND id = ?2",
+        values![scope, id, screening.as_str()],
+    )
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Sender>) -> Result<Option<Sender>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Sender>,
+) -> Result<Option<Sender>, StoreError> {
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
@@ -75,5 +90,9 @@ pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Sender>) -> Result<(), 
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
-    list::read(tx, &Listing { table: "senders", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+    list::read(
+        tx,
+        &Listing { table: "senders", columns: COLUMNS, key: ("scope", scope.into()) },
+        page,
+    )
 }

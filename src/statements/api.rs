@@ -22,13 +22,17 @@ const PARAMETERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![route::report::<Statement>(
         "/v1/statements",
-        "Get what transfers moved in a period, as JSON or CSV: opening, movements and closing in every currency",
+        "Get what transfers moved in a period, as JSON or CSV: opening, movements and closing in \
+         every currency",
         PARAMETERS,
         show,
     )]
 }
 
-fn show(context: &mut Context<'_>, values: &[(&'static str, FilterValue)]) -> Result<(&'static str, Vec<u8>), Failure> {
+fn show(
+    context: &mut Context<'_>,
+    values: &[(&'static str, FilterValue)],
+) -> Result<(&'static str, Vec<u8>), Failure> {
     let time = |name: &str| {
         values.iter().find(|(found, _)| *found == name).and_then(|(_, value)| match value {
             FilterValue::Int(seconds) => Some(*seconds),
@@ -37,16 +41,26 @@ fn show(context: &mut Context<'_>, values: &[(&'static str, FilterValue)]) -> Re
     };
     let to = time("to").unwrap_or_else(|| context.now.business() + 1);
     let from = time("from").unwrap_or_else(|| (to - PERIOD_SECONDS_DEFAULT).max(0));
-    let refused = |name: &str, message: String| Refusal::one(Fault::field(Code::RequestQueryParameterInvalid, name, message));
+    let refused = |name: &str, message: String| {
+        Refusal::one(Fault::field(Code::RequestQueryParameterInvalid, name, message))
+    };
     if from >= to {
         return Err(refused("from", "from must be before to.".into()).into());
     }
     if to - from > PERIOD_SECONDS_MAX {
-        return Err(refused("from", format!("A statement covers at most {PERIOD_SECONDS_MAX} seconds: choose a later from.")).into());
+        return Err(refused(
+            "from",
+            format!(
+                "A statement covers at most {PERIOD_SECONDS_MAX} seconds: choose a later from."
+            ),
+        )
+        .into());
     }
     let scope = context.scope();
     let statement = compose(context.tx, scope, from, to)?;
-    let is_csv = values.iter().any(|(name, value)| *name == "format" && *value == FilterValue::Text(Format::Csv.as_str().into()));
+    let is_csv = values.iter().any(|(name, value)| {
+        *name == "format" && *value == FilterValue::Text(Format::Csv.as_str().into())
+    });
     if is_csv {
         return Ok((once::CSV, statement.to_csv().into_bytes()));
     }

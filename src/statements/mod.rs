@@ -1,5 +1,6 @@
-//! Statements: what one account's transfers moved in a period, from the deposit's hash to the bank's reference, with
-//! opening + movements = closing in every currency. Everything is a sum of the book's postings.
+//! Statements: what one account's transfers moved in a period, from the deposit's hash to the
+//! bank's reference, with opening + movements = closing in every currency. Everything is a sum of
+//! the book's postings.
 
 pub mod api;
 pub mod rows;
@@ -77,7 +78,8 @@ pub struct Statement {
 }
 
 fn too_many() -> Refusal {
-    let message = format!("The period moves more than {TRANSFERS_MAX} transfers: choose a shorter one.");
+    let message =
+        format!("The period moves more than {TRANSFERS_MAX} transfers: choose a shorter one.");
     Refusal::field(Code::RequestQueryParameterInvalid, "to", message)
 }
 
@@ -94,7 +96,10 @@ pub fn compose(tx: &mut dyn Tx, scope: Scope, from: i64, to: i64) -> Result<Stat
             data.push(row(tx, scope, moved.transfer_id)?);
         }
         let Some(row) = data.last_mut() else { continue };
-        let (came, left) = (Money::new(moved.in_units, moved.currency), Money::new(moved.out_units, moved.currency));
+        let (came, left) = (
+            Money::new(moved.in_units, moved.currency),
+            Money::new(moved.out_units, moved.currency),
+        );
         match moved.currency {
             Currency::Inr => (row.inr_in, row.inr_out) = (came, left),
             Currency::Usdt => (row.usdt_in, row.usdt_out) = (came, left),
@@ -104,28 +109,48 @@ pub fn compose(tx: &mut dyn Tx, scope: Scope, from: i64, to: i64) -> Result<Stat
     let opening = rows::standing(tx, scope, from)?;
     let closing = rows::standing(tx, scope, to)?;
     let at = |standing: &[rows::Standing], currency| {
-        Money::new(standing.iter().find(|found| found.currency == currency).map_or(0, |found| found.units), currency)
+        Money::new(
+            standing.iter().find(|found| found.currency == currency).map_or(0, |found| found.units),
+            currency,
+        )
     };
     let mut totals = Vec::new();
     for currency in [Currency::Inr, Currency::Usdt] {
         let mut movements = Money::zero(currency);
         for row in &data {
-            let (came, left) = if currency == Currency::Inr { (row.inr_in, row.inr_out) } else { (row.usdt_in, row.usdt_out) };
+            let (came, left) = if currency == Currency::Inr {
+                (row.inr_in, row.inr_out)
+            } else {
+                (row.usdt_in, row.usdt_out)
+            };
             movements = movements.plus(came)?.minus(left)?;
         }
-        let total = StatementTotal { currency, opening: at(&opening, currency), movements, closing: at(&closing, currency) };
+        let total = StatementTotal {
+            currency,
+            opening: at(&opening, currency),
+            movements,
+            closing: at(&closing, currency),
+        };
         if total.opening.plus(total.movements)? != total.closing {
             return Err(StoreError::Broken("a statement does not add up".into()).into());
         }
         totals.push(total);
     }
-    Ok(Statement { object: StatementWord::Statement, from, to, data, totals, livemode: scope.livemode() })
+    Ok(Statement {
+        object: StatementWord::Statement,
+        from,
+        to,
+        data,
+        totals,
+        livemode: scope.livemode(),
+    })
 }
 
 fn row(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<StatementRow, StoreError> {
     let lost = || StoreError::Broken(format!("the book names {id}, which is not there"));
     let transfer = transfers::rows::find(tx, scope, id)?.ok_or_else(lost)?;
-    let payout = transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
+    let payout =
+        transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
     let (refunded, refund_transaction_hashes) = rows::refunded(tx, scope, id)?;
     let (inr, usdt) = (Money::zero(Currency::Inr), Money::zero(Currency::Usdt));
     Ok(StatementRow {
@@ -140,7 +165,9 @@ fn row(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Statemen
         payout_id: transfer.payout_id,
         payout_amount: transfer.payout_amount,
         method: payout.as_ref().map(|payout| payout.method),
-        unique_transaction_reference: payout.as_ref().and_then(|payout| payout.unique_transaction_reference.clone()),
+        unique_transaction_reference: payout
+            .as_ref()
+            .and_then(|payout| payout.unique_transaction_reference.clone()),
         settled_at: payout.as_ref().and_then(|payout| payout.settled_at),
         inr_in: inr,
         inr_out: inr,
@@ -153,8 +180,8 @@ const CSV_HEAD: &str = "row,transfer_id,status,created,deposit_transaction_hashe
 method,unique_transaction_reference,settled_at,inr_in,inr_out,refunded_usdt,refund_transaction_hashes,currency,opening,movements,closing\r\n";
 
 impl Statement {
-    /// The statement as RFC 4180 text: a line for each transfer, then one for each currency. Every value is a word, a
-    /// number or an identifier of ours, so none needs quoting.
+    /// The statement as RFC 4180 text: a line for each transfer, then one for each currency. Every
+    /// value is a word, a number or an identifier of ours, so none needs quoting.
     pub fn to_csv(&self) -> String {
         let mut text = String::from(CSV_HEAD);
         for row in &self.data {
@@ -184,7 +211,10 @@ impl Statement {
         }
         for total in &self.totals {
             let (currency, commas) = (total.currency.as_str(), ",".repeat(17));
-            text.push_str(&format!("total{commas},{currency},{},{},{}\r\n", total.opening, total.movements, total.closing));
+            text.push_str(&format!(
+                "total{commas},{currency},{},{},{}\r\n",
+                total.opening, total.movements, total.closing
+            ));
         }
         text
     }

@@ -1,7 +1,7 @@
 //! The store as the service sees it: transactions that write, and consistent views to read.
 //!
-//! Below it stands the embedded store with one write lane and group commit (`lane.rs`), or PostgreSQL with connections in
-//! number and one transaction each (`postgres/`).
+//! Below it stands the embedded store with one write lane and group commit (`lane.rs`), or
+//! PostgreSQL with connections in number and one transaction each (`postgres/`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,13 +61,15 @@ pub struct LaneStats {
     pub commit_microseconds: AtomicU64,
     /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
     pub groups_again: AtomicU64,
-    /// Times that writing transactions waited for a server, statements that had to be prepared included.
+    /// Times that writing transactions waited for a server, statements that had to be prepared
+    /// included.
     pub round_trips: AtomicU64,
     /// The last commit that had anything to write failed.
     pub is_failing: AtomicBool,
 }
 
-/// What a read is likely to cost: a few rows by key run where they are asked for, anything else on a thread that may block.
+/// What a read is likely to cost: a few rows by key run where they are asked for, anything else on
+/// a thread that may block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
     Point,
@@ -89,7 +91,8 @@ pub(super) enum Ran {
 pub(super) trait Job: Send {
     /// Runs the work; `Err` means that the store itself failed.
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError>;
-    /// Whether running it once more after a commit of unknown outcome finds out what that was, and changes nothing twice.
+    /// Whether running it once more after a commit of unknown outcome finds out what that was, and
+    /// changes nothing twice.
     fn is_keyed(&self) -> bool;
     /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
     fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
@@ -117,7 +120,8 @@ where
             Err(_) => Ran::Undo,
         };
         if let Err(Failure::Store(StoreError::Unavailable(reason))) = &answer {
-            // The whole group may have been undone by the store; the caller finds out by its own answer.
+            // The whole group may have been undone by the store; the caller finds out by its own
+            // answer.
             return Err(StoreError::Unavailable(reason.clone()));
         }
         self.answer = Some(answer);
@@ -130,7 +134,10 @@ where
 
     fn finish(mut self: Box<Self>, outcome: Result<(), StoreError>) {
         let answer = match outcome {
-            Ok(()) => self.answer.take().unwrap_or_else(|| Err(StoreError::Broken("a transaction panicked".into()).into())),
+            Ok(()) => self
+                .answer
+                .take()
+                .unwrap_or_else(|| Err(StoreError::Broken("a transaction panicked".into()).into())),
             Err(error) => Err(error.into()),
         };
         if let Some(reply) = self.reply.take() {
@@ -189,21 +196,31 @@ impl Database {
     /// Reads `sqlite:PATH` or `postgres://…`; `Err` tells what to write.
     pub fn parse(text: &str) -> Result<Database, String> {
         match text.split_once(':') {
-            Some(("sqlite", path)) if !path.is_empty() => Ok(Database::Sqlite(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))),
-            Some(("postgres" | "postgresql", _)) => PostgresUrl::parse(text).map(|url| Database::Postgres(Box::new(url))),
-            _ => Err("the database must be sqlite:PATH, such as sqlite:hundi.db, or postgres://USER@HOST:5432/NAME".into()),
+            Some(("sqlite", path)) if !path.is_empty() => {
+                Ok(Database::Sqlite(PathBuf::from(path.strip_prefix("//").unwrap_or(path))))
+            }
+            Some(("postgres" | "postgresql", _)) => {
+                PostgresUrl::parse(text).map(|url| Database::Postgres(Box::new(url)))
+            }
+            _ => Err("the database must be sqlite:PATH, such as sqlite:hundi.db, or \
+             postgres://USER@HOST:5432/NAME"
+                .into()),
         }
     }
 
-    /// Refuses a file that is not there, for commands that should not make one by a slip of the path.
+    /// Refuses a file that is not there, for commands that should not make one by a slip of the
+    /// path.
     pub fn must_exist(&self) -> Result<(), String> {
         match self {
-            Database::Sqlite(path) if !path.exists() => Err(format!("there is no database {self}: name one with --database")),
+            Database::Sqlite(path) if !path.exists() => {
+                Err(format!("there is no database {self}: name one with --database"))
+            }
             _ => Ok(()),
         }
     }
 
-    /// What a database's server says of itself; `None` where there is none. Not to be called on a thread of a runtime.
+    /// What a database's server says of itself; `None` where there is none. Not to be called on a
+    /// thread of a runtime.
     pub fn server(&self) -> Result<Option<postgres::Server>, StoreError> {
         match self {
             Database::Sqlite(_) => Ok(None),
@@ -211,8 +228,12 @@ impl Database {
         }
     }
 
-    /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not to be called on a thread of a runtime.
-    pub fn examine<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>) -> Result<T, StoreError> {
+    /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not
+    /// to be called on a thread of a runtime.
+    pub fn examine<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
         match self {
             Database::Sqlite(path) => {
                 let connection = sqlite::open_reader(path)?;
@@ -240,7 +261,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store that a configuration names. `epilogue` sequences events on the embedded one; `connections_count` are those to PostgreSQL.
+    /// Opens the store that a configuration names. `epilogue` sequences events on the embedded one;
+    /// `connections_count` are those to PostgreSQL.
     pub async fn open_database(
         database: &Database,
         clock: Clock,
@@ -259,27 +281,42 @@ impl Store {
     }
 
     /// [`Store::open`] with parts of another size, for tests.
-    pub(super) fn open_with_parts(path: &Path, clock: Clock, epilogue: Epilogue, keys_max: usize) -> Result<Store, StoreError> {
+    pub(super) fn open_with_parts(
+        path: &Path,
+        clock: Clock,
+        epilogue: Epilogue,
+        keys_max: usize,
+    ) -> Result<Store, StoreError> {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
-        let embedded = Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
+        let embedded =
+            Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
         let engine = Engine::Embedded { embedded, permits: Arc::new(Semaphore::new(READERS_MAX)) };
         Ok(Store { engine: Arc::new(engine), signals, stats, clock })
     }
 
-    /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Times are those of the database's clock.
-    pub async fn connect(url: &PostgresUrl, clock: Clock, connections_count: usize) -> Result<Store, StoreError> {
+    /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Times are those
+    /// of the database's clock.
+    pub async fn connect(
+        url: &PostgresUrl,
+        clock: Clock,
+        connections_count: usize,
+    ) -> Result<Store, StoreError> {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
-        let (postgres, clock) = Postgres::connect(url, clock, connections_count, signals.clone(), stats.clone()).await?;
+        let (postgres, clock) =
+            Postgres::connect(url, clock, connections_count, signals.clone(), stats.clone())
+                .await?;
         Ok(Store { engine: Arc::new(Engine::Postgres(postgres)), signals, stats, clock })
     }
 
-    /// Whether other processes serve the same data, so that what is known in memory is not all there is.
+    /// Whether other processes serve the same data, so that what is known in memory is not all
+    /// there is.
     pub fn is_shared(&self) -> bool {
         matches!(*self.engine, Engine::Postgres(_))
     }
 
-    /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a conflict. Where a store
-    /// cannot tell whether a commit took place, the answer is [`StoreError::Unavailable`].
+    /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a
+    /// conflict. Where a store cannot tell whether a commit took place, the answer is
+    /// [`StoreError::Unavailable`].
     pub async fn write<T, F>(&self, work: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -288,8 +325,8 @@ impl Store {
         self.submit(work, false).await
     }
 
-    /// [`Store::write`] for work that begins with its idempotency key: after a commit whose outcome is not known it runs once
-    /// more, and finds its own answer where the commit took place.
+    /// [`Store::write`] for work that begins with its idempotency key: after a commit whose outcome
+    /// is not known it runs once more, and finds its own answer where the commit took place.
     pub async fn write_keyed<T, F>(&self, work: F) -> Result<T, Failure>
     where
         T: Send + 'static,
@@ -304,12 +341,15 @@ impl Store {
         F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
-        let job: Box<dyn Job> = Box::new(TypedJob { work, answer: None, reply: Some(reply), is_keyed });
+        let job: Box<dyn Job> =
+            Box::new(TypedJob { work, answer: None, reply: Some(reply), is_keyed });
         match &*self.engine {
             Engine::Embedded { embedded, .. } => embedded.submit(job)?,
             Engine::Postgres(postgres) => postgres.submit(job)?,
         }
-        answer.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the write lane has stopped".into()).into()))
+        answer.await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("the write lane has stopped".into()).into())
+        })
     }
 
     /// Ends the store after what waits in it. Writes after it are refused.
@@ -328,9 +368,14 @@ impl Store {
     {
         match &*self.engine {
             Engine::Embedded { embedded, permits } => {
-                let wait = tokio::time::timeout(Duration::from_secs(READER_WAIT_SECONDS_MAX), permits.clone().acquire_owned());
+                let wait = tokio::time::timeout(
+                    Duration::from_secs(READER_WAIT_SECONDS_MAX),
+                    permits.clone().acquire_owned(),
+                );
                 let Ok(Ok(permit)) = wait.await else {
-                    return Err(StoreError::Unavailable("all reading connections are busy".into()).into());
+                    return Err(
+                        StoreError::Unavailable("all reading connections are busy".into()).into()
+                    );
                 };
                 if cost == Cost::Point {
                     return embedded.readers.run(work);
@@ -341,12 +386,16 @@ impl Store {
                     let _permit = permit;
                     readers.run(work)
                 };
-                tokio::task::spawn_blocking(read).await.unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
+                tokio::task::spawn_blocking(read)
+                    .await
+                    .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
             }
             Engine::Postgres(postgres) => {
                 let (reply, answer) = oneshot::channel();
                 postgres.read(Box::new(TypedReadJob { work, reply }))?;
-                answer.await.unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
+                answer
+                    .await
+                    .unwrap_or_else(|_| Err(StoreError::Broken("a read panicked".into()).into()))
             }
         }
     }

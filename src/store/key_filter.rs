@@ -1,12 +1,14 @@
-//! Which idempotency keys a closed part may hold: a blocked Bloom filter, so that nearly all look-ups of new keys end in memory.
+//! Which idempotency keys a closed part may hold: a blocked Bloom filter, so that nearly all
+//! look-ups of new keys end in memory.
 
 use crate::kernel::StoreError;
 
 /// A hash is in one block, so that asking touches one line of the processor's cache.
 const BLOCK_WORDS: usize = 8;
 const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
-/// Sixteen bits a key. A new key is asked of the filter of every part of a day, so that their rates of false positives add
-/// up: at 0.1 % each they cost a tenth of a look-up for 100 parts, which are 1.6 million keys.
+/// Sixteen bits a key. A new key is asked of the filter of every part of a day, so that their rates
+/// of false positives add up: at 0.1 % each they cost a tenth of a look-up for 100 parts, which are
+/// 1.6 million keys.
 const KEYS_PER_BLOCK: usize = BLOCK_BYTES * 8 / 16;
 /// Bits that a key sets, nine of its own bits for each.
 const KEY_BITS: u32 = 7;
@@ -31,7 +33,10 @@ impl KeyFilter {
 
     /// An empty filter that claims few others until it holds so many keys.
     pub fn with_room(keys_count: usize) -> KeyFilter {
-        KeyFilter { blocks: vec![Block::default(); keys_count.div_ceil(KEYS_PER_BLOCK).max(1)].into_boxed_slice() }
+        KeyFilter {
+            blocks: vec![Block::default(); keys_count.div_ceil(KEYS_PER_BLOCK).max(1)]
+                .into_boxed_slice(),
+        }
     }
 
     pub fn insert(&mut self, key: &[u8; 16]) {
@@ -53,10 +58,16 @@ impl KeyFilter {
         let (high, low) = ((halves >> 64) as u64, halves as u64);
         let index = ((u128::from(high) * self.blocks.len() as u128) >> 64) as usize;
         let position = move |number: u32| (low >> (9 * number)) as usize;
-        (index, (0..KEY_BITS).map(move |number| (position(number) >> 6 & (BLOCK_WORDS - 1), 1 << (position(number) & 63))))
+        (
+            index,
+            (0..KEY_BITS).map(move |number| {
+                (position(number) >> 6 & (BLOCK_WORDS - 1), 1 << (position(number) & 63))
+            }),
+        )
     }
 
-    /// How it is stored: form and blocks; beside them a checksum that also covers the part's number.
+    /// How it is stored: form and blocks; beside them a checksum that also covers the part's
+    /// number.
     pub fn to_bytes(&self, part: i64) -> (Vec<u8>, i64) {
         let mut bytes = Vec::with_capacity(1 + self.blocks.len() * BLOCK_BYTES);
         bytes.push(FORM);
@@ -65,15 +76,29 @@ impl KeyFilter {
         (bytes, checksum)
     }
 
-    /// Reads what [`KeyFilter::to_bytes`] wrote. A damaged filter could deny a key that is there, so it is refused.
-    pub fn from_bytes(part: i64, bytes: &[u8], stored_checksum: i64) -> Result<KeyFilter, StoreError> {
-        let damaged = || StoreError::Broken(format!("the filter of part {part} of the idempotency keys does not read"));
+    /// Reads what [`KeyFilter::to_bytes`] wrote. A damaged filter could deny a key that is there,
+    /// so it is refused.
+    pub fn from_bytes(
+        part: i64,
+        bytes: &[u8],
+        stored_checksum: i64,
+    ) -> Result<KeyFilter, StoreError> {
+        let damaged = || {
+            StoreError::Broken(format!(
+                "the filter of part {part} of the idempotency keys does not read"
+            ))
+        };
         let (form, words) = bytes.split_first().ok_or_else(damaged)?;
-        if *form != FORM || words.is_empty() || words.len() % BLOCK_BYTES != 0 || checksum(part, bytes) != stored_checksum {
+        if *form != FORM
+            || words.is_empty()
+            || words.len() % BLOCK_BYTES != 0
+            || checksum(part, bytes) != stored_checksum
+        {
             return Err(damaged());
         }
         let mut words = words.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-        let blocks = (0..words.len() / BLOCK_WORDS).map(|_| Block(std::array::from_fn(|_| words.next().unwrap_or_default())));
+        let blocks = (0..words.len() / BLOCK_WORDS)
+            .map(|_| Block(std::array::from_fn(|_| words.next().unwrap_or_default())));
         Ok(KeyFilter { blocks: blocks.collect() })
     }
 }
@@ -108,7 +133,10 @@ mod tests {
             let made = KeyFilter::of(&inside);
             let (stored, checksum) = made.to_bytes(9);
             let filter = KeyFilter::from_bytes(9, &stored, checksum).unwrap();
-            assert!(inside.iter().all(|key| made.may_hold(key) && filter.may_hold(key)), "{count} keys");
+            assert!(
+                inside.iter().all(|key| made.may_hold(key) && filter.may_hold(key)),
+                "{count} keys"
+            );
             assert!(stored.len() <= 1 + BLOCK_BYTES + count * 2, "two bytes a key");
             let claimed = keys(50_000, 2).iter().filter(|key| filter.may_hold(key)).count();
             // 0.1 % is expected of full blocks; a filter of one block may be a little fuller.
@@ -123,7 +151,10 @@ mod tests {
         assert!(KeyFilter::from_bytes(6, &stored, checksum).is_err(), "another part's");
         assert!(KeyFilter::from_bytes(5, &stored, checksum ^ 1).is_err(), "another checksum");
         for length in [0, 1, 2, 65, stored.len() - 1] {
-            assert!(KeyFilter::from_bytes(5, &stored[..length], checksum).is_err(), "{length} bytes");
+            assert!(
+                KeyFilter::from_bytes(5, &stored[..length], checksum).is_err(),
+                "{length} bytes"
+            );
         }
         for bit in 0..stored.len() * 8 {
             let mut damaged = stored.clone();

@@ -1,4 +1,5 @@
-//! Tests of one effect per key: random histories of requests, faults, purges and restarts against a plain map.
+//! Tests of one effect per key: random histories of requests, faults, purges and restarts against a
+//! plain map.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -81,18 +82,37 @@ fn claim(key: u8) -> Claim {
     Claim { key_hash, fingerprint }
 }
 
-fn act(tx: &mut dyn Tx, now: &mut Now, (key, how): (u8, How), serial: i64) -> Result<Outcome, Failure> {
+fn act(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    (key, how): (u8, How),
+    serial: i64,
+) -> Result<Outcome, Failure> {
     once::run(tx, now, &claim(key), &NoSeal, &mut |tx, _| {
-        tx.execute_one("INSERT INTO effects (key, serial) VALUES (?1, ?2)", values![i64::from(key), serial])?;
+        tx.execute_one(
+            "INSERT INTO effects (key, serial) VALUES (?1, ?2)",
+            values![i64::from(key), serial],
+        )?;
         match how {
             How::Done => {}
-            How::Refused => return Err(Refusal::new(Code::ParameterValueInvalid, format!("{key} {serial}")).into()),
+            How::Refused => {
+                return Err(
+                    Refusal::new(Code::ParameterValueInvalid, format!("{key} {serial}")).into()
+                );
+            }
             How::Broken => return Err(StoreError::Broken("planted".into()).into()),
             How::Panics => panic!("planted"),
             How::Unavailable => return Err(StoreError::Unavailable("planted".into()).into()),
-            How::FailsCommit => tx.execute_one("INSERT INTO children (parent) VALUES (?1)", values![serial])?,
+            How::FailsCommit => {
+                tx.execute_one("INSERT INTO children (parent) VALUES (?1)", values![serial])?
+            }
         }
-        Ok(Answer { http_status: 200, content_type: once::JSON, body: format!("{key} {serial}").into_bytes(), holds_secret: false })
+        Ok(Answer {
+            http_status: 200,
+            content_type: once::JSON,
+            body: format!("{key} {serial}").into_bytes(),
+            holds_secret: false,
+        })
     })
 }
 
@@ -113,21 +133,40 @@ impl World {
     }
 
     fn open(&self) -> Store {
-        Store::open_with_parts(&self.database(), Clock::Manual(self.at.clone()), no_epilogue, KEYS_IN_PART).unwrap()
+        Store::open_with_parts(
+            &self.database(),
+            Clock::Manual(self.at.clone()),
+            no_epilogue,
+            KEYS_IN_PART,
+        )
+        .unwrap()
     }
 
     async fn start() -> World {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let name = format!("hundi-keys-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name =
+            format!("hundi-keys-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let at = Arc::new(AtomicI64::new(START));
-        let mut world = World { folder, at, stores: Vec::new(), answers: HashMap::new(), effects: Vec::new(), serial: 0, parts_closed: 0 };
+        let mut world = World {
+            folder,
+            at,
+            stores: Vec::new(),
+            answers: HashMap::new(),
+            effects: Vec::new(),
+            serial: 0,
+            parts_closed: 0,
+        };
         world.stores = vec![world.open(), world.open()];
         let tables = |tx: &mut dyn Tx, _: &mut Now| {
             tx.execute("CREATE TABLE effects (key BIGINT NOT NULL, serial BIGINT NOT NULL)", &[])?;
             tx.execute("CREATE TABLE parents (id BIGINT NOT NULL PRIMARY KEY)", &[])?;
-            tx.execute("CREATE TABLE children (parent BIGINT NOT NULL REFERENCES parents (id) DEFERRABLE INITIALLY DEFERRED)", &[])?;
+            tx.execute(
+                "CREATE TABLE children (parent BIGINT NOT NULL REFERENCES parents (id) \
+             DEFERRABLE INITIALLY DEFERRED)",
+                &[],
+            )?;
             Ok(())
         };
         world.stores[0].write(tables).await.unwrap();
@@ -139,12 +178,24 @@ impl World {
     }
 
     async fn count(&self, sql: &'static str) -> i64 {
-        self.stores[0].read(Cost::Point, move |tx| Ok(tx.row(sql, &[])?.unwrap().int()?)).await.unwrap()
+        self.stores[0]
+            .read(Cost::Point, move |tx| Ok(tx.row(sql, &[])?.unwrap().int()?))
+            .await
+            .unwrap()
     }
 
     /// Compares one answer with the map, and the map follows what was committed.
-    fn judge(&mut self, (key, how): (u8, How), serial: i64, is_alone: bool, found: Result<Outcome, Failure>) -> Result<(), String> {
-        let known = self.answers.get(&key).filter(|(completed_at, _)| self.seconds() - completed_at < once::ANSWER_KEPT_SECONDS);
+    fn judge(
+        &mut self,
+        (key, how): (u8, How),
+        serial: i64,
+        is_alone: bool,
+        found: Result<Outcome, Failure>,
+    ) -> Result<(), String> {
+        let known = self
+            .answers
+            .get(&key)
+            .filter(|(completed_at, _)| self.seconds() - completed_at < once::ANSWER_KEPT_SECONDS);
         match (found, known) {
             (Ok(Outcome::Done(_)), Some(_)) => Err(format!("key {key} had a second effect")),
             (Ok(Outcome::Done(answer)), None) => {
@@ -156,11 +207,19 @@ impl World {
                 self.answers.insert(key, (self.seconds(), answer));
                 Ok(())
             }
-            (Ok(Outcome::Replayed(_)), None) => Err(format!("key {key} was replayed though its time is over or nothing was kept")),
+            (Ok(Outcome::Replayed(_)), None) => {
+                Err(format!("key {key} was replayed though its time is over or nothing was kept"))
+            }
             (Ok(Outcome::Replayed(answer)), Some((_, first))) if answer == *first => Ok(()),
-            (Ok(Outcome::Replayed(_)), Some(_)) => Err(format!("key {key} was replayed with another answer")),
+            (Ok(Outcome::Replayed(_)), Some(_)) => {
+                Err(format!("key {key} was replayed with another answer"))
+            }
             // A neighbour in its group may have undone it.
-            (Err(Failure::Store(_)), _) if !is_alone || (known.is_none() && !matches!(how, How::Done | How::Refused)) => Ok(()),
+            (Err(Failure::Store(_)), _)
+                if !is_alone || (known.is_none() && !matches!(how, How::Done | How::Refused)) =>
+            {
+                Ok(())
+            }
             (Err(failure), _) => Err(format!("key {key} failed: {failure:?}")),
         }
     }
@@ -186,7 +245,11 @@ impl World {
                 let (rows_max, is_undone) = (*rows_max, *is_undone);
                 let purged = self.stores[0].write(move |tx, now| {
                     once::purge(tx, now, rows_max)?;
-                    if is_undone { Err(StoreError::Broken("planted".into()).into()) } else { Ok(()) }
+                    if is_undone {
+                        Err(StoreError::Broken("planted".into()).into())
+                    } else {
+                        Ok(())
+                    }
                 });
                 if purged.await.is_ok() == is_undone {
                     return Err("the purge".into());
@@ -208,20 +271,34 @@ impl World {
             }
             Step::Forget => {
                 let connection = sqlite::open_writer(&self.database()).unwrap();
-                let mut statement = connection.prepare("SELECT part FROM idempotency_filters").unwrap();
-                let parts: Vec<i64> = statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+                let mut statement =
+                    connection.prepare("SELECT part FROM idempotency_filters").unwrap();
+                let parts: Vec<i64> = statement
+                    .query_map([], |row| row.get(0))
+                    .unwrap()
+                    .map(Result::unwrap)
+                    .collect();
                 for part in parts {
-                    let mut keys = connection.prepare("SELECT key_hash FROM idempotency_keys WHERE part = ?1").unwrap();
-                    let keys: Vec<[u8; 16]> = keys.query_map([part], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+                    let mut keys = connection
+                        .prepare("SELECT key_hash FROM idempotency_keys WHERE part = ?1")
+                        .unwrap();
+                    let keys: Vec<[u8; 16]> = keys
+                        .query_map([part], |row| row.get(0))
+                        .unwrap()
+                        .map(Result::unwrap)
+                        .collect();
                     let (filter, checksum) = KeyFilter::of(&keys[1..]).to_bytes(part);
-                    let sql = "UPDATE idempotency_filters SET filter = ?2, checksum = ?3 WHERE part = ?1";
+                    let sql =
+                        "UPDATE idempotency_filters SET filter = ?2, checksum = ?3 WHERE part = ?1";
                     connection.execute(sql, (part, filter, checksum)).unwrap();
                 }
                 self.stores = vec![self.open(), self.open()];
             }
         }
-        self.parts_closed =
-            self.parts_closed.max(self.count("SELECT CAST(COALESCE(MAX(part), 0) AS BIGINT) FROM idempotency_filters").await);
+        self.parts_closed = self.parts_closed.max(
+            self.count("SELECT CAST(COALESCE(MAX(part), 0) AS BIGINT) FROM idempotency_filters")
+                .await,
+        );
         Ok(())
     }
 
@@ -229,12 +306,21 @@ impl World {
     async fn end(&mut self) -> Result<(), String> {
         let found = self.stores[0].read(Cost::Scan, |tx| {
             let rows = tx.rows("SELECT key, serial FROM effects ORDER BY serial", &[])?;
-            Ok(rows.into_iter().map(|mut row| Ok((row.int()?, row.int()?))).collect::<Result<Vec<_>, StoreError>>()?)
+            Ok(rows
+                .into_iter()
+                .map(|mut row| Ok((row.int()?, row.int()?)))
+                .collect::<Result<Vec<_>, StoreError>>()?)
         });
         if found.await.unwrap() != self.effects {
             return Err("the effects in the store are not those that were answered".into());
         }
-        if self.count("SELECT COUNT(*) FROM (SELECT key_hash FROM idempotency_keys GROUP BY key_hash HAVING COUNT(*) > 1) twice").await > 0
+        if self
+            .count(
+                "SELECT COUNT(*) FROM (SELECT key_hash FROM idempotency_keys GROUP BY \
+         key_hash HAVING COUNT(*) > 1) twice",
+            )
+            .await
+            > 0
         {
             return Err("a key is in two parts".into());
         }
@@ -257,7 +343,8 @@ impl Drop for World {
 
 /// Runs a history; answers how many parts were closed, or what was wrong.
 fn history(steps: &[Step]) -> Result<i64, String> {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     runtime.block_on(async {
         let mut world = World::start().await;
         for step in steps {
@@ -279,17 +366,21 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     ];
     let requests = proptest::collection::vec((0..50_u8, how), 1..12);
     let step = prop_oneof![
-        16 => (prop_oneof![4 => Just(0_usize), 1 => Just(1)], requests).prop_map(|(process, requests)| Step::Requests { process, requests }),
+        16 => (prop_oneof![4 => Just(0_usize), 1 => Just(1)], requests).prop_map(|(process,
+            requests)| Step::Requests { process, requests }),
         3 => (1..14_i64).prop_map(|hours| Step::Advance { hours }),
-        2 => (1..30_i64, any::<bool>()).prop_map(|(rows_max, is_undone)| Step::Purge { rows_max, is_undone }),
+        2 => (1..30_i64, any::<bool>()).prop_map(|(rows_max, is_undone)| Step::Purge { rows_max,
+            is_undone }),
         1 => (0..2_usize).prop_map(|process| Step::Restart { process }),
-        1 => (0..2_usize, any::<bool>()).prop_map(|(process, is_damage)| Step::LoseFilters { process, is_damage }),
+        1 => (0..2_usize, any::<bool>()).prop_map(|(process,
+            is_damage)| Step::LoseFilters { process, is_damage }),
     ];
     proptest::collection::vec(step, 20..60)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, max_shrink_iters: 400, failure_persistence: None,
+        ..ProptestConfig::default() })]
 
     #[test]
     fn a_key_has_one_effect_in_every_history(steps in steps()) {
@@ -320,7 +411,8 @@ fn a_filter_that_forgets_a_key_is_noticed() {
 fn lost_and_damaged_filters_and_restarts_change_nothing() {
     for is_damage in [false, true] {
         let lost = Step::LoseFilters { process: 0, is_damage };
-        let closed = replayed_after(vec![lost.clone(), Step::Restart { process: 1 }, lost]).unwrap();
+        let closed =
+            replayed_after(vec![lost.clone(), Step::Restart { process: 1 }, lost]).unwrap();
         assert!((4..=5).contains(&closed), "{closed} parts");
     }
 }
@@ -339,7 +431,8 @@ fn a_part_that_is_closed_in_a_commit_that_fails_stays_open() {
 #[test]
 fn a_part_that_was_opened_again_is_read_again_by_the_other_process() {
     let mut steps: Vec<Step> = requests(0, 0..16, How::Done).collect();
-    // The first process knows the filter of part 2, which is lost; the second one adds a key there and closes it again.
+    // The first process knows the filter of part 2, which is lost; the second one adds a key there
+    // and closes it again.
     steps.extend(requests(0, 0..1, How::Done));
     steps.push(Step::LoseFilters { process: 1, is_damage: false });
     steps.extend(requests(1, 20..21, How::Done));
@@ -363,7 +456,8 @@ fn a_transaction_that_was_not_given_the_parts_runs_nothing() {
     let mut tx = sqlite::SqliteTx::new(&connection);
     migrate::migrate(&mut tx).unwrap();
     let mut now = Now::new(START, Minter::above(0), [7; 32]);
-    let refused = once::run(&mut tx, &mut now, &claim(1), &NoSeal, &mut |_, _| panic!("the work ran"));
+    let refused =
+        once::run(&mut tx, &mut now, &claim(1), &NoSeal, &mut |_, _| panic!("the work ran"));
     assert!(matches!(refused, Err(Failure::Store(StoreError::Broken(_)))), "{refused:?}");
 }
 

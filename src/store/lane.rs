@@ -1,10 +1,12 @@
 //! The write lane of the embedded store: group commit.
 //!
-//! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part of one
-//! transaction, commits once, and only then lets the answers go: an answer that left the lane is on the disk.
+//! One thread owns the writing connection. It takes the jobs that are waiting, runs each in a part
+//! of one transaction, commits once, and only then lets the answers go: an answer that left the
+//! lane is on the disk.
 //!
-//! Nearly every job keeps what it wrote, so a group first runs without savepoints. A job that wrote and has to be undone undoes its
-//! group, which runs again at once with a savepoint for each, and so do the next groups: such jobs seldom come alone.
+//! Nearly every job keeps what it wrote, so a group first runs without savepoints. A job that wrote
+//! and has to be undone undoes its group, which runs again at once with a savepoint for each, and
+//! so do the next groups: such jobs seldom come alone.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -53,7 +55,10 @@ impl Readers {
         }
     }
     /// Runs one consistent read. A connection that failed is dropped rather than kept.
-    pub(super) fn run<T>(&self, work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>) -> Result<T, Failure> {
+    pub(super) fn run<T>(
+        &self,
+        work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
         let connection = self.take()?;
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN")?;
@@ -91,7 +96,8 @@ impl Embedded {
         sqlite::protect_book(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
         let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
+        getrandom::fill(&mut seed)
+            .map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
         let lane = Lane {
             path: path.to_owned(),
             connection,
@@ -109,16 +115,25 @@ impl Embedded {
         std::thread::Builder::new()
             .name("write-lane".into())
             .spawn(move || lane.run(&messages))
-            .map_err(|error| StoreError::Unavailable(format!("cannot start the write lane: {error}")))?;
-        Ok(Embedded { queue, readers: Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() }) })
+            .map_err(|error| {
+                StoreError::Unavailable(format!("cannot start the write lane: {error}"))
+            })?;
+        Ok(Embedded {
+            queue,
+            readers: Arc::new(Readers { path: path.to_owned(), idle: Mutex::default() }),
+        })
     }
 
     /// Gives a job to the lane.
     pub(super) fn submit(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
         match self.queue.try_send(Message::Job(job)) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Full(_)) => Err(StoreError::Unavailable("the write queue is full".into())),
-            Err(TrySendError::Disconnected(_)) => Err(StoreError::Unavailable("the write lane has stopped".into())),
+            Err(TrySendError::Full(_)) => {
+                Err(StoreError::Unavailable("the write queue is full".into()))
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                Err(StoreError::Unavailable("the write lane has stopped".into()))
+            }
         }
     }
 
@@ -131,7 +146,8 @@ impl Embedded {
     }
 }
 
-/// Faults that tests plant to see that their oracle notices; builds with optimisation do not contain them.
+/// Faults that tests plant to see that their oracle notices; builds with optimisation do not
+/// contain them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
@@ -170,7 +186,11 @@ struct Lane {
     fault: Fault,
 }
 
-fn take(message: Message, group: &mut Vec<Box<dyn Job>>, closing: &mut Option<oneshot::Sender<()>>) {
+fn take(
+    message: Message,
+    group: &mut Vec<Box<dyn Job>>,
+    closing: &mut Option<oneshot::Sender<()>>,
+) {
     match message {
         Message::Job(job) => group.push(job),
         Message::Close(reply) => *closing = Some(reply),
@@ -197,7 +217,8 @@ impl Lane {
             }
         }
         if let Err(error) = self.connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)") {
-            tracing::warn!(%error, "the log could not be folded into the database file; the next start does it");
+            tracing::warn!(%error, "the log could not be folded into the database file; the next \
+             start does it");
         }
         drop(self.connection);
         if let Some(reply) = closing {
@@ -205,9 +226,14 @@ impl Lane {
         }
     }
 
-    /// After a large group its callers are about to ask again: a short wait lets them share a commit instead of
-    /// leaving the first of them to commit alone.
-    fn linger(&self, messages: &Receiver<Message>, group: &mut Vec<Box<dyn Job>>, closing: &mut Option<oneshot::Sender<()>>) {
+    /// After a large group its callers are about to ask again: a short wait lets them share a
+    /// commit instead of leaving the first of them to commit alone.
+    fn linger(
+        &self,
+        messages: &Receiver<Message>,
+        group: &mut Vec<Box<dyn Job>>,
+        closing: &mut Option<oneshot::Sender<()>>,
+    ) {
         const LINGER_MICROSECONDS_MAX: u64 = 400;
         const PAUSE_MICROSECONDS: u64 = 60;
         if group.len() * 2 > self.group_last {
@@ -238,7 +264,8 @@ impl Lane {
             Err(error) => {
                 self.stats.is_failing.store(true, Ordering::Relaxed);
                 self.stats.commit_failures.fetch_add(1, Ordering::Relaxed);
-                tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of it was kept, its callers were answered 503");
+                tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of \
+                 it was kept, its callers were answered 503");
                 self.key_parts.mark_stale();
                 self.heal();
                 (Err(error), Vec::new())
@@ -246,7 +273,9 @@ impl Lane {
         };
         self.stats.commits.fetch_add(1, Ordering::Relaxed);
         self.stats.jobs.fetch_add(group.len() as u64, Ordering::Relaxed);
-        self.stats.commit_microseconds.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
+        self.stats
+            .commit_microseconds
+            .fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
         for job in group {
             job.finish(outcome.clone());
         }
@@ -260,7 +289,8 @@ impl Lane {
             if !run_again.get() {
                 return ran;
             }
-            self.groups_marked_left = if self.fault == Fault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
+            self.groups_marked_left =
+                if self.fault == Fault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
             self.stats.groups_again.fetch_add(1, Ordering::Relaxed);
             self.now.leave_account();
             self.key_parts.mark_stale();
@@ -270,7 +300,11 @@ impl Lane {
         self.run_group_undone_by(group, Undo::Savepoint)
     }
 
-    fn run_group_undone_by(&mut self, group: &mut Vec<Box<dyn Job>>, undo: Undo<'_>) -> Result<Vec<Signal>, StoreError> {
+    fn run_group_undone_by(
+        &mut self,
+        group: &mut Vec<Box<dyn Job>>,
+        undo: Undo<'_>,
+    ) -> Result<Vec<Signal>, StoreError> {
         let mut tx = SqliteTx::undone_by(&self.connection, undo);
         tx.run("BEGIN IMMEDIATE")?;
         let data_version = Some(sqlite::data_version(&self.connection)?);
@@ -283,7 +317,8 @@ impl Lane {
         for job in group.iter_mut() {
             tx.part_begin()?;
             let now = &mut self.now;
-            // A panic in one job must not end the lane for all: its effects are undone and its caller is answered 500.
+            // A panic in one job must not end the lane for all: its effects are undone and its
+            // caller is answered 500.
             let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
             let keep = match ran {
                 Ok(ran) => ran? == Ran::Keep,
@@ -307,7 +342,8 @@ impl Lane {
             match key_parts.close(&mut tx) {
                 Ok(()) => tx.part_end(true)?,
                 Err(error) => {
-                    tracing::error!(%error, "a part of the idempotency keys could not be closed; tried again after more keys");
+                    tracing::error!(%error, "a part of the idempotency keys could not be closed; \
+                     tried again after more keys");
                     tx.parts_undo()?;
                 }
             }
@@ -319,7 +355,8 @@ impl Lane {
             match ran.unwrap_or_else(|_| Err(StoreError::Broken("the sequencer panicked".into()))) {
                 Ok(()) => tx.part_end(true)?,
                 Err(error) => {
-                    tracing::error!(%error, "the sequencer failed; its rows stay in the outbox and are tried again");
+                    tracing::error!(%error, "the sequencer failed; its rows stay in the outbox \
+                     and are tried again");
                     tx.parts_undo()?;
                 }
             }
@@ -347,9 +384,14 @@ impl Lane {
         if self.connection.is_autocommit() || self.connection.execute_batch("ROLLBACK").is_ok() {
             return;
         }
-        match sqlite::open_writer(&self.path).and_then(|mut fresh| sqlite::protect_book(&mut fresh).map(|()| fresh)) {
+        match sqlite::open_writer(&self.path)
+            .and_then(|mut fresh| sqlite::protect_book(&mut fresh).map(|()| fresh))
+        {
             Ok(fresh) => self.connection = fresh,
-            Err(error) => tracing::error!(%error, "the database cannot be opened again; the next write tries once more"),
+            Err(error) => {
+                tracing::error!(%error, "the database cannot be opened again; the next write \
+                 tries once more")
+            }
         }
     }
 }
@@ -384,11 +426,18 @@ mod tests {
             assert!(matches!(panicked, Err(Failure::Store(StoreError::Broken(_)))), "{panicked:?}");
             store.write(|tx, _| Ok(write_meta(tx, "kept", b"x")?)).await.unwrap();
         }
-        let found = store.read(Cost::Point, |tx| Ok((read_meta(tx, "lost")?, read_meta(tx, "kept")?))).await.unwrap();
+        let found = store
+            .read(Cost::Point, |tx| Ok((read_meta(tx, "lost")?, read_meta(tx, "kept")?)))
+            .await
+            .unwrap();
         assert_eq!(found, (None, Some(b"x".to_vec())));
         store.close().await;
         assert!(store.write(|_, _| Ok(())).await.is_err(), "a closed store takes no writes");
-        assert_eq!(std::fs::metadata(folder.join("lane.db-wal")).map_or(0, |wal| wal.len()), 0, "everything is in the database file");
+        assert_eq!(
+            std::fs::metadata(folder.join("lane.db-wal")).map_or(0, |wal| wal.len()),
+            0,
+            "everything is in the database file"
+        );
         std::fs::remove_dir_all(folder).unwrap();
     }
 
@@ -397,15 +446,21 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("hundi-readers-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(&folder.join("readers.db"), Clock::System, no_epilogue).unwrap();
-        let (running, running_most, begun) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (running, running_most, begun) = (
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicUsize::new(0)),
+            Arc::new(AtomicUsize::new(0)),
+        );
         let (release, released) = std::sync::mpsc::channel::<()>();
         let released = Arc::new(Mutex::new(released));
         for index in 0..READERS_MAX * 4 {
             let (tell, told) = oneshot::channel();
-            let (running, running_most, begun, released) = (running.clone(), running_most.clone(), begun.clone(), released.clone());
+            let (running, running_most, begun, released) =
+                (running.clone(), running_most.clone(), begun.clone(), released.clone());
             let read = store.read(Cost::Scan, move |_| {
                 begun.fetch_add(1, Ordering::SeqCst);
-                running_most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                running_most
+                    .fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 let _ = tell.send(());
                 // Until nobody holds the other end.
                 let _ = released.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -431,7 +486,10 @@ mod tests {
         while running.load(Ordering::SeqCst) > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!((running_most.load(Ordering::SeqCst), begun.load(Ordering::SeqCst)), (READERS_MAX, READERS_MAX));
+        assert_eq!(
+            (running_most.load(Ordering::SeqCst), begun.load(Ordering::SeqCst)),
+            (READERS_MAX, READERS_MAX)
+        );
         store.close().await;
         std::fs::remove_dir_all(folder).unwrap();
     }
@@ -446,26 +504,33 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_group_runs_again_when_one_that_wrote_is_refused_and_its_neighbours_keep_what_they_wrote() {
+    async fn a_group_runs_again_when_one_that_wrote_is_refused_and_its_neighbours_keep_what_they_wrote()
+     {
         let folder = std::env::temp_dir().join(format!("hundi-group-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(&folder.join("lane.db"), Clock::System, no_epilogue).unwrap();
-        let refused_before_it_wrote = store.write(|_, _| Err::<(), _>(Refusal::new(Code::ResourceLocked, "planted").into())).await;
+        let refused_before_it_wrote = store
+            .write(|_, _| Err::<(), _>(Refusal::new(Code::ResourceLocked, "planted").into()))
+            .await;
         assert!(matches!(refused_before_it_wrote, Err(Failure::Refused(_))));
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 0, "it had nothing to undo");
-        let (commits_before, jobs_before) = (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
+        let (commits_before, jobs_before) =
+            (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
         // The lane is held until all that follow wait, so that they share a group.
         let (release, released) = std::sync::mpsc::channel::<()>();
         let is_held = Arc::new(tokio::sync::Notify::new());
         let begun = is_held.clone();
         let held = store.write(move |_, _| {
             begun.notify_one();
-            released.recv().map_err(|_| StoreError::Unavailable("nobody lets the lane go".into()))?;
+            released
+                .recv()
+                .map_err(|_| StoreError::Unavailable("nobody lets the lane go".into()))?;
             Ok(())
         });
         let queue = async {
             is_held.notified().await;
-            let rest = [("before", true), ("refused", false), ("after", true)].map(|(name, is_kept)| write_row(&store, name, is_kept));
+            let rest = [("before", true), ("refused", false), ("after", true)]
+                .map(|(name, is_kept)| write_row(&store, name, is_kept));
             let release = async {
                 release.send(()).unwrap();
             };
@@ -474,9 +539,17 @@ mod tests {
         };
         let (held, answers) = tokio::join!(held, queue);
         held.unwrap();
-        assert!(matches!(answers.as_slice(), [Ok(()), Err(Failure::Refused(_)), Ok(())]), "{answers:?}");
-        let (commits, jobs) = (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
-        assert_eq!((commits - commits_before, jobs - jobs_before), (2, 4), "the three were one group");
+        assert!(
+            matches!(answers.as_slice(), [Ok(()), Err(Failure::Refused(_)), Ok(())]),
+            "{answers:?}"
+        );
+        let (commits, jobs) =
+            (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
+        assert_eq!(
+            (commits - commits_before, jobs - jobs_before),
+            (2, 4),
+            "the three were one group"
+        );
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 1);
         // The next groups have savepoints from the first.
         assert!(write_row(&store, "refused", false).await.is_err());
@@ -484,9 +557,18 @@ mod tests {
         for _ in 1..GROUPS_MARKED {
             assert!(write_row(&store, "refused", false).await.is_err());
         }
-        assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 2, "then it is tried without them once more");
+        assert_eq!(
+            store.stats.groups_again.load(Ordering::Relaxed),
+            2,
+            "then it is tried without them once more"
+        );
         let names = ["before", "after", "refused"];
-        let found = store.read(Cost::Point, move |tx| Ok(names.map(|name| read_meta(tx, name).map(|row| row.is_some())))).await.unwrap();
+        let found = store
+            .read(Cost::Point, move |tx| {
+                Ok(names.map(|name| read_meta(tx, name).map(|row| row.is_some())))
+            })
+            .await
+            .unwrap();
         assert_eq!(found.map(Result::unwrap), [true, true, false]);
         store.close().await;
         std::fs::remove_dir_all(folder).unwrap();

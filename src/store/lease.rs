@@ -1,7 +1,8 @@
 //! Leases: which node does what only one may do at a time, where several serve the same data.
 //!
-//! A lease ends by itself when its holder says nothing for a while, and each new holder has a higher token. A transaction that must not run
-//! for a holder of yesterday begins with [`Lease::hold`]: it locks the lease's row, so that no other node takes it before the commit.
+//! A lease ends by itself when its holder says nothing for a while, and each new holder has a
+//! higher token. A transaction that must not run for a holder of yesterday begins with
+//! [`Lease::hold`]: it locks the lease's row, so that no other node takes it before the commit.
 
 use super::Tx;
 use crate::kernel::{Id, Now, StoreError, id::kind};
@@ -9,8 +10,8 @@ use crate::values;
 
 /// How long a lease lasts after its holder was last heard of.
 pub const LEASE_MILLISECONDS: i64 = 6_000;
-/// How far ahead of its end as it would be written now a lease's end may lie. One that lies further ahead was written by a clock that was wrong, and
-/// nobody knows when it would end.
+/// How far ahead of its end as it would be written now a lease's end may lie. One that lies further
+/// ahead was written by a clock that was wrong, and nobody knows when it would end.
 const AHEAD_MILLISECONDS_MAX: i64 = 30_000;
 /// How often a holder says that it is there, and others look whether it is not.
 pub const HEARTBEAT_MILLISECONDS: u64 = 1_500;
@@ -24,12 +25,21 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Takes a lease that is nobody's, or whose time is over, or whose end is too far ahead to be true; `None` while somebody holds it.
-    pub fn take(tx: &mut dyn Tx, now: &Now, name: &'static str, holder: [u8; 16]) -> Result<Option<Lease>, StoreError> {
+    /// Takes a lease that is nobody's, or whose time is over, or whose end is too far ahead to be
+    /// true; `None` while somebody holds it.
+    pub fn take(
+        tx: &mut dyn Tx,
+        now: &Now,
+        name: &'static str,
+        holder: [u8; 16],
+    ) -> Result<Option<Lease>, StoreError> {
         let instant = now.instant_milliseconds();
         let ends = instant + LEASE_MILLISECONDS;
-        let Some(mut row) = tx.row("SELECT token, ends_milliseconds FROM leases WHERE name = ?1", values![name])? else {
-            let insert = "INSERT INTO leases (name, holder, token, ends_milliseconds) VALUES (?1, ?2, 1, ?3) ON CONFLICT (name) DO NOTHING";
+        let Some(mut row) =
+            tx.row("SELECT token, ends_milliseconds FROM leases WHERE name = ?1", values![name])?
+        else {
+            let insert = "INSERT INTO leases (name, holder, token, ends_milliseconds) VALUES (?1, \
+             ?2, 1, ?3) ON CONFLICT (name) DO NOTHING";
             let is_ours = tx.execute(insert, values![name, &holder, ends])? == 1;
             return Ok(is_ours.then_some(Lease { name, holder, token: 1 }));
         };
@@ -46,25 +56,30 @@ impl Lease {
 
     /// Says that the holder is there; `false` when somebody else took the lease meanwhile.
     pub fn renew(&self, tx: &mut dyn Tx, now: &Now) -> Result<bool, StoreError> {
-        let update = "UPDATE leases SET ends_milliseconds = ?4 WHERE name = ?1 AND holder = ?2 AND token = ?3";
+        let update = "UPDATE leases SET ends_milliseconds = ?4 WHERE name = ?1 AND holder = ?2 \
+         AND token = ?3";
         let ends = now.instant_milliseconds() + LEASE_MILLISECONDS;
         Ok(tx.execute(update, values![self.name, &self.holder, self.token, ends])? == 1)
     }
 
     /// Gives the lease back, so that the next holder need not wait.
     pub fn release(&self, tx: &mut dyn Tx) -> Result<(), StoreError> {
-        let update = "UPDATE leases SET ends_milliseconds = 0 WHERE name = ?1 AND holder = ?2 AND token = ?3";
+        let update = "UPDATE leases SET ends_milliseconds = 0 WHERE name = ?1 AND holder = ?2 AND \
+         token = ?3";
         tx.execute(update, values![self.name, &self.holder, self.token]).map(|_| ())
     }
 
-    /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers the last identifier that was left
-    /// with it, which every later holder's have to be above.
+    /// Locks the lease for this transaction, and refuses when it is somebody else's by now. Answers
+    /// the last identifier that was left with it, which every later holder's have to be above.
     pub fn hold(&self, tx: &mut dyn Tx) -> Result<Option<Id<kind::Request>>, StoreError> {
-        let lock =
-            "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND holder = ?2 AND token = ?3 RETURNING last_id";
+        let lock = "UPDATE leases SET ends_milliseconds = ends_milliseconds WHERE name = ?1 AND \
+         holder = ?2 AND token = ?3 RETURNING last_id";
         match tx.row(lock, values![self.name, &self.holder, self.token])? {
             Some(mut row) => row.id_or_null(),
-            None => Err(StoreError::Unavailable(format!("another node holds the lease {:?} by now", self.name))),
+            None => Err(StoreError::Unavailable(format!(
+                "another node holds the lease {:?} by now",
+                self.name
+            ))),
         }
     }
 
@@ -93,11 +108,17 @@ mod tests {
         assert_eq!(Lease::take(tx, &at(1), "a", second).unwrap(), None);
         assert!(Lease::take(tx, &at(1), "b", second).unwrap().is_some(), "another lease");
         assert!(held.renew(tx, &at(3_000)).unwrap());
-        assert_eq!(Lease::take(tx, &at(LEASE_MILLISECONDS), "a", second).unwrap(), None, "it was renewed");
+        assert_eq!(
+            Lease::take(tx, &at(LEASE_MILLISECONDS), "a", second).unwrap(),
+            None,
+            "it was renewed"
+        );
         assert_eq!(held.hold(tx).unwrap(), None);
         held.leave(tx, 77).unwrap();
         let next = Lease::take(tx, &at(3_000 + LEASE_MILLISECONDS), "a", second).unwrap().unwrap();
-        assert!(next.token > held.token && next.hold(tx).unwrap().is_some_and(|id| id.as_u128() == 77));
+        assert!(
+            next.token > held.token && next.hold(tx).unwrap().is_some_and(|id| id.as_u128() == 77)
+        );
         // Who woke up too late changes nothing any more.
         assert!(!held.renew(tx, &at(10_000)).unwrap());
         assert!(held.hold(tx).is_err() && held.leave(tx, 78).is_err());
@@ -109,7 +130,9 @@ mod tests {
         let hour = 3_600_000;
         let ahead = Lease::take(tx, &at(hour), "c", first).unwrap().unwrap();
         assert_eq!(Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX), "c", second).unwrap(), None);
-        assert!(Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX - 1), "c", second).unwrap().is_some());
+        assert!(
+            Lease::take(tx, &at(hour - AHEAD_MILLISECONDS_MAX - 1), "c", second).unwrap().is_some()
+        );
         assert!(ahead.hold(tx).is_err() && !ahead.renew(tx, &at(hour)).unwrap());
     }
 }

@@ -13,11 +13,16 @@ pub struct Listing<'a> {
 }
 
 /// Rows in the order in which they are shown, and whether more follow in the direction of paging.
-pub fn read(tx: &mut dyn Tx, listing: &Listing<'_>, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
+pub fn read(
+    tx: &mut dyn Tx,
+    listing: &Listing<'_>,
+    page: &Page,
+) -> Result<(Vec<Row>, bool), StoreError> {
     let backward = page.ending_before.is_some();
     // Paging backward reads the nearest rows first and turns them round afterwards.
     let rising = page.descending == backward;
-    let mut sql = format!("SELECT {} FROM {} WHERE {} = ?1", listing.columns, listing.table, listing.key.0);
+    let mut sql =
+        format!("SELECT {} FROM {} WHERE {} = ?1", listing.columns, listing.table, listing.key.0);
     let mut values = vec![listing.key.1];
     if let Some(cursor) = page.starting_after.or(page.ending_before) {
         values.push(Value::Id(cursor));
@@ -33,7 +38,11 @@ pub fn read(tx: &mut dyn Tx, listing: &Listing<'_>, page: &Page) -> Result<(Vec<
         sql.push_str(&condition.replace('?', &format!("?{}", values.len())));
     }
     values.push(Value::Int(page.limit + 1));
-    sql.push_str(&format!(" ORDER BY id {} LIMIT ?{}", if rising { "ASC" } else { "DESC" }, values.len()));
+    sql.push_str(&format!(
+        " ORDER BY id {} LIMIT ?{}",
+        if rising { "ASC" } else { "DESC" },
+        values.len()
+    ));
     let mut rows = tx.rows(&sql, &values)?;
     let has_next = rows.len() as i64 > page.limit;
     rows.truncate(page.limit as usize);
@@ -44,9 +53,15 @@ pub fn read(tx: &mut dyn Tx, listing: &Listing<'_>, page: &Page) -> Result<(Vec<
 }
 
 /// Which of these accounts has an object in a table. `table` is a word of ours.
-pub fn owner(tx: &mut dyn Tx, table: &'static str, scopes: &[Scope], id: AnyId) -> Result<Option<Scope>, StoreError> {
+pub fn owner(
+    tx: &mut dyn Tx,
+    table: &'static str,
+    scopes: &[Scope],
+    id: AnyId,
+) -> Result<Option<Scope>, StoreError> {
     let places: Vec<String> = (2..2 + scopes.len()).map(|place| format!("?{place}")).collect();
-    let sql = format!("SELECT scope FROM {table} WHERE id = ?1 AND scope IN ({})", places.join(", "));
+    let sql =
+        format!("SELECT scope FROM {table} WHERE id = ?1 AND scope IN ({})", places.join(", "));
     let mut values = vec![Value::from(id)];
     values.extend(scopes.iter().map(|scope| Value::from(*scope)));
     tx.row(&sql, &values)?.map(|mut row| row.scope()).transpose()

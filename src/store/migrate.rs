@@ -9,9 +9,11 @@ use crate::values;
 /// Every schema this binary knows, oldest first. Append; never edit one that was released.
 const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_initial.sql")];
 
-/// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a binary stands for the next release.
+/// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a
+/// binary stands for the next release.
 fn migrations() -> Vec<Cow<'static, str>> {
-    let mut all: Vec<Cow<'static, str>> = MIGRATIONS.iter().map(|text| Cow::Borrowed(*text)).collect();
+    let mut all: Vec<Cow<'static, str>> =
+        MIGRATIONS.iter().map(|text| Cow::Borrowed(*text)).collect();
     if cfg!(debug_assertions)
         && let Ok(path) = std::env::var("HUNDI_TEST_MIGRATION")
     {
@@ -25,14 +27,16 @@ pub fn schema_known() -> i64 {
     migrations().len() as i64
 }
 
-/// The oldest binary that can go on working while this one has migrated, by the schema it knows. A migration that only adds leaves it as it is;
-/// one that takes away what an older binary uses raises it, one version after the code stopped using it.
+/// The oldest binary that can go on working while this one has migrated, by the schema it knows. A
+/// migration that only adds leaves it as it is; one that takes away what an older binary uses
+/// raises it, one version after the code stopped using it.
 const SCHEMA_OLDEST_BESIDE: i64 = 1;
 
 /// The schema a database has; 0 for an empty one.
 pub fn schema_version(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     let tables = if tx.is_shared() {
-        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = CURRENT_SCHEMA() AND table_name = 'meta'"
+        "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = CURRENT_SCHEMA() AND \
+         table_name = 'meta'"
     } else {
         "SELECT COUNT(*) FROM sqlite_master WHERE type = 'table' AND name = 'meta'"
     };
@@ -51,17 +55,24 @@ const SCHEMA_STEPS: &str = "schema_steps";
 fn version(tx: &mut dyn Tx, name: &str) -> Result<Option<i64>, StoreError> {
     let Some(bytes) = read_meta(tx, name)? else { return Ok(None) };
     let number = String::from_utf8(bytes).ok().and_then(|text| text.parse().ok());
-    number.map(Some).ok_or_else(|| StoreError::Broken("the database's schema version does not read".into()))
+    number
+        .map(Some)
+        .ok_or_else(|| StoreError::Broken("the database's schema version does not read".into()))
 }
 
 /// The migrations that a database still needs, or why this binary cannot work with it.
-fn missing(tx: &mut dyn Tx, found: i64) -> Result<impl Iterator<Item = (usize, Cow<'static, str>)> + use<>, StoreError> {
+fn missing(
+    tx: &mut dyn Tx,
+    found: i64,
+) -> Result<impl Iterator<Item = (usize, Cow<'static, str>)> + use<>, StoreError> {
     let known = schema_known();
     // Only where several nodes serve does an older one work beside a newer one.
-    let is_too_new = found > known && (!tx.is_shared() || version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > known);
+    let is_too_new =
+        found > known && (!tx.is_shared() || version(tx, SCHEMA_BESIDE)?.unwrap_or(found) > known);
     if is_too_new {
         return Err(StoreError::Broken(format!(
-            "this database has schema {found}, newer than the {known} this hundi knows: start a newer hundi, or restore a backup made by this one"
+            "this database has schema {found}, newer than the {known} this hundi knows: start a \
+             newer hundi, or restore a backup made by this one"
         )));
     }
     Ok(migrations().into_iter().enumerate().skip(usize::try_from(found).unwrap_or(0)))
@@ -92,27 +103,38 @@ pub fn migrate(tx: &mut dyn Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// How long a migration waits for a table that nodes work with. Requests wait behind it, so this is well below what they wait for a row; the
-/// caller tries again after a pause.
+/// How long a migration waits for a table that nodes work with. Requests wait behind it, so this is
+/// well below what they wait for a row; the caller tries again after a pause.
 const TABLE_LOCK_MILLISECONDS_MAX: u64 = 500;
 
-/// The next step of the same on a store that several nodes may open at once: they take turns by a row. Answers whether there is more to do. An
-/// empty database gets everything in one step; one that nodes work with gets a statement at a time, because a transaction that held one table
-/// and waited for the next would meet requests that do it the other way round.
+/// The next step of the same on a store that several nodes may open at once: they take turns by a
+/// row. Answers whether there is more to do. An empty database gets everything in one step; one
+/// that nodes work with gets a statement at a time, because a transaction that held one table and
+/// waited for the next would meet requests that do it the other way round.
 pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     // A schema that is there is left alone, so that a user who may not change it can serve.
     let found = schema_version(tx)?;
     if found >= schema_known() {
         return missing(tx, found).map(|_| false);
     }
-    tx.execute("CREATE TABLE IF NOT EXISTS migration_turns (turn BIGINT NOT NULL PRIMARY KEY, nodes_count BIGINT NOT NULL)", &[])?;
-    tx.execute("INSERT INTO migration_turns (turn, nodes_count) VALUES (1, 0) ON CONFLICT (turn) DO NOTHING", &[])?;
+    tx.execute(
+        "CREATE TABLE IF NOT EXISTS migration_turns (turn BIGINT NOT NULL PRIMARY KEY, \
+     nodes_count BIGINT NOT NULL)",
+        &[],
+    )?;
+    tx.execute(
+        "INSERT INTO migration_turns (turn, nodes_count) VALUES (1, 0) ON CONFLICT (turn) \
+     DO NOTHING",
+        &[],
+    )?;
     tx.execute("UPDATE migration_turns SET nodes_count = nodes_count + 1 WHERE turn = 1", &[])?;
     let found = schema_version(tx)?;
     let mut missing = missing(tx, found)?;
     if found == 0 {
         for (index, text) in missing {
-            statements_shared(index, &text).iter().try_for_each(|statement| tx.execute(statement, &[]).map(drop))?;
+            statements_shared(index, &text)
+                .iter()
+                .try_for_each(|statement| tx.execute(statement, &[]).map(drop))?;
             note(tx, index)?;
         }
         return Ok(false);
@@ -120,9 +142,13 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let Some((index, text)) = missing.next() else { return Ok(false) };
     let statements = statements_shared(index, &text);
     let done_count = version(tx, SCHEMA_STEPS)?.unwrap_or(0);
-    if let Some(statement) = usize::try_from(done_count).ok().and_then(|done| statements.get(done)) {
+    if let Some(statement) = usize::try_from(done_count).ok().and_then(|done| statements.get(done))
+    {
         if !plants("migration_waits_for_tables") {
-            tx.execute(&format!("SET LOCAL lock_timeout = '{TABLE_LOCK_MILLISECONDS_MAX}ms'"), &[])?;
+            tx.execute(
+                &format!("SET LOCAL lock_timeout = '{TABLE_LOCK_MILLISECONDS_MAX}ms'"),
+                &[],
+            )?;
         }
         tx.execute(statement, &[])?;
         write_meta(tx, SCHEMA_STEPS, (done_count + 1).to_string().as_bytes())?;
@@ -135,13 +161,17 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
 
 /// What a migration runs where several nodes write.
 fn statements_shared(index: usize, text: &str) -> Vec<String> {
-    let own = SHARED_ONLY.iter().filter(|(number, _)| *number == index + 1).flat_map(|(_, statements)| *statements);
+    let own = SHARED_ONLY
+        .iter()
+        .filter(|(number, _)| *number == index + 1)
+        .flat_map(|(_, statements)| *statements);
     let all = statements(text).iter().map(|statement| for_shared(statement)).collect::<Vec<_>>();
     all.into_iter().chain(own.map(|statement| (*statement).to_owned())).collect()
 }
 
-/// What follows a migration where several nodes write. A sequence gives out numbers without a row that transactions would wait for, and
-/// whoever writes after having read another's row gets a higher one.
+/// What follows a migration where several nodes write. A sequence gives out numbers without a row
+/// that transactions would wait for, and whoever writes after having read another's row gets a
+/// higher one.
 const SHARED_ONLY: &[(usize, &[&str])] = &[(
     1,
     &[
@@ -151,43 +181,68 @@ const SHARED_ONLY: &[(usize, &[&str])] = &[(
     ],
 )];
 
-/// A statement of a migration as stores other than SQLite take it: texts compare in the order of their bytes.
+/// A statement of a migration as stores other than SQLite take it: texts compare in the order of
+/// their bytes.
 fn for_shared(statement: &str) -> String {
     statement.replace(" WITHOUT ROWID", "").replace(" TEXT", " TEXT COLLATE \"C\"")
 }
 
-/// The statements of a migration. Comments stand on lines of their own, and no text holds a semicolon.
+/// The statements of a migration. Comments stand on lines of their own, and no text holds a
+/// semicolon.
 fn statements(text: &str) -> Vec<String> {
-    let code: Vec<&str> = text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
-    code.join("\n").split(';').map(|statement| statement.trim().to_owned()).filter(|statement| !statement.is_empty()).collect()
+    let code: Vec<&str> =
+        text.lines().filter(|line| !line.trim_start().starts_with("--")).collect();
+    code.join("\n")
+        .split(';')
+        .map(|statement| statement.trim().to_owned())
+        .filter(|statement| !statement.is_empty())
+        .collect()
 }
 
 pub fn read_meta(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
-    tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?.map(|mut row| row.bytes()).transpose()
+    tx.row("SELECT value FROM meta WHERE name = ?1", values![name])?
+        .map(|mut row| row.bytes())
+        .transpose()
 }
 
 /// The names of facts that are like a pattern.
 pub fn meta_names(tx: &mut dyn Tx, pattern: &str) -> Result<Vec<String>, StoreError> {
-    tx.rows("SELECT name FROM meta WHERE name LIKE ?1 ORDER BY name", values![pattern])?.into_iter().map(|mut row| row.text()).collect()
+    tx.rows("SELECT name FROM meta WHERE name LIKE ?1 ORDER BY name", values![pattern])?
+        .into_iter()
+        .map(|mut row| row.text())
+        .collect()
 }
 
 pub fn write_meta(tx: &mut dyn Tx, name: &str, value: &[u8]) -> Result<(), StoreError> {
     tx.execute(
-        "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        "INSERT INTO meta (name, value) VALUES (?1, ?2) ON CONFLICT (name) DO UPDATE SET value = \
+         excluded.value",
         values![name, value],
     )?;
     Ok(())
 }
 
-/// Writes a fact that must still be what was read before; `None` where there was none. Another writer in between is a conflict.
-pub fn replace_meta(tx: &mut dyn Tx, name: &str, old: Option<&[u8]>, new: &[u8]) -> Result<(), StoreError> {
+/// Writes a fact that must still be what was read before; `None` where there was none. Another
+/// writer in between is a conflict.
+pub fn replace_meta(
+    tx: &mut dyn Tx,
+    name: &str,
+    old: Option<&[u8]>,
+    new: &[u8],
+) -> Result<(), StoreError> {
     match old {
-        Some(old) => tx.execute_one("UPDATE meta SET value = ?3 WHERE name = ?1 AND value = ?2", values![name, old, new]),
-        None => tx.execute_one("INSERT INTO meta (name, value) VALUES (?1, ?2)", values![name, new]),
+        Some(old) => tx.execute_one(
+            "UPDATE meta SET value = ?3 WHERE name = ?1 AND value = ?2",
+            values![name, old, new],
+        ),
+        None => {
+            tx.execute_one("INSERT INTO meta (name, value) VALUES (?1, ?2)", values![name, new])
+        }
     }
 }
 
-/// Tables whose identifiers the minter must stay above, with their column and the column before it in the key.
+/// Tables whose identifiers the minter must stay above, with their column and the column before it
+/// in the key.
 const MINTED: &[(&str, &str, Option<&str>)] = &[
     ("beneficiaries", "id", Some("scope")),
     ("senders", "id", Some("scope")),
@@ -213,8 +268,10 @@ pub fn highest_id(tx: &mut dyn Tx) -> Result<u128, StoreError> {
         let sql = match leading {
             None => format!("SELECT {column} FROM {table} ORDER BY {column} DESC LIMIT 1"),
             Some(leading) => format!(
-                "SELECT id FROM (SELECT (SELECT t.{column} FROM {table} t WHERE t.{leading} = s.scope ORDER BY t.{column} DESC LIMIT 1) AS id \
-                 FROM (SELECT number * 2 AS scope FROM accounts UNION ALL SELECT number * 2 + 1 FROM accounts) s) ids \
+                "SELECT id FROM (SELECT (SELECT t.{column} FROM {table} t WHERE t.{leading} = \
+                 s.scope ORDER BY t.{column} DESC LIMIT 1) AS id \
+                 FROM (SELECT number * 2 AS scope FROM accounts UNION ALL SELECT number * 2 + 1 \
+                 FROM accounts) s) ids \
                  WHERE id IS NOT NULL ORDER BY id DESC LIMIT 1"
             ),
         };

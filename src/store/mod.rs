@@ -1,4 +1,5 @@
-//! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL, stores live below it.
+//! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL,
+//! stores live below it.
 
 pub mod handle;
 pub mod key_filter;
@@ -203,12 +204,18 @@ impl Row {
     /// A word that `parse` knows; another one is a fault of the store, not of a caller.
     pub fn word<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<T, StoreError> {
         let text = self.text()?;
-        parse(&text).ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}")))
+        parse(&text)
+            .ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}")))
     }
-    pub fn word_or_null<T>(&mut self, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>, StoreError> {
+    pub fn word_or_null<T>(
+        &mut self,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<Option<T>, StoreError> {
         match self.text_or_null()? {
             None => Ok(None),
-            Some(text) => parse(&text).map(Some).ok_or_else(|| StoreError::Broken(format!("a row holds the unknown word {text:?}"))),
+            Some(text) => parse(&text).map(Some).ok_or_else(|| {
+                StoreError::Broken(format!("a row holds the unknown word {text:?}"))
+            }),
         }
     }
     /// Two columns: a currency and its units.
@@ -221,7 +228,9 @@ impl Row {
         let bytes = self.bytes()?;
         let kind = self.word(ObjectKind::parse)?;
         let value = bytes.try_into().map(u128::from_be_bytes);
-        value.map(|value| AnyId { kind, value }).map_err(|_| StoreError::Broken("an identifier is not 16 bytes long".into()))
+        value
+            .map(|value| AnyId { kind, value })
+            .map_err(|_| StoreError::Broken("an identifier is not 16 bytes long".into()))
     }
 }
 
@@ -238,14 +247,16 @@ pub enum Signal {
     LookUps,
 }
 
-/// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter everywhere.
+/// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter
+/// everywhere.
 pub trait Tx {
     /// Runs a statement that changes rows and answers how many it changed.
     fn execute(&mut self, sql: &str, values: &[Value<'_>]) -> Result<u64, StoreError>;
     /// Runs a query and answers all its rows; callers bound them with `LIMIT`.
     fn rows(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Vec<Row>, StoreError>;
-    /// Says that a query will be asked in this transaction with the same text and values, before anything but the next statement changes
-    /// rows. A store that is reached over a network sends it along with that statement, behind it, and has the answer when it is asked.
+    /// Says that a query will be asked in this transaction with the same text and values, before
+    /// anything but the next statement changes rows. A store that is reached over a network sends
+    /// it along with that statement, behind it, and has the answer when it is asked.
     fn ahead(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
@@ -253,22 +264,31 @@ pub trait Tx {
     fn part_begin(&mut self) -> Result<(), StoreError>;
     /// Ends the innermost part, with its effects or without.
     fn part_end(&mut self, keep: bool) -> Result<(), StoreError>;
-    /// Undoes what the innermost part did so far and leaves it open. The lane opens one part for each job.
+    /// Undoes what the innermost part did so far and leaves it open. The lane opens one part for
+    /// each job.
     fn part_undo(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
-    /// Whether other transactions run at the same time, so that what was read may change before the commit.
+    /// Whether other transactions run at the same time, so that what was read may change before the
+    /// commit.
     fn is_shared(&self) -> bool;
-    /// Where idempotency keys are looked for and put. A transaction that was not given it by its store refuses.
+    /// Where idempotency keys are looked for and put. A transaction that was not given it by its
+    /// store refuses.
     fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError>;
 
     /// The only row of a query, if there is one.
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
         Ok(self.rows(sql, values)?.into_iter().next())
     }
-    /// A statement that must change exactly so many rows; another count means that a row moved on meanwhile. A store may send it
-    /// later, together with what follows, so that its fault shows only there: at the latest at the commit.
-    fn execute_exactly(&mut self, rows_count: u64, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+    /// A statement that must change exactly so many rows; another count means that a row moved on
+    /// meanwhile. A store may send it later, together with what follows, so that its fault shows
+    /// only there: at the latest at the commit.
+    fn execute_exactly(
+        &mut self,
+        rows_count: u64,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<(), StoreError> {
         if self.execute(sql, values)? == rows_count {
             return Ok(());
         }
@@ -280,7 +300,8 @@ pub trait Tx {
     }
 }
 
-/// How many rows one statement takes where there are many, the largest first: few texts, and few statements for any number.
+/// How many rows one statement takes where there are many, the largest first: few texts, and few
+/// statements for any number.
 const ROWS_AT_ONCE: [usize; 4] = [64, 16, 4, 1];
 
 /// Splits rows into the parts that one statement takes each.
@@ -295,12 +316,22 @@ fn at_once<T>(mut rows: &[T]) -> impl Iterator<Item = &[T]> {
 
 /// `(?1, ?2), (?3, ?4)` for two rows of two columns.
 fn marks(rows_count: usize, columns_count: usize) -> String {
-    let row = |row: usize| (1..=columns_count).map(|column| format!("?{}", row * columns_count + column)).collect::<Vec<_>>().join(", ");
+    let row = |row: usize| {
+        (1..=columns_count)
+            .map(|column| format!("?{}", row * columns_count + column))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     (0..rows_count).map(|index| format!("({})", row(index))).collect::<Vec<_>>().join(", ")
 }
 
 /// Inserts rows, each with a value for each of the columns, many with one statement.
-pub fn insert_all<const N: usize>(tx: &mut dyn Tx, table: &str, columns: &str, rows: &[[Value<'_>; N]]) -> Result<(), StoreError> {
+pub fn insert_all<const N: usize>(
+    tx: &mut dyn Tx,
+    table: &str,
+    columns: &str,
+    rows: &[[Value<'_>; N]],
+) -> Result<(), StoreError> {
     for part in at_once(rows) {
         let sql = format!("INSERT INTO {table} ({columns}) VALUES {}", marks(part.len(), N));
         tx.execute_exactly(part.len() as u64, &sql, part.as_flattened())?;
@@ -309,7 +340,12 @@ pub fn insert_all<const N: usize>(tx: &mut dyn Tx, table: &str, columns: &str, r
 }
 
 /// Deletes the rows with these keys, all of which have to be there, many with one statement.
-pub fn delete_all(tx: &mut dyn Tx, table: &str, key: &str, keys: &[Value<'_>]) -> Result<(), StoreError> {
+pub fn delete_all(
+    tx: &mut dyn Tx,
+    table: &str,
+    key: &str,
+    keys: &[Value<'_>],
+) -> Result<(), StoreError> {
     for part in at_once(keys) {
         let sql = format!("DELETE FROM {table} WHERE {key} IN {}", marks(1, part.len()));
         tx.execute_exactly(part.len() as u64, &sql, part)?;
@@ -324,8 +360,10 @@ pub fn insert_sql(table: &str, columns: &str) -> String {
     format!("INSERT INTO {table} ({columns}) VALUES ({})", marks.join(", "))
 }
 
-/// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with optimisation contain none.
+/// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with
+/// optimisation contain none.
 pub(crate) fn plants(fault: &str) -> bool {
     static PLANTED: OnceLock<Option<String>> = OnceLock::new();
-    cfg!(debug_assertions) && PLANTED.get_or_init(|| std::env::var("HUNDI_TEST_FAULT").ok()).as_deref() == Some(fault)
+    cfg!(debug_assertions)
+        && PLANTED.get_or_init(|| std::env::var("HUNDI_TEST_FAULT").ok()).as_deref() == Some(fault)
 }

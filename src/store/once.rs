@@ -1,4 +1,5 @@
-//! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves no stuck key.
+//! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves
+//! no stuck key.
 
 use super::{Tx, key_parts, pack};
 use crate::kernel::id::kind;
@@ -48,7 +49,12 @@ pub const CSV: &str = "text/csv; charset=utf-8";
 
 impl Answer {
     pub fn refused(refusal: &Refusal) -> Answer {
-        Answer { http_status: refusal.http_status(), content_type: JSON, body: refusal.body(), holds_secret: false }
+        Answer {
+            http_status: refusal.http_status(),
+            content_type: JSON,
+            body: refusal.body(),
+            holds_secret: false,
+        }
     }
 }
 
@@ -76,8 +82,9 @@ pub trait BodySeal {
     fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError>;
 }
 
-/// Runs `work` once for its key: the first time it runs and its answer is stored with its effects; later the answer
-/// is replayed. A refusal undoes the effects and is stored too; a fault of the store stores nothing and frees the key.
+/// Runs `work` once for its key: the first time it runs and its answer is stored with its effects;
+/// later the answer is replayed. A refusal undoes the effects and is stored too; a fault of the
+/// store stores nothing and frees the key.
 pub fn run(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -90,11 +97,16 @@ pub fn run(
         Taken::Place(place) => place,
     };
     let answer = match work(tx, now) {
-        Ok(answer) => return store(tx, now, claim, seal, &answer, place).map(|()| Outcome::Done(answer)).map_err(Failure::from),
+        Ok(answer) => {
+            return store(tx, now, claim, seal, &answer, place)
+                .map(|()| Outcome::Done(answer))
+                .map_err(Failure::from);
+        }
         Err(Failure::Refused(refusal)) if refusal.is_kept() => Answer::refused(&refusal),
         Err(failure) => return Err(failure),
     };
-    // All that was written so far can go. Where that frees the key, another request may take it before it is taken again.
+    // All that was written so far can go. Where that frees the key, another request may take it
+    // before it is taken again.
     tx.part_undo()?;
     let place = match place {
         Place::Claimed(_) => match take_place(tx, now, claim, seal)? {
@@ -120,7 +132,12 @@ enum Taken {
     Place(Place),
 }
 
-fn take_place(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal) -> Result<Taken, Failure> {
+fn take_place(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn BodySeal,
+) -> Result<Taken, Failure> {
     if tx.is_shared() {
         return claim_first(tx, now, claim, seal);
     }
@@ -131,21 +148,32 @@ fn take_place(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal
     })
 }
 
-/// Where requests run side by side the key's row is written first: a second request with it waits there for a moment, and is told to
-/// come back if the first one still runs then.
-fn claim_first(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal) -> Result<Taken, Failure> {
+/// Where requests run side by side the key's row is written first: a second request with it waits
+/// there for a moment, and is told to come back if the first one still runs then.
+fn claim_first(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn BodySeal,
+) -> Result<Taken, Failure> {
     let answer_id: Id<kind::Request> = now.mint();
     let part = tx.key_parts()?.take_place();
-    let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON CONFLICT (part, key_hash) DO NOTHING";
-    let inserted = tx.execute(insert, values![part, &claim.key_hash, answer_id]).map_err(while_locked)?;
+    let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON \
+     CONFLICT (part, key_hash) DO NOTHING";
+    let inserted =
+        tx.execute(insert, values![part, &claim.key_hash, answer_id]).map_err(while_locked)?;
     if inserted == 1 {
         return Ok(Taken::Place(Place::Claimed(answer_id)));
     }
     match find(tx, now, claim, seal)? {
         Found::Answer(answer) => Ok(Taken::Answered(answer)),
         Found::Expired { part, answer_id: expired } => {
-            let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?4";
-            match tx.execute(renew, values![part, &claim.key_hash, answer_id, &expired]).map_err(while_locked)? {
+            let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash \
+             = ?2 AND answer_id = ?4";
+            match tx
+                .execute(renew, values![part, &claim.key_hash, answer_id, &expired])
+                .map_err(while_locked)?
+            {
                 1 => Ok(Taken::Place(Place::Claimed(answer_id))),
                 _ => Err(StoreError::Conflict("an idempotency key was used again").into()),
             }
@@ -163,15 +191,19 @@ fn while_locked(error: StoreError) -> Failure {
 
 /// The answer to a second request while the first with its key runs.
 pub fn still_running() -> Refusal {
-    let mut refusal =
-        Refusal::new(Code::ResourceLocked, "The first request with this idempotency key is still running. Retry with the same key.");
+    let mut refusal = Refusal::new(
+        Code::ResourceLocked,
+        "The first request with this idempotency key is still running. Retry with the same key.",
+    );
     refusal.retry_after_seconds = Some(1);
     refusal
 }
 
-/// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another one: then nothing runs.
+/// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another
+/// one: then nothing runs.
 pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
-    let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON a.answer_id = k.answer_id WHERE k.key_hash = ?1";
+    let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON \
+     a.answer_id = k.answer_id WHERE k.key_hash = ?1";
     let row = tx.row(sql, values![&claim.key_hash])?;
     row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
 }
@@ -198,7 +230,8 @@ fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Resul
     }
     let Some((part, answer_id)) = found else { return Ok(Found::Nothing) };
     let row = tx.row(
-        "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE answer_id = ?1",
+        "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE \
+         answer_id = ?1",
         values![&answer_id],
     )?;
     let Some(mut row) = row else { return Ok(Found::Expired { part, answer_id }) };
@@ -207,24 +240,40 @@ fn find(tx: &mut dyn Tx, now: &Now, claim: &Claim, seal: &dyn BodySeal) -> Resul
     if now.instant() - completed_at >= ANSWER_KEPT_SECONDS {
         return Ok(Found::Expired { part, answer_id });
     }
-    if !bool::from(subtle::ConstantTimeEq::ct_eq(fingerprint.as_slice(), claim.fingerprint.as_slice())) {
+    if !bool::from(subtle::ConstantTimeEq::ct_eq(
+        fingerprint.as_slice(),
+        claim.fingerprint.as_slice(),
+    )) {
         return Err(Refusal::new(
             Code::IdempotencyKeyReuse,
             "This idempotency key was used for another request. Use a new key for a new request.",
         )
         .into());
     }
-    let http_status = u16::try_from(row.int()?).map_err(|_| StoreError::Broken("a stored status does not read".into()))?;
+    let http_status = u16::try_from(row.int()?)
+        .map_err(|_| StoreError::Broken("a stored status does not read".into()))?;
     let form = BodyForm::from_code(row.int()?)?;
     let stored = row.bytes()?;
     let body = match form {
         BodyForm::Packed => pack::unpack(&stored)?,
         BodyForm::Sealed => seal.open(&answer_id, &stored)?,
     };
-    Ok(Found::Answer(Answer { http_status, content_type: JSON, body, holds_secret: form == BodyForm::Sealed }))
+    Ok(Found::Answer(Answer {
+        http_status,
+        content_type: JSON,
+        body,
+        holds_secret: form == BodyForm::Sealed,
+    }))
 }
 
-fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, answer: &Answer, place: Place) -> Result<(), StoreError> {
+fn store(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn BodySeal,
+    answer: &Answer,
+    place: Place,
+) -> Result<(), StoreError> {
     let answer_id = match place {
         Place::Claimed(answer_id) => answer_id,
         Place::Free { .. } => now.mint(),
@@ -237,7 +286,10 @@ fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, ans
     if let Place::Free { expired_in } = place {
         if let Some(part) = expired_in {
             // The key moves to the newest part, so that an old part ends a day after it was closed.
-            tx.execute_one("DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2", values![part, &claim.key_hash])?;
+            tx.execute_one(
+                "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2",
+                values![part, &claim.key_hash],
+            )?;
         }
         let part = tx.key_parts()?.take_place();
         tx.execute_one(
@@ -246,8 +298,17 @@ fn store(tx: &mut dyn Tx, now: &mut Now, claim: &Claim, seal: &dyn BodySeal, ans
         )?;
     }
     tx.execute_one(
-        "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        values![answer_id, &claim.key_hash, &claim.fingerprint, now.instant(), i64::from(answer.http_status), form.code(), &body],
+        "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, \
+         http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        values![
+            answer_id,
+            &claim.key_hash,
+            &claim.fingerprint,
+            now.instant(),
+            i64::from(answer.http_status),
+            form.code(),
+            &body
+        ],
     )
 }
 
@@ -256,12 +317,14 @@ fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64,
     // A key that was used again has another answer, and stays.
     tx.execute(
         "DELETE FROM idempotency_keys WHERE (part, key_hash, answer_id) IN ( \
-           SELECT 0, key_hash, answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2)",
+           SELECT 0, key_hash, answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
+           answer_id LIMIT ?2)",
         values![bound, rows_max],
     )?;
     tx.execute(
         "DELETE FROM idempotency_answers WHERE answer_id IN ( \
-           SELECT answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2)",
+           SELECT answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id \
+           LIMIT ?2)",
         values![bound, rows_max],
     )
 }
@@ -274,17 +337,21 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
         return purge_shared(tx, &bound, rows_max);
     }
     let old = tx.rows(
-        "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id LIMIT ?2",
+        "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
+         answer_id LIMIT ?2",
         values![&bound, rows_max],
     )?;
     let count = old.len() as u64;
     for mut row in old {
         let (answer_id, key_hash) = (row.bytes()?, row.bytes()?);
-        let key_hash = key_hash.try_into().map_err(|_| StoreError::Broken("an idempotency key is not 16 bytes long".into()))?;
+        let key_hash = key_hash
+            .try_into()
+            .map_err(|_| StoreError::Broken("an idempotency key is not 16 bytes long".into()))?;
         let candidates: Vec<i64> = tx.key_parts()?.candidates(&key_hash).collect();
         // What is past its time is in the oldest part, unless the key was used again.
         for part in candidates.into_iter().rev() {
-            let sql = "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
+            let sql =
+                "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
             if tx.execute(sql, values![part, &key_hash, &answer_id])? > 0 {
                 break;
             }

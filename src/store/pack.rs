@@ -19,11 +19,13 @@ pub fn pack(body: &[u8]) -> Vec<u8> {
 
 /// The bytes that were packed, exactly.
 pub fn unpack(packed: &[u8]) -> Result<Vec<u8>, StoreError> {
-    let length = packed.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);
+    let length =
+        packed.first_chunk().map_or(usize::MAX, |bytes| u32::from_le_bytes(*bytes) as usize);
     if length > UNPACKED_BYTES_MAX {
         return Err(StoreError::Broken("a stored answer does not unpack".into()));
     }
-    decompress_size_prepended_with_dict(packed, DICTIONARY).map_err(|_| StoreError::Broken("a stored answer does not unpack".into()))
+    decompress_size_prepended_with_dict(packed, DICTIONARY)
+        .map_err(|_| StoreError::Broken("a stored answer does not unpack".into()))
 }
 
 #[cfg(test)]

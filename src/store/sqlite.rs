@@ -14,16 +14,18 @@ use crate::kernel::StoreError;
 pub const SQLITE_VERSION_MIN: i32 = 3_051_003;
 /// How long a statement waits for another process, such as `hundi keys create` beside a server.
 const BUSY_SECONDS_MAX: u64 = 5;
-/// Pages the log may hold before a commit folds it back into the database: rows that change soon after they were
-/// written then reach the database file once.
+/// Pages the log may hold before a commit folds it back into the database: rows that change soon
+/// after they were written then reach the database file once.
 pub const CHECKPOINT_PAGES: i64 = 10_000;
 const STATEMENTS_CACHED_MAX: usize = 256;
-/// What a connection may keep of the database in memory. The writer comes back to few pages, because its keys append or stand
-/// together, and each commit that split a page looks through all it keeps.
+/// What a connection may keep of the database in memory. The writer comes back to few pages,
+/// because its keys append or stand together, and each commit that split a page looks through all
+/// it keeps.
 const READER_CACHE_KIBIBYTES: i64 = 16 * 1024;
 const WRITER_CACHE_KIBIBYTES: i64 = 8 * 1024;
-/// What a reading connection sees of the file without copying it, so that a look into a large database costs what one into a small one does. The
-/// most that SQLite maps; pages beyond it are read as usual.
+/// What a reading connection sees of the file without copying it, so that a look into a large
+/// database costs what one into a small one does. The most that SQLite maps; pages beyond it are
+/// read as usual.
 const READER_MAPPED_BYTES_MAX: i64 = 0x7fff_0000;
 
 impl ToSql for Value<'_> {
@@ -65,7 +67,8 @@ pub fn store_error(error: rusqlite::Error) -> StoreError {
 pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
     if version_number < SQLITE_VERSION_MIN {
         return Err(StoreError::Broken(format!(
-            "SQLite {} is too old: versions before 3.51.3 can corrupt a database in WAL mode; build hundi with its bundled SQLite",
+            "SQLite {} is too old: versions before 3.51.3 can corrupt a database in WAL mode; \
+             build hundi with its bundled SQLite",
             rusqlite::version()
         )));
     }
@@ -76,32 +79,41 @@ pub fn assert_version(version_number: i32) -> Result<(), StoreError> {
 pub fn open_writer(path: &Path) -> Result<Connection, StoreError> {
     assert_version(rusqlite::version_number())?;
     make_private(path)?;
-    let connection =
-        Connection::open(path).map_err(|error| StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display())))?;
+    let connection = Connection::open(path).map_err(|error| {
+        StoreError::Unavailable(format!("cannot open the database {}: {error}", path.display()))
+    })?;
     // The page size is fixed before the first table is made; see bench/README.md for why 4096.
     connection
         .execute_batch(
-            "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA trusted_schema=OFF;",
+            "PRAGMA page_size=4096; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA \
+             foreign_keys=ON; PRAGMA trusted_schema=OFF;",
         )
         .map_err(store_error)?;
     connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(store_error)?;
-    connection.pragma_update(None, "journal_size_limit", CHECKPOINT_PAGES * 4096 * 2).map_err(store_error)?;
+    connection
+        .pragma_update(None, "journal_size_limit", CHECKPOINT_PAGES * 4096 * 2)
+        .map_err(store_error)?;
     tune(&connection, WRITER_CACHE_KIBIBYTES)?;
     Ok(connection)
 }
 
-/// Makes the file, if there is none, so that only its owner reads it; SQLite gives its other files the same mode.
+/// Makes the file, if there is none, so that only its owner reads it; SQLite gives its other files
+/// the same mode.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     use std::os::unix::fs::OpenOptionsExt;
     match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            Err(StoreError::Unavailable(format!("cannot make the database {}: {error}", path.display())))
+            Err(StoreError::Unavailable(format!(
+                "cannot make the database {}: {error}",
+                path.display()
+            )))
         }
         _ => Ok(()),
     }
 }
 
-/// Postings are never changed or deleted: the connection itself refuses to prepare such a statement.
+/// Postings are never changed or deleted: the connection itself refuses to prepare such a
+/// statement.
 pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
     use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
     connection
@@ -114,33 +126,50 @@ pub fn protect_book(connection: &mut Connection) -> Result<(), StoreError> {
         .map_err(store_error)
 }
 
-/// Tells the planner how the tables of callers' objects are filled, so that a filter by a related object reads its index.
+/// Tells the planner how the tables of callers' objects are filled, so that a filter by a related
+/// object reads its index.
 ///
-/// Without statistics SQLite takes `scope = ?` of the primary key to be as selective as an index on scope and one more column, and
-/// reads a whole account. The figures are fixed rather than measured: plans must not depend on when somebody looked.
+/// Without statistics SQLite takes `scope = ?` of the primary key to be as selective as an index on
+/// scope and one more column, and reads a whole account. The figures are fixed rather than
+/// measured: plans must not depend on when somebody looked.
 pub fn state_statistics(connection: &Connection) -> Result<(), StoreError> {
     const ROWS: &str = "1000000";
     const ROWS_OF_ONE_VALUE: &str = "10";
     let mut wanted: Vec<(String, String, String)> = Vec::new();
-    let mut tables =
-        connection.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'").map_err(store_error)?;
-    let tables: Vec<String> = tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(store_error)?;
+    let mut tables = connection
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'")
+        .map_err(store_error)?;
+    let tables: Vec<String> =
+        tables.query_map([], |row| row.get(0)).and_then(Iterator::collect).map_err(store_error)?;
     for table in tables {
-        let mut indexes = connection.prepare("SELECT name, origin FROM pragma_index_list(?1)").map_err(store_error)?;
-        let indexes: Vec<(String, String)> =
-            indexes.query_map([&table], |row| Ok((row.get(0)?, row.get(1)?))).and_then(Iterator::collect).map_err(store_error)?;
+        let mut indexes = connection
+            .prepare("SELECT name, origin FROM pragma_index_list(?1)")
+            .map_err(store_error)?;
+        let indexes: Vec<(String, String)> = indexes
+            .query_map([&table], |row| Ok((row.get(0)?, row.get(1)?)))
+            .and_then(Iterator::collect)
+            .map_err(store_error)?;
         let columns_of = |index: &str| -> Result<Vec<String>, StoreError> {
-            let mut columns = connection.prepare("SELECT name FROM pragma_index_info(?1) ORDER BY seqno").map_err(store_error)?;
-            columns.query_map([index], |row| row.get(0)).and_then(Iterator::collect).map_err(store_error)
+            let mut columns = connection
+                .prepare("SELECT name FROM pragma_index_info(?1) ORDER BY seqno")
+                .map_err(store_error)?;
+            columns
+                .query_map([index], |row| row.get(0))
+                .and_then(Iterator::collect)
+                .map_err(store_error)
         };
         let primary = indexes.iter().find(|(_, origin)| origin == "pk");
-        let is_of_objects = primary.map(|(index, _)| columns_of(index)).transpose()?.is_some_and(|columns| columns == ["scope", "id"]);
+        let is_of_objects = primary
+            .map(|(index, _)| columns_of(index))
+            .transpose()?
+            .is_some_and(|columns| columns == ["scope", "id"]);
         if !is_of_objects {
             continue;
         }
         for (index, _) in &indexes {
             let columns = columns_of(index)?;
-            // All rows, then those of one value of each column and the ones before it; the last makes a row its own.
+            // All rows, then those of one value of each column and the ones before it; the last
+            // makes a row its own.
             let mut figures = vec![ROWS];
             for (place, column) in columns.iter().enumerate() {
                 let is_last = place + 1 == columns.len();
@@ -153,24 +182,32 @@ pub fn state_statistics(connection: &Connection) -> Result<(), StoreError> {
             wanted.push((table.clone(), index.clone(), figures.join(" ")));
         }
     }
-    let has_statistics =
-        connection.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'").and_then(|mut found| found.exists([]));
+    let has_statistics = connection
+        .prepare("SELECT 1 FROM sqlite_schema WHERE name = 'sqlite_stat1'")
+        .and_then(|mut found| found.exists([]));
     if !has_statistics.map_err(store_error)? {
         // Makes the table of statistics.
         connection.execute_batch("ANALYZE meta").map_err(store_error)?;
     }
-    let mut stated = connection.prepare("SELECT tbl, idx, stat FROM sqlite_stat1").map_err(store_error)?;
-    let stated: Vec<(String, Option<String>, String)> =
-        stated.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).and_then(Iterator::collect).map_err(store_error)?;
-    let is_stated =
-        |(table, index, figures): &(String, String, String)| stated.contains(&(table.clone(), Some(index.clone()), figures.clone()));
+    let mut stated =
+        connection.prepare("SELECT tbl, idx, stat FROM sqlite_stat1").map_err(store_error)?;
+    let stated: Vec<(String, Option<String>, String)> = stated
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+        .and_then(Iterator::collect)
+        .map_err(store_error)?;
+    let is_stated = |(table, index, figures): &(String, String, String)| {
+        stated.contains(&(table.clone(), Some(index.clone()), figures.clone()))
+    };
     if wanted.iter().all(is_stated) {
         return Ok(());
     }
     connection.execute_batch("BEGIN IMMEDIATE; DELETE FROM sqlite_stat1;").map_err(store_error)?;
     for (table, index, figures) in &wanted {
         connection
-            .execute("INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?1, ?2, ?3)", [table, index, figures])
+            .execute(
+                "INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES (?1, ?2, ?3)",
+                [table, index, figures],
+            )
             .map_err(store_error)?;
     }
     // Reads the figures into this connection; others read them when they open.
@@ -186,7 +223,8 @@ pub fn open_reader(path: &Path) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Copies a database into a new file, as one consistent view, and makes it durable. Writers go on meanwhile. Where it fails no file is left.
+/// Copies a database into a new file, as one consistent view, and makes it durable. Writers go on
+/// meanwhile. Where it fails no file is left.
 pub fn copy(source: &Connection, file: &Path) -> Result<(), StoreError> {
     let copied = copy_into(source, file);
     if copied.is_err() {
@@ -221,13 +259,15 @@ fn tune(connection: &Connection, cache_kibibytes: i64) -> Result<(), StoreError>
 /// Set when a transaction has to run again.
 pub type RunAgain = std::cell::Cell<bool>;
 
-/// How an outermost part of a transaction is undone. A part within another one always has a savepoint.
+/// How an outermost part of a transaction is undone. A part within another one always has a
+/// savepoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Undo<'c> {
-    /// To its savepoint, for which SQLite keeps the old content of every page that the part touches.
+    /// To its savepoint, for which SQLite keeps the old content of every page that the part
+    /// touches.
     Savepoint,
-    /// Not alone: a part that wrote nothing has nothing to undo. One that wrote sets the mark; then nothing of the transaction may be
-    /// kept, and its owner runs it again with savepoints.
+    /// Not alone: a part that wrote nothing has nothing to undo. One that wrote sets the mark; then
+    /// nothing of the transaction may be kept, and its owner runs it again with savepoints.
     Whole(&'c RunAgain),
 }
 
@@ -253,7 +293,14 @@ impl<'c> SqliteTx<'c> {
         SqliteTx::undone_by(connection, Undo::Savepoint)
     }
     pub fn undone_by(connection: &'c Connection, undo: Undo<'c>) -> SqliteTx<'c> {
-        SqliteTx { connection, undo, parts_open: 0, changes_before_part: 0, key_parts: None, signals: Vec::new() }
+        SqliteTx {
+            connection,
+            undo,
+            parts_open: 0,
+            changes_before_part: 0,
+            key_parts: None,
+            signals: Vec::new(),
+        }
     }
     /// Lets the transaction use idempotency keys. `key_parts` must have been refreshed in it.
     pub fn lend_key_parts(&mut self, key_parts: &'c mut KeyParts) {
@@ -309,11 +356,14 @@ impl Tx for SqliteTx<'_> {
                 cells.push(match row.get_ref(index).map_err(store_error)? {
                     ValueRef::Null => Cell::Null,
                     ValueRef::Integer(value) => Cell::Int(value),
-                    ValueRef::Text(value) => {
-                        Cell::Text(String::from_utf8(value.to_vec()).map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?)
-                    }
+                    ValueRef::Text(value) => Cell::Text(
+                        String::from_utf8(value.to_vec())
+                            .map_err(|_| StoreError::Broken("a text column is not UTF-8".into()))?,
+                    ),
                     ValueRef::Blob(value) => Cell::Bytes(value.to_vec()),
-                    ValueRef::Real(_) => return Err(StoreError::Broken("a column holds a float".into())),
+                    ValueRef::Real(_) => {
+                        return Err(StoreError::Broken("a column holds a float".into()));
+                    }
                 });
             }
             read.push(Row::new(cells));
@@ -330,7 +380,9 @@ impl Tx for SqliteTx<'_> {
         self.run(match self.parts_open {
             1 => "SAVEPOINT part_1",
             2 => "SAVEPOINT part_2",
-            _ => return Err(StoreError::Broken("parts of a transaction nest at most twice".into())),
+            _ => {
+                return Err(StoreError::Broken("parts of a transaction nest at most twice".into()));
+            }
         })
     }
 
@@ -373,7 +425,9 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError> {
-        self.key_parts.as_deref_mut().ok_or_else(|| StoreError::Broken("this transaction does not know the parts of the keys".into()))
+        self.key_parts.as_deref_mut().ok_or_else(|| {
+            StoreError::Broken("this transaction does not know the parts of the keys".into())
+        })
     }
 }
 
@@ -393,15 +447,38 @@ mod tests {
         };
         let filters = [
             ("events WHERE scope = 1 AND linked_id = x'00' ORDER BY id LIMIT 11", "events_linked"),
-            ("transfers WHERE scope = 1 AND beneficiary_id = x'00' ORDER BY id LIMIT 11", "transfers_beneficiary"),
-            ("transfers WHERE scope = 1 AND sender_id = x'00' ORDER BY id DESC LIMIT 11", "transfers_sender"),
-            ("deposits WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11", "deposits_transfer"),
-            ("deposits WHERE scope = 1 AND transfer_id = x'00' AND status <> 'failed' LIMIT 1", "deposits_transfer"),
-            ("deposits WHERE scope = 1 AND transaction_hash = 'x' AND log_index = 1 ORDER BY id DESC LIMIT 1", "deposits_transaction"),
-            ("payouts WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11", "payouts_transfer"),
-            ("refunds WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11", "refunds_transfer"),
+            (
+                "transfers WHERE scope = 1 AND beneficiary_id = x'00' ORDER BY id LIMIT 11",
+                "transfers_beneficiary",
+            ),
+            (
+                "transfers WHERE scope = 1 AND sender_id = x'00' ORDER BY id DESC LIMIT 11",
+                "transfers_sender",
+            ),
+            (
+                "deposits WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
+                "deposits_transfer",
+            ),
+            (
+                "deposits WHERE scope = 1 AND transfer_id = x'00' AND status <> 'failed' LIMIT 1",
+                "deposits_transfer",
+            ),
+            (
+                "deposits WHERE scope = 1 AND transaction_hash = 'x' AND log_index = 1 ORDER BY \
+                 id DESC LIMIT 1",
+                "deposits_transaction",
+            ),
+            (
+                "payouts WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
+                "payouts_transfer",
+            ),
+            (
+                "refunds WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
+                "refunds_transfer",
+            ),
         ];
-        let reads_an_account = filters.iter().filter(|(filter, index)| !plan(filter).contains(index)).count();
+        let reads_an_account =
+            filters.iter().filter(|(filter, index)| !plan(filter).contains(index)).count();
         assert!(reads_an_account > 0, "without statistics nothing would be proven");
         for _ in 0..2 {
             state_statistics(&connection).unwrap();
@@ -409,7 +486,10 @@ mod tests {
         for (filter, index) in filters {
             assert!(plan(filter).contains(index), "{filter}: {}", plan(filter));
         }
-        for by_key in ["transfers WHERE scope = 1 AND id > x'00' ORDER BY id LIMIT 11", "events WHERE scope = 1 AND id = x'00'"] {
+        for by_key in [
+            "transfers WHERE scope = 1 AND id > x'00' ORDER BY id LIMIT 11",
+            "events WHERE scope = 1 AND id = x'00'",
+        ] {
             assert!(plan(by_key).contains("PRIMARY KEY"), "{by_key}: {}", plan(by_key));
         }
         drop(connection);

@@ -1,6 +1,8 @@
-//! Which statements ran, for the test that prepares each of them on every store. Builds with optimisation do not contain it.
+//! Which statements ran, for the test that prepares each of them on every store. Builds with
+//! optimisation do not contain it.
 
-/// Writes a statement that this process has not run before into a file of the folder that `HUNDI_TEST_STATEMENTS` names.
+/// Writes a statement that this process has not run before into a file of the folder that
+/// `HUNDI_TEST_STATEMENTS` names.
 #[cfg(debug_assertions)]
 pub(super) fn note(sql: &str) {
     use std::collections::HashSet;
@@ -8,7 +10,11 @@ pub(super) fn note(sql: &str) {
     use std::sync::{Mutex, OnceLock, PoisonError};
     static FOLDER: OnceLock<Option<std::path::PathBuf>> = OnceLock::new();
     static KNOWN: Mutex<Option<HashSet<String>>> = Mutex::new(None);
-    let Some(folder) = FOLDER.get_or_init(|| std::env::var_os("HUNDI_TEST_STATEMENTS").map(Into::into)) else { return };
+    let Some(folder) =
+        FOLDER.get_or_init(|| std::env::var_os("HUNDI_TEST_STATEMENTS").map(Into::into))
+    else {
+        return;
+    };
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if known.get_or_insert_default().insert(sql.to_owned()) {
         let path = folder.join(format!("{}.sql", std::process::id()));

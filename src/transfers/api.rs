@@ -18,7 +18,9 @@ use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal, Scope};
+use crate::kernel::{
+    Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal, Scope,
+};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout};
 use crate::quote_locks::api::{Fee, fee_view};
@@ -149,7 +151,8 @@ pub struct TransferView {
     pub livemode: bool,
 }
 
-/// The link that a payer is given: the transfer's identifier and a mark that only this server can make.
+/// The link that a payer is given: the transfer's identifier and a mark that only this server can
+/// make.
 pub fn instructions_token(world: &World, id: Id<kind::Transfer>) -> String {
     world.marked(INSTRUCTIONS, id)
 }
@@ -164,8 +167,16 @@ const INSTRUCTIONS: &[u8] = b"instructions";
 
 pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, Failure> {
     let scope = transfer.scope;
-    let payout = transfer.payout_id.map(|id| payouts::rows::find(context.tx, scope, id)).transpose()?.flatten();
-    let refund = transfer.refund_id.map(|id| refunds::rows::find(context.tx, scope, id)).transpose()?.flatten();
+    let payout = transfer
+        .payout_id
+        .map(|id| payouts::rows::find(context.tx, scope, id))
+        .transpose()?
+        .flatten();
+    let refund = transfer
+        .refund_id
+        .map(|id| refunds::rows::find(context.tx, scope, id))
+        .transpose()?
+        .flatten();
     let token = instructions_token(context.world, transfer.id);
     Ok(TransferView {
         object: TransferWord::Transfer,
@@ -193,7 +204,11 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
             amount_excess: transfer.excess,
             expires_at: transfer.expires_at,
             refund_address: transfer.refund_address.map(|address| address.to_string()),
-            policy: PolicyView { underpaid: transfer.policy.underpaid, overpaid: transfer.policy.overpaid, late: transfer.policy.late },
+            policy: PolicyView {
+                underpaid: transfer.policy.underpaid,
+                overpaid: transfer.policy.overpaid,
+                late: transfer.policy.late,
+            },
             token_contract: transfer.token_contract.to_string(),
             instructions_url: format!("{}/pay/{token}", context.world.settings.public_url),
         },
@@ -249,25 +264,59 @@ pub fn routes() -> Vec<Route> {
             .codes(CREATE_CODES)
             .shaped(funding_faults)
             .reading_ahead(|tx, scope, form: &CreateTransfer| {
-                super::references_ahead(tx, scope, form.sender_id.0, form.beneficiary_id.0, form.quote_lock_id.0)
+                super::references_ahead(
+                    tx,
+                    scope,
+                    form.sender_id.0,
+                    form.beneficiary_id.0,
+                    form.quote_lock_id.0,
+                )
             }),
-        route::list("/v1/transfers", "List transfers", ObjectKind::Transfer, FILTERS, route::nothing, index),
+        route::list(
+            "/v1/transfers",
+            "List transfers",
+            ObjectKind::Transfer,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
         route::get("/v1/transfers/{id}", "Get a transfer", |context| {
             let found = locate(context)?;
             view(context, found)
         }),
-        route::post("/v1/transfers/{id}/cancel", "Cancel a transfer before any money came", locate, cancel)
-            .codes(&[Code::TransferNotCancellable]),
-        route::post("/v1/transfers/{id}/resolve_funding", "Decide about money in a hold", locate, resolve).codes(RESOLVE_CODES),
-        route::post("/v1/transfers/{id}/funding/diagnose", "Ask what became of a payment", locate, diagnosis::diagnose)
-            .consulting(diagnosis::consult),
+        route::post(
+            "/v1/transfers/{id}/cancel",
+            "Cancel a transfer before any money came",
+            locate,
+            cancel,
+        )
+        .codes(&[Code::TransferNotCancellable]),
+        route::post(
+            "/v1/transfers/{id}/resolve_funding",
+            "Decide about money in a hold",
+            locate,
+            resolve,
+        )
+        .codes(RESOLVE_CODES),
+        route::post(
+            "/v1/transfers/{id}/funding/diagnose",
+            "Ask what became of a payment",
+            locate,
+            diagnosis::diagnose,
+        )
+        .consulting(diagnosis::consult),
     ]
 }
 
 pub fn helper_routes() -> Vec<Route> {
     vec![
-        route::post("/v1/test_helpers/transfers/{id}/deposit", "Send a simulated deposit", locate, deposit)
-            .codes(&[Code::TestHelperNotApplicable]),
+        route::post(
+            "/v1/test_helpers/transfers/{id}/deposit",
+            "Send a simulated deposit",
+            locate,
+            deposit,
+        )
+        .codes(&[Code::TestHelperNotApplicable]),
     ]
 }
 
@@ -279,16 +328,23 @@ fn locate(context: &mut Context<'_>) -> Result<Transfer, Failure> {
 
 /// What is wrong with the funding leg for the chain that the mode takes.
 fn funding_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
-    let (Ok(ports), Some(funding)) = (world.ports(scope.mode()), body.get("funding")) else { return Vec::new() };
+    let (Ok(ports), Some(funding)) = (world.ports(scope.mode()), body.get("funding")) else {
+        return Vec::new();
+    };
     let chain = &ports.chain;
     if let Some(Word(asked)) = read_alone::<Word<ChainName>>(funding.get("chain"))
         && asked != chain.name
     {
-        let message = format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
+        let message =
+            format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
         return vec![Fault::field(Code::ParameterValueInvalid, "funding.chain", message)];
     }
     let address = read_alone::<Address>(funding.get("refund_address"));
-    Vec::from_iter(chains::address_fault(chain.name.as_str(), "funding.refund_address", address.as_ref()))
+    Vec::from_iter(chains::address_fault(
+        chain.name.as_str(),
+        "funding.refund_address",
+        address.as_ref(),
+    ))
 }
 
 fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<TransferView, Failure> {
@@ -324,12 +380,20 @@ fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<TransferVi
     Ok(List::new(data, has_next))
 }
 
-fn cancel(context: &mut Context<'_>, mut found: Transfer, _: Nothing) -> Result<TransferView, Failure> {
+fn cancel(
+    context: &mut Context<'_>,
+    mut found: Transfer,
+    _: Nothing,
+) -> Result<TransferView, Failure> {
     super::cancel(context.tx, context.now, &mut found)?;
     view(context, found)
 }
 
-fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding) -> Result<TransferView, Failure> {
+fn resolve(
+    context: &mut Context<'_>,
+    mut found: Transfer,
+    form: ResolveFunding,
+) -> Result<TransferView, Failure> {
     let mut faults = Vec::new();
     let mut wrong = |code, message| faults.push(Fault::field(code, "quote_lock_id", message));
     let resolution = match (form.action.0, form.quote_lock_id) {
@@ -346,17 +410,33 @@ fn resolve(context: &mut Context<'_>, mut found: Transfer, form: ResolveFunding)
             Resolution::Refund
         }
     };
-    faults.extend(chains::address_fault(&found.chain, "refund_address", form.refund_address.as_ref()));
+    faults.extend(chains::address_fault(
+        &found.chain,
+        "refund_address",
+        form.refund_address.as_ref(),
+    ));
     Refusal::check(faults)?;
-    funding::resolve(context.tx, context.now, context.world, &mut found, resolution, form.refund_address)?;
+    funding::resolve(
+        context.tx,
+        context.now,
+        context.world,
+        &mut found,
+        resolution,
+        form.refund_address,
+    )?;
     view(context, found)
 }
 
-/// The largest simulated deposit: more than ever moves at once, and far from what the book's sums can hold.
+/// The largest simulated deposit: more than ever moves at once, and far from what the book's sums
+/// can hold.
 const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
 
 /// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
-fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) -> Result<DepositView, Failure> {
+fn deposit(
+    context: &mut Context<'_>,
+    found: Transfer,
+    form: SimulateDeposit,
+) -> Result<DepositView, Failure> {
     let scope = found.scope;
     if !context.world.ports(scope.mode())?.chain.is_simulated() {
         let message = "Test mode uses a test net here: send its token to the deposit address.";
@@ -367,17 +447,30 @@ fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) ->
     let latest = context.now.business().max(earliest);
     let block_time = form.block_time.map_or(latest, |time| time.0);
     if block_time < earliest || block_time > latest {
-        let message = format!("block_time must lie between the last simulated block ({earliest}) and the test clock ({latest}).");
+        let message = format!(
+            "block_time must lie between the last simulated block ({earliest}) and the test clock \
+             ({latest})."
+        );
         return Err(Fault::field(Code::ParameterRangeInvalid, "block_time", message)
             .with("minimum", earliest.to_string())
             .with("maximum", latest.to_string())
             .into());
     }
-    let missing = if funding::takes_money(found.status) { funding::missing(&found)? } else { Money::zero(found.expected.currency) };
+    let missing = if funding::takes_money(found.status) {
+        funding::missing(&found)?
+    } else {
+        Money::zero(found.expected.currency)
+    };
     let amount = match form.amount {
         Some(amount) => amount.0,
         None if !missing.is_zero() => missing,
-        None => return Err(Refusal::new(Code::TestHelperNotApplicable, "Nothing is missing. Send an amount.").into()),
+        None => {
+            return Err(Refusal::new(
+                Code::TestHelperNotApplicable,
+                "Nothing is missing. Send an amount.",
+            )
+            .into());
+        }
     };
     if amount.units > SIMULATED_DEPOSIT_MAX.units {
         let message = format!("amount must be at most {SIMULATED_DEPOSIT_MAX}.");
@@ -388,9 +481,18 @@ fn deposit(context: &mut Context<'_>, found: Transfer, form: SimulateDeposit) ->
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
     let step = context.world.settings.simulation_step_milliseconds;
-    let sent = simulated::send(context.tx, context.now, scope, *found.deposit_address.bytes(), &asset, amount, block_time)?;
+    let sent = simulated::send(
+        context.tx,
+        context.now,
+        scope,
+        *found.deposit_address.bytes(),
+        &asset,
+        amount,
+        block_time,
+    )?;
     let movement = sent.movement(context.now.business_milliseconds(), step)?;
-    let deposit = funding::observe(context.tx, context.now, context.world, scope, &found.chain, &movement)?;
+    let deposit =
+        funding::observe(context.tx, context.now, context.world, scope, &found.chain, &movement)?;
     let due = context.now.business_milliseconds() + step;
     tasks::schedule(context.tx, context.now, scope, TaskKind::DepositWatch, deposit.id, due)?;
     Ok(deposits::api::view(deposit))

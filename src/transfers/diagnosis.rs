@@ -1,7 +1,9 @@
-//! The deposit doctor: what became of a transaction that a payer says pays a transfer. It judges and changes nothing.
+//! The deposit doctor: what became of a transaction that a payer says pays a transfer. It judges
+//! and changes nothing.
 //!
-//! What the book knows comes before what a node tells: a node is only asked where the book does not know the transaction as
-//! completed. It is asked before the handler's transaction opens, see `http::consult`.
+//! What the book knows comes before what a node tells: a node is only asked where the book does not
+//! know the transaction as completed. It is asked before the handler's transaction opens, see
+//! `http::consult`.
 
 use std::time::Duration;
 
@@ -26,8 +28,9 @@ use crate::store::Cost;
 
 crate::words!(DiagnosisWord { FundingDiagnosis "funding_diagnosis" });
 crate::words!(
-    /// What became of a transaction, in the order of precedence: of several things that can be said of one transaction, such as
-    /// of its several token movements, the one that stands first here is told.
+    /// What became of a transaction, in the order of precedence: of several things that can be said
+    /// of one transaction, such as of its several token movements, the one that stands first here
+    /// is told.
     DiagnosisCode {
         // It is final, and counts.
         Credited "credited",
@@ -142,20 +145,32 @@ fn short_after(transfer: &Transfer, amount: Money) -> Result<Option<Money>, Stor
 }
 
 /// What the book says of a deposit; `contract` is that of its movement, where it is known.
-fn of_deposit(transfer: &Transfer, deposit: &Deposit, contract: Option<[u8; 20]>) -> Result<Finding, StoreError> {
+fn of_deposit(
+    transfer: &Transfer,
+    deposit: &Deposit,
+    contract: Option<[u8; 20]>,
+) -> Result<Finding, StoreError> {
     use Classification::{Exact, Late, Over, Partial, Unmatched, Unsupported};
     let missing = Some(funding::missing(transfer)?).filter(|missing| !missing.is_zero());
     // Whether what it received was used to pay, whatever became of the payout.
     let was_funded = transfer.status_history.last_at(TransferStatus::Funded).is_some();
     let late_by_seconds = late_by(transfer, deposit.block_time);
     let code = match (deposit.status, deposit.classification) {
-        (DepositStatus::Failed, _) if deposit.reason_code == Some(ReasonCode::Dropped) => DiagnosisCode::NotFound,
+        (DepositStatus::Failed, _) if deposit.reason_code == Some(ReasonCode::Dropped) => {
+            DiagnosisCode::NotFound
+        }
         (DepositStatus::Failed, _) | (_, Some(Unsupported)) => DiagnosisCode::WrongToken,
-        (DepositStatus::Initialized | DepositStatus::Processing, _) if deposit.asset != transfer.asset => DiagnosisCode::WrongToken,
+        (DepositStatus::Initialized | DepositStatus::Processing, _)
+            if deposit.asset != transfer.asset =>
+        {
+            DiagnosisCode::WrongToken
+        }
         (DepositStatus::Initialized | DepositStatus::Processing, _) => DiagnosisCode::Confirming,
         (DepositStatus::Completed, Some(Unmatched)) => DiagnosisCode::Unmatched,
         (DepositStatus::Completed, _) if was_funded => DiagnosisCode::Credited,
-        (DepositStatus::Completed, Some(Late)) if late_by_seconds.is_some() => DiagnosisCode::LateBy,
+        (DepositStatus::Completed, Some(Late)) if late_by_seconds.is_some() => {
+            DiagnosisCode::LateBy
+        }
         (DepositStatus::Completed, Some(Late)) => DiagnosisCode::AfterCancel,
         (DepositStatus::Completed, Some(Partial)) if missing.is_some() => DiagnosisCode::ShortBy,
         (DepositStatus::Completed, Some(Exact | Over | Partial) | None) => DiagnosisCode::Credited,
@@ -171,7 +186,8 @@ fn of_deposit(transfer: &Transfer, deposit: &Deposit, contract: Option<[u8; 20]>
         amount: Some(deposit.amount),
         currency: Some(deposit.asset.clone()),
         short_by,
-        late_by_seconds: late_by_seconds.filter(|_| !matches!(code, DiagnosisCode::NotFound | DiagnosisCode::WrongToken)),
+        late_by_seconds: late_by_seconds
+            .filter(|_| !matches!(code, DiagnosisCode::NotFound | DiagnosisCode::WrongToken)),
         block_number: deposit.block_number,
         block_time: deposit.block_time,
         confirmations: deposit.block_number.map(|_| deposit.confirmations),
@@ -180,7 +196,8 @@ fn of_deposit(transfer: &Transfer, deposit: &Deposit, contract: Option<[u8; 20]>
     })
 }
 
-/// What a node says of a movement that is no deposit. `followed_height` is how far the service has read the chain.
+/// What a node says of a movement that is no deposit. `followed_height` is how far the service has
+/// read the chain.
 fn of_movement(
     transfer: &Transfer,
     movement: &SeenMovement,
@@ -192,7 +209,9 @@ fn of_movement(
     let code = match (&movement.token, is_to_us) {
         (SeenToken::Ours, true) if movement.units == Some(0) => DiagnosisCode::ZeroValue,
         (SeenToken::Ours, true) => match block {
-            Some(block) if block.is_final && block.number <= followed_height => DiagnosisCode::NotCredited,
+            Some(block) if block.is_final && block.number <= followed_height => {
+                DiagnosisCode::NotCredited
+            }
             _ => DiagnosisCode::Confirming,
         },
         // Anybody can write movements of nothing, from and to whomever.
@@ -216,15 +235,16 @@ fn of_movement(
         amount: amount.filter(|_| currency.is_some()),
         currency,
         short_by,
-        late_by_seconds: late_by(transfer, block.map(|block| block.time)).filter(|_| code == DiagnosisCode::Confirming),
+        late_by_seconds: late_by(transfer, block.map(|block| block.time))
+            .filter(|_| code == DiagnosisCode::Confirming),
         to_address: Some(movement.to_address),
         contract: movement.contract,
         ..Finding::bare(code, block)
     }))
 }
 
-/// The one thing that is told of a transaction. `deposits` are the transfer's own of this transaction; `token_contract` is the
-/// contract of the transfer's token.
+/// The one thing that is told of a transaction. `deposits` are the transfer's own of this
+/// transaction; `token_contract` is the contract of the transfer's token.
 pub fn judge(
     transfer: &Transfer,
     token_contract: [u8; 20],
@@ -237,11 +257,18 @@ pub fn judge(
     let mut findings = Vec::new();
     for deposit in deposits {
         let place = movements.iter().find(|movement| movement.log_index == deposit.log_index);
-        let contract = if deposit.asset == transfer.asset { Some(token_contract) } else { place.and_then(|place| place.contract) };
+        let contract = if deposit.asset == transfer.asset {
+            Some(token_contract)
+        } else {
+            place.and_then(|place| place.contract)
+        };
         findings.push(of_deposit(transfer, deposit, contract)?);
     }
     let is_in_book = |movement: &SeenMovement| {
-        let is_it = |deposit: &Deposit| deposit.log_index == movement.log_index && deposit.reason_code != Some(ReasonCode::Dropped);
+        let is_it = |deposit: &Deposit| {
+            deposit.log_index == movement.log_index
+                && deposit.reason_code != Some(ReasonCode::Dropped)
+        };
         movement.to_address == *transfer.deposit_address.bytes() && deposits.iter().any(is_it)
     };
     for movement in movements.iter().filter(|movement| !is_in_book(movement)) {
@@ -255,7 +282,10 @@ pub fn judge(
     });
     let rank = |finding: &Finding| DiagnosisCode::ALL.iter().position(|code| *code == finding.code);
     // The first of those that rank alike.
-    Ok(findings.into_iter().min_by_key(rank).unwrap_or_else(|| Finding::bare(DiagnosisCode::NotFound, None)))
+    Ok(findings
+        .into_iter()
+        .min_by_key(rank)
+        .unwrap_or_else(|| Finding::bare(DiagnosisCode::NotFound, None)))
 }
 
 /// What a payer is told.
@@ -267,22 +297,42 @@ fn message(transfer: &Transfer, finding: &Finding) -> String {
     };
     let asset = &transfer.asset;
     let state = transfer.status.as_str();
-    let short = finding.short_by.map_or_else(String::new, |short| format!(" {short} {asset} is still missing after it."));
-    let late = finding.late_by_seconds.map_or_else(String::new, |seconds| format!(" It came {seconds} s after the time to pay had ended."));
+    let short = finding
+        .short_by
+        .map_or_else(String::new, |short| format!(" {short} {asset} is still missing after it."));
+    let late = finding.late_by_seconds.map_or_else(String::new, |seconds| {
+        format!(" It came {seconds} s after the time to pay had ended.")
+    });
     match finding.code {
         DiagnosisCode::Credited if transfer.status == TransferStatus::FundingHold => {
-            format!("{amount} arrived and counts. It waits for a decision or goes back. The transfer is {state}.")
+            format!(
+                "{amount} arrived and counts. It waits for a decision or goes back. The \
+             transfer is {state}."
+            )
         }
         DiagnosisCode::Credited => format!("{amount} arrived and counts. The transfer is {state}."),
         DiagnosisCode::Confirming => {
             let place = finding.block_number.map_or_else(
                 || "and no block holds it now".to_owned(),
-                |number| format!("in block {number} with {} confirmations", finding.confirmations.unwrap_or(0)),
+                |number| {
+                    format!(
+                        "in block {number} with {} confirmations",
+                        finding.confirmations.unwrap_or(0)
+                    )
+                },
             );
-            format!("{amount} is on its way, {place}. It counts once its block is final on the chain.{late}{short}")
+            format!(
+                "{amount} is on its way, {place}. It counts once its block is final on the \
+             chain.{late}{short}"
+            )
         }
         DiagnosisCode::ShortBy => {
-            let short = finding.short_by.map_or_else(String::new, |short| format!("{short} {asset} is missing"));
+            let short = finding.short_by.map_or_else(String::new, |short| {
+                format!(
+                    "{short} \
+             {asset} is missing"
+                )
+            });
             let rest = if transfer.status == TransferStatus::Funding {
                 "What is sent to the same address before the time to pay ends counts too."
             } else {
@@ -290,38 +340,74 @@ fn message(transfer: &Transfer, finding: &Finding) -> String {
             };
             format!("{amount} arrived, and {short}. {rest} The transfer is {state}.")
         }
-        DiagnosisCode::LateBy => format!("{amount} arrived.{late} It waits for a decision or goes back. The transfer is {state}."),
+        DiagnosisCode::LateBy => format!(
+            "{amount} arrived.{late} It waits for a decision or goes \
+         back. The transfer is {state}."
+        ),
         DiagnosisCode::AfterCancel => {
-            format!("{amount} arrived after the transfer had been cancelled. It waits for a decision or goes back. The transfer is {state}.")
+            format!(
+                "{amount} arrived after the transfer had been cancelled. It waits for a \
+             decision or goes back. The transfer is {state}."
+            )
         }
         DiagnosisCode::Unmatched => {
-            format!("{amount} arrived when the transfer was through with its funding. The operator holds it and decides about it.")
+            format!(
+                "{amount} arrived when the transfer was through with its funding. The \
+             operator holds it and decides about it."
+            )
         }
         DiagnosisCode::NotCredited => {
-            format!("{amount} reached the deposit address and is final, but is not credited. Ask the operator, naming this transaction.")
+            format!(
+                "{amount} reached the deposit address and is final, but is not credited. Ask \
+             the operator, naming this transaction."
+            )
         }
-        DiagnosisCode::ZeroValue => format!("The transaction moved no {asset}: its amount is zero, or less than a millionth."),
+        DiagnosisCode::ZeroValue => format!(
+            "The transaction moved no {asset}: its amount is \
+         zero, or less than a millionth."
+        ),
         DiagnosisCode::LookAlikeToken => {
-            format!("What arrived is not {asset}, but another token that calls itself so. It is worth nothing here and is not credited.")
+            format!(
+                "What arrived is not {asset}, but another token that calls itself so. It is \
+             worth nothing here and is not credited."
+            )
         }
-        DiagnosisCode::WrongToken => format!("{amount} arrived, which is not {asset}. It is not credited. Ask the operator, naming this transaction."),
-        DiagnosisCode::WrongAddress => format!("{amount} went to an address that is not this transfer's. It cannot be credited here."),
-        DiagnosisCode::Unrelated => format!("The transaction moved tokens, but no {asset}, and nothing to this transfer's address."),
+        DiagnosisCode::WrongToken => format!(
+            "{amount} arrived, which is not {asset}. It is not \
+         credited. Ask the operator, naming this transaction."
+        ),
+        DiagnosisCode::WrongAddress => format!(
+            "{amount} went to an address that is not this \
+         transfer's. It cannot be credited here."
+        ),
+        DiagnosisCode::Unrelated => format!(
+            "The transaction moved tokens, but no {asset}, and \
+         nothing to this transfer's address."
+        ),
         DiagnosisCode::NoToken => {
-            format!("The transaction moved no token. If it sent the chain's own coin, such as TRX, that is not credited: send {asset}.")
+            format!(
+                "The transaction moved no token. If it sent the chain's own coin, such as \
+             TRX, that is not credited: send {asset}."
+            )
         }
         DiagnosisCode::Reverted => {
-            "The transaction failed on the chain, for example because it ran out of energy or of funds, so nothing was moved. Send it again."
+            "The transaction failed on the chain, for example because it ran out of energy or of \
+             funds, so nothing was moved. Send it again."
                 .to_owned()
         }
         DiagnosisCode::NotFound => {
-            "The chain does not know this transaction. Check its hash and the network that it was sent on; one that was just sent shows within a minute."
+            "The chain does not know this transaction. Check its hash and the network that it was \
+             sent on; one that was just sent shows within a minute."
                 .to_owned()
         }
     }
 }
 
-fn deposits_of(tx: &mut dyn crate::store::Tx, transfer: &Transfer, hash: &Hash) -> Result<Vec<Deposit>, StoreError> {
+fn deposits_of(
+    tx: &mut dyn crate::store::Tx,
+    transfer: &Transfer,
+    hash: &Hash,
+) -> Result<Vec<Deposit>, StoreError> {
     let text = hash.text(AddressForm::of_chain(&transfer.chain));
     let mut found = deposits::rows::of_transaction(tx, transfer.scope, &transfer.chain, &text)?;
     found.retain(|deposit| deposit.transfer_id == transfer.id);
@@ -338,8 +424,13 @@ pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
     Some(Box::pin(async move {
         let Asking { app, caller, ids } = asking;
         let scope = caller.scope;
-        let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned() else { return Ok(None) };
-        let Ok(id) = query::path_id(ids.first().map_or("", String::as_str)) else { return Ok(None) };
+        let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned()
+        else {
+            return Ok(None);
+        };
+        let Ok(id) = query::path_id(ids.first().map_or("", String::as_str)) else {
+            return Ok(None);
+        };
         let hash = form.transaction_hash;
         let name = chain.settings.name;
         let found = app.store.read(Cost::Point, move |tx| {
@@ -354,10 +445,14 @@ pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
         let (settings, address) = (&chain.settings, transfer.deposit_address);
         // What is configured, which may not be stored yet, and what the transfer was told.
         let configured = chain.token();
-        tokens.retain(|token| token.contract == *transfer.token_contract.bytes() && token.contract != configured.contract);
+        tokens.retain(|token| {
+            token.contract == *transfer.token_contract.bytes()
+                && token.contract != configured.contract
+        });
         tokens.push(configured);
         let deadline = Duration::from_secs(CONSULT_SECONDS_MAX);
-        let asked = inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
+        let asked =
+            inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
         match app.consult_places.take(asked).await {
             Some(Ok(seen)) => Ok(Some(Evidence::Transaction(seen))),
             Some(Err(_)) | None => Err(Refusal::unavailable().into()),
@@ -366,14 +461,25 @@ pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
 }
 
 /// What the account's simulated chain shows of a transaction.
-fn simulated_evidence(context: &mut Context<'_>, transfer: &Transfer, hash: &Hash) -> Result<Option<SeenTransaction>, StoreError> {
+fn simulated_evidence(
+    context: &mut Context<'_>,
+    transfer: &Transfer,
+    hash: &Hash,
+) -> Result<Option<SeenTransaction>, StoreError> {
     let text = hash.text(AddressForm::of_chain(&transfer.chain));
     let Some(sent) = simulated::find(context.tx, transfer.scope, &text)? else { return Ok(None) };
-    let movement = sent.movement(context.now.business_milliseconds(), context.world.settings.simulation_step_milliseconds)?;
+    let movement = sent.movement(
+        context.now.business_milliseconds(),
+        context.world.settings.simulation_step_milliseconds,
+    )?;
     let block = match movement.depth {
         Depth::Seen => None,
-        Depth::Block { number, time, confirmations } => Some(SeenBlock { number, time, confirmations, is_final: false }),
-        Depth::Final { number, time, confirmations } => Some(SeenBlock { number, time, confirmations, is_final: true }),
+        Depth::Block { number, time, confirmations } => {
+            Some(SeenBlock { number, time, confirmations, is_final: false })
+        }
+        Depth::Final { number, time, confirmations } => {
+            Some(SeenBlock { number, time, confirmations, is_final: true })
+        }
     };
     let is_ours = movement.asset == transfer.asset;
     Ok(Some(SeenTransaction {
@@ -381,7 +487,11 @@ fn simulated_evidence(context: &mut Context<'_>, transfer: &Transfer, hash: &Has
         has_succeeded: true,
         movements: vec![SeenMovement {
             log_index: movement.log_index,
-            token: if is_ours { SeenToken::Ours } else { SeenToken::Other { symbol: Some(movement.asset) } },
+            token: if is_ours {
+                SeenToken::Ours
+            } else {
+                SeenToken::Other { symbol: Some(movement.asset) }
+            },
             contract: None,
             to_address: movement.to_address,
             value: movement.amount.units.unsigned_abs().into(),
@@ -391,7 +501,11 @@ fn simulated_evidence(context: &mut Context<'_>, transfer: &Transfer, hash: &Has
 }
 
 /// Judges a transaction for its transfer.
-pub fn diagnose(context: &mut Context<'_>, found: Transfer, form: DiagnoseFunding) -> Result<DiagnosisView, Failure> {
+pub fn diagnose(
+    context: &mut Context<'_>,
+    found: Transfer,
+    form: DiagnoseFunding,
+) -> Result<DiagnosisView, Failure> {
     let scope = found.scope;
     let hash = form.transaction_hash;
     let deposits = deposits_of(context.tx, &found, &hash)?;
@@ -405,10 +519,14 @@ pub fn diagnose(context: &mut Context<'_>, found: Transfer, form: DiagnoseFundin
             None => return Err(Refusal::unavailable().into()),
         };
         let chain = ChainName::parse(&found.chain);
-        let cursor = chain.map(|chain| chains::rows::cursor(context.tx, scope.mode(), chain)).transpose()?.flatten();
+        let cursor = chain
+            .map(|chain| chains::rows::cursor(context.tx, scope.mode(), chain))
+            .transpose()?
+            .flatten();
         (seen, cursor.map_or(0, |cursor| cursor.anchor.height))
     };
-    let finding = judge(&found, *found.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
+    let finding =
+        judge(&found, *found.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
     let written = |bytes: [u8; 20]| Address::of_chain(&found.chain, bytes).to_string();
     Ok(DiagnosisView {
         object: DiagnosisWord::FundingDiagnosis,
@@ -491,7 +609,12 @@ mod tests {
         }
     }
 
-    fn deposit(of: &Transfer, status: DepositStatus, classification: Option<Classification>, time: i64) -> Deposit {
+    fn deposit(
+        of: &Transfer,
+        status: DepositStatus,
+        classification: Option<Classification>,
+        time: i64,
+    ) -> Deposit {
         Deposit {
             scope: of.scope,
             id: Minter::above(7).mint(1, 7),
@@ -519,7 +642,14 @@ mod tests {
 
     fn movement(token: SeenToken, to_address: [u8; 20], value: u128) -> SeenMovement {
         let contract = Some(if token == SeenToken::Ours { TOKEN } else { OTHER });
-        SeenMovement { log_index: 9, token, contract, to_address, value, units: i64::try_from(value).ok() }
+        SeenMovement {
+            log_index: 9,
+            token,
+            contract,
+            to_address,
+            value,
+            units: i64::try_from(value).ok(),
+        }
     }
 
     fn seen(number: i64, is_final: bool, movements: Vec<SeenMovement>) -> SeenTransaction {
@@ -535,41 +665,138 @@ mod tests {
     fn what_the_book_knows_is_told_first() {
         use Classification as C;
         use DepositStatus::{Completed, Failed, Initialized, Processing};
-        use TransferStatus::{Cancelled, Expired, Funded, FundingHold, PayoutFailed, PayoutProcessing, RefundProcessing};
+        use TransferStatus::{
+            Cancelled, Expired, Funded, FundingHold, PayoutFailed, PayoutProcessing,
+            RefundProcessing,
+        };
         let (in_time, late) = (EXPIRES_AT, EXPIRES_AT + 7);
-        let table: [(&[TransferStatus], i64, DepositStatus, Option<C>, i64, DiagnosisCode, Option<i64>, Option<i64>); 17] = [
+        let table: [(
+            &[TransferStatus],
+            i64,
+            DepositStatus,
+            Option<C>,
+            i64,
+            DiagnosisCode,
+            Option<i64>,
+            Option<i64>,
+        ); 17] = [
             (&[Funded], 10_000_000, Completed, Some(C::Exact), in_time, Credited, None, None),
             (&[Funded], 12_000_000, Completed, Some(C::Over), in_time, Credited, None, None),
             (&[FundingHold], 12_000_000, Completed, Some(C::Over), in_time, Credited, None, None),
             (&[], 4_000_000, Completed, Some(C::Partial), in_time, ShortBy, Some(6_000_000), None),
-            (&[FundingHold], 4_000_000, Completed, Some(C::Partial), in_time, ShortBy, Some(6_000_000), None),
-            (&[FundingHold, RefundProcessing], 4_000_000, Completed, Some(C::Partial), in_time, ShortBy, Some(6_000_000), None),
+            (
+                &[FundingHold],
+                4_000_000,
+                Completed,
+                Some(C::Partial),
+                in_time,
+                ShortBy,
+                Some(6_000_000),
+                None,
+            ),
+            (
+                &[FundingHold, RefundProcessing],
+                4_000_000,
+                Completed,
+                Some(C::Partial),
+                in_time,
+                ShortBy,
+                Some(6_000_000),
+                None,
+            ),
             // The rest came, or the caller quoted anew for what had come.
             (&[Funded], 10_000_000, Completed, Some(C::Partial), in_time, Credited, None, None),
-            (&[FundingHold, Funded], 4_000_000, Completed, Some(C::Partial), in_time, Credited, None, None),
-            (&[Funded, PayoutProcessing, PayoutFailed], 10_000_000, Completed, Some(C::Exact), in_time, Credited, None, None),
-            (&[Expired, FundingHold], 10_000_000, Completed, Some(C::Late), late, LateBy, None, Some(7)),
-            (&[FundingHold], 4_000_000, Completed, Some(C::Late), late, LateBy, Some(6_000_000), Some(7)),
-            (&[Cancelled, FundingHold], 10_000_000, Completed, Some(C::Late), in_time, AfterCancel, None, None),
+            (
+                &[FundingHold, Funded],
+                4_000_000,
+                Completed,
+                Some(C::Partial),
+                in_time,
+                Credited,
+                None,
+                None,
+            ),
+            (
+                &[Funded, PayoutProcessing, PayoutFailed],
+                10_000_000,
+                Completed,
+                Some(C::Exact),
+                in_time,
+                Credited,
+                None,
+                None,
+            ),
+            (
+                &[Expired, FundingHold],
+                10_000_000,
+                Completed,
+                Some(C::Late),
+                late,
+                LateBy,
+                None,
+                Some(7),
+            ),
+            (
+                &[FundingHold],
+                4_000_000,
+                Completed,
+                Some(C::Late),
+                late,
+                LateBy,
+                Some(6_000_000),
+                Some(7),
+            ),
+            (
+                &[Cancelled, FundingHold],
+                10_000_000,
+                Completed,
+                Some(C::Late),
+                in_time,
+                AfterCancel,
+                None,
+                None,
+            ),
             (&[Funded], 10_000_000, Completed, Some(C::Unmatched), in_time, Unmatched, None, None),
             (&[], 0, Initialized, None, in_time, Confirming, Some(6_000_000), None),
             (&[], 6_000_000, Processing, None, late, Confirming, None, Some(7)),
             (&[Funded], 10_000_000, Processing, None, in_time, Confirming, None, None),
             (&[], 0, Failed, Some(C::Unsupported), in_time, WrongToken, None, None),
         ];
-        for (row, (statuses, received, status, classification, time, code, short, late)) in table.into_iter().enumerate() {
+        for (row, (statuses, received, status, classification, time, code, short, late)) in
+            table.into_iter().enumerate()
+        {
             let transfer = transfer(statuses, received);
             let deposit = deposit(&transfer, status, classification, time);
             let finding = told(&transfer, std::slice::from_ref(&deposit), None);
-            let facts = (finding.code, finding.short_by.map(|short| short.units), finding.late_by_seconds, finding.deposit_id);
+            let facts = (
+                finding.code,
+                finding.short_by.map(|short| short.units),
+                finding.late_by_seconds,
+                finding.deposit_id,
+            );
             assert_eq!(facts, (code, short, late, Some(deposit.id)), "row {row}");
-            assert_eq!((finding.block_number, finding.confirmations), (Some(40), Some(5)), "row {row}");
+            assert_eq!(
+                (finding.block_number, finding.confirmations),
+                (Some(40), Some(5)),
+                "row {row}"
+            );
         }
         let transfer = transfer(&[], 0);
-        let dropped = Deposit { reason_code: Some(ReasonCode::Dropped), ..deposit(&transfer, Failed, None, in_time) };
+        let dropped = Deposit {
+            reason_code: Some(ReasonCode::Dropped),
+            ..deposit(&transfer, Failed, None, in_time)
+        };
         assert_eq!(told(&transfer, std::slice::from_ref(&dropped), None).code, NotFound);
-        let back = seen(60, false, vec![SeenMovement { log_index: 3, ..movement(SeenToken::Ours, OURS, 4_000_000) }]);
-        assert_eq!(told(&transfer, std::slice::from_ref(&dropped), Some(&back)).code, Confirming, "it came back");
+        let back = seen(
+            60,
+            false,
+            vec![SeenMovement { log_index: 3, ..movement(SeenToken::Ours, OURS, 4_000_000) }],
+        );
+        assert_eq!(
+            told(&transfer, std::slice::from_ref(&dropped), Some(&back)).code,
+            Confirming,
+            "it came back"
+        );
     }
 
     #[test]
@@ -577,33 +804,89 @@ mod tests {
         let transfer = transfer(&[], 3_000_000);
         let other = |symbol: &str| SeenToken::Other { symbol: Some(symbol.into()) };
         let fails = SeenTransaction { has_succeeded: false, ..seen(40, true, vec![]) };
-        let unplaced = SeenTransaction { block: None, ..seen(0, false, vec![movement(SeenToken::Ours, OURS, 5)]) };
+        let unplaced = SeenTransaction {
+            block: None,
+            ..seen(0, false, vec![movement(SeenToken::Ours, OURS, 5)])
+        };
         let table: [(&str, Option<SeenTransaction>, DiagnosisCode); 14] = [
             ("unknown", None, NotFound),
             ("failed", Some(fails), Reverted),
             ("no movement", Some(seen(40, true, vec![])), NoToken),
             ("in no block now", Some(unplaced), Confirming),
-            ("in a block that may go", Some(seen(40, false, vec![movement(SeenToken::Ours, OURS, 5)])), Confirming),
-            ("final, not read yet", Some(seen(51, true, vec![movement(SeenToken::Ours, OURS, 5)])), Confirming),
-            ("final and read", Some(seen(50, true, vec![movement(SeenToken::Ours, OURS, 5)])), NotCredited),
-            ("nothing of it", Some(seen(40, true, vec![movement(SeenToken::Ours, OURS, 0)])), ZeroValue),
-            ("elsewhere", Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)])), WrongAddress),
-            ("nothing elsewhere", Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 0)])), Unrelated),
-            ("another token", Some(seen(40, true, vec![movement(other("USDC"), OURS, 5)])), WrongToken),
-            ("an unnamed token", Some(seen(40, true, vec![movement(SeenToken::Other { symbol: None }, OURS, 5)])), WrongToken),
-            ("a look-alike", Some(seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])), LookAlikeToken),
-            ("another token elsewhere", Some(seen(40, true, vec![movement(other("USDC"), ELSEWHERE, 5)])), Unrelated),
+            (
+                "in a block that may go",
+                Some(seen(40, false, vec![movement(SeenToken::Ours, OURS, 5)])),
+                Confirming,
+            ),
+            (
+                "final, not read yet",
+                Some(seen(51, true, vec![movement(SeenToken::Ours, OURS, 5)])),
+                Confirming,
+            ),
+            (
+                "final and read",
+                Some(seen(50, true, vec![movement(SeenToken::Ours, OURS, 5)])),
+                NotCredited,
+            ),
+            (
+                "nothing of it",
+                Some(seen(40, true, vec![movement(SeenToken::Ours, OURS, 0)])),
+                ZeroValue,
+            ),
+            (
+                "elsewhere",
+                Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)])),
+                WrongAddress,
+            ),
+            (
+                "nothing elsewhere",
+                Some(seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 0)])),
+                Unrelated,
+            ),
+            (
+                "another token",
+                Some(seen(40, true, vec![movement(other("USDC"), OURS, 5)])),
+                WrongToken,
+            ),
+            (
+                "an unnamed token",
+                Some(seen(40, true, vec![movement(SeenToken::Other { symbol: None }, OURS, 5)])),
+                WrongToken,
+            ),
+            (
+                "a look-alike",
+                Some(seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])),
+                LookAlikeToken,
+            ),
+            (
+                "another token elsewhere",
+                Some(seen(40, true, vec![movement(other("USDC"), ELSEWHERE, 5)])),
+                Unrelated,
+            ),
         ];
         for (what, seen, code) in table {
             let finding = told(&transfer, &[], seen.as_ref());
             assert_eq!((finding.code, finding.deposit_id), (code, None), "{what}");
             let names_address = finding.to_address.is_some();
-            assert_eq!(names_address, !matches!(code, NotFound | Reverted | NoToken | Unrelated), "{what}");
+            assert_eq!(
+                names_address,
+                !matches!(code, NotFound | Reverted | NoToken | Unrelated),
+                "{what}"
+            );
             assert!(!message(&transfer, &finding).is_empty(), "{what}");
         }
-        let look_alike = told(&transfer, &[], Some(&seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])));
-        assert_eq!((look_alike.amount, look_alike.currency, look_alike.contract), (None, None, Some(OTHER)), "its amount is no money");
-        let named = told(&transfer, &[], Some(&seen(40, true, vec![movement(other("USDC"), OURS, 5)])));
+        let look_alike = told(
+            &transfer,
+            &[],
+            Some(&seen(40, true, vec![movement(SeenToken::LookAlike, OURS, 5)])),
+        );
+        assert_eq!(
+            (look_alike.amount, look_alike.currency, look_alike.contract),
+            (None, None, Some(OTHER)),
+            "its amount is no money"
+        );
+        let named =
+            told(&transfer, &[], Some(&seen(40, true, vec![movement(other("USDC"), OURS, 5)])));
         assert_eq!((named.amount, named.currency.as_deref()), (Some(usdt(5)), Some("USDC")));
     }
 
@@ -640,13 +923,16 @@ mod tests {
         ];
         for (index, (first, code)) in table.iter().enumerate() {
             for (later, _) in &table[index..] {
-                for movements in [vec![first.clone(), later.clone()], vec![later.clone(), first.clone()]] {
+                for movements in
+                    [vec![first.clone(), later.clone()], vec![later.clone(), first.clone()]]
+                {
                     assert_eq!(told(&transfer, &[], Some(&seen(40, true, movements))).code, *code);
                 }
             }
         }
         // What the book knows of one movement stands before what a node tells of the next.
-        let partial = deposit(&transfer, DepositStatus::Completed, Some(Classification::Exact), EXPIRES_AT);
+        let partial =
+            deposit(&transfer, DepositStatus::Completed, Some(Classification::Exact), EXPIRES_AT);
         let beside = seen(40, true, vec![movement(SeenToken::Ours, ELSEWHERE, 5)]);
         assert_eq!(told(&transfer, &[partial], Some(&beside)).code, Credited);
     }

@@ -1,4 +1,5 @@
-//! The funding leg: what a deposit means for its transfer, what happens without one, and what ends a hold.
+//! The funding leg: what a deposit means for its transfer, what happens without one, and what ends
+//! a hold.
 
 use super::refunding;
 use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
@@ -24,10 +25,12 @@ use crate::tasks::{self, TaskKind};
 use crate::world::World;
 
 fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfer, StoreError> {
-    rows::find(tx, scope, id)?.ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))
+    rows::find(tx, scope, id)?
+        .ok_or_else(|| StoreError::Broken(format!("{id} is referred to and does not exist")))
 }
 
-/// Takes over what a chain shows of one token movement to an address of ours. Seeing the same again changes nothing.
+/// Takes over what a chain shows of one token movement to an address of ours. Seeing the same again
+/// changes nothing.
 pub fn observe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -36,12 +39,14 @@ pub fn observe(
     chain: &str,
     movement: &Movement,
 ) -> Result<Deposit, StoreError> {
-    let known = deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)?;
+    let known =
+        deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)?;
     observe_as(tx, now, world, scope, chain, movement, known)
 }
 
-/// Takes over what a real chain shows of one transaction: all its movements to addresses of one account. A transaction that
-/// moved to another block, and to other places in it, keeps its deposits, told apart by what they moved.
+/// Takes over what a real chain shows of one transaction: all its movements to addresses of one
+/// account. A transaction that moved to another block, and to other places in it, keeps its
+/// deposits, told apart by what they moved.
 pub fn observe_transaction(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -56,18 +61,26 @@ pub fn observe_transaction(
     known.retain(|deposit| deposit.reason_code != Some(ReasonCode::Dropped));
     let is_same = |deposit: &Deposit, movement: &Movement| {
         (deposit.to_address, deposit.from_address, deposit.amount, deposit.asset.as_str())
-            == (movement.to_address, movement.from_address, movement.amount, movement.asset.as_str())
+            == (
+                movement.to_address,
+                movement.from_address,
+                movement.amount,
+                movement.asset.as_str(),
+            )
     };
     // Those that stand where they stood, before those that moved.
     let mut matched: Vec<Option<Deposit>> = movements
         .iter()
         .map(|movement| {
-            let place = known.iter().position(|deposit| deposit.log_index == movement.log_index && is_same(deposit, movement));
+            let place = known.iter().position(|deposit| {
+                deposit.log_index == movement.log_index && is_same(deposit, movement)
+            });
             place.map(|place| known.remove(place))
         })
         .collect();
     for (movement, slot) in movements.iter().zip(&mut matched).filter(|(_, slot)| slot.is_none()) {
-        let place = known.iter().position(|deposit| !deposit.is_settled() && is_same(deposit, movement));
+        let place =
+            known.iter().position(|deposit| !deposit.is_settled() && is_same(deposit, movement));
         *slot = place.map(|place| Deposit { log_index: movement.log_index, ..known.remove(place) });
     }
     let mut ids = Vec::with_capacity(movements.len());
@@ -92,7 +105,9 @@ fn observe_as(
         None => {
             let owner = deposits::rows::address_owner(tx, &movement.to_address)?;
             let Some((owner, transfer_id)) = owner.filter(|(owner, _)| *owner == scope) else {
-                return Err(StoreError::Broken("a movement was reported for an address that is not this account's".into()));
+                return Err(StoreError::Broken(
+                    "a movement was reported for an address that is not this account's".into(),
+                ));
             };
             let deposit = deposits::begin(tx, now, owner, transfer_id, chain, movement)?;
             let mut transfer = find(tx, scope, transfer_id)?;
@@ -112,12 +127,23 @@ fn observe_as(
 }
 
 /// Judges a deposit that the chain's final view shows, and credits it.
-fn settle(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &mut Deposit) -> Result<(), StoreError> {
+fn settle(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    deposit: &mut Deposit,
+) -> Result<(), StoreError> {
     let mut transfer = find(tx, deposit.scope, deposit.transfer_id)?;
     transfer.unsettled_count -= 1;
     if deposit.asset != transfer.asset {
         save(tx, &mut transfer)?;
-        return deposits::end(tx, now, deposit, Some(Classification::Unsupported), Some(ReasonCode::AssetUnsupported));
+        return deposits::end(
+            tx,
+            now,
+            deposit,
+            Some(Classification::Unsupported),
+            Some(ReasonCode::AssetUnsupported),
+        );
     }
     let classification = classify(&transfer, deposit)?;
     deposits::end(tx, now, deposit, Some(classification), None)?;
@@ -127,18 +153,27 @@ fn settle(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &mut Deposit) 
 }
 
 /// Whether the address that paid is on a list and the operator did not clear it for this transfer.
-fn is_payer_suspect(tx: &mut dyn Tx, now: &mut Now, world: &World, deposit: &Deposit) -> Result<bool, StoreError> {
+fn is_payer_suspect(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    deposit: &Deposit,
+) -> Result<bool, StoreError> {
     let address = TronAddress::from_evm(deposit.from_address);
     let finding = world.screen_address(deposit.scope.mode(), &address);
     if finding.screening == Screening::Clear {
         return Ok(false);
     }
-    let basis = |hit: &ScreeningHit| world.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()]);
-    Ok(hits::keep(tx, now, deposit.scope, deposit.transfer_id.any(), &finding, &basis)? != Screening::Clear)
+    let basis = |hit: &ScreeningHit| {
+        world.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
+    };
+    Ok(hits::keep(tx, now, deposit.scope, deposit.transfer_id.any(), &finding, &basis)?
+        != Screening::Clear)
 }
 
-/// The row of the contract's table that a final deposit falls under: by the time of its block, whenever it was seen; `expires_at`
-/// itself is in time. After a cancellation every deposit is late, also those that follow the first.
+/// The row of the contract's table that a final deposit falls under: by the time of its block,
+/// whenever it was seen; `expires_at` itself is in time. After a cancellation every deposit is
+/// late, also those that follow the first.
 pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification, StoreError> {
     if !takes_money(transfer.status) {
         return Ok(Classification::Unmatched);
@@ -165,8 +200,9 @@ fn credit(
     is_suspect: bool,
 ) -> Result<(), StoreError> {
     let (scope, id) = (transfer.scope, transfer.id);
-    let arrive =
-        |tx: &mut dyn Tx, now: &mut Now, entry, to| ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)]);
+    let arrive = |tx: &mut dyn Tx, now: &mut Now, entry, to| {
+        ledger::post(tx, now, scope, entry, id, &[Posting::new(Account::Custody, to, amount)])
+    };
     if classification == Classification::Unmatched {
         arrive(tx, now, Entry::DepositHeld, Account::Hold)?;
         return save(tx, transfer);
@@ -183,19 +219,25 @@ fn credit(
     }
     arrive(tx, now, Entry::DepositCredited, Account::Available)?;
     if is_suspect {
-        // Whatever the table of deposits says: nothing is paid or given back before the operator decided.
+        // Whatever the table of deposits says: nothing is paid or given back before the operator
+        // decided.
         return review(tx, now, transfer);
     }
     if transfer.status == TransferStatus::Expired && classification != Classification::Late {
-        // Paid in time, and found when the transfer had been told to be expired: the payer may have paid elsewhere meanwhile, so
-        // that somebody decides, whatever the policy for late money says.
+        // Paid in time, and found when the transfer had been told to be expired: the payer may have
+        // paid elsewhere meanwhile, so that somebody decides, whatever the policy for late money
+        // says.
         return hold(tx, now, world, transfer, StatusReason::Late, HoldPolicy::Hold);
     }
     match classification {
         Classification::Partial => save(tx, transfer),
         Classification::Exact => fund(tx, now, world, transfer),
-        Classification::Over if transfer.policy.overpaid == OverpaidPolicy::RefundExcess => fund(tx, now, world, transfer),
-        Classification::Over => hold(tx, now, world, transfer, StatusReason::Overpaid, HoldPolicy::Hold),
+        Classification::Over if transfer.policy.overpaid == OverpaidPolicy::RefundExcess => {
+            fund(tx, now, world, transfer)
+        }
+        Classification::Over => {
+            hold(tx, now, world, transfer, StatusReason::Overpaid, HoldPolicy::Hold)
+        }
         _ => {
             let policy = transfer.policy.late;
             hold(tx, now, world, transfer, StatusReason::Late, policy)
@@ -204,7 +246,12 @@ fn credit(
 }
 
 /// The amount is final on chain: the payout begins, and what came above the amount is owed back.
-fn fund(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer) -> Result<(), StoreError> {
+fn fund(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+) -> Result<(), StoreError> {
     fund_from(tx, now, world, transfer, Account::Available, RefundReason::Overpaid)
 }
 
@@ -219,9 +266,23 @@ fn fund_from(
     let excess = transfer.received.minus(transfer.expected)?;
     transfer.excess = excess;
     let entry = if from == Account::Hold { Entry::FundsReleased } else { Entry::TransferFunded };
-    ledger::post(tx, now, transfer.scope, entry, transfer.id, &[Posting::new(from, Account::Processing, transfer.expected)])?;
+    ledger::post(
+        tx,
+        now,
+        transfer.scope,
+        entry,
+        transfer.id,
+        &[Posting::new(from, Account::Processing, transfer.expected)],
+    )?;
     if from != Account::Hold {
-        ledger::post(tx, now, transfer.scope, Entry::ExcessHeld, transfer.id, &[Posting::new(from, Account::Hold, excess)])?;
+        ledger::post(
+            tx,
+            now,
+            transfer.scope,
+            Entry::ExcessHeld,
+            transfer.id,
+            &[Posting::new(from, Account::Hold, excess)],
+        )?;
     }
     become_status(tx, now, transfer, TransferStatus::Funded, None)?;
     let payout = payouts::begin(
@@ -262,14 +323,24 @@ fn hold(
 }
 
 /// Gives the caller 24 hours, after which the money goes back.
-fn await_decision(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), StoreError> {
+fn await_decision(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+) -> Result<(), StoreError> {
     let until = now.business() + HOLD_SECONDS;
     transfer.hold_until = Some(until);
     save(tx, transfer)?;
     tasks::schedule(tx, now, transfer.scope, TaskKind::HoldExpiry, transfer.id, until * 1000)
 }
 
-fn refund_hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, reason: StatusReason) -> Result<(), StoreError> {
+fn refund_hold(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    reason: StatusReason,
+) -> Result<(), StoreError> {
     let reason = match reason {
         StatusReason::Underpaid => RefundReason::Underpaid,
         StatusReason::Overpaid => RefundReason::Overpaid,
@@ -283,9 +354,16 @@ fn refund_hold(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Tra
 }
 
 /// A deposit whose block was replaced did not come back in time.
-pub fn drop_unseen(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Deposit>) -> Result<(), StoreError> {
+pub fn drop_unseen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: Id<kind::Deposit>,
+) -> Result<(), StoreError> {
     let Some(mut deposit) = deposits::rows::find(tx, scope, id)? else { return Ok(()) };
-    let is_due = deposit.unseen_since.is_some_and(|since| now.business() >= since + deposits::UNSEEN_SECONDS_MAX);
+    let is_due = deposit
+        .unseen_since
+        .is_some_and(|since| now.business() >= since + deposits::UNSEEN_SECONDS_MAX);
     if deposit.is_settled() || !is_due {
         return Ok(());
     }
@@ -295,18 +373,31 @@ pub fn drop_unseen(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::De
     deposits::end(tx, now, &mut deposit, None, Some(ReasonCode::Dropped))
 }
 
-/// Until when the final view of a transfer's chain reaches: on a real one the time of the last block that was read, also where the
-/// configuration names another chain by now.
-fn final_view_time(tx: &mut dyn Tx, now: &Now, world: &World, transfer: &Transfer) -> Result<i64, StoreError> {
+/// Until when the final view of a transfer's chain reaches: on a real one the time of the last
+/// block that was read, also where the configuration names another chain by now.
+fn final_view_time(
+    tx: &mut dyn Tx,
+    now: &Now,
+    world: &World,
+    transfer: &Transfer,
+) -> Result<i64, StoreError> {
     if transfer.is_simulated(world) {
         return Ok(now.business());
     }
     let Some(chain) = ChainName::parse(&transfer.chain) else { return Ok(0) };
-    Ok(chains::rows::cursor(tx, transfer.scope.mode(), chain)?.map_or(0, |cursor| cursor.block_time))
+    Ok(chains::rows::cursor(tx, transfer.scope.mode(), chain)?
+        .map_or(0, |cursor| cursor.block_time))
 }
 
-/// The chain's final view has passed `expires_at`: without money the transfer expires, with too little it is held.
-pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Transfer>) -> Result<(), StoreError> {
+/// The chain's final view has passed `expires_at`: without money the transfer expires, with too
+/// little it is held.
+pub fn expire(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Transfer>,
+) -> Result<(), StoreError> {
     let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
     if transfer.status != TransferStatus::Funding {
         return Ok(());
@@ -314,7 +405,8 @@ pub fn expire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
     let final_time = final_view_time(tx, now, world, &transfer)?;
     if final_time <= transfer.expires_at {
         // The watcher is not that far yet, so nobody knows what came in time.
-        let wait = (transfer.expires_at - final_time + 1).clamp(FINAL_VIEW_WAIT_SECONDS_MIN, FINAL_VIEW_WAIT_SECONDS_MAX);
+        let wait = (transfer.expires_at - final_time + 1)
+            .clamp(FINAL_VIEW_WAIT_SECONDS_MIN, FINAL_VIEW_WAIT_SECONDS_MAX);
         let due = now.business_milliseconds() + wait * 1000;
         return tasks::schedule(tx, now, scope, TaskKind::FundingExpiry, id, due);
     }
@@ -336,7 +428,13 @@ const FINAL_VIEW_WAIT_SECONDS_MIN: i64 = 3;
 const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 
 /// Nobody decided within 24 hours: the money goes back. A compliance review has no timer.
-pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Transfer>) -> Result<(), StoreError> {
+pub fn hold_expired(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Transfer>,
+) -> Result<(), StoreError> {
     let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
     match (transfer.status, transfer.status_reason) {
         (TransferStatus::FundingHold, Some(reason)) if reason != StatusReason::ComplianceReview => {
@@ -369,19 +467,27 @@ pub fn resolve(
     let lock = match resolution {
         Resolution::Refund => None,
         Resolution::Requote(id) => {
-            let lock = id.map(|id| quote_locks::rows::find(tx, transfer.scope, id)).transpose()?.flatten();
-            Some(lock.ok_or_else(|| Fault::field(Code::ObjectNotFound, "quote_lock_id", "No such object."))?)
+            let lock =
+                id.map(|id| quote_locks::rows::find(tx, transfer.scope, id)).transpose()?.flatten();
+            Some(lock.ok_or_else(|| {
+                Fault::field(Code::ObjectNotFound, "quote_lock_id", "No such object.")
+            })?)
         }
     };
     let reason = match (transfer.status, transfer.status_reason) {
         (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)) => {
-            return Err(
-                Refusal::new(Code::TransferActionInvalid, "The transfer is under review by the operator, who alone ends it.").into()
-            );
+            return Err(Refusal::new(
+                Code::TransferActionInvalid,
+                "The transfer is under review by the operator, who alone ends it.",
+            )
+            .into());
         }
         (TransferStatus::FundingHold, Some(reason)) => reason,
         _ => {
-            let message = format!("The transfer is {}; only one in funding_hold can be resolved.", transfer.status.as_str());
+            let message = format!(
+                "The transfer is {}; only one in funding_hold can be resolved.",
+                transfer.status.as_str()
+            );
             return Err(Refusal::new(Code::TransferActionInvalid, message).into());
         }
     };
@@ -390,7 +496,9 @@ pub fn resolve(
         None => {
             if transfer.refund_address.is_none() {
                 let message = "No refund address is known. Send refund_address.";
-                return Err(Refusal::field(Code::RefundAddressRequired, "refund_address", message).into());
+                return Err(
+                    Refusal::field(Code::RefundAddressRequired, "refund_address", message).into()
+                );
             }
             Ok(refund_hold(tx, now, world, transfer, reason)?)
         }
@@ -398,13 +506,24 @@ pub fn resolve(
     }
 }
 
-/// Puts a fresh lock in the place of the old one and pays from what was received; the rest is owed back.
-fn requote(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfer, lock: &QuoteLock) -> Result<(), Failure> {
+/// Puts a fresh lock in the place of the old one and pays from what was received; the rest is owed
+/// back.
+fn requote(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    transfer: &mut Transfer,
+    lock: &QuoteLock,
+) -> Result<(), Failure> {
     let expected = lock.sell.at_par(transfer.expected.currency)?;
     let mut faults = Vec::from_iter(lock.usable(now.business()));
-    let is_same_pair = lock.sell.currency == transfer.amount.currency && lock.buy.currency == transfer.payout_amount.currency;
+    let is_same_pair = lock.sell.currency == transfer.amount.currency
+        && lock.buy.currency == transfer.payout_amount.currency;
     if !is_same_pair || expected.units > transfer.received.units {
-        let message = format!("The quote lock must be of the same pair and for at most what was received, {}.", transfer.received);
+        let message = format!(
+            "The quote lock must be of the same pair and for at most what was received, {}.",
+            transfer.received
+        );
         faults.push(Fault::field(Code::QuoteLockMismatch, "quote_lock_id", message));
     }
     let beneficiary = beneficiaries::rows::find(tx, transfer.scope, transfer.beneficiary_id)?;
@@ -428,7 +547,11 @@ fn requote(tx: &mut dyn Tx, now: &mut Now, world: &World, transfer: &mut Transfe
 }
 
 /// Puts money that just became final, or that waits in a hold, under the operator's review.
-pub fn begin_review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<bool, StoreError> {
+pub fn begin_review(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+) -> Result<bool, StoreError> {
     match transfer.status {
         TransferStatus::FundingHold => {
             transfer.status_reason = Some(StatusReason::ComplianceReview);
@@ -442,14 +565,20 @@ pub fn begin_review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> 
 
 /// Holds what a transfer received for the operator's review.
 fn review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), StoreError> {
-    become_status(tx, now, transfer, TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))?;
+    become_status(
+        tx,
+        now,
+        transfer,
+        TransferStatus::FundingHold,
+        Some(StatusReason::ComplianceReview),
+    )?;
     let received = Posting::new(Account::Available, Account::Hold, transfer.received);
     ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])
 }
 
-/// The operator's decision on a review: refused, everything goes back; approved, the deposits are judged again. `late`
-/// is what came late of what was received.
-/// Answers `false` where the transfer is not under review.
+/// The operator's decision on a review: refused, everything goes back; approved, the deposits are
+/// judged again. `late` is what came late of what was received. Answers `false` where the transfer
+/// is not under review.
 pub fn end_review(
     tx: &mut dyn Tx,
     now: &mut Now,

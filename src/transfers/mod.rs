@@ -1,7 +1,8 @@
 //! Transfers: from a locked rate over a deposit to an INR payout, or back to the sender.
 //!
-//! `funding` judges deposits, `paying` follows the INR leg, `refunding` gives money back, `diagnosis` says what became of a payment. Each function takes a
-//! transfer along the arrows of `state`, writes its postings and emits its events in one transaction.
+//! `funding` judges deposits, `paying` follows the INR leg, `refunding` gives money back,
+//! `diagnosis` says what became of a payment. Each function takes a transfer along the arrows of
+//! `state`, writes its postings and emits its events in one transaction.
 
 pub mod api;
 pub mod diagnosis;
@@ -18,7 +19,10 @@ use crate::deposits;
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Currency, Failure, Fault, History, Id, Metadata, Money, Now, Rate, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, Currency, Failure, Fault, History, Id, Metadata, Money, Now, Rate, Refusal, Scope,
+    StoreError,
+};
 use crate::quote_locks::gst::Gst;
 use crate::quote_locks::{self, QuoteLock};
 use crate::senders::{self, Sender};
@@ -33,7 +37,8 @@ pub const HOLD_SECONDS: i64 = 24 * 3600;
 pub const FINAL_VIEW_LAG_SECONDS: i64 = 1;
 
 crate::words!(
-    /// RBI purpose codes of inward remittances that are taken: own NRE deposit, family maintenance, gift.
+    /// RBI purpose codes of inward remittances that are taken: own NRE deposit, family maintenance,
+    /// gift.
     PurposeCode { P0014 "P0014", P1301 "P1301", P1302 "P1302" }
 );
 crate::word_fields!(PurposeCode);
@@ -48,7 +53,11 @@ pub struct Policy {
 
 impl Default for Policy {
     fn default() -> Self {
-        Policy { underpaid: HoldPolicy::Hold, overpaid: OverpaidPolicy::RefundExcess, late: HoldPolicy::Hold }
+        Policy {
+            underpaid: HoldPolicy::Hold,
+            overpaid: OverpaidPolicy::RefundExcess,
+            late: HoldPolicy::Hold,
+        }
     }
 }
 
@@ -71,7 +80,8 @@ pub struct Transfer {
     pub purpose_code: PurposeCode,
     pub asset: String,
     pub chain: String,
-    /// The token's contract as the caller and the payer were told it; another one may be configured since.
+    /// The token's contract as the caller and the payer were told it; another one may be configured
+    /// since.
     pub token_contract: Address,
     pub deposit_address: Address,
     /// Which account key the address is derived from: its BIP-32 fingerprint.
@@ -98,11 +108,14 @@ pub struct Transfer {
 }
 
 impl Transfer {
-    /// Whether its address is one of the chain that is simulated here; a test net that was left out had the same name and another key.
+    /// Whether its address is one of the chain that is simulated here; a test net that was left out
+    /// had the same name and another key.
     pub fn is_simulated(&self, world: &World) -> bool {
         let mode = self.scope.mode();
         world.simulates(mode, &self.chain)
-            && world.ports(mode).is_ok_and(|ports| ports.addresses.account_fingerprint() == self.account_fingerprint)
+            && world.ports(mode).is_ok_and(|ports| {
+                ports.addresses.account_fingerprint() == self.account_fingerprint
+            })
     }
     pub fn funding_status(&self) -> FundingStatus {
         match self.status {
@@ -137,11 +150,19 @@ pub struct NewTransfer {
     pub metadata: Metadata,
 }
 
-/// Creates a transfer with a deposit address of its own. References come first, all of them; then the rules, all of them.
-pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewTransfer) -> Result<Transfer, Failure> {
+/// Creates a transfer with a deposit address of its own. References come first, all of them; then
+/// the rules, all of them.
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    ask: NewTransfer,
+) -> Result<Transfer, Failure> {
     let ports = world.ports(scope.mode())?;
     if !ports.rail.supports_nre() {
-        let message = "Transfers to NRE accounts are not offered here yet: the operator's bank has not marked its account for foreign inward \
+        let message = "Transfers to NRE accounts are not offered here yet: the operator's bank \
+         has not marked its account for foreign inward \
                        remittance, and NRE accounts take nothing else.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());
     }
@@ -156,17 +177,22 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         {
             tracing::warn!(
                 chain = chain.name.as_str(),
-                "no transfer is taken: the chain is not followed with the configured contract yet, or that has handed over"
+                "no transfer is taken: the chain is not followed with the configured contract \
+                 yet, or that has handed over"
             );
             return Err(Refusal::unavailable().into());
         }
     }
     let id = now.mint();
     let Some((derivation_index, deposit_address)) = ports.addresses.take() else {
-        tracing::warn!(chain = chain.name.as_str(), "no transfer is taken: no deposit address is ready");
+        tracing::warn!(
+            chain = chain.name.as_str(),
+            "no transfer is taken: no deposit address is ready"
+        );
         return Err(Refusal::unavailable().into());
     };
-    let deposit_address = Address::new(AddressForm::of_chain(chain.name.as_str()), *deposit_address.as_evm());
+    let deposit_address =
+        Address::new(AddressForm::of_chain(chain.name.as_str()), *deposit_address.as_evm());
     quote_locks::rows::take(tx, &lock, id)?;
     let business = now.business();
     let transfer = Transfer {
@@ -183,7 +209,9 @@ pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: 
         rate: lock.rate,
         fee: lock.fee,
         gst: lock.gst,
-        purpose_code: ask.purpose_code.unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
+        purpose_code: ask
+            .purpose_code
+            .unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
         asset: chain.asset.as_str().to_owned(),
         chain: chain.name.as_str().to_owned(),
         token_contract: chain.token_contract,
@@ -229,10 +257,19 @@ pub fn references_ahead(
     quote_lock_id.map_or(Ok(()), |id| quote_locks::rows::ahead(tx, scope, id))
 }
 
-fn referenced(tx: &mut dyn Tx, scope: Scope, ask: &NewTransfer) -> Result<(Sender, Beneficiary, QuoteLock), Failure> {
+fn referenced(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    ask: &NewTransfer,
+) -> Result<(Sender, Beneficiary, QuoteLock), Failure> {
     let sender = ask.sender_id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
-    let beneficiary = ask.beneficiary_id.map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
-    let lock = ask.quote_lock_id.map(|id| quote_locks::rows::find(tx, scope, id)).transpose()?.flatten();
+    let beneficiary = ask
+        .beneficiary_id
+        .map(|id| beneficiaries::rows::find(tx, scope, id))
+        .transpose()?
+        .flatten();
+    let lock =
+        ask.quote_lock_id.map(|id| quote_locks::rows::find(tx, scope, id)).transpose()?.flatten();
     match (sender, beneficiary, lock) {
         (Some(sender), Some(beneficiary), Some(lock)) => Ok((sender, beneficiary, lock)),
         (sender, beneficiary, lock) => {
@@ -247,7 +284,13 @@ fn referenced(tx: &mut dyn Tx, scope: Scope, ask: &NewTransfer) -> Result<(Sende
     }
 }
 
-fn judge(now: &Now, ask: &NewTransfer, sender: &Sender, beneficiary: &Beneficiary, lock: &QuoteLock) -> Result<(), Refusal> {
+fn judge(
+    now: &Now,
+    ask: &NewTransfer,
+    sender: &Sender,
+    beneficiary: &Beneficiary,
+    lock: &QuoteLock,
+) -> Result<(), Refusal> {
     let mut faults = Vec::new();
     if let Some(refusal) = senders::not_eligible(sender) {
         faults.extend_from_slice(refusal.faults());
@@ -258,7 +301,8 @@ fn judge(now: &Now, ask: &NewTransfer, sender: &Sender, beneficiary: &Beneficiar
     faults.extend(lock.usable(now.business()));
     if lock.sell != ask.amount {
         let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
-        let message = format!("The quote lock is for {} {}.", lock.sell, lock.sell.currency.as_str());
+        let message =
+            format!("The quote lock is for {} {}.", lock.sell, lock.sell.currency.as_str());
         faults.push(Fault::field(Code::QuoteLockMismatch, field, message));
     }
     if lock.buy.currency != ask.payout_currency {
@@ -268,7 +312,8 @@ fn judge(now: &Now, ask: &NewTransfer, sender: &Sender, beneficiary: &Beneficiar
     Refusal::check(faults)
 }
 
-/// Own money into an own account is a deposit (P0014); anything else is family maintenance unless the operator says otherwise.
+/// Own money into an own account is a deposit (P0014); anything else is family maintenance unless
+/// the operator says otherwise.
 fn default_purpose(world: &World, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
     let plain = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     if plain(&sender.name) == plain(&beneficiary.name) {
@@ -278,7 +323,8 @@ fn default_purpose(world: &World, sender: &Sender, beneficiary: &Beneficiary) ->
     }
 }
 
-/// Takes a status that the graph permits, stores the transfer with its other changes, and emits the event.
+/// Takes a status that the graph permits, stores the transfer with its other changes, and emits the
+/// event.
 fn become_status(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -288,7 +334,11 @@ fn become_status(
 ) -> Result<(), StoreError> {
     let from = transfer.status;
     if !from.can_become(to) {
-        return Err(StoreError::Broken(format!("a transfer cannot go from {} to {}", from.as_str(), to.as_str())));
+        return Err(StoreError::Broken(format!(
+            "a transfer cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
     }
     transfer.status = to;
     transfer.status_reason = reason;
@@ -307,7 +357,11 @@ fn save(tx: &mut dyn Tx, transfer: &mut Transfer) -> Result<(), StoreError> {
 pub fn cancel(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), Failure> {
     let refused = |message: &str| Refusal::new(Code::TransferNotCancellable, message);
     if transfer.status != TransferStatus::Funding {
-        return Err(refused(&format!("The transfer is {}; only one in funding can be cancelled.", transfer.status.as_str())).into());
+        return Err(refused(&format!(
+            "The transfer is {}; only one in funding can be cancelled.",
+            transfer.status.as_str()
+        ))
+        .into());
     }
     if deposits::rows::any_for_transfer(tx, transfer.scope, transfer.id)? {
         return Err(refused("A deposit was seen; the transfer can no longer be cancelled.").into());

@@ -21,7 +21,9 @@ const HELD_PAYOUTS_MAX: i64 = 1_000;
 fn related(tx: &mut dyn Tx, payout: &Payout) -> Result<(Transfer, Beneficiary), StoreError> {
     let transfer = rows::find(tx, payout.scope, payout.transfer_id)?;
     let beneficiary = beneficiaries::rows::find(tx, payout.scope, payout.beneficiary_id)?;
-    transfer.zip(beneficiary).ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer or beneficiary", payout.id)))
+    transfer.zip(beneficiary).ok_or_else(|| {
+        StoreError::Broken(format!("{} has lost its transfer or beneficiary", payout.id))
+    })
 }
 
 /// The USDT side of a payout: what is exchanged, and the fee.
@@ -35,8 +37,15 @@ fn tax(transfer: &Transfer, payout: &Payout) -> Money {
     transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
 }
 
-/// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on hold instead.
-pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+/// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on
+/// hold instead.
+pub fn submit(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Payout>,
+) -> Result<(), StoreError> {
     let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
     if !matches!(payout.status, PayoutStatus::Initialized | PayoutStatus::Hold) {
         return Ok(());
@@ -71,13 +80,24 @@ pub fn submit(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: I
     apply_report(tx, now, world, &mut payout, report)
 }
 
-fn inquire_later(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout) -> Result<(), StoreError> {
+fn inquire_later(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &Payout,
+) -> Result<(), StoreError> {
     let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
     inquire_at(tx, now, world, payout, due)
 }
 
 /// A bank that tells by itself is not asked.
-fn inquire_at(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout, due: i64) -> Result<(), StoreError> {
+fn inquire_at(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &Payout,
+    due: i64,
+) -> Result<(), StoreError> {
     if world.ports(payout.scope.mode())?.rail.reporting() == Reporting::Told {
         return Ok(());
     }
@@ -85,38 +105,64 @@ fn inquire_at(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &Payout, du
 }
 
 /// Asks the bank what became of a payout and applies the answer.
-pub fn inquire(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+pub fn inquire(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Payout>,
+) -> Result<(), StoreError> {
     let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
     if !matches!(payout.status, PayoutStatus::Processing | PayoutStatus::Settled) {
         return Ok(());
     }
     let (_, beneficiary) = related(tx, &payout)?;
-    let report = world.ports(scope.mode())?.rail.inquire(&payout.instruction(&beneficiary, now.business_milliseconds()));
+    let report = world
+        .ports(scope.mode())?
+        .rail
+        .inquire(&payout.instruction(&beneficiary, now.business_milliseconds()));
     apply_report(tx, now, world, &mut payout, report)
 }
 
 /// Applies a bank's report. One that does not fit the payout's status changes nothing.
-pub fn apply_report(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, report: BankReport) -> Result<(), StoreError> {
+pub fn apply_report(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &mut Payout,
+    report: BankReport,
+) -> Result<(), StoreError> {
     match (payout.status, report) {
         (PayoutStatus::Processing, BankReport::Processing) => inquire_later(tx, now, world, payout),
         (PayoutStatus::Processing, BankReport::Unknown) => {
-            payout.failure = Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
+            payout.failure =
+                Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
         }
         (PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference }) => {
             settled(tx, now, world, payout, unique_transaction_reference)
         }
-        (PayoutStatus::Processing, BankReport::Failed { code, source }) => failed(tx, now, world, payout, PayoutFailure::new(code, source)),
+        (PayoutStatus::Processing, BankReport::Failed { code, source }) => {
+            failed(tx, now, world, payout, PayoutFailure::new(code, source))
+        }
         (PayoutStatus::Settled, BankReport::Returned { code, source }) => {
             returned(tx, now, world, payout, PayoutFailure::new(code, source))
         }
         // A bank that already sent the payment back had settled it first.
-        (PayoutStatus::Processing, BankReport::Returned { .. }) => inquire_later(tx, now, world, payout),
+        (PayoutStatus::Processing, BankReport::Returned { .. }) => {
+            inquire_later(tx, now, world, payout)
+        }
         _ => Ok(()),
     }
 }
 
-fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, reference: String) -> Result<(), StoreError> {
+fn settled(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &mut Payout,
+    reference: String,
+) -> Result<(), StoreError> {
     let (mut transfer, _) = related(tx, payout)?;
     payout.unique_transaction_reference = Some(reference);
     payout.settled_at = Some(now.business());
@@ -128,15 +174,19 @@ fn settled(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, r
     let step = world.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
-    // The bank is asked once more, because a payment can come back after it settled; one that was settled by hand, as
-    // long after it would have settled by itself.
+    // The bank is asked once more, because a payment can come back after it settled; one that was
+    // settled by hand, as long after it would have settled by itself.
     let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
     let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
     inquire_at(tx, now, world, payout, due)
 }
 
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.
-fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Result<[Posting; 4], StoreError> {
+fn undo_exchange(
+    transfer: &Transfer,
+    inr_from: Account,
+    payout: &Payout,
+) -> Result<[Posting; 4], StoreError> {
     let (exchanged, fee) = sold(transfer)?;
     Ok([
         Posting::new(inr_from, Account::Conversion, payout.amount),
@@ -146,7 +196,13 @@ fn undo_exchange(transfer: &Transfer, inr_from: Account, payout: &Payout) -> Res
     ])
 }
 
-fn failed(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, failure: PayoutFailure) -> Result<(), StoreError> {
+fn failed(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &mut Payout,
+    failure: PayoutFailure,
+) -> Result<(), StoreError> {
     let (mut transfer, _) = related(tx, payout)?;
     payout.failure = Some(failure);
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
@@ -156,7 +212,13 @@ fn failed(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, fa
     refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutFailed)
 }
 
-fn returned(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, failure: PayoutFailure) -> Result<(), StoreError> {
+fn returned(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &mut Payout,
+    failure: PayoutFailure,
+) -> Result<(), StoreError> {
     let (mut transfer, mut beneficiary) = related(tx, payout)?;
     payout.failure = Some(failure);
     payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
@@ -179,8 +241,15 @@ fn refund_principal(
     refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, amount)
 }
 
-/// Ends a payout that was never sent: refused in review, or held for 24 hours because its beneficiary cannot be paid.
-pub fn refuse_held(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut Payout, code: FailureCode) -> Result<(), StoreError> {
+/// Ends a payout that was never sent: refused in review, or held for 24 hours because its
+/// beneficiary cannot be paid.
+pub fn refuse_held(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    payout: &mut Payout,
+    code: FailureCode,
+) -> Result<(), StoreError> {
     let (mut transfer, _) = related(tx, payout)?;
     payout.failure = Some(PayoutFailure::new(code, FailureSource::Service));
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
@@ -190,7 +259,13 @@ pub fn refuse_held(tx: &mut dyn Tx, now: &mut Now, world: &World, payout: &mut P
 }
 
 /// A payout was on hold for 24 hours.
-pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+pub fn hold_expired(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    id: Id<kind::Payout>,
+) -> Result<(), StoreError> {
     match payouts::rows::find(tx, scope, id)? {
         Some(mut payout) if payout.status == PayoutStatus::Hold => {
             let (_, beneficiary) = related(tx, &payout)?;
@@ -208,7 +283,12 @@ pub fn hold_expired(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope,
 }
 
 /// Submits the payouts that waited for a beneficiary to become payable again.
-pub fn resume_held(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+pub fn resume_held(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    beneficiary_id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
     for id in payouts::rows::held_for(tx, scope, beneficiary_id, HELD_PAYOUTS_MAX)? {
         let due = now.business_milliseconds();
         tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, id, due)?;
@@ -217,7 +297,12 @@ pub fn resume_held(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id:
 }
 
 /// Makes the payment advice of a settled payout available.
-pub fn issue_advice(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Payout>) -> Result<(), StoreError> {
+pub fn issue_advice(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: Id<kind::Payout>,
+) -> Result<(), StoreError> {
     match payouts::rows::find(tx, scope, id)? {
         Some(mut payout) => payouts::issue_advice(tx, now, &mut payout),
         None => Ok(()),

@@ -14,8 +14,8 @@ use crate::refunds::{self, NewRefund, Refund};
 use crate::store::Tx;
 use crate::world::World;
 
-/// Creates a refund of money that stands in `hold`, to the address the transfer knows. The newest refund is the one
-/// that the transfer shows.
+/// Creates a refund of money that stands in `hold`, to the address the transfer knows. The newest
+/// refund is the one that the transfer shows.
 pub fn owe(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -40,8 +40,8 @@ pub fn owe(
     save(tx, transfer)
 }
 
-/// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer. Where it was decided already and no
-/// address was known, this one is declared.
+/// The operator gives a deposit that matched nothing back: once, and whole. It moves no transfer.
+/// Where it was decided already and no address was known, this one is declared.
 pub fn refund_unmatched(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -50,12 +50,27 @@ pub fn refund_unmatched(
     to_address: Option<Address>,
 ) -> Result<Refund, Failure> {
     if deposit.classification != Some(Classification::Unmatched) {
-        return Err(Refusal::new(Code::TransferActionInvalid, "Only an unmatched deposit is refunded by itself.").into());
+        return Err(Refusal::new(
+            Code::TransferActionInvalid,
+            "Only an unmatched deposit is refunded by itself.",
+        )
+        .into());
     }
-    if let Some(mut refund) = refunds::rows::find_for_deposit(tx, deposit.scope, deposit.transfer_id, deposit.id)? {
-        let Some(address) = to_address.filter(|_| refund.status == RefundStatus::RequiresAddress) else {
-            let waits = if refund.status == RefundStatus::RequiresAddress { " and takes an address with --to" } else { "" };
-            let message = format!("This deposit is refunded already: {} is {}{waits}.", refund.id, refund.status.as_str());
+    if let Some(mut refund) =
+        refunds::rows::find_for_deposit(tx, deposit.scope, deposit.transfer_id, deposit.id)?
+    {
+        let Some(address) = to_address.filter(|_| refund.status == RefundStatus::RequiresAddress)
+        else {
+            let waits = if refund.status == RefundStatus::RequiresAddress {
+                " and takes an address with --to"
+            } else {
+                ""
+            };
+            let message = format!(
+                "This deposit is refunded already: {} is {}{waits}.",
+                refund.id,
+                refund.status.as_str()
+            );
             return Err(Refusal::new(Code::TransferActionInvalid, message).into());
         };
         refunds::declare_address(tx, now, world, &mut refund, address)?;
@@ -75,7 +90,12 @@ pub fn refund_unmatched(
 }
 
 /// A refund was confirmed on chain: the money has left, and a principal refund ends its transfer.
-pub fn confirm(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, transaction_hash: String) -> Result<(), StoreError> {
+pub fn confirm(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    refund: &mut Refund,
+    transaction_hash: String,
+) -> Result<(), StoreError> {
     refunds::complete(tx, now, refund, transaction_hash)?;
     let posting = Posting::new(Account::Hold, Account::Custody, refund.amount);
     ledger::post(tx, now, refund.scope, Entry::RefundSent, refund.transfer_id, &[posting])?;
@@ -83,20 +103,32 @@ pub fn confirm(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund, transaction_
         return Ok(());
     }
     let transfer = rows::find(tx, refund.scope, refund.transfer_id)?;
-    let mut transfer = transfer.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
+    let mut transfer = transfer
+        .ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
     become_status(tx, now, &mut transfer, TransferStatus::Refunded, None)
 }
 
 /// Test mode's confirmation, with a hash of its own.
-pub fn confirm_simulated(tx: &mut dyn Tx, now: &mut Now, refund: &mut Refund) -> Result<(), StoreError> {
+pub fn confirm_simulated(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    refund: &mut Refund,
+) -> Result<(), StoreError> {
     let hash = hex::encode(now.random_bytes::<32>());
     confirm(tx, now, refund, hash)
 }
 
 /// The simulated chain shows a refund; one that was completed meanwhile stays as it is.
-pub fn confirm_due(tx: &mut dyn Tx, now: &mut Now, scope: Scope, id: Id<kind::Refund>) -> Result<(), StoreError> {
+pub fn confirm_due(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: Id<kind::Refund>,
+) -> Result<(), StoreError> {
     match refunds::rows::find(tx, scope, id)? {
-        Some(mut refund) if refund.status == RefundStatus::Processing => confirm_simulated(tx, now, &mut refund),
+        Some(mut refund) if refund.status == RefundStatus::Processing => {
+            confirm_simulated(tx, now, &mut refund)
+        }
         _ => Ok(()),
     }
 }

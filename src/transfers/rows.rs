@@ -15,12 +15,16 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, chain, status, status_reason, sender_id, beneficiary_id, quote_lock_id, sell_currency, sell_units, \
-    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, asset, token_contract, deposit_address, account_fingerprint, derivation_index, expected_units, \
-    received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, policy, payout_id, refund_id, status_history, metadata, created";
+const COLUMNS: &str = "scope, id, version, chain, status, status_reason, sender_id, \
+ beneficiary_id, quote_lock_id, sell_currency, sell_units, \
+    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, \
+    asset, token_contract, deposit_address, account_fingerprint, derivation_index, expected_units, \
+    received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, \
+    policy, payout_id, refund_id, status_history, metadata, created";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("transfers", COLUMNS));
-static FIND: LazyLock<String> = LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
+static FIND: LazyLock<String> =
+    LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
 
 fn policy_to_text(policy: Policy) -> String {
     format!("{},{},{}", policy.underpaid.as_str(), policy.overpaid.as_str(), policy.late.as_str())
@@ -36,13 +40,16 @@ fn policy_from_text(text: &str) -> Option<Policy> {
 }
 
 fn fingerprint(row: &mut Row) -> Result<u32, StoreError> {
-    u32::try_from(row.int()?).map_err(|_| StoreError::Broken("the fingerprint of an account key lies outside its range".into()))
+    u32::try_from(row.int()?).map_err(|_| {
+        StoreError::Broken("the fingerprint of an account key lies outside its range".into())
+    })
 }
 
 pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
     let row = &mut row;
     let (scope, id, version, chain) = (row.scope()?, row.id()?, row.int()?, row.text()?);
-    let (status, status_reason) = (row.word(TransferStatus::parse)?, row.word_or_null(StatusReason::parse)?);
+    let (status, status_reason) =
+        (row.word(TransferStatus::parse)?, row.word_or_null(StatusReason::parse)?);
     let (sender_id, beneficiary_id, quote_lock_id) = (row.id()?, row.id()?, row.id()?);
     let (sell, payout_amount) = (row.money()?, row.money()?);
     let token = |units| Money::new(units, Currency::Usdt);
@@ -72,7 +79,11 @@ pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
         unsettled_count: row.int()?,
         expires_at: row.int()?,
         hold_until: row.int_or_null()?,
-        refund_address: row.bytes_or_null()?.map(address).transpose()?.map(|bytes| Address::of_chain(&chain, bytes)),
+        refund_address: row
+            .bytes_or_null()?
+            .map(address)
+            .transpose()?
+            .map(|bytes| Address::of_chain(&chain, bytes)),
         policy: row.word(policy_from_text)?,
         payout_id: row.id_or_null()?,
         refund_id: row.id_or_null()?,
@@ -130,9 +141,12 @@ pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
 /// Writes a changed transfer over the version and status it was read with.
 pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE transfers SET version = version + 1, status = ?5, status_reason = ?6, quote_lock_id = ?7, sell_units = ?8, payout_units = ?9, rate = ?10, \
-         fee_units = ?11, expected_units = ?12, received_units = ?13, excess_units = ?14, unsettled_count = ?15, refund_address = ?16, payout_id = ?17, \
-         refund_id = ?18, status_history = ?19, hold_until = ?20, gst_taxable_units = ?21, gst_units = ?22 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
+        "UPDATE transfers SET version = version + 1, status = ?5, status_reason = ?6, \
+         quote_lock_id = ?7, sell_units = ?8, payout_units = ?9, rate = ?10, \
+         fee_units = ?11, expected_units = ?12, received_units = ?13, excess_units = ?14, \
+         unsettled_count = ?15, refund_address = ?16, payout_id = ?17, \
+         refund_id = ?18, status_history = ?19, hold_until = ?20, gst_taxable_units = ?21, \
+         gst_units = ?22 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             t.scope,
             t.id,
@@ -162,12 +176,20 @@ pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result
     Ok(())
 }
 
-pub fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Option<Transfer>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Transfer>,
+) -> Result<Option<Transfer>, StoreError> {
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {
-    list::read(tx, &Listing { table: "transfers", columns: COLUMNS, key: ("scope", scope.into()) }, page)
+    list::read(
+        tx,
+        &Listing { table: "transfers", columns: COLUMNS, key: ("scope", scope.into()) },
+        page,
+    )
 }
 
 /// A deposit address that was handed out, and what the book knows to have come and gone.
@@ -182,19 +204,30 @@ pub struct AddressLine {
     /// Which account key it is derived from: the key's BIP-32 fingerprint.
     pub account_fingerprint: u32,
     pub derivation_index: i64,
-    /// Completed deposits, whatever they were in the eyes of the transfer, and what came from other deposit addresses on a real chain.
+    /// Completed deposits, whatever they were in the eyes of the transfer, and what came from other
+    /// deposit addresses on a real chain.
     pub received: Money,
     /// What left the address on a real chain.
     pub swept: Money,
 }
 
-/// Deposit addresses of one account and mode, in the order in which they were handed out, after those up to a transfer.
-pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>>, rows_max: i64) -> Result<Vec<AddressLine>, StoreError> {
+/// Deposit addresses of one account and mode, in the order in which they were handed out, after
+/// those up to a transfer.
+pub fn addresses(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: Option<Id<kind::Transfer>>,
+    rows_max: i64,
+) -> Result<Vec<AddressLine>, StoreError> {
     let rows = tx.rows(
-        "SELECT t.id, t.chain, t.asset, t.token_contract, t.deposit_address, t.account_fingerprint, t.derivation_index, \
-         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed') \
-         + (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = t.deposit_address AND s.chain = t.chain), \
-         (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
+        "SELECT t.id, t.chain, t.asset, t.token_contract, t.deposit_address, \
+         t.account_fingerprint, t.derivation_index, \
+         (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = \
+         t.scope AND d.transfer_id = t.id AND d.status = 'completed') \
+         + (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE \
+         s.to_address = t.deposit_address AND s.chain = t.chain), \
+         (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE \
+         s.from_address = t.deposit_address AND s.chain = t.chain) \
          FROM transfers t WHERE t.scope = ?1 AND t.id > ?2 ORDER BY t.id LIMIT ?3",
         values![scope, &after.map_or([0; 16], Id::to_bytes), rows_max],
     )?;
@@ -216,14 +249,22 @@ pub fn addresses(tx: &mut dyn Tx, scope: Scope, after: Option<Id<kind::Transfer>
         .collect()
 }
 
-/// The token's contract that the transfer of a deposit address was told; `None` for an address that was never handed out.
-pub fn told_contract(tx: &mut dyn Tx, deposit_address: &[u8; 20]) -> Result<Option<[u8; 20]>, StoreError> {
-    let sql = "SELECT t.token_contract FROM deposit_addresses a JOIN transfers t ON t.scope = a.scope AND t.id = a.transfer_id WHERE a.address = ?1";
+/// The token's contract that the transfer of a deposit address was told; `None` for an address that
+/// was never handed out.
+pub fn told_contract(
+    tx: &mut dyn Tx,
+    deposit_address: &[u8; 20],
+) -> Result<Option<[u8; 20]>, StoreError> {
+    let sql = "SELECT t.token_contract FROM deposit_addresses a JOIN transfers t ON t.scope = \
+     a.scope AND t.id = a.transfer_id WHERE a.address = ?1";
     tx.row(sql, values![deposit_address])?.map(|mut row| address(row.bytes()?)).transpose()
 }
 
 /// A transfer of any account, for a link that proves itself. Accounts are few, so each is asked.
-pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Transfer>) -> Result<Option<Transfer>, StoreError> {
+pub fn find_anywhere(
+    tx: &mut dyn Tx,
+    id: Id<kind::Transfer>,
+) -> Result<Option<Transfer>, StoreError> {
     for number in 1..=crate::keys::rows::accounts_count(tx)? {
         for mode in [crate::kernel::Mode::Test, crate::kernel::Mode::Live] {
             if let Some(transfer) = find(tx, Scope::new(number, mode), id)? {

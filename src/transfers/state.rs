@@ -67,7 +67,8 @@ mod tests {
         }
         depth(TransferStatus::Funding, &mut Vec::new());
         for status in TransferStatus::ALL {
-            let is_reached = *status == TransferStatus::Funding || TransferStatus::ARROWS.iter().any(|(_, to)| to == status);
+            let is_reached = *status == TransferStatus::Funding
+                || TransferStatus::ARROWS.iter().any(|(_, to)| to == status);
             assert!(is_reached, "{status:?}");
         }
     }

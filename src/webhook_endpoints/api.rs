@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use super::deliveries::{self, Delivery, Replay};
 use super::state::{DeliveryStatus, DisabledReason, EndpointStatus};
 use super::{
-    ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint, ROTATION_OVERLAP_SECONDS_DEFAULT,
-    ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_fault, url_policy,
+    ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint,
+    ROTATION_OVERLAP_SECONDS_DEFAULT, ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_fault,
+    url_policy,
 };
 use crate::delivery::vet::{self, URL_CHARACTERS_MAX, UrlPolicy};
 use crate::http::body::Node;
@@ -18,7 +19,10 @@ use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Code, Failure, Fault, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, Failure, Fault, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal, Scope,
+    StoreError,
+};
 use crate::world::World;
 
 /// Attempts that a delivery shows: the newest ones, those of two whole schedules.
@@ -41,7 +45,8 @@ pub struct WebhookUrlText(pub String);
 
 impl Field for WebhookUrlText {
     fn schema() -> Value {
-        json!({ "type": "string", "format": "uri", "minLength": 1, "maxLength": URL_CHARACTERS_MAX, "examples": ["https://example.com/webhooks"] })
+        json!({ "type": "string", "format": "uri", "minLength": 1, "maxLength": URL_CHARACTERS_MAX,
+            "examples": ["https://example.com/webhooks"] })
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
         let Text(text) = Text::<1, URL_CHARACTERS_MAX>::parse(node, name, faults)?;
@@ -72,7 +77,10 @@ impl Field for EnabledEvents {
         for (index, filter) in filters.iter().enumerate() {
             if !is_filter(filter, &catalogue) {
                 let name = format!("{name}.{index}");
-                let message = format!("{name} must be an event type, a prefix of some such as transfer.status.*, or *.");
+                let message = format!(
+                    "{name} must be an event type, a prefix of some such as transfer.status.*, or \
+                     *."
+                );
                 faults.push(Fault::field(Code::ParameterValueInvalid, name, message));
             }
         }
@@ -102,14 +110,16 @@ crate::form! {
 }
 
 crate::form! {
-    /// Asks for a new secret. The old ones go on signing for the overlap; one that an earlier rotation gave less time keeps that.
+    /// Asks for a new secret. The old ones go on signing for the overlap; one that an earlier
+    /// rotation gave less time keeps that.
     RotateWebhookSecret {
         overlap_seconds: Option<Int<0, ROTATION_OVERLAP_SECONDS_MAX>>,
     }
 }
 
 crate::form! {
-    /// Asks for deliveries to be made again: those of one event, or those of the events that were created in a range of time.
+    /// Asks for deliveries to be made again: those of one event, or those of the events that were
+    /// created in a range of time.
     ReplayWebhooks {
         event_id: Option<Reference<kind::Event>>,
         since: Option<Int<0, SECONDS_MAX>>,
@@ -223,12 +233,33 @@ const DELIVERY_FILTERS: &[Filter] = &[
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post_with_secret("/v1/webhook_endpoints", "Register a webhook endpoint", true, route::nothing, create)
-            .codes(&[Code::WebhookEndpointLimitExceeded])
-            .shaped(url_faults),
-        route::list("/v1/webhook_endpoints", "List webhook endpoints", ObjectKind::WebhookEndpoint, FILTERS, route::nothing, index),
-        route::get("/v1/webhook_endpoints/{id}", "Get a webhook endpoint", |context| Ok(view(locate(context)?, None))),
-        route::post("/v1/webhook_endpoints/{id}", "Update a webhook endpoint, or enable it again", locate, update).shaped(url_faults),
+        route::post_with_secret(
+            "/v1/webhook_endpoints",
+            "Register a webhook endpoint",
+            true,
+            route::nothing,
+            create,
+        )
+        .codes(&[Code::WebhookEndpointLimitExceeded])
+        .shaped(url_faults),
+        route::list(
+            "/v1/webhook_endpoints",
+            "List webhook endpoints",
+            ObjectKind::WebhookEndpoint,
+            FILTERS,
+            route::nothing,
+            index,
+        ),
+        route::get("/v1/webhook_endpoints/{id}", "Get a webhook endpoint", |context| {
+            Ok(view(locate(context)?, None))
+        }),
+        route::post(
+            "/v1/webhook_endpoints/{id}",
+            "Update a webhook endpoint, or enable it again",
+            locate,
+            update,
+        )
+        .shaped(url_faults),
         route::delete("/v1/webhook_endpoints/{id}", "Delete a webhook endpoint", delete),
         route::post_with_secret(
             "/v1/webhook_endpoints/{id}/rotate_secret",
@@ -263,7 +294,11 @@ fn url_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
     Vec::from_iter(judged.and_then(Result::err).map(|fault| url_fault(fault, "url")))
 }
 
-fn create(context: &mut Context<'_>, _: (), form: CreateWebhookEndpoint) -> Result<WebhookEndpointView, Failure> {
+fn create(
+    context: &mut Context<'_>,
+    _: (),
+    form: CreateWebhookEndpoint,
+) -> Result<WebhookEndpointView, Failure> {
     let scope = context.scope();
     let ask = NewEndpoint {
         url: form.url.0,
@@ -275,12 +310,20 @@ fn create(context: &mut Context<'_>, _: (), form: CreateWebhookEndpoint) -> Resu
     Ok(view(endpoint, Some(secret)))
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<WebhookEndpointView>, Failure> {
+fn index(
+    context: &mut Context<'_>,
+    _: (),
+    page: Page,
+) -> Result<List<WebhookEndpointView>, Failure> {
     let scope = context.scope();
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?, None)))?)
 }
 
-fn update(context: &mut Context<'_>, found: Endpoint, form: UpdateWebhookEndpoint) -> Result<WebhookEndpointView, Failure> {
+fn update(
+    context: &mut Context<'_>,
+    found: Endpoint,
+    form: UpdateWebhookEndpoint,
+) -> Result<WebhookEndpointView, Failure> {
     let change = EndpointChange {
         url: form.url.0.map(|url| url.0),
         description: form.description.map(|description| description.0),
@@ -297,23 +340,38 @@ fn delete(context: &mut Context<'_>) -> Result<DeletedView, Failure> {
     Ok(DeletedView { object: WebhookEndpointWord::WebhookEndpoint, id: found.id, deleted: true })
 }
 
-fn rotate_secret(context: &mut Context<'_>, found: Endpoint, form: RotateWebhookSecret) -> Result<WebhookEndpointView, Failure> {
-    let overlap_seconds = form.overlap_seconds.map_or(ROTATION_OVERLAP_SECONDS_DEFAULT, |overlap| overlap.0);
-    let (endpoint, secret) = super::rotate_secret(context.tx, context.now, context.world, found, overlap_seconds)?;
+fn rotate_secret(
+    context: &mut Context<'_>,
+    found: Endpoint,
+    form: RotateWebhookSecret,
+) -> Result<WebhookEndpointView, Failure> {
+    let overlap_seconds =
+        form.overlap_seconds.map_or(ROTATION_OVERLAP_SECONDS_DEFAULT, |overlap| overlap.0);
+    let (endpoint, secret) =
+        super::rotate_secret(context.tx, context.now, context.world, found, overlap_seconds)?;
     Ok(view(endpoint, Some(secret)))
 }
 
-fn deliveries_index(context: &mut Context<'_>, found: Endpoint, page: Page) -> Result<List<WebhookDeliveryView>, Failure> {
+fn deliveries_index(
+    context: &mut Context<'_>,
+    found: Endpoint,
+    page: Page,
+) -> Result<List<WebhookDeliveryView>, Failure> {
     let rows = rows::deliveries(context.tx, found.id, &page)?;
     let livemode = found.scope.livemode();
     Ok(List::map(rows, |row| {
         let delivery = rows::read_delivery(row)?;
-        let attempts = rows::attempts(context.tx, delivery.endpoint_id, delivery.id, ATTEMPTS_SHOWN_MAX)?;
+        let attempts =
+            rows::attempts(context.tx, delivery.endpoint_id, delivery.id, ATTEMPTS_SHOWN_MAX)?;
         Ok::<_, StoreError>(delivery_view(delivery, attempts, livemode))
     })?)
 }
 
-fn delivery_view(delivery: Delivery, attempts: Vec<deliveries::AttemptRow>, livemode: bool) -> WebhookDeliveryView {
+fn delivery_view(
+    delivery: Delivery,
+    attempts: Vec<deliveries::AttemptRow>,
+    livemode: bool,
+) -> WebhookDeliveryView {
     let attempt_view = |attempt: deliveries::AttemptRow| AttemptView {
         attempted_at: attempt.attempted_at,
         http_status: attempt.http_status,
@@ -328,7 +386,9 @@ fn delivery_view(delivery: Delivery, attempts: Vec<deliveries::AttemptRow>, live
         event_id: delivery.event_id,
         status: delivery.status,
         attempts: attempts.into_iter().map(attempt_view).collect(),
-        next_attempt_at: delivery.due_milliseconds.map(|milliseconds| milliseconds.div_euclid(1_000)),
+        next_attempt_at: delivery
+            .due_milliseconds
+            .map(|milliseconds| milliseconds.div_euclid(1_000)),
         created: delivery.created,
         livemode,
     }
@@ -338,28 +398,55 @@ fn delivery_view(delivery: Delivery, attempts: Vec<deliveries::AttemptRow>, live
 fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
     let mut faults = Vec::new();
     if let Some(event_id) = form.event_id {
-        let others = [("since", form.since.is_some()), ("until", form.until.is_some()), ("only_failed", form.only_failed.is_some())];
+        let others = [
+            ("since", form.since.is_some()),
+            ("until", form.until.is_some()),
+            ("only_failed", form.only_failed.is_some()),
+        ];
         for (name, _) in others.into_iter().filter(|other| other.1) {
-            faults.push(Fault::field(Code::ParameterUnexpected, name, format!("{name} is not combined with event_id.")));
+            faults.push(Fault::field(
+                Code::ParameterUnexpected,
+                name,
+                format!("{name} is not combined with event_id."),
+            ));
         }
         Refusal::check(faults)?;
         // A text that is no identifier of an event refers to none.
-        return event_id.0.map(Replay::Event).ok_or_else(|| Refusal::one(deliveries::event_not_found()));
+        return event_id
+            .0
+            .map(Replay::Event)
+            .ok_or_else(|| Refusal::one(deliveries::event_not_found()));
     }
     let Some(since) = form.since else {
-        return Err(Refusal::field(Code::ParameterEmpty, "event_id", "event_id or since is required."));
+        return Err(Refusal::field(
+            Code::ParameterEmpty,
+            "event_id",
+            "event_id or since is required.",
+        ));
     };
     let until = form.until.map_or(now_seconds, |until| until.0);
     if form.until.is_some() && until < since.0 {
-        return Err(Refusal::field(Code::ParameterRangeInvalid, "until", "until must not be before since."));
+        return Err(Refusal::field(
+            Code::ParameterRangeInvalid,
+            "until",
+            "until must not be before since.",
+        ));
     }
     Ok(Replay::Range { since: since.0, until, only_failed: form.only_failed.unwrap_or(false) })
 }
 
-fn replay(context: &mut Context<'_>, found: Endpoint, form: ReplayWebhooks) -> Result<WebhookReplayView, Failure> {
+fn replay(
+    context: &mut Context<'_>,
+    found: Endpoint,
+    form: ReplayWebhooks,
+) -> Result<WebhookReplayView, Failure> {
     let asked = asked(form, context.now.business())?;
     let deliveries_count = deliveries::replay(context.tx, context.now, &found, asked)?;
-    Ok(WebhookReplayView { object: WebhookReplayWord::WebhookReplay, webhook_endpoint_id: found.id, deliveries_count })
+    Ok(WebhookReplayView {
+        object: WebhookReplayWord::WebhookReplay,
+        webhook_endpoint_id: found.id,
+        deliveries_count,
+    })
 }
 
 #[cfg(test)]
@@ -374,9 +461,11 @@ mod tests {
     fn faults<F: Form>(value: Value) -> Vec<(String, &'static str)> {
         match F::read_body(&node(&value), Vec::new()) {
             Ok(_) => Vec::new(),
-            Err(refusal) => {
-                refusal.faults().iter().map(|fault| (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())).collect()
-            }
+            Err(refusal) => refusal
+                .faults()
+                .iter()
+                .map(|fault| (fault.field_name.clone().unwrap_or_default(), fault.code.as_str()))
+                .collect(),
         }
     }
 
@@ -394,7 +483,8 @@ mod tests {
             (json!({"url": "https://example.com/#x"}), vec![("url", "parameter_value_invalid")]),
             (json!({"url": "https://10.0.0.1/"}), vec![("url", "parameter_value_invalid")]),
             (
-                json!({"url": "ftp://example.com/", "enabled_events": ["transfer.status.*", "nothing.*", "x"], "description": "", "more": 1}),
+                json!({"url": "ftp://example.com/", "enabled_events": ["transfer.status.*",
+                    "nothing.*", "x"], "description": "", "more": 1}),
                 vec![
                     ("more", "parameter_unexpected"),
                     ("url", "parameter_value_invalid"),
@@ -403,8 +493,14 @@ mod tests {
                     ("description", "parameter_min_length_invalid"),
                 ],
             ),
-            (json!({"url": "https://example.com/", "enabled_events": []}), vec![("enabled_events", "parameter_min_length_invalid")]),
-            (json!({"url": "https://example.com/", "enabled_events": "*"}), vec![("enabled_events", "parameter_value_invalid")]),
+            (
+                json!({"url": "https://example.com/", "enabled_events": []}),
+                vec![("enabled_events", "parameter_min_length_invalid")],
+            ),
+            (
+                json!({"url": "https://example.com/", "enabled_events": "*"}),
+                vec![("enabled_events", "parameter_value_invalid")],
+            ),
             (
                 json!({"url": "https://example.com/", "enabled_events": vec!["*"; 51]}),
                 vec![("enabled_events", "parameter_max_length_invalid")],
@@ -416,10 +512,24 @@ mod tests {
             let found: Vec<_> = found.iter().map(|(name, code)| (name.as_str(), *code)).collect();
             assert_eq!(found, expected, "{body}");
         }
-        assert_eq!(faults::<UpdateWebhookEndpoint>(json!({})), [(String::new(), "parameter_empty")]);
-        assert_eq!(faults::<UpdateWebhookEndpoint>(json!({"status": "disabled"})), [("status".to_owned(), "parameter_value_invalid")]);
-        assert_eq!(faults::<UpdateWebhookEndpoint>(json!({"url": null})), [("url".to_owned(), "parameter_empty")]);
-        assert!(faults::<UpdateWebhookEndpoint>(json!({"enabled_events": null, "description": null, "metadata": null})).is_empty());
+        assert_eq!(
+            faults::<UpdateWebhookEndpoint>(json!({})),
+            [(String::new(), "parameter_empty")]
+        );
+        assert_eq!(
+            faults::<UpdateWebhookEndpoint>(json!({"status": "disabled"})),
+            [("status".to_owned(), "parameter_value_invalid")]
+        );
+        assert_eq!(
+            faults::<UpdateWebhookEndpoint>(json!({"url": null})),
+            [("url".to_owned(), "parameter_empty")]
+        );
+        assert!(
+            faults::<UpdateWebhookEndpoint>(
+                json!({"enabled_events": null, "description": null, "metadata": null})
+            )
+            .is_empty()
+        );
         assert!(RotateWebhookSecret::takes_empty_body());
         assert_eq!(
             faults::<RotateWebhookSecret>(json!({"overlap_seconds": 604_801})),
@@ -437,7 +547,10 @@ mod tests {
             (json!({}), Some(("event_id", "parameter_empty"))),
             (json!({"until": 5}), Some(("event_id", "parameter_empty"))),
             (json!({"event_id": event, "since": 5}), Some(("since", "parameter_unexpected"))),
-            (json!({"event_id": event, "only_failed": false}), Some(("only_failed", "parameter_unexpected"))),
+            (
+                json!({"event_id": event, "only_failed": false}),
+                Some(("only_failed", "parameter_unexpected")),
+            ),
             (json!({"event_id": "event_1"}), Some(("event_id", "object_not_found"))),
             (json!({"since": 5, "until": 4}), Some(("until", "parameter_range_invalid"))),
         ];
@@ -447,7 +560,11 @@ mod tests {
                 let fault = &refusal.faults()[0];
                 (fault.field_name.clone().unwrap_or_default(), fault.code.as_str())
             });
-            assert_eq!(found.as_ref().map(|(name, code)| (name.as_str(), *code)), expected, "{body}");
+            assert_eq!(
+                found.as_ref().map(|(name, code)| (name.as_str(), *code)),
+                expected,
+                "{body}"
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What becomes of deliveries: they are leased, attempted, tried again, given up, replayed and purged.
+//! What becomes of deliveries: they are leased, attempted, tried again, given up, replayed and
+//! purged.
 
 use std::sync::Arc;
 
@@ -11,14 +12,17 @@ use crate::events::rows::EventRow;
 use crate::kernel::{Code, Failure, Fault, Id, Now, Refusal, Scope, StoreError};
 use crate::store::{Signal, Tx, migrate};
 
-/// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds: after a crash it is
-/// sent again this much later. What a dead worker held is promised to be taken over within 60 s, on a busy machine too.
+/// How long a delivery that is being attempted belongs to the worker that took it, in milliseconds:
+/// after a crash it is sent again this much later. What a dead worker held is promised to be taken
+/// over within 60 s, on a busy machine too.
 pub const LEASE_MILLISECONDS: i64 = 45_000;
 /// Events, or deliveries, that one replay goes through.
 pub const REPLAYED_MAX: i64 = 10_000;
-/// How far an event's `created` and its identifier may be apart in one account's time: the clocks of two nodes, and the way to the sequencer.
+/// How far an event's `created` and its identifier may be apart in one account's time: the clocks
+/// of two nodes, and the way to the sequencer.
 const CLOCKS_APART_SECONDS_MAX: i64 = 600;
-/// Deliveries that become `recorded` in the moment in which their endpoint is disabled; the others follow when due.
+/// Deliveries that become `recorded` in the moment in which their endpoint is disabled; the others
+/// follow when due.
 const RECORDED_AT_ONCE_MAX: i64 = 5_000;
 /// How long deliveries and attempts are kept, in seconds: as long as the events they are about.
 pub const DELIVERY_KEPT_SECONDS: i64 = EVENT_KEPT_SECONDS;
@@ -116,8 +120,8 @@ pub fn insert(
     rows::delivery_insert(tx, &delivery)
 }
 
-/// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as they had been read.
-/// `is_drained` says that no others are due.
+/// Takes due deliveries of one endpoint until the lease ends; answers which of them were still as
+/// they had been read. `is_drained` says that no others are due.
 pub fn claim(
     tx: &mut dyn Tx,
     endpoint_id: EndpointId,
@@ -127,7 +131,15 @@ pub fn claim(
 ) -> Result<Vec<bool>, StoreError> {
     let claimed = due
         .iter()
-        .map(|delivery| rows::delivery_lease(tx, endpoint_id, delivery.id, delivery.due_milliseconds, lease_milliseconds))
+        .map(|delivery| {
+            rows::delivery_lease(
+                tx,
+                endpoint_id,
+                delivery.id,
+                delivery.due_milliseconds,
+                lease_milliseconds,
+            )
+        })
         .collect::<Result<_, _>>()?;
     if is_drained {
         rows::queue_due_again(tx, endpoint_id)?;
@@ -135,14 +147,25 @@ pub fn claim(
     Ok(claimed)
 }
 
-/// Gives back deliveries that were taken and not attempted. Those of a deleted endpoint are nobody's any more.
-pub fn release(tx: &mut dyn Tx, endpoint_id: EndpointId, held: &[(DueDelivery, i64)]) -> Result<(), StoreError> {
+/// Gives back deliveries that were taken and not attempted. Those of a deleted endpoint are
+/// nobody's any more.
+pub fn release(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    held: &[(DueDelivery, i64)],
+) -> Result<(), StoreError> {
     rows::queue_lock(tx, endpoint_id)?;
     if rows::queue(tx, endpoint_id)?.is_none_or(|queue| queue.is_closed) {
         return Ok(());
     }
     for (delivery, lease_milliseconds) in held {
-        rows::delivery_lease(tx, endpoint_id, delivery.id, *lease_milliseconds, delivery.due_milliseconds)?;
+        rows::delivery_lease(
+            tx,
+            endpoint_id,
+            delivery.id,
+            *lease_milliseconds,
+            delivery.due_milliseconds,
+        )?;
         rows::queue_due_by(tx, endpoint_id, delivery.due_milliseconds)?;
     }
     Ok(())
@@ -153,24 +176,44 @@ pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> 
     rows::first_attempts_release(tx, now.instant_milliseconds())
 }
 
-/// Ends deliveries without an attempt: those whose event is past its time, and those of a disabled endpoint.
-pub fn settle_unsent(tx: &mut dyn Tx, endpoint_id: EndpointId, due: &[DueDelivery], status: DeliveryStatus) -> Result<(), StoreError> {
+/// Ends deliveries without an attempt: those whose event is past its time, and those of a disabled
+/// endpoint.
+pub fn settle_unsent(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    due: &[DueDelivery],
+    status: DeliveryStatus,
+) -> Result<(), StoreError> {
     for delivery in due {
-        let settled = Settled { status, step: delivery.step, attempts_count: delivery.attempts_count, due_milliseconds: None };
+        let settled = Settled {
+            status,
+            step: delivery.step,
+            attempts_count: delivery.attempts_count,
+            due_milliseconds: None,
+        };
         rows::delivery_settle(tx, endpoint_id, delivery.id, delivery.due_milliseconds, &settled)?;
     }
     Ok(())
 }
 
-/// Whether a due delivery is only kept for a replay: its endpoint was disabled after its schedule had begun.
+/// Whether a due delivery is only kept for a replay: its endpoint was disabled after its schedule
+/// had begun.
 pub fn is_recorded_only(endpoint: &Endpoint, delivery: &DueDelivery) -> bool {
-    endpoint.disabled_milliseconds.is_some_and(|disabled| delivery.schedule_start_milliseconds <= disabled)
+    endpoint
+        .disabled_milliseconds
+        .is_some_and(|disabled| delivery.schedule_start_milliseconds <= disabled)
 }
 
-/// Writes down attempts of one endpoint, in the order in which they ended, with all that follows from them: what
-/// becomes of the deliveries, and of the endpoint. An attempt whose lease was lost (replayed meanwhile, or endpoint
-/// deleted) counts for nothing: another one is made, or none is wanted.
-pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, attempts: &[&Finished]) -> Result<(), StoreError> {
+/// Writes down attempts of one endpoint, in the order in which they ended, with all that follows
+/// from them: what becomes of the deliveries, and of the endpoint. An attempt whose lease was lost
+/// (replayed meanwhile, or endpoint deleted) counts for nothing: another one is made, or none is
+/// wanted.
+pub fn record_attempts(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint_id: EndpointId,
+    attempts: &[&Finished],
+) -> Result<(), StoreError> {
     rows::queue_lock(tx, endpoint_id)?;
     let Some(queue) = rows::queue(tx, endpoint_id)?.filter(|queue| !queue.is_closed) else {
         return Ok(());
@@ -178,15 +221,28 @@ pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, 
     let mut health = queue.health;
     let mut due_first_milliseconds: Option<i64> = None;
     for attempt in attempts {
-        let settled = settled_by(attempt, now.instant_milliseconds(), u64::from_be_bytes(now.random_bytes()));
-        if !rows::delivery_settle(tx, endpoint_id, attempt.delivery_id, attempt.lease_milliseconds, &settled)? {
+        let settled =
+            settled_by(attempt, now.instant_milliseconds(), u64::from_be_bytes(now.random_bytes()));
+        if !rows::delivery_settle(
+            tx,
+            endpoint_id,
+            attempt.delivery_id,
+            attempt.lease_milliseconds,
+            &settled,
+        )? {
             continue;
         }
         rows::attempt_insert(tx, endpoint_id, attempt.delivery_id, &attempt_row(attempt))?;
-        due_first_milliseconds = due_first_milliseconds.into_iter().chain(settled.due_milliseconds).min();
-        // Judged one by one: a success among failures ends `failing` before they begin to count again.
+        due_first_milliseconds =
+            due_first_milliseconds.into_iter().chain(settled.due_milliseconds).min();
+        // Judged one by one: a success among failures ends `failing` before they begin to count
+        // again.
         let before = health;
-        health = if attempt.is_success { Health::default() } else { health.failed(attempt.attempted_milliseconds) };
+        health = if attempt.is_success {
+            Health::default()
+        } else {
+            health.failed(attempt.attempted_milliseconds)
+        };
         if follow(tx, now, queue.scope, endpoint_id, before, health)? == Followed::Disabled {
             due_first_milliseconds = None;
         }
@@ -202,15 +258,25 @@ pub fn record_attempts(tx: &mut dyn Tx, now: &mut Now, endpoint_id: EndpointId, 
 
 fn settled_by(attempt: &Finished, now_milliseconds: i64, random: u64) -> Settled {
     let attempts_count = attempt.attempts_count + 1;
-    let ended = |status| Settled { status, step: attempt.step, attempts_count, due_milliseconds: None };
+    let ended =
+        |status| Settled { status, step: attempt.step, attempts_count, due_milliseconds: None };
     if attempt.is_success {
         return ended(DeliveryStatus::Succeeded);
     }
-    match schedule::next_attempt(attempt.schedule_start_milliseconds, attempt.step, now_milliseconds, attempt.retry_after_seconds, random) {
+    match schedule::next_attempt(
+        attempt.schedule_start_milliseconds,
+        attempt.step,
+        now_milliseconds,
+        attempt.retry_after_seconds,
+        random,
+    ) {
         None => ended(DeliveryStatus::Failed),
-        Some(next) => {
-            Settled { status: DeliveryStatus::Pending, step: next.step, attempts_count, due_milliseconds: Some(next.due_milliseconds) }
-        }
+        Some(next) => Settled {
+            status: DeliveryStatus::Pending,
+            step: next.step,
+            attempts_count,
+            due_milliseconds: Some(next.due_milliseconds),
+        },
     }
 }
 
@@ -232,8 +298,9 @@ enum Followed {
     Otherwise,
 }
 
-/// Moves the endpoint to what its health is judged to be. Its row is looked at only where that can be another status:
-/// after the first success behind failures, and while the failures are old enough to count.
+/// Moves the endpoint to what its health is judged to be. Its row is looked at only where that can
+/// be another status: after the first success behind failures, and while the failures are old
+/// enough to count.
 fn follow(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -247,7 +314,9 @@ fn follow(
     if judged == EndpointStatus::Enabled && !is_recovery {
         return Ok(Followed::Otherwise);
     }
-    let Some(mut endpoint) = rows::find(tx, scope, endpoint_id)? else { return Ok(Followed::Otherwise) };
+    let Some(mut endpoint) = rows::find(tx, scope, endpoint_id)? else {
+        return Ok(Followed::Otherwise);
+    };
     let was_disabled = endpoint.status == EndpointStatus::Disabled;
     follow_health(tx, now, &mut endpoint, judged)?;
     if was_disabled || endpoint.status != EndpointStatus::Disabled {
@@ -274,9 +343,15 @@ pub enum Replay {
     },
 }
 
-/// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it wants the event;
-/// answers how many. `only_failed` means those that the receiver never took: `failed` and `recorded`.
-pub fn replay(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, replay: Replay) -> Result<u64, Failure> {
+/// Begins a new schedule for deliveries, and makes those that an endpoint has none of, where it
+/// wants the event; answers how many. `only_failed` means those that the receiver never took:
+/// `failed` and `recorded`.
+pub fn replay(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    replay: Replay,
+) -> Result<u64, Failure> {
     let count = match replay {
         Replay::Event(event_id) => {
             let Some(event) = crate::events::rows::find(tx, endpoint.scope, event_id)? else {
@@ -287,7 +362,9 @@ pub fn replay(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, replay: Repla
                 None => begin(tx, now, endpoint, &event)?,
             }
         }
-        Replay::Range { since, until, only_failed } => replay_range(tx, now, endpoint, since, until, only_failed)?,
+        Replay::Range { since, until, only_failed } => {
+            replay_range(tx, now, endpoint, since, until, only_failed)?
+        }
     };
     if count > 0 {
         rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
@@ -296,25 +373,36 @@ pub fn replay(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, replay: Repla
     Ok(count)
 }
 
-fn replay_range(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, since: i64, until: i64, only_failed: bool) -> Result<u64, Failure> {
+fn replay_range(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    since: i64,
+    until: i64,
+    only_failed: bool,
+) -> Result<u64, Failure> {
     // Past its time an event can no longer be delivered, and its deliveries are about to be purged.
     let kept_since = now.instant() - EVENT_KEPT_SECONDS;
-    // `created` decides. Identifiers bound what is read: they have the time of the clock that sequenced, behind which a test clock
-    // never is.
-    let earliest = since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
+    // `created` decides. Identifiers bound what is read: they have the time of the clock that
+    // sequenced, behind which a test clock never is.
+    let earliest =
+        since.saturating_sub(now.clock_offset_seconds()).saturating_sub(CLOCKS_APART_SECONDS_MAX);
     let latest = until.saturating_add(CLOCKS_APART_SECONDS_MAX);
     let (from, before) = (event_floor(earliest.max(kept_since)), event_floor(latest));
-    let deliveries = rows::deliveries_of_events(tx, endpoint.id, from, before, since..=until, REPLAYED_MAX + 1)?;
+    let deliveries =
+        rows::deliveries_of_events(tx, endpoint.id, from, before, since..=until, REPLAYED_MAX + 1)?;
     refuse_wide(deliveries.len())?;
     let mut count = 0;
     if only_failed {
-        let is_failed = |status| matches!(status, DeliveryStatus::Failed | DeliveryStatus::Recorded);
+        let is_failed =
+            |status| matches!(status, DeliveryStatus::Failed | DeliveryStatus::Recorded);
         for delivery in deliveries.iter().filter(|delivery| is_failed(delivery.status)) {
             count += restart(tx, now, delivery)?;
         }
         return Ok(count);
     }
-    let events = rows::events_between(tx, endpoint.scope, from, before, since..=until, REPLAYED_MAX + 1)?;
+    let events =
+        rows::events_between(tx, endpoint.scope, from, before, since..=until, REPLAYED_MAX + 1)?;
     refuse_wide(events.len())?;
     for delivery in &deliveries {
         count += restart(tx, now, delivery)?;
@@ -332,9 +420,14 @@ fn refuse_wide(found: usize) -> Result<(), Refusal> {
     if i64::try_from(found).unwrap_or(i64::MAX) <= REPLAYED_MAX {
         return Ok(());
     }
-    let message =
-        format!("More than {REPLAYED_MAX} events lie in this range. Narrow it with until, and replay the rest with further calls.");
-    Err(Refusal::one(Fault::field(Code::ParameterRangeInvalid, "since", message).with("maximum", REPLAYED_MAX.to_string())))
+    let message = format!(
+        "More than {REPLAYED_MAX} events lie in this range. Narrow it with until, and replay the \
+         rest with further calls."
+    );
+    Err(Refusal::one(
+        Fault::field(Code::ParameterRangeInvalid, "since", message)
+            .with("maximum", REPLAYED_MAX.to_string()),
+    ))
 }
 
 /// The smallest identifier of an event of a Unix second.
@@ -348,8 +441,14 @@ fn restart(tx: &mut dyn Tx, now: &Now, delivery: &Delivery) -> Result<u64, Store
     Ok(1)
 }
 
-fn begin(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, event: &EventRow) -> Result<u64, StoreError> {
-    let is_wanted = endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any();
+fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &Endpoint,
+    event: &EventRow,
+) -> Result<u64, StoreError> {
+    let is_wanted =
+        endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any();
     if !is_wanted {
         return Ok(0);
     }
@@ -358,13 +457,15 @@ fn begin(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, event: &EventRow) 
     Ok(1)
 }
 
-/// Removes deliveries past their time with their attempts, a bounded number at once; answers how many deliveries.
-/// Goes through some endpoints at a time, and on from there at the next call.
+/// Removes deliveries past their time with their attempts, a bounded number at once; answers how
+/// many deliveries. Goes through some endpoints at a time, and on from there at the next call.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let kept_since_milliseconds = (now.instant() - DELIVERY_KEPT_SECONDS).max(0) * 1_000;
     let below = Id::from_u128((kept_since_milliseconds as u128) << 80);
     let round_start = Id::from_u128(0);
-    let place = migrate::read_meta(tx, PURGE_PLACE)?.and_then(|bytes| Id::from_bytes(&bytes)).unwrap_or(round_start);
+    let place = migrate::read_meta(tx, PURGE_PLACE)?
+        .and_then(|bytes| Id::from_bytes(&bytes))
+        .unwrap_or(round_start);
     let endpoint_ids = rows::queues_after(tx, place, ENDPOINTS_PURGED_MAX)?;
     let is_round_end = (endpoint_ids.len() as i64) < ENDPOINTS_PURGED_MAX;
     let mut removed = 0;
@@ -386,13 +487,15 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreErro
     Ok(removed)
 }
 
-/// Removes the deliveries and attempts of deleted endpoints, a bounded number at once; answers how many deliveries.
+/// Removes the deliveries and attempts of deleted endpoints, a bounded number at once; answers how
+/// many deliveries.
 pub fn purge_deleted(tx: &mut dyn Tx, rows_max: i64) -> Result<u64, StoreError> {
     let mut removed = 0;
     while (removed as i64) < rows_max {
         let Some(endpoint_id) = rows::queue_closed(tx)? else { break };
         let rows_left = rows_max - removed as i64;
-        let removed_now = rows::deliveries_purge(tx, endpoint_id, Id::from_u128(u128::MAX), rows_left)?;
+        let removed_now =
+            rows::deliveries_purge(tx, endpoint_id, Id::from_u128(u128::MAX), rows_left)?;
         removed += removed_now;
         if (removed_now as i64) < rows_left {
             rows::queue_remove(tx, endpoint_id)?;
@@ -449,15 +552,29 @@ mod tests {
         emit_about(tx, now, event_type, linked)
     }
 
-    fn emit_about(tx: &mut dyn Tx, now: &mut Now, event_type: &'static str, linked: AnyId) -> EventId {
+    fn emit_about(
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        event_type: &'static str,
+        linked: AnyId,
+    ) -> EventId {
         events::emit(tx, now, SCOPE, event_type, linked).unwrap();
         events::sequence(tx, now).unwrap();
-        let newest = tx.row("SELECT id FROM events ORDER BY id DESC LIMIT 1", &[]).unwrap().unwrap().id();
+        let newest =
+            tx.row("SELECT id FROM events ORDER BY id DESC LIMIT 1", &[]).unwrap().unwrap().id();
         newest.unwrap()
     }
 
     fn all(tx: &mut dyn Tx, endpoint: &Endpoint) -> Vec<Delivery> {
-        rows::deliveries_of_events(tx, endpoint.id, Id::from_u128(0), Id::from_u128(u128::MAX), 0..=i64::MAX, 1_000).unwrap()
+        rows::deliveries_of_events(
+            tx,
+            endpoint.id,
+            Id::from_u128(0),
+            Id::from_u128(u128::MAX),
+            0..=i64::MAX,
+            1_000,
+        )
+        .unwrap()
     }
 
     fn found(tx: &mut dyn Tx, endpoint: &Endpoint) -> Endpoint {
@@ -465,20 +582,30 @@ mod tests {
     }
 
     fn due_at(tx: &mut dyn Tx, endpoint: &Endpoint) -> Option<i64> {
-        tx.row("SELECT due_milliseconds FROM webhook_queues WHERE endpoint_id = ?1", values![endpoint.id])
-            .unwrap()
-            .unwrap()
-            .int_or_null()
-            .unwrap()
+        tx.row(
+            "SELECT due_milliseconds FROM webhook_queues WHERE endpoint_id = ?1",
+            values![endpoint.id],
+        )
+        .unwrap()
+        .unwrap()
+        .int_or_null()
+        .unwrap()
     }
 
     fn types(tx: &mut dyn Tx) -> Vec<String> {
-        events::sequence(tx, &mut Now::new(START + 10_000 * HOUR, Minter::above(0), [9; 32])).unwrap();
-        let rows = tx.rows("SELECT type FROM events WHERE type LIKE 'webhook%' ORDER BY id", &[]).unwrap();
+        events::sequence(tx, &mut Now::new(START + 10_000 * HOUR, Minter::above(0), [9; 32]))
+            .unwrap();
+        let rows =
+            tx.rows("SELECT type FROM events WHERE type LIKE 'webhook%' ORDER BY id", &[]).unwrap();
         rows.into_iter().map(|mut row| row.text().unwrap()).collect()
     }
 
-    fn finished(due: &DueDelivery, lease_milliseconds: i64, at_milliseconds: i64, http_status: u16) -> Finished {
+    fn finished(
+        due: &DueDelivery,
+        lease_milliseconds: i64,
+        at_milliseconds: i64,
+        http_status: u16,
+    ) -> Finished {
         Finished {
             delivery_id: due.id,
             schedule_start_milliseconds: due.schedule_start_milliseconds,
@@ -518,14 +645,28 @@ mod tests {
             assert_eq!(due[0].event.as_ref().unwrap().event_type, "transfer.status.funded");
             let lease = START + LEASE_MILLISECONDS;
             assert_eq!(claim(tx, endpoint.id, &due, true, lease).unwrap(), [true]);
-            assert_eq!(claim(tx, endpoint.id, &due, true, lease + 1).unwrap(), [false], "it is taken already");
-            assert_eq!(due_at(tx, &endpoint), Some(lease), "a crash is noticed when the lease ends");
+            assert_eq!(
+                claim(tx, endpoint.id, &due, true, lease + 1).unwrap(),
+                [false],
+                "it is taken already"
+            );
+            assert_eq!(
+                due_at(tx, &endpoint),
+                Some(lease),
+                "a crash is noticed when the lease ends"
+            );
             let attempt = finished(&due[0], lease, START, 204);
             record_attempts(tx, now, endpoint.id, &[&attempt, &attempt]).unwrap();
             let delivery = &all(tx, &endpoint)[0];
-            assert_eq!((delivery.status, delivery.attempts_count, delivery.due_milliseconds), (DeliveryStatus::Succeeded, 1, None));
+            assert_eq!(
+                (delivery.status, delivery.attempts_count, delivery.due_milliseconds),
+                (DeliveryStatus::Succeeded, 1, None)
+            );
             let attempts = rows::attempts(tx, endpoint.id, delivery.id, 10).unwrap();
-            assert_eq!((attempts.len(), attempts[0].http_status, attempts[0].answer.as_str()), (1, Some(204), "said"));
+            assert_eq!(
+                (attempts.len(), attempts[0].http_status, attempts[0].answer.as_str()),
+                (1, Some(204), "said")
+            );
         });
     }
 
@@ -537,7 +678,10 @@ mod tests {
             let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
             claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
             release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
-            assert_eq!((all(tx, &endpoint)[0].due_milliseconds, due_at(tx, &endpoint)), (Some(START), Some(START)));
+            assert_eq!(
+                (all(tx, &endpoint)[0].due_milliseconds, due_at(tx, &endpoint)),
+                (Some(START), Some(START))
+            );
             // A deleted endpoint is due no more, whoever gives back what was for it.
             claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
             crate::webhook_endpoints::delete(tx, &endpoint).unwrap();
@@ -570,7 +714,10 @@ mod tests {
             emit(tx, now, "transfer.status.funded");
             assert_eq!(attempt_due(tx, now, &endpoint, 500), 2);
             let disabled = found(tx, &endpoint);
-            assert_eq!((disabled.status, disabled.disabled_milliseconds), (EndpointStatus::Disabled, Some(START + 121 * HOUR)));
+            assert_eq!(
+                (disabled.status, disabled.disabled_milliseconds),
+                (EndpointStatus::Disabled, Some(START + 121 * HOUR))
+            );
             let recorded = all(tx, &endpoint);
             assert_eq!(
                 recorded.iter().map(|delivery| delivery.status).collect::<Vec<_>>(),
@@ -579,8 +726,15 @@ mod tests {
             assert_eq!(due_at(tx, &endpoint), None);
             now.advance_to(START + 122 * HOUR);
             emit(tx, now, "transfer.status.funded");
-            assert_eq!(all(tx, &endpoint)[3].status, DeliveryStatus::Recorded, "still recorded while disabled");
-            assert_eq!(types(tx), ["webhook_endpoint.status.failing", "webhook_endpoint.status.disabled"]);
+            assert_eq!(
+                all(tx, &endpoint)[3].status,
+                DeliveryStatus::Recorded,
+                "still recorded while disabled"
+            );
+            assert_eq!(
+                types(tx),
+                ["webhook_endpoint.status.failing", "webhook_endpoint.status.disabled"]
+            );
             assert_eq!(all(tx, &other).len(), 2, "the account's other endpoint is told");
 
             // A replay is sent although the endpoint is disabled, on a schedule of its own.
@@ -588,12 +742,22 @@ mod tests {
             let range = Replay::Range { since: 0, until: now.instant(), only_failed: true };
             assert_eq!(replay(tx, now, &disabled, range).unwrap(), 4);
             let due = rows::due(tx, SCOPE, endpoint.id, now.instant_milliseconds(), 10).unwrap();
-            assert!(due.len() == 4 && due.iter().all(|delivery| !is_recorded_only(&disabled, delivery)));
+            assert!(
+                due.len() == 4 && due.iter().all(|delivery| !is_recorded_only(&disabled, delivery))
+            );
             assert_eq!(attempt_due(tx, now, &endpoint, 500), 4);
-            assert!(all(tx, &endpoint).iter().all(|delivery| delivery.status == DeliveryStatus::Pending && delivery.step == 1));
+            assert!(
+                all(tx, &endpoint).iter().all(|delivery| delivery.status
+                    == DeliveryStatus::Pending
+                    && delivery.step == 1)
+            );
             now.advance_to(START + 124 * HOUR);
             assert_eq!(attempt_due(tx, now, &endpoint, 200), 4);
-            assert_eq!(found(tx, &endpoint).status, EndpointStatus::Disabled, "only its owner enables it again");
+            assert_eq!(
+                found(tx, &endpoint).status,
+                EndpointStatus::Disabled,
+                "only its owner enables it again"
+            );
         });
     }
 
@@ -611,7 +775,10 @@ mod tests {
             attempt_due(tx, now, &endpoint, 200);
             assert_eq!(found(tx, &endpoint).status, EndpointStatus::Enabled);
             assert_eq!(rows::queue(tx, endpoint.id).unwrap().unwrap().health, Health::default());
-            assert_eq!(types(tx), ["webhook_endpoint.status.failing", "webhook_endpoint.status.enabled"]);
+            assert_eq!(
+                types(tx),
+                ["webhook_endpoint.status.failing", "webhook_endpoint.status.enabled"]
+            );
         });
     }
 
@@ -620,16 +787,29 @@ mod tests {
         with_store(|tx, now| {
             let transfers = endpoint(tx, now, "transfer.*");
             let everything = endpoint(tx, now, "*");
-            let stranger = Endpoint { scope: Scope::new(2, Mode::Test), id: now.mint(), ..everything.clone() };
+            let stranger =
+                Endpoint { scope: Scope::new(2, Mode::Test), id: now.mint(), ..everything.clone() };
             rows::insert(tx, &stranger).unwrap();
             rows::queue_insert(tx, stranger.scope, stranger.id).unwrap();
             emit(tx, now, "transfer.status.funded");
             emit(tx, now, "payout.status.settled");
             emit_about(tx, now, "webhook_endpoint.status.enabled", everything.id.any());
             emit_about(tx, now, "webhook_endpoint.status.enabled", transfers.id.any());
-            assert_eq!([all(tx, &transfers).len(), all(tx, &everything).len(), all(tx, &stranger).len()], [1, 4, 0]);
+            assert_eq!(
+                [all(tx, &transfers).len(), all(tx, &everything).len(), all(tx, &stranger).len()],
+                [1, 4, 0]
+            );
             let mut subscribers = Subscribers::default();
-            let event = rows::events_between(tx, SCOPE, Id::from_u128(0), Id::from_u128(u128::MAX), 0..=i64::MAX, 1).unwrap().remove(0);
+            let event = rows::events_between(
+                tx,
+                SCOPE,
+                Id::from_u128(0),
+                Id::from_u128(u128::MAX),
+                0..=i64::MAX,
+                1,
+            )
+            .unwrap()
+            .remove(0);
             subscribers.fan_out(tx, now, Scope::new(9, Mode::Live), &event).unwrap();
         });
     }
@@ -646,15 +826,32 @@ mod tests {
             let second = START / 1_000;
             let range = |since, until, only_failed| Replay::Range { since, until, only_failed };
             assert_eq!(replay(tx, now, &endpoint, range(second, second + 9, true)).unwrap(), 0);
-            assert_eq!(replay(tx, now, &endpoint, range(second + 1, second + 9, false)).unwrap(), 0);
-            assert_eq!(replay(tx, now, &endpoint, range(second + 10, second + 10, true)).unwrap(), 0, "it succeeded");
-            assert_eq!(replay(tx, now, &endpoint, range(second, second + 10, false)).unwrap(), 2, "the payout's event is not wanted");
+            assert_eq!(
+                replay(tx, now, &endpoint, range(second + 1, second + 9, false)).unwrap(),
+                0
+            );
+            assert_eq!(
+                replay(tx, now, &endpoint, range(second + 10, second + 10, true)).unwrap(),
+                0,
+                "it succeeded"
+            );
+            assert_eq!(
+                replay(tx, now, &endpoint, range(second, second + 10, false)).unwrap(),
+                2,
+                "the payout's event is not wanted"
+            );
             assert_eq!(due_at(tx, &endpoint), Some(now.instant_milliseconds()));
             let deliveries = all(tx, &endpoint);
-            assert_eq!(deliveries.iter().map(|delivery| delivery.event_id).collect::<Vec<_>>(), [early, late]);
+            assert_eq!(
+                deliveries.iter().map(|delivery| delivery.event_id).collect::<Vec<_>>(),
+                [early, late]
+            );
             assert_eq!(attempt_due(tx, now, &endpoint, 200), 2);
             assert_eq!(replay(tx, now, &endpoint, Replay::Event(early)).unwrap(), 1);
-            assert!(matches!(replay(tx, now, &endpoint, Replay::Event(Id::from_u128(5))), Err(Failure::Refused(_))));
+            assert!(matches!(
+                replay(tx, now, &endpoint, Replay::Event(Id::from_u128(5))),
+                Err(Failure::Refused(_))
+            ));
             // The range reaches from the beginning of the first second to the end of the last.
             assert_eq!(event_floor(second).milliseconds(), START);
             assert_eq!(event_floor(-1).as_u128(), 0);
@@ -672,7 +869,8 @@ mod tests {
             claim(tx, endpoint.id, &due, true, lease).unwrap();
             now.advance_to(START + 1_000);
             replay(tx, now, &endpoint, Replay::Event(event)).unwrap();
-            record_attempts(tx, now, endpoint.id, &[&finished(&due[0], lease, START, 500)]).unwrap();
+            record_attempts(tx, now, endpoint.id, &[&finished(&due[0], lease, START, 500)])
+                .unwrap();
             let delivery = &all(tx, &endpoint)[0];
             assert_eq!(
                 (delivery.status, delivery.attempts_count, delivery.due_milliseconds),
@@ -694,14 +892,33 @@ mod tests {
             attempt_due(tx, now, &deleted, 500);
             crate::webhook_endpoints::delete(tx, &deleted).unwrap();
             assert_eq!(due_at(tx, &deleted), None);
-            assert_eq!([purge_deleted(tx, 3).unwrap(), purge_deleted(tx, 3).unwrap(), purge_deleted(tx, 3).unwrap()], [3, 2, 0]);
+            assert_eq!(
+                [
+                    purge_deleted(tx, 3).unwrap(),
+                    purge_deleted(tx, 3).unwrap(),
+                    purge_deleted(tx, 3).unwrap()
+                ],
+                [3, 2, 0]
+            );
             assert!(rows::queue(tx, deleted.id).unwrap().is_none());
             assert_eq!(purge(tx, now, 100).unwrap(), 0);
             now.advance_to(START + (DELIVERY_KEPT_SECONDS + 1) * 1_000);
             emit(tx, now, "transfer.status.funded");
-            assert_eq!([purge(tx, now, 3).unwrap(), purge(tx, now, 3).unwrap(), purge(tx, now, 3).unwrap()], [3, 2, 0]);
+            assert_eq!(
+                [
+                    purge(tx, now, 3).unwrap(),
+                    purge(tx, now, 3).unwrap(),
+                    purge(tx, now, 3).unwrap()
+                ],
+                [3, 2, 0]
+            );
             assert_eq!(all(tx, &kept).len(), 1);
-            let attempts = tx.row("SELECT COUNT(*) FROM webhook_attempts", &[]).unwrap().unwrap().int().unwrap();
+            let attempts = tx
+                .row("SELECT COUNT(*) FROM webhook_attempts", &[])
+                .unwrap()
+                .unwrap()
+                .int()
+                .unwrap();
             assert_eq!(attempts, 0);
         });
     }
@@ -711,18 +928,26 @@ mod tests {
         with_store(|tx, _| {
             let plans = [
                 (
-                    "SELECT due_milliseconds, endpoint_id, scope FROM webhook_queues WHERE due_milliseconds > 1 AND due_milliseconds <= 2 ORDER BY due_milliseconds, endpoint_id LIMIT 3",
+                    "SELECT due_milliseconds, endpoint_id, scope FROM webhook_queues WHERE \
+                     due_milliseconds > 1 AND due_milliseconds <= 2 ORDER BY due_milliseconds, \
+                     endpoint_id LIMIT 3",
                     "webhook_queues_due",
                 ),
                 (
-                    "SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND d.due_milliseconds <= 3 ORDER BY d.due_milliseconds, d.id LIMIT 4",
+                    "SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND \
+                     d.due_milliseconds <= 3 ORDER BY d.due_milliseconds, d.id LIMIT 4",
                     "webhook_deliveries_due",
                 ),
                 (
-                    "SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND d.due_milliseconds IS NOT NULL",
+                    "SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d WHERE d.endpoint_id \
+                     = x'00' AND d.due_milliseconds IS NOT NULL",
                     "webhook_deliveries_due",
                 ),
-                ("SELECT endpoint_id FROM webhook_queues WHERE closed ORDER BY endpoint_id LIMIT 1", "webhook_queues_closed"),
+                (
+                    "SELECT endpoint_id FROM webhook_queues WHERE closed ORDER BY endpoint_id \
+                     LIMIT 1",
+                    "webhook_queues_closed",
+                ),
             ];
             for (sql, index) in plans {
                 let plan = tx.rows(&format!("EXPLAIN QUERY PLAN {sql}"), &[]).unwrap();

@@ -1,4 +1,5 @@
-//! Turns an event into the deliveries of the endpoints that want it; runs inside the sequencer's transaction.
+//! Turns an event into the deliveries of the endpoints that want it; runs inside the sequencer's
+//! transaction.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -23,13 +24,25 @@ struct Subscriber {
 }
 
 impl Subscribers {
-    /// Writes one delivery for each endpoint that wants the event: due now, or only recorded where it is disabled.
-    pub fn fan_out(&mut self, tx: &mut dyn Tx, now: &mut Now, scope: Scope, event: &EventRow) -> Result<(), StoreError> {
+    /// Writes one delivery for each endpoint that wants the event: due now, or only recorded where
+    /// it is disabled.
+    pub fn fan_out(
+        &mut self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        scope: Scope,
+        event: &EventRow,
+    ) -> Result<(), StoreError> {
         let subscribers = match self.scopes.entry(scope) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => {
                 let endpoints = rows::subscribers(tx, scope)?;
-                place.insert(endpoints.into_iter().map(|endpoint| Subscriber { endpoint, is_due: false }).collect())
+                place.insert(
+                    endpoints
+                        .into_iter()
+                        .map(|endpoint| Subscriber { endpoint, is_due: false })
+                        .collect(),
+                )
             }
         };
         for Subscriber { endpoint, is_due } in subscribers {
@@ -37,10 +50,24 @@ impl Subscribers {
                 continue;
             }
             if endpoint.is_disabled {
-                deliveries::insert(tx, now, endpoint.id, event.id, event.created, DeliveryStatus::Recorded)?;
+                deliveries::insert(
+                    tx,
+                    now,
+                    endpoint.id,
+                    event.id,
+                    event.created,
+                    DeliveryStatus::Recorded,
+                )?;
                 continue;
             }
-            deliveries::insert(tx, now, endpoint.id, event.id, event.created, DeliveryStatus::Pending)?;
+            deliveries::insert(
+                tx,
+                now,
+                endpoint.id,
+                event.id,
+                event.created,
+                DeliveryStatus::Pending,
+            )?;
             if !*is_due {
                 rows::queue_due_by(tx, endpoint.id, now.instant_milliseconds())?;
                 tx.signal(Signal::Deliveries);

@@ -1,5 +1,5 @@
-//! Webhook endpoints: where an account's events are delivered to, with which secrets they are signed, and which
-//! events are wanted.
+//! Webhook endpoints: where an account's events are delivered to, with which secrets they are
+//! signed, and which events are wanted.
 
 pub mod api;
 pub mod deliveries;
@@ -15,7 +15,9 @@ use crate::delivery::vet::{UrlFault, UrlPolicy};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, Fault, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, Failure, Fault, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError,
+};
 use crate::keys;
 use crate::store::Tx;
 use crate::world::{Settings, World};
@@ -28,7 +30,8 @@ pub const ENDPOINTS_MAX: i64 = 16;
 pub const SECRETS_ACTIVE_MAX: usize = 16;
 /// Entries of `enabled_events`.
 pub const ENABLED_EVENTS_MAX: usize = 50;
-/// How long an old secret goes on signing after a rotation, unless the caller says otherwise, in seconds.
+/// How long an old secret goes on signing after a rotation, unless the caller says otherwise, in
+/// seconds.
 pub const ROTATION_OVERLAP_SECONDS_DEFAULT: i64 = 24 * 3_600;
 /// The longest time an old secret goes on signing, in seconds.
 pub const ROTATION_OVERLAP_SECONDS_MAX: i64 = 7 * 24 * 3_600;
@@ -46,7 +49,8 @@ pub struct Endpoint {
     pub enabled_events: EventFilters,
     pub status: EndpointStatus,
     pub disabled_reason: Option<DisabledReason>,
-    /// When it was disabled, by the store's clock; deliveries scheduled later are replays, which are sent all the same.
+    /// When it was disabled, by the store's clock; deliveries scheduled later are replays, which
+    /// are sent all the same.
     pub disabled_milliseconds: Option<i64>,
     pub secrets_sealed: Vec<u8>,
     pub metadata: Metadata,
@@ -57,7 +61,8 @@ pub struct Endpoint {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Secret {
     pub secret: String,
-    /// Unix seconds of the store's clock from which on it no longer signs; none for the current one.
+    /// Unix seconds of the store's clock from which on it no longer signs; none for the current
+    /// one.
     pub expires_at: Option<i64>,
 }
 
@@ -67,7 +72,8 @@ impl Secret {
     }
 }
 
-/// Which events an endpoint takes: full types, `*`, or prefixes that end in `.*`; separated by spaces.
+/// Which events an endpoint takes: full types, `*`, or prefixes that end in `.*`; separated by
+/// spaces.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EventFilters(String);
 
@@ -133,10 +139,19 @@ pub struct NewEndpoint {
 }
 
 /// Registers an endpoint; answers it with the secret, which is shown this once.
-pub fn create(tx: &mut dyn Tx, now: &mut Now, world: &World, scope: Scope, ask: NewEndpoint) -> Result<(Endpoint, String), Failure> {
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    scope: Scope,
+    ask: NewEndpoint,
+) -> Result<(Endpoint, String), Failure> {
     crate::keys::rows::take_turns(tx, scope)?;
     if rows::count(tx, scope)? >= ENDPOINTS_MAX {
-        let message = format!("An account has at most {ENDPOINTS_MAX} webhook endpoints in each mode. Delete one first.");
+        let message = format!(
+            "An account has at most {ENDPOINTS_MAX} webhook endpoints in each mode. Delete one \
+             first."
+        );
         return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
     }
     let id: Id<kind::WebhookEndpoint> = now.mint();
@@ -171,7 +186,12 @@ pub struct EndpointChange {
     pub enables: bool,
 }
 
-pub fn update(tx: &mut dyn Tx, now: &mut Now, mut endpoint: Endpoint, change: EndpointChange) -> Result<Endpoint, Failure> {
+pub fn update(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    mut endpoint: Endpoint,
+    change: EndpointChange,
+) -> Result<Endpoint, Failure> {
     if let Some(url) = change.url {
         endpoint.url = url;
     }
@@ -194,7 +214,8 @@ pub fn update(tx: &mut dyn Tx, now: &mut Now, mut endpoint: Endpoint, change: En
     Ok(endpoint)
 }
 
-/// Gives an endpoint a new secret, which is shown this once; the old ones go on signing for the overlap.
+/// Gives an endpoint a new secret, which is shown this once; the old ones go on signing for the
+/// overlap.
 pub fn rotate_secret(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -203,11 +224,13 @@ pub fn rotate_secret(
     overlap_seconds: i64,
 ) -> Result<(Endpoint, String), Failure> {
     let secret = sign::secret_text(now.random_bytes());
-    let secrets = rotated(open_secrets(world, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
+    let secrets =
+        rotated(open_secrets(world, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
     // None is ended before its time: whoever checks with it was promised the overlap.
     if secrets.len() > SECRETS_ACTIVE_MAX {
         let message = format!(
-            "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the overlap of one is over, or send a shorter \
+            "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the \
+             overlap of one is over, or send a shorter \
              overlap_seconds; 0 ends all of them."
         );
         return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
@@ -218,25 +241,41 @@ pub fn rotate_secret(
     Ok((endpoint, secret))
 }
 
-/// The secrets after a rotation, the newest first. No old one outlives the overlap, so that an overlap of zero, asked
-/// for because secrets leaked, ends all of them.
-fn rotated(old: Vec<Secret>, secret: String, now_seconds: i64, overlap_seconds: i64) -> Vec<Secret> {
+/// The secrets after a rotation, the newest first. No old one outlives the overlap, so that an
+/// overlap of zero, asked for because secrets leaked, ends all of them.
+fn rotated(
+    old: Vec<Secret>,
+    secret: String,
+    now_seconds: i64,
+    overlap_seconds: i64,
+) -> Vec<Secret> {
     let overlap_ends_at = now_seconds + overlap_seconds;
     let shortened = old.into_iter().map(|old| Secret {
-        expires_at: Some(old.expires_at.map_or(overlap_ends_at, |expires_at| expires_at.min(overlap_ends_at))),
+        expires_at: Some(
+            old.expires_at.map_or(overlap_ends_at, |expires_at| expires_at.min(overlap_ends_at)),
+        ),
         ..old
     });
-    std::iter::once(Secret { secret, expires_at: None }).chain(shortened.filter(|old| old.is_active(now_seconds))).collect()
+    std::iter::once(Secret { secret, expires_at: None })
+        .chain(shortened.filter(|old| old.is_active(now_seconds)))
+        .collect()
 }
 
-/// Removes an endpoint with its secrets; nothing more is sent to it, and its deliveries are purged later.
+/// Removes an endpoint with its secrets; nothing more is sent to it, and its deliveries are purged
+/// later.
 pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
     rows::remove(tx, endpoint)?;
     rows::queue_close(tx, endpoint.id)
 }
 
-fn seal_secrets(now: &mut Now, world: &World, id: Id<kind::WebhookEndpoint>, secrets: &[Secret]) -> Result<Vec<u8>, StoreError> {
-    let plain = serde_json::to_vec(secrets).map_err(|_| StoreError::Broken("webhook secrets do not serialise".into()))?;
+fn seal_secrets(
+    now: &mut Now,
+    world: &World,
+    id: Id<kind::WebhookEndpoint>,
+    secrets: &[Secret],
+) -> Result<Vec<u8>, StoreError> {
+    let plain = serde_json::to_vec(secrets)
+        .map_err(|_| StoreError::Broken("webhook secrets do not serialise".into()))?;
     world.seal(now, SECRETS_COLUMN, &id.to_bytes(), &plain)
 }
 
@@ -244,13 +283,23 @@ fn seal_secrets(now: &mut Now, world: &World, id: Id<kind::WebhookEndpoint>, sec
 pub fn open_secrets(world: &World, endpoint: &Endpoint) -> Result<Vec<Secret>, StoreError> {
     let plain = world.open(SECRETS_COLUMN, &endpoint.id.to_bytes(), &endpoint.secrets_sealed)?;
     // The parser's words may quote a secret, so they are not passed on.
-    serde_json::from_slice(&plain).map_err(|_| StoreError::Broken("stored webhook secrets do not read".into()))
+    serde_json::from_slice(&plain)
+        .map_err(|_| StoreError::Broken("stored webhook secrets do not read".into()))
 }
 
-fn become_status(tx: &mut dyn Tx, now: &mut Now, endpoint: &mut Endpoint, to: EndpointStatus) -> Result<(), StoreError> {
+fn become_status(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &mut Endpoint,
+    to: EndpointStatus,
+) -> Result<(), StoreError> {
     let from = endpoint.status;
     if !from.can_become(to) {
-        return Err(StoreError::Broken(format!("a webhook endpoint cannot go from {} to {}", from.as_str(), to.as_str())));
+        return Err(StoreError::Broken(format!(
+            "a webhook endpoint cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
     }
     let is_disabled = to == EndpointStatus::Disabled;
     endpoint.status = to;
@@ -260,27 +309,39 @@ fn become_status(tx: &mut dyn Tx, now: &mut Now, endpoint: &mut Endpoint, to: En
     events::emit_status(tx, now, endpoint.scope, to, endpoint.id.any())
 }
 
-/// Moves an endpoint to the status that its failures give it, one arrow and one event at a time, in the account's own
-/// business time. A disabled endpoint stays disabled: only its owner ends that.
-fn follow_health(tx: &mut dyn Tx, now: &mut Now, endpoint: &mut Endpoint, judged: EndpointStatus) -> Result<(), StoreError> {
+/// Moves an endpoint to the status that its failures give it, one arrow and one event at a time, in
+/// the account's own business time. A disabled endpoint stays disabled: only its owner ends that.
+fn follow_health(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &mut Endpoint,
+    judged: EndpointStatus,
+) -> Result<(), StoreError> {
     now.enter_account(keys::rows::clock_offset_seconds(tx, endpoint.scope)?);
     let followed = follow_arrows(tx, now, endpoint, judged);
     now.leave_account();
     followed
 }
 
-fn follow_arrows(tx: &mut dyn Tx, now: &mut Now, endpoint: &mut Endpoint, judged: EndpointStatus) -> Result<(), StoreError> {
+fn follow_arrows(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &mut Endpoint,
+    judged: EndpointStatus,
+) -> Result<(), StoreError> {
     while let Some(next) = next_status(endpoint.status, judged) {
         become_status(tx, now, endpoint, next)?;
     }
     Ok(())
 }
 
-/// The next arrow on the way from a status to the judged one. Failures never make an endpoint healthier: `failing`
-/// ends with a success, which is judged `enabled`.
+/// The next arrow on the way from a status to the judged one. Failures never make an endpoint
+/// healthier: `failing` ends with a success, which is judged `enabled`.
 fn next_status(current: EndpointStatus, judged: EndpointStatus) -> Option<EndpointStatus> {
     match (current, judged) {
-        (EndpointStatus::Enabled, EndpointStatus::Failing | EndpointStatus::Disabled) => Some(EndpointStatus::Failing),
+        (EndpointStatus::Enabled, EndpointStatus::Failing | EndpointStatus::Disabled) => {
+            Some(EndpointStatus::Failing)
+        }
         (EndpointStatus::Failing, EndpointStatus::Disabled) => Some(EndpointStatus::Disabled),
         (EndpointStatus::Failing, EndpointStatus::Enabled) => Some(EndpointStatus::Enabled),
         _ => None,
@@ -293,7 +354,8 @@ mod tests {
 
     #[test]
     fn filters_match_types_and_prefixes() {
-        let catalogue = ["payout.status.settled", "transfer.status.funded", "transfer.status.funding"];
+        let catalogue =
+            ["payout.status.settled", "transfer.status.funded", "transfer.status.funding"];
         let rows = [
             ("*", true),
             ("transfer.status.funded", true),
@@ -312,8 +374,11 @@ mod tests {
         for (text, expected) in rows {
             assert_eq!(is_filter(text, &catalogue), expected, "{text}");
         }
-        let filters = EventFilters::from_list(&["payout.status.settled".into(), "transfer.*".into()]);
-        assert!(filters.matches("payout.status.settled") && filters.matches("transfer.status.funding"));
+        let filters =
+            EventFilters::from_list(&["payout.status.settled".into(), "transfer.*".into()]);
+        assert!(
+            filters.matches("payout.status.settled") && filters.matches("transfer.status.funding")
+        );
         assert!(!filters.matches("payout.status.settle") && !filters.matches("transfers.status.x"));
         assert!(EventFilters::all().matches("anything.at.all"));
         assert_eq!(EventFilters::from_text(filters.as_text().to_owned()), filters);
@@ -322,15 +387,25 @@ mod tests {
     #[test]
     fn a_rotation_keeps_the_old_secrets_for_the_overlap() {
         let at = |secret: &str, expires_at| Secret { secret: secret.into(), expires_at };
-        let shown = |secrets: Vec<Secret>| secrets.into_iter().map(|secret| (secret.secret, secret.expires_at)).collect::<Vec<_>>();
+        let shown = |secrets: Vec<Secret>| {
+            secrets.into_iter().map(|secret| (secret.secret, secret.expires_at)).collect::<Vec<_>>()
+        };
         let first = rotated(vec![at("a", None)], "b".into(), 100, 50);
         assert_eq!(shown(first.clone()), [("b".to_owned(), None), ("a".to_owned(), Some(150))]);
         let second = rotated(first, "c".into(), 120, 1_000);
-        assert_eq!(shown(second.clone()), [("c".to_owned(), None), ("b".to_owned(), Some(1_120)), ("a".to_owned(), Some(150))]);
+        assert_eq!(
+            shown(second.clone()),
+            [("c".to_owned(), None), ("b".to_owned(), Some(1_120)), ("a".to_owned(), Some(150))]
+        );
         let third = rotated(second.clone(), "d".into(), 130, 10);
         assert_eq!(
             shown(third),
-            [("d".to_owned(), None), ("c".to_owned(), Some(140)), ("b".to_owned(), Some(140)), ("a".to_owned(), Some(140))]
+            [
+                ("d".to_owned(), None),
+                ("c".to_owned(), Some(140)),
+                ("b".to_owned(), Some(140)),
+                ("a".to_owned(), Some(140))
+            ]
         );
         assert_eq!(shown(rotated(second.clone(), "d".into(), 200, 0)), [("d".to_owned(), None)]);
         assert_eq!(
@@ -348,7 +423,11 @@ mod tests {
                     assert!(status.can_become(next));
                     status = next;
                 }
-                let expected = if *from == EndpointStatus::Disabled { EndpointStatus::Disabled } else { *judged };
+                let expected = if *from == EndpointStatus::Disabled {
+                    EndpointStatus::Disabled
+                } else {
+                    *judged
+                };
                 assert_eq!(status, expected, "{from:?} judged {judged:?}");
             }
         }

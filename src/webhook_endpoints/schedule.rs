@@ -1,9 +1,11 @@
-//! When a delivery is tried again, and when an endpoint that keeps failing is no longer trusted: pure rules.
+//! When a delivery is tried again, and when an endpoint that keeps failing is no longer trusted:
+//! pure rules.
 
 use super::state::EndpointStatus;
 
 /// When attempts are made, in seconds after the start of a schedule (contract 9).
-pub const STEPS_SECONDS: [i64; 14] = [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS];
+pub const STEPS_SECONDS: [i64; 14] =
+    [0, 5, 30, 120, 300, 900, 1_800, 3_600, 7_200, 14_400, 28_800, 46_800, 64_800, WINDOW_SECONDS];
 /// How long one schedule tries, in seconds (interface specification, "Webhook retry window").
 pub const WINDOW_SECONDS: i64 = 24 * 3_600;
 /// How far an attempt may lie off its time, in thousandths of the delay before it.
@@ -11,23 +13,27 @@ pub const JITTER_PERMILLE: i64 = 100;
 
 /// From the first failed attempt since the last success until an endpoint is `failing`, in seconds.
 pub const FAILING_AFTER_SECONDS: i64 = 24 * 3_600;
-/// From the first failed attempt since the last success until an endpoint is `disabled`, in seconds.
+/// From the first failed attempt since the last success until an endpoint is `disabled`, in
+/// seconds.
 pub const DISABLED_AFTER_SECONDS: i64 = 120 * 3_600;
 /// Failed attempts since the last success that an endpoint must have before it is `disabled`.
 pub const DISABLED_FAILURES_MIN: i64 = 10;
 
-/// The next attempt of a schedule: its place in [`STEPS_SECONDS`] and its time in milliseconds since 1970.
+/// The next attempt of a schedule: its place in [`STEPS_SECONDS`] and its time in milliseconds
+/// since 1970.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NextAttempt {
     pub step: i64,
     pub due_milliseconds: i64,
 }
 
-/// What follows a failed attempt of `step`, or nothing where the schedule has ended. Times in milliseconds since 1970;
-/// `retry_after_seconds` is what the receiver asked for, and `random` any number.
+/// What follows a failed attempt of `step`, or nothing where the schedule has ended. Times in
+/// milliseconds since 1970; `retry_after_seconds` is what the receiver asked for, and `random` any
+/// number.
 ///
-/// A step whose time has passed, because the attempt before it was late or long, is left out: several attempts at once
-/// would say no more than one. The last step has no jitter, so that the window is used to its end.
+/// A step whose time has passed, because the attempt before it was late or long, is left out:
+/// several attempts at once would say no more than one. The last step has no jitter, so that the
+/// window is used to its end.
 pub fn next_attempt(
     start_milliseconds: i64,
     step: i64,
@@ -37,16 +43,19 @@ pub fn next_attempt(
 ) -> Option<NextAttempt> {
     let elapsed_milliseconds = now_milliseconds - start_milliseconds;
     let step_min = usize::try_from(step.max(0)).unwrap_or(usize::MAX).saturating_add(1);
-    let next = (step_min..STEPS_SECONDS.len()).find(|next| STEPS_SECONDS[*next] * 1_000 > elapsed_milliseconds)?;
+    let next = (step_min..STEPS_SECONDS.len())
+        .find(|next| STEPS_SECONDS[*next] * 1_000 > elapsed_milliseconds)?;
     let window_end_milliseconds = start_milliseconds + WINDOW_SECONDS * 1_000;
     let scheduled_milliseconds = start_milliseconds + STEPS_SECONDS[next] * 1_000;
     let jitter_milliseconds = match next + 1 == STEPS_SECONDS.len() {
         true => 0,
         false => jitter((STEPS_SECONDS[next] - STEPS_SECONDS[next - 1]) * 1_000, random),
     };
-    let asked_seconds = retry_after_seconds.map_or(0, |seconds| i64::try_from(seconds).unwrap_or(WINDOW_SECONDS).min(WINDOW_SECONDS));
-    let due_milliseconds =
-        (scheduled_milliseconds + jitter_milliseconds).max(now_milliseconds + asked_seconds * 1_000).min(window_end_milliseconds);
+    let asked_seconds = retry_after_seconds
+        .map_or(0, |seconds| i64::try_from(seconds).unwrap_or(WINDOW_SECONDS).min(WINDOW_SECONDS));
+    let due_milliseconds = (scheduled_milliseconds + jitter_milliseconds)
+        .max(now_milliseconds + asked_seconds * 1_000)
+        .min(window_end_milliseconds);
     Some(NextAttempt { step: next as i64, due_milliseconds })
 }
 
@@ -69,7 +78,10 @@ impl Health {
     /// One more failed attempt, begun at `attempted_milliseconds`.
     pub fn failed(self, attempted_milliseconds: i64) -> Health {
         let first = self.first_failure_milliseconds.unwrap_or(attempted_milliseconds);
-        Health { first_failure_milliseconds: Some(first.min(attempted_milliseconds)), failures_count: self.failures_count + 1 }
+        Health {
+            first_failure_milliseconds: Some(first.min(attempted_milliseconds)),
+            failures_count: self.failures_count + 1,
+        }
     }
 
     /// The status that the failures alone would give an endpoint.
@@ -78,7 +90,9 @@ impl Health {
             return EndpointStatus::Enabled;
         };
         let elapsed_milliseconds = now_milliseconds - first_milliseconds;
-        if elapsed_milliseconds >= DISABLED_AFTER_SECONDS * 1_000 && self.failures_count >= DISABLED_FAILURES_MIN {
+        if elapsed_milliseconds >= DISABLED_AFTER_SECONDS * 1_000
+            && self.failures_count >= DISABLED_FAILURES_MIN
+        {
             EndpointStatus::Disabled
         } else if elapsed_milliseconds >= FAILING_AFTER_SECONDS * 1_000 {
             EndpointStatus::Failing
@@ -106,7 +120,13 @@ mod tests {
             let delay = STEPS_SECONDS[step + 1] - STEPS_SECONDS[step];
             let now = START + STEPS_SECONDS[step] * 1_000 + 20;
             let next = next_attempt(START, step as i64, now, None, no_jitter(delay)).unwrap();
-            assert_eq!(next, NextAttempt { step: step as i64 + 1, due_milliseconds: START + STEPS_SECONDS[step + 1] * 1_000 });
+            assert_eq!(
+                next,
+                NextAttempt {
+                    step: step as i64 + 1,
+                    due_milliseconds: START + STEPS_SECONDS[step + 1] * 1_000
+                }
+            );
         }
         let end = START + WINDOW_SECONDS * 1_000;
         assert_eq!(next_attempt(START, 13, end, None, 0), None);
@@ -121,7 +141,14 @@ mod tests {
             let scheduled = START + STEPS_SECONDS[step + 1] * 1_000;
             let (mut earliest, mut latest) = (i64::MAX, i64::MIN);
             for random in (0..2_000_u64).chain([reach as u64 * 2, u64::MAX]) {
-                let next = next_attempt(START, step as i64, START + STEPS_SECONDS[step] * 1_000, None, random).unwrap();
+                let next = next_attempt(
+                    START,
+                    step as i64,
+                    START + STEPS_SECONDS[step] * 1_000,
+                    None,
+                    random,
+                )
+                .unwrap();
                 earliest = earliest.min(next.due_milliseconds);
                 latest = latest.max(next.due_milliseconds);
             }
@@ -145,7 +172,11 @@ mod tests {
         for (step, elapsed, next_step, next_elapsed) in rows {
             let delay = STEPS_SECONDS[next_step as usize] - STEPS_SECONDS[next_step as usize - 1];
             let next = next_attempt(START, step, START + elapsed, None, no_jitter(delay));
-            assert_eq!(next, Some(NextAttempt { step: next_step, due_milliseconds: START + next_elapsed }), "{step} {elapsed}");
+            assert_eq!(
+                next,
+                Some(NextAttempt { step: next_step, due_milliseconds: START + next_elapsed }),
+                "{step} {elapsed}"
+            );
         }
     }
 
@@ -168,11 +199,31 @@ mod tests {
     fn health_is_judged_by_time_and_number() {
         let rows = [
             (Health::default(), 0, EndpointStatus::Enabled),
-            (Health { first_failure_milliseconds: Some(START), failures_count: 14 }, 24 * HOUR - 1, EndpointStatus::Enabled),
-            (Health { first_failure_milliseconds: Some(START), failures_count: 2 }, 24 * HOUR, EndpointStatus::Failing),
-            (Health { first_failure_milliseconds: Some(START), failures_count: 10 }, 120 * HOUR - 1, EndpointStatus::Failing),
-            (Health { first_failure_milliseconds: Some(START), failures_count: 9 }, 120 * HOUR, EndpointStatus::Failing),
-            (Health { first_failure_milliseconds: Some(START), failures_count: 10 }, 120 * HOUR, EndpointStatus::Disabled),
+            (
+                Health { first_failure_milliseconds: Some(START), failures_count: 14 },
+                24 * HOUR - 1,
+                EndpointStatus::Enabled,
+            ),
+            (
+                Health { first_failure_milliseconds: Some(START), failures_count: 2 },
+                24 * HOUR,
+                EndpointStatus::Failing,
+            ),
+            (
+                Health { first_failure_milliseconds: Some(START), failures_count: 10 },
+                120 * HOUR - 1,
+                EndpointStatus::Failing,
+            ),
+            (
+                Health { first_failure_milliseconds: Some(START), failures_count: 9 },
+                120 * HOUR,
+                EndpointStatus::Failing,
+            ),
+            (
+                Health { first_failure_milliseconds: Some(START), failures_count: 10 },
+                120 * HOUR,
+                EndpointStatus::Disabled,
+            ),
         ];
         for (health, elapsed, expected) in rows {
             assert_eq!(health.judged(START + elapsed), expected, "{health:?} {elapsed}");

@@ -1,7 +1,8 @@
 //! The statuses of a webhook endpoint and of a delivery.
 
 crate::statuses!("webhook_endpoint",
-    /// Whether an endpoint takes deliveries. It begins `enabled`, without an event; only its owner ends `disabled`.
+    /// Whether an endpoint takes deliveries. It begins `enabled`, without an event; only its owner
+    /// ends `disabled`.
     EndpointStatus {
         Enabled "enabled" => [Failing],
         Failing "failing" => [Enabled, Disabled],
@@ -15,8 +16,9 @@ crate::words!(
 );
 
 crate::words!(
-    /// Where the delivery of one event to one endpoint stands: attempts to come, taken, schedule ended without success,
-    /// or kept for a replay because the endpoint is disabled. No graph, because a replay begins any of them again.
+    /// Where the delivery of one event to one endpoint stands: attempts to come, taken, schedule
+    /// ended without success, or kept for a replay because the endpoint is disabled. No graph,
+    /// because a replay begins any of them again.
     DeliveryStatus {
         Pending "pending",
         Succeeded "succeeded",

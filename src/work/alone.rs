@@ -1,4 +1,5 @@
-//! Runs a worker on one node at a time, where several serve the same data: the others stand by and take over when it falls silent.
+//! Runs a worker on one node at a time, where several serve the same data: the others stand by and
+//! take over when it falls silent.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 /// What a worker knows of its lease; `None` where there is one process only.
 pub type Held = Option<Lease>;
 
-/// Starts `work` whenever this node holds the lease, and stops it when it no longer does, until `stop`. Where there is one process only it runs
-/// all the time. One that panics is started again, a heartbeat later.
+/// Starts `work` whenever this node holds the lease, and stops it when it no longer does, until
+/// `stop`. Where there is one process only it runs all the time. One that panics is started again,
+/// a heartbeat later.
 pub async fn alone<F>(
     app: Arc<App>,
     name: &'static str,
@@ -66,9 +68,15 @@ pub async fn alone<F>(
             }
             let asked = Instant::now();
             // A renewal that hangs must not outlast the lease.
-            let renewed = tokio::time::timeout_at(held_until, app.store.write(move |tx, now| Ok(lease.renew(tx, now)?))).await;
+            let renewed = tokio::time::timeout_at(
+                held_until,
+                app.store.write(move |tx, now| Ok(lease.renew(tx, now)?)),
+            )
+            .await;
             match renewed {
-                Ok(Ok(true)) => held_until = asked + Duration::from_millis(LEASE_MILLISECONDS as u64),
+                Ok(Ok(true)) => {
+                    held_until = asked + Duration::from_millis(LEASE_MILLISECONDS as u64)
+                }
                 Ok(Ok(false)) => {
                     tracing::warn!(lease = name, "another node took over; this one stops");
                     break false;

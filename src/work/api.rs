@@ -25,7 +25,12 @@ pub struct TestClock {
 }
 
 pub fn helper_routes() -> Vec<Route> {
-    vec![route::post("/v1/test_helpers/clock", "Advance the test clock, and run all that falls due", route::nothing, advance)]
+    vec![route::post(
+        "/v1/test_helpers/clock",
+        "Advance the test clock, and run all that falls due",
+        route::nothing,
+        advance,
+    )]
 }
 
 fn advance(context: &mut Context<'_>, _: (), form: AdvanceClock) -> Result<TestClock, Failure> {

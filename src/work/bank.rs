@@ -1,5 +1,6 @@
-//! The bank's worker: writes payouts into files for the bank, reads its files, and applies each report in a transaction
-//! of its own. Duplicates, reports in another order and reports of unknown payments change nothing; they are counted.
+//! The bank's worker: writes payouts into files for the bank, reads its files, and applies each
+//! report in a transaction of its own. Duplicates, reports in another order and reports of unknown
+//! payments change nothing; they are counted.
 
 pub mod publish;
 
@@ -15,8 +16,12 @@ use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::folders::{Folders, Seen};
 use crate::rails::iso20022::reasons::{self, Meaning};
-use crate::rails::iso20022::reports::{self, Content, Incoming, Line, References, ReportKind, Sign, StatusReport};
-use crate::rails::iso20022::rows::{self, Counts, FileStatus, InstructionStatus, Journalled, Matching, Place};
+use crate::rails::iso20022::reports::{
+    self, Content, Incoming, Line, References, ReportKind, Sign, StatusReport,
+};
+use crate::rails::iso20022::rows::{
+    self, Counts, FileStatus, InstructionStatus, Journalled, Matching, Place,
+};
 use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::iso20022::words::{Day, EndToEndId, MessageId};
 use crate::rails::iso20022::xml::Refused;
@@ -59,7 +64,9 @@ enum Judged {
 impl Bank {
     /// Opens the bank's folders.
     pub fn open(settings: Arc<BankSettings>) -> Result<Bank, String> {
-        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|text| text.trim().to_owned());
+        let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .ok()
+            .map(|text| text.trim().to_owned());
         Bank::open_in_boot(settings, boot)
     }
     /// The same in a given start of the machine, for tests.
@@ -71,8 +78,8 @@ impl Bank {
         &self.folders
     }
 
-    /// One turn: ends what a stop left unfinished, writes what waits, reads what came, and gives the operator what the
-    /// bank does not answer.
+    /// One turn: ends what a stop left unfinished, writes what waits, reads what came, and gives
+    /// the operator what the bank does not answer.
     pub async fn turn(&mut self, app: &App) -> Result<Turn, Stopped> {
         self.recover(app).await?;
         let mut turn = Turn::default();
@@ -90,7 +97,8 @@ impl Bank {
     /// Reads the files that have not changed since the last look.
     async fn receive(&mut self, app: &App, turn: &mut Turn) -> Result<(), Stopped> {
         let look = self.folders.incoming()?;
-        let settled: Vec<Seen> = look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
+        let settled: Vec<Seen> =
+            look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
         self.seen = look;
         // One file that cannot be read or moved keeps none of the others waiting.
         let mut trouble = None;
@@ -125,14 +133,28 @@ impl Bank {
         };
         let mark = hex::encode(&sha256[..8]);
         let message = match judged {
-            Judged::Refused(refused) if refused.is_truncated && !seen.is_at_rest(SystemTime::now()) => return Ok(()),
-            Judged::Refused(refused) => return self.refuse(app, seen, &mark, &refused.reason, turn),
+            Judged::Refused(refused)
+                if refused.is_truncated && !seen.is_at_rest(SystemTime::now()) =>
+            {
+                return Ok(());
+            }
+            Judged::Refused(refused) => {
+                return self.refuse(app, seen, &mark, &refused.reason, turn);
+            }
             Judged::Message(message) => message,
         };
         if let Content::Accounts(accounts) = &message.content
-            && accounts.iter().any(|account| account.account_number != self.settings.debit_account_number())
+            && accounts
+                .iter()
+                .any(|account| account.account_number != self.settings.debit_account_number())
         {
-            return self.refuse(app, seen, &mark, "the file is about another account than the one of [bank] debit_account_number", turn);
+            return self.refuse(
+                app,
+                seen,
+                &mark,
+                "the file is about another account than the one of [bank] debit_account_number",
+                turn,
+            );
         }
         let (kind, message_id) = (message.kind, message.message_id.clone());
         let begin = move |tx: &mut dyn Tx, now: &mut Now| {
@@ -147,12 +169,16 @@ impl Bank {
         };
         match app.store.write(begin).await? {
             None => {
-                let reason =
-                    "another file with this message identity was applied before; this one holds something else, so it was left alone";
+                let reason = "another file with this message identity was applied before; this \
+                 one holds something else, so it was left alone";
                 return self.refuse(app, seen, &mark, reason, turn);
             }
             Some(Some(FileStatus::Applied)) => {
-                tracing::info!(kind = kind.as_str(), mark, "a file of the bank's came again and was ignored");
+                tracing::info!(
+                    kind = kind.as_str(),
+                    mark,
+                    "a file of the bank's came again and was ignored"
+                );
                 app.metrics.bank_files.count("again");
             }
             Some(_) => {
@@ -167,7 +193,11 @@ impl Bank {
                     "a file of the bank's was applied"
                 );
                 app.metrics.bank_files.count("applied");
-                for (outcome, count) in [("applied", counts.applied), ("ignored", counts.ignored), ("unknown", counts.unknown)] {
+                for (outcome, count) in [
+                    ("applied", counts.applied),
+                    ("ignored", counts.ignored),
+                    ("unknown", counts.unknown),
+                ] {
                     app.metrics.bank_reports.count_many(outcome, count.unsigned_abs());
                 }
                 turn.files_count += 1;
@@ -179,21 +209,39 @@ impl Bank {
         Ok(self.folders.archive(&seen.name, &mark)?)
     }
 
-    fn refuse(&self, app: &App, seen: &Seen, mark: &str, reason: &str, turn: &mut Turn) -> Result<(), Stopped> {
-        tracing::warn!(mark, reason, "a file of the bank's was refused; it lies in the folder refused");
+    fn refuse(
+        &self,
+        app: &App,
+        seen: &Seen,
+        mark: &str,
+        reason: &str,
+        turn: &mut Turn,
+    ) -> Result<(), Stopped> {
+        tracing::warn!(
+            mark,
+            reason,
+            "a file of the bank's was refused; it lies in the folder refused"
+        );
         app.metrics.bank_files.count("refused");
         turn.refused_count += 1;
         Ok(self.folders.refuse(&seen.name, mark, reason)?)
     }
 
-    /// Applies every report of a file, each in a transaction of its own. Doing it again changes nothing.
-    async fn apply(&self, app: &App, sha256: [u8; 32], message: Incoming) -> Result<Counts, Stopped> {
+    /// Applies every report of a file, each in a transaction of its own. Doing it again changes
+    /// nothing.
+    async fn apply(
+        &self,
+        app: &App,
+        sha256: [u8; 32],
+        message: Incoming,
+    ) -> Result<Counts, Stopped> {
         let mut counts = Counts::default();
         match message.content {
             Content::Statuses(report) => {
                 for word in self.words_of(app, report).await? {
                     let world = app.world.clone();
-                    let outcome = app.store.write(move |tx, now| Ok(hear(tx, now, &world, &word)?)).await?;
+                    let outcome =
+                        app.store.write(move |tx, now| Ok(hear(tx, now, &world, &word)?)).await?;
                     count(&mut counts, outcome);
                 }
             }
@@ -204,13 +252,21 @@ impl Bank {
                     let lines = std::mem::take(&mut account.lines);
                     let is_statement = message.kind == ReportKind::Statement;
                     if is_statement {
-                        app.store.write(move |tx, _| Ok(rows::statement(tx, &sha256, statement_number, &account)?)).await?;
+                        app.store
+                            .write(move |tx, _| {
+                                Ok(rows::statement(tx, &sha256, statement_number, &account)?)
+                            })
+                            .await?;
                     }
                     for line in lines {
                         number += 1;
-                        let place = is_statement.then_some(Place { sha256, statement_number, number });
+                        let place =
+                            is_statement.then_some(Place { sha256, statement_number, number });
                         let world = app.world.clone();
-                        let outcome = app.store.write(move |tx, now| Ok(hear_line(tx, now, &world, &line, place)?)).await?;
+                        let outcome = app
+                            .store
+                            .write(move |tx, now| Ok(hear_line(tx, now, &world, &line, place)?))
+                            .await?;
                         count(&mut counts, outcome);
                     }
                 }
@@ -219,18 +275,23 @@ impl Bank {
         Ok(counts)
     }
 
-    /// What a status report says, payment by payment: a refusal of the whole or of a batch is one of each of its payments.
+    /// What a status report says, payment by payment: a refusal of the whole or of a batch is one
+    /// of each of its payments.
     async fn words_of(&self, app: &App, report: StatusReport) -> Result<Vec<Word>, Stopped> {
         let mut words = Vec::new();
         let mut refused_wholes = Vec::new();
         let is_refused = |verdict: &reports::Verdict| verdict.meaning == Some(Meaning::Refused);
         if let Some(original) = report.original {
-            refused_wholes.extend(report.whole.filter(is_refused).map(|verdict| (original, None, verdict.reason)));
+            refused_wholes.extend(
+                report.whole.filter(is_refused).map(|verdict| (original, None, verdict.reason)),
+            );
         }
         for (batch, verdict) in report.batches {
             let Some((message_id, method)) = batch.rsplit_once('-') else { continue };
             let method = Method::parse(&method.to_lowercase());
-            if let (Some(id), Some(method), true) = (MessageId::parse(message_id), method, is_refused(&verdict)) {
+            if let (Some(id), Some(method), true) =
+                (MessageId::parse(message_id), method, is_refused(&verdict))
+            {
                 refused_wholes.push((id, Some(method), verdict.reason));
             }
         }
@@ -242,10 +303,17 @@ impl Bank {
                 None => Said::Processing,
             };
             let (reason, references) = (payment.verdict.reason, payment.references);
-            words.push(Word { end_to_end_id: payment.end_to_end_id, amount: payment.amount, said, reason, references });
+            words.push(Word {
+                end_to_end_id: payment.end_to_end_id,
+                amount: payment.amount,
+                said,
+                reason,
+                references,
+            });
         }
         for (message_id, method, reason) in refused_wholes {
-            let instructions = app.store.write(move |tx, _| Ok(rows::of_message(tx, message_id)?)).await?;
+            let instructions =
+                app.store.write(move |tx, _| Ok(rows::of_message(tx, message_id)?)).await?;
             for instruction in instructions {
                 let end_to_end_id = EndToEndId::of(instruction.payout_id);
                 // What is said of one payment goes before what is said of all.
@@ -265,10 +333,13 @@ impl Bank {
         Ok(words)
     }
 
-    /// Payouts that the bank has said nothing final of for too long are marked as unknown; they are never sent again.
+    /// Payouts that the bank has said nothing final of for too long are marked as unknown; they are
+    /// never sent again.
     async fn give_up_unanswered(&self, app: &App) -> Result<(), Stopped> {
         let seconds = self.settings.unanswered_hours_max * 3_600;
-        let find = move |tx: &mut dyn Tx, now: &mut Now| Ok(rows::unanswered(tx, now.instant() - seconds, UNANSWERED_MAX)?);
+        let find = move |tx: &mut dyn Tx, now: &mut Now| {
+            Ok(rows::unanswered(tx, now.instant() - seconds, UNANSWERED_MAX)?)
+        };
         for instruction in app.store.write(find).await? {
             let world = app.world.clone();
             let payout_id = instruction.payout_id;
@@ -277,7 +348,8 @@ impl Bank {
                 Ok(mark_unknown(tx, now, &world, &instruction)?)
             };
             app.store.write(mark).await?;
-            tracing::warn!(payout = %payout_id, "the bank has not said what became of a payout; it waits for the operator");
+            tracing::warn!(payout = %payout_id, "the bank has not said what became of a payout; \
+             it waits for the operator");
         }
         Ok(())
     }
@@ -317,7 +389,12 @@ enum Outcome {
 }
 
 /// Marks a payout that is with the bank as one whose outcome nobody knows.
-fn mark_unknown(tx: &mut dyn Tx, now: &mut Now, world: &World, instruction: &Journalled) -> Result<(), StoreError> {
+fn mark_unknown(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    instruction: &Journalled,
+) -> Result<(), StoreError> {
     publish::enter(tx, now, instruction)?;
     if let Some(mut payout) = payouts::rows::find(tx, instruction.scope, instruction.payout_id)?
         && payout.status == PayoutStatus::Processing
@@ -331,13 +408,19 @@ fn mark_unknown(tx: &mut dyn Tx, now: &mut Now, world: &World, instruction: &Jou
 /// The instruction that a word is about, if it was sent and for this amount.
 fn addressed(tx: &mut dyn Tx, word: &Word) -> Result<Result<Journalled, Matching>, StoreError> {
     let Some(id) = word.end_to_end_id else { return Ok(Err(Matching::NoReference)) };
-    let Some(instruction) = rows::find(tx, id.payout_id())? else { return Ok(Err(Matching::UnknownReference)) };
+    let Some(instruction) = rows::find(tx, id.payout_id())? else {
+        return Ok(Err(Matching::UnknownReference));
+    };
     // A bank cannot know of what was never sent.
     if !matches!(instruction.status, InstructionStatus::Published | InstructionStatus::Unknown) {
         return Ok(Err(Matching::UnknownReference));
     }
     let expected = Money::new(instruction.units, Currency::Inr);
-    Ok(if word.amount.is_some_and(|amount| amount != expected) { Err(Matching::AmountDiffers) } else { Ok(instruction) })
+    Ok(if word.amount.is_some_and(|amount| amount != expected) {
+        Err(Matching::AmountDiffers)
+    } else {
+        Ok(instruction)
+    })
 }
 
 /// Applies what a bank says of one payment.
@@ -345,11 +428,15 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
     let instruction = match addressed(tx, word)? {
         Ok(instruction) => instruction,
         Err(matching) => {
-            tracing::warn!(matching = matching.as_str(), "a report of the bank's fits no payment that was sent; it changed nothing");
+            tracing::warn!(
+                matching = matching.as_str(),
+                "a report of the bank's fits no payment that was sent; it changed nothing"
+            );
             return Ok(Outcome::Unmatched(matching));
         }
     };
-    let Some(mut payout) = payouts::rows::find(tx, instruction.scope, instruction.payout_id)? else {
+    let Some(mut payout) = payouts::rows::find(tx, instruction.scope, instruction.payout_id)?
+    else {
         return Ok(Outcome::Unmatched(Matching::UnknownReference));
     };
     let reason = word.reason.as_deref();
@@ -358,11 +445,13 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
         (Said::Paid, _) => match word.references.utr(instruction.method) {
             Some(utr) => {
                 if !utr.is_classified() {
-                    tracing::warn!(payout = %payout.id, "the bank's reference has a form of its own");
+                    tracing::warn!(payout = %payout.id, "the bank's reference has a form of its \
+                     own");
                 }
                 BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() }
             }
-            // Paid without a reference is not proven yet: the notification or the statement brings it.
+            // Paid without a reference is not proven yet: the notification or the statement brings
+            // it.
             None => return Ok(Outcome::Ignored),
         },
         (Said::Refused, _) => match reasons::refusal(reason) {
@@ -380,7 +469,9 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
         }
     };
     let reference = match &report {
-        BankReport::Settled { unique_transaction_reference } => Some(unique_transaction_reference.clone()),
+        BankReport::Settled { unique_transaction_reference } => {
+            Some(unique_transaction_reference.clone())
+        }
         _ => None,
     };
     let before = (payout.status, payout.failure.clone());
@@ -390,7 +481,8 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
     rows::answer(tx, instruction.payout_id, reference.as_deref())?;
     if before == (payout.status, payout.failure.clone()) {
         if word.said == Said::Refused && payout.status == PayoutStatus::Settled {
-            tracing::error!(payout = %payout.id, "the bank refuses a payment that it has reported as paid: ask the bank");
+            tracing::error!(payout = %payout.id, "the bank refuses a payment that it has reported \
+             as paid: ask the bank");
         }
         return Ok(Outcome::Ignored);
     }
@@ -398,7 +490,10 @@ fn hear(tx: &mut dyn Tx, now: &mut Now, world: &World, word: &Word) -> Result<Ou
 }
 
 /// The one payment that was settled under one of the references.
-fn payment_sent_under(tx: &mut dyn Tx, references: &References) -> Result<Option<EndToEndId>, StoreError> {
+fn payment_sent_under(
+    tx: &mut dyn Tx,
+    references: &References,
+) -> Result<Option<EndToEndId>, StoreError> {
     let mut found = None;
     for candidate in references.candidates() {
         match (rows::settled_under(tx, candidate)?.map(EndToEndId::of), found) {
@@ -411,7 +506,13 @@ fn payment_sent_under(tx: &mut dyn Tx, references: &References) -> Result<Option
 }
 
 /// Applies a booked movement and, if it stands on a statement, keeps it.
-fn hear_line(tx: &mut dyn Tx, now: &mut Now, world: &World, line: &Line, place: Option<Place>) -> Result<Outcome, StoreError> {
+fn hear_line(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    line: &Line,
+    place: Option<Place>,
+) -> Result<Outcome, StoreError> {
     let said = match line.sign {
         Sign::Debit => Said::Paid,
         Sign::Credit => Said::Returned,
@@ -421,15 +522,23 @@ fn hear_line(tx: &mut dyn Tx, now: &mut Now, world: &World, line: &Line, place: 
     if end_to_end_id.is_none() && line.sign == Sign::Credit {
         end_to_end_id = payment_sent_under(tx, &line.references)?;
     }
-    let word =
-        Word { end_to_end_id, amount: Some(line.amount), said, reason: line.return_reason.clone(), references: line.references.clone() };
+    let word = Word {
+        end_to_end_id,
+        amount: Some(line.amount),
+        said,
+        reason: line.return_reason.clone(),
+        references: line.references.clone(),
+    };
     let addressed = addressed(tx, &word)?;
-    // A reversed debit without a credit's sign would be money that went twice: a person has to look.
+    // A reversed debit without a credit's sign would be money that went twice: a person has to
+    // look.
     let is_odd = line.is_reversal && line.sign == Sign::Debit;
     let matching = match &addressed {
         Ok(_) if is_odd => Matching::Reversal,
         Ok(_) => Matching::Payout,
-        Err(Matching::NoReference) if line.foreign_reference.is_some() => Matching::UnknownReference,
+        Err(Matching::NoReference) if line.foreign_reference.is_some() => {
+            Matching::UnknownReference
+        }
         Err(matching) => *matching,
     };
     if let Some(place) = place {
@@ -460,11 +569,18 @@ async fn compare(app: &App) {
             let count = report.differences.len();
             app.metrics.bank_comparisons.count("differed");
             app.metrics.bank_differences.set(i64::try_from(count).unwrap_or(i64::MAX));
-            tracing::error!(count, "the book differs from the bank's statements: `hundi reconcile` names each difference");
+            tracing::error!(
+                count,
+                "the book differs from the bank's statements: `hundi reconcile` names each \
+                 difference"
+            );
         }
         Err(failure) => {
             app.metrics.bank_comparisons.count("failed");
-            tracing::error!(?failure, "the book could not be compared with the bank's statements; tried again tomorrow");
+            tracing::error!(
+                ?failure,
+                "the book could not be compared with the bank's statements; tried again tomorrow"
+            );
         }
     }
 }
@@ -487,7 +603,10 @@ pub async fn run(app: Arc<App>, settings: Arc<BankSettings>, mut stop: watch::Re
             reconciled = today;
         }
         if let Err(trouble) = bank.turn(&app).await {
-            tracing::error!(?trouble, "the bank's worker could not finish its turn; it tries again");
+            tracing::error!(
+                ?trouble,
+                "the bank's worker could not finish its turn; it tries again"
+            );
         }
         tokio::select! {
             () = tokio::time::sleep(poll) => {}

@@ -1,4 +1,5 @@
-//! Looks accounts up: takes the questions that are due, asks outside any transaction, and applies what was answered.
+//! Looks accounts up: takes the questions that are due, asks outside any transaction, and applies
+//! what was answered.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +22,21 @@ const ASKED_MAX: usize = 8;
 const WAIT_MILLISECONDS_MAX: i64 = 1_000;
 
 /// Asks until `stop`. What is under way then is asked again by the next run.
-pub async fn run(store: Store, world: Arc<World>, metrics: Reasons, mut stop: watch::Receiver<bool>) {
+pub async fn run(
+    store: Store,
+    world: Arc<World>,
+    metrics: Reasons,
+    mut stop: watch::Receiver<bool>,
+) {
     if !store.is_shared() {
-        // The database's lock says that this is its only server, so leases of an earlier one are nobody's. Elsewhere an earlier one may
-        // still be asking, and its leases end within 30 s.
-        if let Err(failure) = store.write(|tx, now| Ok(look_ups::release_abandoned(tx, now)?)).await {
-            tracing::error!(?failure, "look-ups of an earlier run could not be taken up; their leases end within 30 s");
+        // The database's lock says that this is its only server, so leases of an earlier one are
+        // nobody's. Elsewhere an earlier one may still be asking, and its leases end within 30 s.
+        if let Err(failure) = store.write(|tx, now| Ok(look_ups::release_abandoned(tx, now)?)).await
+        {
+            tracing::error!(
+                ?failure,
+                "look-ups of an earlier run could not be taken up; their leases end within 30 s"
+            );
         }
     }
     let mut asked = FuturesUnordered::new();
@@ -35,9 +45,14 @@ pub async fn run(store: Store, world: Arc<World>, metrics: Reasons, mut stop: wa
         let mut wait = if free == 0 { WAIT_MILLISECONDS_MAX } else { until_next(&store).await };
         if wait == 0 {
             let claiming = world.clone();
-            match store.write(move |tx, now| Ok(look_ups::claim(tx, now, &claiming, free as i64)?)).await {
+            match store
+                .write(move |tx, now| Ok(look_ups::claim(tx, now, &claiming, free as i64)?))
+                .await
+            {
                 Ok(claimed) => {
-                    asked.extend(claimed.into_iter().map(|claimed| ask(&store, &world, &metrics, claimed)));
+                    asked.extend(
+                        claimed.into_iter().map(|claimed| ask(&store, &world, &metrics, claimed)),
+                    );
                     continue;
                 }
                 Err(failure) => {
@@ -62,7 +77,8 @@ async fn until_next(store: &Store) -> i64 {
     }
 }
 
-/// Asks one question and applies the answer. If that cannot be written the lease ends by itself and it is asked again.
+/// Asks one question and applies the answer. If that cannot be written the lease ends by itself and
+/// it is asked again.
 async fn ask(store: &Store, world: &Arc<World>, metrics: &Reasons, claimed: Claimed) {
     let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
     let outcome = match world.ports(scope.mode()) {
@@ -70,7 +86,9 @@ async fn ask(store: &Store, world: &Arc<World>, metrics: &Reasons, claimed: Clai
         Ok(ports) => {
             let deadline = Duration::from_millis(LEASE_MILLISECONDS.unsigned_abs() - 5_000);
             let late = LookedUp::Unanswered { reason: "deadline", retry_after_seconds: None };
-            tokio::time::timeout(deadline, ports.checks.look_up(&claimed.question)).await.unwrap_or(late)
+            tokio::time::timeout(deadline, ports.checks.look_up(&claimed.question))
+                .await
+                .unwrap_or(late)
         }
         Err(_) => LookedUp::Unanswered { reason: "not_configured", retry_after_seconds: None },
     };
@@ -80,7 +98,8 @@ async fn ask(store: &Store, world: &Arc<World>, metrics: &Reasons, claimed: Clai
             metrics.count(reason);
             // The first silence and every tenth are told; the counter has them all.
             if attempts_count % 10 == 0 {
-                tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1, "an account could not be looked up; it is asked about again");
+                tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1,
+                    "an account could not be looked up; it is asked about again");
             }
         }
     }
@@ -92,6 +111,7 @@ async fn ask(store: &Store, world: &Arc<World>, metrics: &Reasons, claimed: Clai
         })
         .await;
     if let Err(failure) = written {
-        tracing::error!(?failure, beneficiary = %beneficiary_id, "a look-up could not be written down; it is asked again");
+        tracing::error!(?failure, beneficiary = %beneficiary_id, "a look-up could not be written \
+         down; it is asked again");
     }
 }

@@ -1,8 +1,8 @@
-//! Takes one transaction of a followed chain into the book that the follower did not see, because the operator names it: what a node hid,
-//! and a comparison of the book with the chain found.
+//! Takes one transaction of a followed chain into the book that the follower did not see, because
+//! the operator names it: what a node hid, and a comparison of the book with the chain found.
 //!
-//! Nothing is believed that the follower would not believe, and every endpoint that is configured has to show it: with several, the one that hid it
-//! has to be well again or be taken out.
+//! Nothing is believed that the follower would not believe, and every endpoint that is configured
+//! has to show it: with several, the one that hid it has to be well again or be taken out.
 
 use std::sync::Arc;
 
@@ -27,16 +27,24 @@ pub enum CreditFault {
     #[error("{0}")]
     Trouble(#[from] Trouble),
     #[error(
-        "{node} cannot be asked: {fault}. Every endpoint has to show the transaction; take one that is out of order out of the configuration"
+        "{node} cannot be asked: {fault}. Every endpoint has to show the transaction; take one \
+         that is out of order out of the configuration"
     )]
     Node { node: String, fault: NodeFault },
     #[error(
-        "{0} does not show the transaction in its chain. Every endpoint has to; take one that is out of order out of the configuration"
+        "{0} does not show the transaction in its chain. Every endpoint has to; take one that is \
+         out of order out of the configuration"
     )]
     NotShown(String),
-    #[error("{0} shows the transaction in another way than the endpoint before it. Compare both at an independent explorer")]
+    #[error(
+        "{0} shows the transaction in another way than the endpoint before it. Compare both at an \
+         independent explorer"
+    )]
     ShownDifferently(String),
-    #[error("its block {0} is above block {1}, up to which the chain was followed: the service takes it over by itself")]
+    #[error(
+        "its block {0} is above block {1}, up to which the chain was followed: the service takes \
+         it over by itself"
+    )]
     Ahead(i64, i64),
     #[error("the transaction failed, so nothing moved")]
     Failed,
@@ -52,9 +60,14 @@ pub struct Credited {
     pub sweeps_count: usize,
 }
 
-/// Takes a transaction over as the follower would have, once: what the book has of it already stays as it is.
+/// Takes a transaction over as the follower would have, once: what the book has of it already stays
+/// as it is.
 pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, CreditFault> {
-    let chain = app.chains.iter().find(|chain| chain.mode == mode).ok_or(CreditFault::NoChain(mode.as_str()))?;
+    let chain = app
+        .chains
+        .iter()
+        .find(|chain| chain.mode == mode)
+        .ok_or(CreditFault::NoChain(mode.as_str()))?;
     let name = chain.settings.name;
     audit::check(chain).await?;
     let (cursor, _) = audit::followed(&app.store, chain).await?;
@@ -62,15 +75,22 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
     let mut shown: Option<(&Node, Receipt, i64)> = None;
     for node in &chain.nodes {
         let fault = |fault| CreditFault::Node { node: node.label(), fault };
-        let receipt = node.receipt(&hash).await.map_err(fault)?.ok_or_else(|| CreditFault::NotShown(node.label()))?;
+        let receipt = node
+            .receipt(&hash)
+            .await
+            .map_err(fault)?
+            .ok_or_else(|| CreditFault::NotShown(node.label()))?;
         let number = receipt.block_number.0;
         if number > cursor.anchor.height {
             return Err(CreditFault::Ahead(number, cursor.anchor.height));
         }
         // The same chain as was followed, and the receipt of a block that stands in it.
         let mut time = cursor.block_time;
-        for (number, hash) in [(cursor.anchor.height, cursor.anchor.hash), (number, receipt.block_hash)] {
-            let header = node.header(number).await.map_err(fault)?.filter(|header| header.hash == hash);
+        for (number, hash) in
+            [(cursor.anchor.height, cursor.anchor.hash), (number, receipt.block_hash)]
+        {
+            let header =
+                node.header(number).await.map_err(fault)?.filter(|header| header.hash == hash);
             time = header.ok_or_else(|| CreditFault::NotShown(node.label()))?.timestamp.0;
         }
         match &shown {
@@ -86,7 +106,8 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
         return Err(CreditFault::Failed);
     }
     let contracts = chain.contracts();
-    let logs: Vec<Log> = receipt.logs.iter().filter(|log| contracts.contains(&log.address.0)).cloned().collect();
+    let logs: Vec<Log> =
+        receipt.logs.iter().filter(|log| contracts.contains(&log.address.0)).cloned().collect();
     let follower = Follower::new(app.clone(), chain.clone());
     let hits = follower.hits(&logs).await?;
     let known = follower.known_of(node, &hits).await?;
@@ -106,7 +127,11 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
             }
         }
         let deposits = deposits_of(tx, &movements, name.as_str())?;
-        let known: Vec<Id<kind::Deposit>> = before.iter().filter(|deposit| deposit.is_settled()).map(|deposit| deposit.id).collect();
+        let known: Vec<Id<kind::Deposit>> = before
+            .iter()
+            .filter(|deposit| deposit.is_settled())
+            .map(|deposit| deposit.id)
+            .collect();
         let known_count = deposits.iter().filter(|deposit| known.contains(&deposit.id)).count();
         Ok(Credited { deposits, known_count, sweeps_count })
     };
@@ -114,11 +139,18 @@ pub async fn credit(app: &Arc<App>, mode: Mode, hash: Hash) -> Result<Credited, 
 }
 
 /// The deposits that the book has of a transaction's movements.
-fn deposits_of(tx: &mut dyn Tx, movements: &[Movement], chain: &str) -> Result<Vec<Deposit>, StoreError> {
+fn deposits_of(
+    tx: &mut dyn Tx,
+    movements: &[Movement],
+    chain: &str,
+) -> Result<Vec<Deposit>, StoreError> {
     let mut found: Vec<Deposit> = Vec::new();
     for movement in movements {
-        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else { continue };
-        for deposit in deposits::rows::of_transaction(tx, scope, chain, &movement.transaction_hash)? {
+        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else {
+            continue;
+        };
+        for deposit in deposits::rows::of_transaction(tx, scope, chain, &movement.transaction_hash)?
+        {
             if found.iter().all(|known| known.id != deposit.id) {
                 found.push(deposit);
             }

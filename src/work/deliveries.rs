@@ -1,8 +1,10 @@
-//! Delivers webhooks: finds what is due, takes it under a lease, sends it, and writes down what became of it.
+//! Delivers webhooks: finds what is due, takes it under a lease, sends it, and writes down what
+//! became of it.
 //!
-//! One task owns all that is known. It has at most one step with the store under way, which is either a look for
-//! endpoints with something due or a turn: one transaction that writes finished attempts down and takes new
-//! deliveries. Meanwhile it goes on sending what it holds, so that commits and attempts do not wait for one another.
+//! One task owns all that is known. It has at most one step with the store under way, which is
+//! either a look for endpoints with something due or a turn: one transaction that writes finished
+//! attempts down and takes new deliveries. Meanwhile it goes on sending what it holds, so that
+//! commits and attempts do not wait for one another.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -32,8 +34,9 @@ use crate::world::World;
 
 /// Attempts that run at the same time.
 const IN_FLIGHT_MAX: usize = 512;
-/// Of these, the most that endpoints may have whose last attempt did not end well and in time, and those of which
-/// nothing is known yet together with them: what is left always serves endpoints that work.
+/// Of these, the most that endpoints may have whose last attempt did not end well and in time, and
+/// those of which nothing is known yet together with them: what is left always serves endpoints
+/// that work.
 const IN_FLIGHT_SUSPECT_MAX: usize = IN_FLIGHT_MAX / 2;
 const IN_FLIGHT_UNTRIED_MAX: usize = IN_FLIGHT_MAX / 4 * 3;
 /// Attempts that one endpoint has running at the same time.
@@ -49,13 +52,15 @@ const SLOW_MILLISECONDS: u64 = 2_000;
 
 /// Deliveries that one turn takes.
 const CLAIMED_MAX: usize = 1_024;
-/// Deliveries of one endpoint that are held ahead of their attempts, where it works and where that is not known. A
-/// suspect holds none ahead: what it cannot send soon would only wait for its lease to end.
+/// Deliveries of one endpoint that are held ahead of their attempts, where it works and where that
+/// is not known. A suspect holds none ahead: what it cannot send soon would only wait for its lease
+/// to end.
 const ENDPOINT_HELD_MAX: usize = 128;
 const ENDPOINT_HELD_UNTRIED_MAX: usize = 8;
 /// Deliveries held in all.
 const HELD_MAX: usize = 8_192;
-/// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and time to write it down.
+/// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and
+/// time to write it down.
 const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_000;
 /// Finished attempts that one turn writes down.
 const RECORDED_MAX: usize = 256;
@@ -66,7 +71,8 @@ const TARGET_KEPT_MILLISECONDS: u64 = 1_000;
 const LOOKED_MAX: i64 = 10_000;
 /// The longest time without a look, in milliseconds, and how far a look sees ahead.
 const LOOK_MILLISECONDS_MAX: u64 = 1_000;
-/// How far a look goes back behind the one before it, in milliseconds: longer than a commit takes to become visible.
+/// How far a look goes back behind the one before it, in milliseconds: longer than a commit takes
+/// to become visible.
 const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
 /// How often a look goes through all that is due, whatever earlier ones saw, in seconds.
 const LOOK_FULL_SECONDS: u64 = 30;
@@ -79,17 +85,24 @@ const BROKEN_PAUSE_SECONDS: u64 = 60;
 /// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
 const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
 
-/// Delivers until `stop`, then lets running attempts end. What was taken and not sent is given back; what cannot be
-/// given back is sent again when its lease ends.
+/// Delivers until `stop`, then lets running attempts end. What was taken and not sent is given
+/// back; what cannot be given back is sent again when its lease ends.
 pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     if !app.store.is_shared() {
-        // The database's lock says that this is its only server, so claims of an earlier one are nobody's. Elsewhere an earlier one may
-        // still send what it claimed, and its leases end within a minute.
+        // The database's lock says that this is its only server, so claims of an earlier one are
+        // nobody's. Elsewhere an earlier one may still send what it claimed, and its leases end
+        // within a minute.
         match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
             Ok(0) => {}
-            Ok(count) => tracing::info!(count, "took up deliveries that an earlier run had claimed"),
+            Ok(count) => {
+                tracing::info!(count, "took up deliveries that an earlier run had claimed")
+            }
             Err(failure) => {
-                tracing::error!(?failure, "claimed deliveries of an earlier run could not be taken up; their leases end within a minute")
+                tracing::error!(
+                    ?failure,
+                    "claimed deliveries of an earlier run could not be taken up; their leases end \
+                     within a minute"
+                )
             }
         }
     }
@@ -98,7 +111,8 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     worker.finish().await;
 }
 
-/// Removes deliveries of deleted endpoints and those past their time, a bounded number at once; answers how many.
+/// Removes deliveries of deleted endpoints and those past their time, a bounded number at once;
+/// answers how many.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
     let removed = deliveries::purge_deleted(tx, rows_max)?;
     Ok(removed + deliveries::purge(tx, now, rows_max - removed as i64)?)
@@ -184,7 +198,10 @@ impl Lane {
     }
 
     fn is_probed(&self) -> bool {
-        is_probed(self.failures_count, self.target.as_ref().map_or(EndpointStatus::Enabled, |target| target.status))
+        is_probed(
+            self.failures_count,
+            self.target.as_ref().map_or(EndpointStatus::Enabled, |target| target.status),
+        )
     }
 
     fn is_idle(&self) -> bool {
@@ -206,10 +223,14 @@ impl Lane {
             return 0;
         }
         let held_max = match self.standing {
-            _ if self.is_probed() => return usize::from(self.held.is_empty() && self.in_flight == 0),
+            _ if self.is_probed() => {
+                return usize::from(self.held.is_empty() && self.in_flight == 0);
+            }
             Standing::Trusted => ENDPOINT_HELD_MAX,
             Standing::Untried => ENDPOINT_HELD_UNTRIED_MAX,
-            Standing::Suspect => return self.in_flight_max().saturating_sub(self.held.len() + self.in_flight),
+            Standing::Suspect => {
+                return self.in_flight_max().saturating_sub(self.held.len() + self.in_flight);
+            }
         };
         // Only from half on, so that turns take many at once.
         if self.held.len() * 2 > held_max { 0 } else { held_max - self.held.len() }
@@ -293,7 +314,11 @@ struct Turn {
 type Claimed = (i64, Vec<Vec<bool>>);
 
 enum Step {
-    Looked { above_milliseconds: i64, until_milliseconds: i64, queues: Result<Vec<DueQueue>, Failure> },
+    Looked {
+        above_milliseconds: i64,
+        until_milliseconds: i64,
+        queues: Result<Vec<DueQueue>, Failure>,
+    },
     Turned(Turn),
 }
 
@@ -319,7 +344,8 @@ struct Worker {
     has_just_looked: bool,
     wakes_at: Instant,
     rests_until: Instant,
-    /// After a fault a turn writes one attempt down and nothing else, so that a broken one does not stop the others.
+    /// After a fault a turn writes one attempt down and nothing else, so that a broken one does not
+    /// stop the others.
     is_cautious: bool,
     looked_until_milliseconds: i64,
     looks_fully_at: Instant,
@@ -357,20 +383,23 @@ impl Worker {
         loop {
             self.send_held();
             self.begin_step();
-            let alarm_at = if self.is_woken { self.rests_until } else { self.wakes_at.max(self.rests_until) };
+            let alarm_at =
+                if self.is_woken { self.rests_until } else { self.wakes_at.max(self.rests_until) };
             tokio::select! {
                 biased;
                 // A stop whose sender is gone is a stop too.
                 _ = stop.wait_for(|is_stopped| *is_stopped) => return,
                 step = ended(&mut self.step) => self.take_step(step),
                 Some(report) = self.reports.recv() => self.take_reports(report),
-                () = self.app.store.signals.deliveries.notified(), if !self.is_woken => self.is_woken = true,
+                () = self.app.store.signals.deliveries.notified(),
+                    if !self.is_woken => self.is_woken = true,
                 () = sleep_until(alarm_at), if self.step.is_none() => self.is_woken = true,
             }
         }
     }
 
-    /// Ends in order: what is held is given back, and running attempts are awaited and written down.
+    /// Ends in order: what is held is given back, and running attempts are awaited and written
+    /// down.
     async fn finish(mut self) {
         let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
         if let Some(step) = self.step.take()
@@ -399,7 +428,8 @@ impl Worker {
     async fn release_held(&mut self) {
         let mut held = Vec::new();
         for (endpoint_id, lane) in &mut self.lanes {
-            let lane_held: Vec<_> = lane.held.drain(..).map(|held| (held.due, held.lease_milliseconds)).collect();
+            let lane_held: Vec<_> =
+                lane.held.drain(..).map(|held| (held.due, held.lease_milliseconds)).collect();
             if !lane_held.is_empty() {
                 held.push((*endpoint_id, lane_held));
             }
@@ -419,26 +449,38 @@ impl Worker {
             })
             .await;
         if let Err(failure) = released {
-            tracing::error!(?failure, "webhook deliveries could not be given back; they are sent after a minute");
+            tracing::error!(
+                ?failure,
+                "webhook deliveries could not be given back; they are sent after a minute"
+            );
         }
     }
 
     async fn record_finished(&mut self) {
         while !self.finished.is_empty() {
-            let finished = Arc::new(self.finished.drain(..self.finished.len().min(RECORDED_MAX)).collect());
+            let finished =
+                Arc::new(self.finished.drain(..self.finished.len().min(RECORDED_MAX)).collect());
             let turn = turn(self.app.clone(), Vec::new(), finished, self.clock_milliseconds).await;
             if let Err(failure) = turn.outcome {
-                tracing::error!(?failure, "webhook attempts could not be written down; they are made again");
+                tracing::error!(
+                    ?failure,
+                    "webhook attempts could not be written down; they are made again"
+                );
                 return;
             }
         }
     }
 
-    /// The store's clock. Where there is one process only it never runs backwards here, as it does not in the write lane.
+    /// The store's clock. Where there is one process only it never runs backwards here, as it does
+    /// not in the write lane.
     fn milliseconds(&mut self) -> i64 {
         let store = &self.app.store;
         let milliseconds = store.clock.milliseconds();
-        self.clock_milliseconds = if store.is_shared() { milliseconds } else { self.clock_milliseconds.max(milliseconds) };
+        self.clock_milliseconds = if store.is_shared() {
+            milliseconds
+        } else {
+            self.clock_milliseconds.max(milliseconds)
+        };
         self.clock_milliseconds
     }
 
@@ -453,23 +495,29 @@ impl Worker {
             return;
         }
         let finished_max = if self.is_cautious { 1 } else { RECORDED_MAX };
-        let finished: Vec<_> = self.finished.drain(..self.finished.len().min(finished_max)).collect();
-        let asks = if self.is_cautious && !finished.is_empty() { Vec::new() } else { self.asks(now) };
+        let finished: Vec<_> =
+            self.finished.drain(..self.finished.len().min(finished_max)).collect();
+        let asks =
+            if self.is_cautious && !finished.is_empty() { Vec::new() } else { self.asks(now) };
         self.has_just_looked = false;
         if !asks.is_empty() || !finished.is_empty() {
             let until_milliseconds = self.milliseconds();
             let (app, finished) = (self.app.clone(), Arc::new(finished));
-            self.step = Some(Box::pin(async move { Step::Turned(turn(app, asks, finished, until_milliseconds).await) }));
+            self.step = Some(Box::pin(async move {
+                Step::Turned(turn(app, asks, finished, until_milliseconds).await)
+            }));
         } else if self.is_woken {
             self.step = Some(self.look(now));
         }
     }
 
-    /// Looks for endpoints whose due time has come since the last look; those found earlier are remembered.
+    /// Looks for endpoints whose due time has come since the last look; those found earlier are
+    /// remembered.
     fn look(&mut self, now: Instant) -> StepFuture {
         self.is_woken = false;
         self.has_just_looked = true;
-        let mut above_milliseconds = self.looked_until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS);
+        let mut above_milliseconds =
+            self.looked_until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS);
         if now >= self.looks_fully_at {
             self.looks_fully_at = now + Duration::from_secs(LOOK_FULL_SECONDS);
             above_milliseconds = i64::MIN;
@@ -478,13 +526,17 @@ impl Worker {
         let store = self.app.store.clone();
         Box::pin(async move {
             let horizon_milliseconds = until_milliseconds + LOOK_MILLISECONDS_MAX as i64;
-            let queues =
-                store.read(Cost::Point, move |tx| Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)).await;
+            let queues = store
+                .read(Cost::Point, move |tx| {
+                    Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)
+                })
+                .await;
             Step::Looked { above_milliseconds, until_milliseconds, queues }
         })
     }
 
-    /// What to ask of the store: deliveries for the lanes that want some, in turn, and targets that are too old.
+    /// What to ask of the store: deliveries for the lanes that want some, in turn, and targets that
+    /// are too old.
     fn asks(&mut self, now: Instant) -> Vec<Ask> {
         let mut asks = Vec::new();
         let mut count_left = CLAIMED_MAX.min(HELD_MAX.saturating_sub(self.held_count));
@@ -502,16 +554,30 @@ impl Worker {
             if lane.rests_until > now {
                 self.wakes_at = self.wakes_at.min(lane.rests_until);
             }
-            let count = if self.in_flight.has_room(lane.standing) { lane.wanted(now).min(count_left) } else { 0 };
+            let count = if self.in_flight.has_room(lane.standing) {
+                lane.wanted(now).min(count_left)
+            } else {
+                0
+            };
             if count > 0 {
                 count_left -= count;
-                asks.push(Ask { endpoint_id, scope: lane.scope, count, known: lane.target.clone() });
+                asks.push(Ask {
+                    endpoint_id,
+                    scope: lane.scope,
+                    count,
+                    known: lane.target.clone(),
+                });
             }
         }
         for endpoint_id in std::mem::take(&mut self.stale_lanes) {
             let Some(lane) = self.lanes.get(&endpoint_id) else { continue };
             if !asks.iter().any(|ask| ask.endpoint_id == endpoint_id) {
-                asks.push(Ask { endpoint_id, scope: lane.scope, count: 0, known: lane.target.clone() });
+                asks.push(Ask {
+                    endpoint_id,
+                    scope: lane.scope,
+                    count: 0,
+                    known: lane.target.clone(),
+                });
             }
         }
         asks
@@ -523,7 +589,10 @@ impl Worker {
             Step::Looked { above_milliseconds, until_milliseconds, queues } => match queues {
                 Ok(queues) => self.take_look(above_milliseconds, until_milliseconds, &queues),
                 Err(failure) => {
-                    tracing::error!(?failure, "due webhook deliveries could not be looked for; tried again");
+                    tracing::error!(
+                        ?failure,
+                        "due webhook deliveries could not be looked for; tried again"
+                    );
                     self.looks_fully_at = Instant::now();
                     self.is_woken = true;
                     self.rest();
@@ -554,7 +623,8 @@ impl Worker {
                     continue;
                 }
             }
-            let lane = self.lanes.entry(queue.endpoint_id).or_insert_with(|| Lane::new(queue.scope, now));
+            let lane =
+                self.lanes.entry(queue.endpoint_id).or_insert_with(|| Lane::new(queue.scope, now));
             lane.has_due = true;
             if !lane.is_due_listed {
                 lane.is_due_listed = true;
@@ -562,9 +632,11 @@ impl Worker {
             }
         }
         if queues.len() as i64 >= LOOKED_MAX
-            && let Some(last) = queues.last().filter(|last| last.due_milliseconds <= until_milliseconds)
+            && let Some(last) =
+                queues.last().filter(|last| last.due_milliseconds <= until_milliseconds)
         {
-            // The rest follows from there. Endpoints that are due in the same millisecond may come twice.
+            // The rest follows from there. Endpoints that are due in the same millisecond may come
+            // twice.
             let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
             self.looked_until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
             self.is_woken = true;
@@ -579,7 +651,8 @@ impl Worker {
         if self.is_cautious && self.finished.is_empty() {
             self.is_cautious = false;
         }
-        // Behind what was taken, the next delivery of the same endpoint may be due sooner than the next look.
+        // Behind what was taken, the next delivery of the same endpoint may be due sooner than the
+        // next look.
         self.is_woken |= found.iter().any(|found| found.asked_count > 0 && found.is_drained);
         for (found, claimed) in found.iter().zip(claimed) {
             self.take_found(found, lease_milliseconds, &claimed);
@@ -618,7 +691,12 @@ impl Worker {
         Worker::list_sending(&mut self.sending_lanes, found.endpoint_id, lane);
     }
 
-    fn take_fault(&mut self, failure: &Failure, asked: Vec<EndpointId>, finished: &[(EndpointId, Finished)]) {
+    fn take_fault(
+        &mut self,
+        failure: &Failure,
+        asked: Vec<EndpointId>,
+        finished: &[(EndpointId, Finished)],
+    ) {
         tracing::error!(?failure, "a turn of webhook deliveries kept nothing; tried again");
         self.rest();
         self.is_woken = true;
@@ -631,7 +709,8 @@ impl Worker {
         }
         // The one attempt that this turn tried to write down is what is broken.
         for (endpoint_id, attempt) in finished {
-            tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "a webhook attempt cannot be written down and is made again");
+            tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "a webhook attempt \
+             cannot be written down and is made again");
         }
     }
 
@@ -658,7 +737,9 @@ impl Worker {
         lane.in_flight -= 1;
         *self.in_flight.of(lane.standing) -= 1;
         let is_success = finished.as_ref().is_some_and(|finished| finished.is_success);
-        let is_quick = finished.as_ref().is_some_and(|finished| u64::from(finished.duration_milliseconds) < SLOW_MILLISECONDS);
+        let is_quick = finished
+            .as_ref()
+            .is_some_and(|finished| u64::from(finished.duration_milliseconds) < SLOW_MILLISECONDS);
         lane.failures_count = if is_success { 0 } else { lane.failures_count + 1 };
         lane.hangs = !is_success && !is_quick;
         let standing = if is_success && is_quick { Standing::Trusted } else { Standing::Suspect };
@@ -682,8 +763,13 @@ impl Worker {
         lane.standing = standing;
     }
 
-    fn list_sending(sending_lanes: &mut VecDeque<EndpointId>, endpoint_id: EndpointId, lane: &mut Lane) {
-        if !lane.is_sending_listed && !lane.held.is_empty() && lane.in_flight < lane.in_flight_max() {
+    fn list_sending(
+        sending_lanes: &mut VecDeque<EndpointId>,
+        endpoint_id: EndpointId,
+        lane: &mut Lane,
+    ) {
+        if !lane.is_sending_listed && !lane.held.is_empty() && lane.in_flight < lane.in_flight_max()
+        {
             lane.is_sending_listed = true;
             sending_lanes.push_back(endpoint_id);
         }
@@ -738,7 +824,12 @@ async fn ended(step: &mut Option<StepFuture>) -> Step {
 }
 
 /// Reads what is due on a reading connection, and then writes everything in one transaction.
-async fn turn(app: Arc<App>, asks: Vec<Ask>, finished: Arc<Vec<(EndpointId, Finished)>>, until_milliseconds: i64) -> Turn {
+async fn turn(
+    app: Arc<App>,
+    asks: Vec<Ask>,
+    finished: Arc<Vec<(EndpointId, Finished)>>,
+    until_milliseconds: i64,
+) -> Turn {
     let asked = asks.iter().map(|ask| ask.endpoint_id).collect();
     let outcome = turn_outcome(&app, asks, finished.clone(), until_milliseconds).await;
     Turn { asked, finished, outcome }
@@ -753,16 +844,21 @@ async fn turn_outcome(
     let mut found = Vec::new();
     if !asks.is_empty() {
         let world = app.world.clone();
-        found = app.store.read(Cost::Scan, move |tx| Ok(read_asked(tx, &world, &asks, until_milliseconds)?)).await?;
+        found = app
+            .store
+            .read(Cost::Scan, move |tx| Ok(read_asked(tx, &world, &asks, until_milliseconds)?))
+            .await?;
     }
     let found = Arc::new(found);
-    let has_work = !finished.is_empty() || found.iter().any(|found| found.asked_count > 0 && found.target.is_some());
+    let has_work = !finished.is_empty()
+        || found.iter().any(|found| found.asked_count > 0 && found.target.is_some());
     if !has_work {
         let none = found.iter().map(|_| Vec::new()).collect();
         return Ok((found, (0, none)));
     }
     let writing = found.clone();
-    let claimed = app.store.write(move |tx, now| Ok(write_turn(tx, now, &finished, &writing)?)).await?;
+    let claimed =
+        app.store.write(move |tx, now| Ok(write_turn(tx, now, &finished, &writing)?)).await?;
     Ok((found, claimed))
 }
 
@@ -783,11 +879,17 @@ impl Found {
 }
 
 /// Reads endpoint by endpoint; one whose rows do not read does not stop the others.
-fn read_asked(tx: &mut dyn Tx, world: &World, asks: &[Ask], until_milliseconds: i64) -> Result<Vec<Found>, StoreError> {
+fn read_asked(
+    tx: &mut dyn Tx,
+    world: &World,
+    asks: &[Ask],
+    until_milliseconds: i64,
+) -> Result<Vec<Found>, StoreError> {
     asks.iter()
         .map(|ask| match read_one(tx, world, ask, until_milliseconds) {
             Err(StoreError::Broken(reason)) => {
-                tracing::error!(endpoint_id = %ask.endpoint_id, reason, "the rows of a webhook endpoint do not read; it is left alone for a minute");
+                tracing::error!(endpoint_id = %ask.endpoint_id, reason, "the rows of a webhook \
+                 endpoint do not read; it is left alone for a minute");
                 Ok(Found { is_broken: true, ..Found::nothing(ask) })
             }
             read => read,
@@ -795,7 +897,12 @@ fn read_asked(tx: &mut dyn Tx, world: &World, asks: &[Ask], until_milliseconds: 
         .collect()
 }
 
-fn read_one(tx: &mut dyn Tx, world: &World, ask: &Ask, until_milliseconds: i64) -> Result<Found, StoreError> {
+fn read_one(
+    tx: &mut dyn Tx,
+    world: &World,
+    ask: &Ask,
+    until_milliseconds: i64,
+) -> Result<Found, StoreError> {
     let mut found = Found::nothing(ask);
     let Some(endpoint) = rows::find(tx, ask.scope, ask.endpoint_id)? else { return Ok(found) };
     let unchanged = ask.known.as_ref().filter(|known| known.version == endpoint.version);
@@ -803,13 +910,15 @@ fn read_one(tx: &mut dyn Tx, world: &World, ask: &Ask, until_milliseconds: i64) 
         Some(known) => known.clone(),
         None => Arc::new(Target::read(world, &endpoint)?),
     };
-    found.health = rows::queue(tx, ask.endpoint_id)?.map_or(Health::default(), |queue| queue.health);
+    found.health =
+        rows::queue(tx, ask.endpoint_id)?.map_or(Health::default(), |queue| queue.health);
     found.target = Some(target);
     if ask.count == 0 {
         return Ok(found);
     }
     // An endpoint met for the first time may be known to the store as one that is only probed.
-    let is_first_probe = ask.known.is_none() && is_probed(found.health.failures_count, endpoint.status);
+    let is_first_probe =
+        ask.known.is_none() && is_probed(found.health.failures_count, endpoint.status);
     let count = if is_first_probe { 1 } else { ask.count };
     let due = rows::due(tx, ask.scope, ask.endpoint_id, until_milliseconds, count as i64)?;
     found.is_drained = due.len() < count;
@@ -825,8 +934,14 @@ fn read_one(tx: &mut dyn Tx, world: &World, ask: &Ask, until_milliseconds: i64) 
     Ok(found)
 }
 
-/// The one transaction of a turn: attempts first, in the order in which they ended, then what is taken.
-fn write_turn(tx: &mut dyn Tx, now: &mut Now, finished: &[(EndpointId, Finished)], found: &[Found]) -> Result<Claimed, StoreError> {
+/// The one transaction of a turn: attempts first, in the order in which they ended, then what is
+/// taken.
+fn write_turn(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    finished: &[(EndpointId, Finished)],
+    found: &[Found],
+) -> Result<Claimed, StoreError> {
     let mut by_endpoint: Vec<&(EndpointId, Finished)> = finished.iter().collect();
     by_endpoint.sort_by_key(|(endpoint_id, _)| *endpoint_id);
     for attempts in by_endpoint.chunk_by(|a, b| a.0 == b.0) {
@@ -841,9 +956,20 @@ fn write_turn(tx: &mut dyn Tx, now: &mut Now, finished: &[(EndpointId, Finished)
             claimed.push(Vec::new());
             continue;
         }
-        deliveries::settle_unsent(tx, found.endpoint_id, &found.recorded, DeliveryStatus::Recorded)?;
+        deliveries::settle_unsent(
+            tx,
+            found.endpoint_id,
+            &found.recorded,
+            DeliveryStatus::Recorded,
+        )?;
         deliveries::settle_unsent(tx, found.endpoint_id, &found.lost, DeliveryStatus::Failed)?;
-        claimed.push(deliveries::claim(tx, found.endpoint_id, &found.due, found.is_drained, lease_milliseconds)?);
+        claimed.push(deliveries::claim(
+            tx,
+            found.endpoint_id,
+            &found.due,
+            found.is_drained,
+            lease_milliseconds,
+        )?);
     }
     Ok((lease_milliseconds, claimed))
 }
@@ -871,14 +997,21 @@ impl Drop for Ending {
 }
 
 /// Makes one attempt in a task of its own.
-fn send(app: Arc<App>, reporter: UnboundedSender<Report>, endpoint_id: EndpointId, target: Arc<Target>, held: Held) {
+fn send(
+    app: Arc<App>,
+    reporter: UnboundedSender<Report>,
+    endpoint_id: EndpointId,
+    target: Arc<Target>,
+    held: Held,
+) {
     app.metrics.webhook_in_flight(1);
     let ending = Ending { app, reporter, endpoint_id, finished: None };
     tokio::spawn(async move {
         let attempted_milliseconds = ending.app.store.clock.milliseconds();
         let outcome = match held.due.event.as_deref() {
             Some(event) => {
-                let mut attempt = pin!(attempt(&ending.app, &target, event, attempted_milliseconds));
+                let mut attempt =
+                    pin!(attempt(&ending.app, &target, event, attempted_milliseconds));
                 match timeout(Duration::from_millis(SLOW_MILLISECONDS), attempt.as_mut()).await {
                     Ok(outcome) => outcome,
                     Err(_) => {
@@ -907,15 +1040,20 @@ fn send(app: Arc<App>, reporter: UnboundedSender<Report>, endpoint_id: EndpointI
 }
 
 async fn attempt(app: &App, target: &Target, event: &EventRow, now_milliseconds: i64) -> Outcome {
-    // The operator no longer allows loopback addresses; the owner sees why in the list of deliveries.
+    // The operator no longer allows loopback addresses; the owner sees why in the list of
+    // deliveries.
     let Some(url) = &target.url else { return unsent(DeliveryError::AddressRefused) };
     let now_seconds = now_milliseconds.div_euclid(1_000);
     // The same bytes on every attempt: the event never changes, and its members have one order.
     let view = crate::events::api::view(event.clone(), target.scope.livemode());
     let Ok(body) = serde_json::to_vec(&view) else { return unsent(DeliveryError::RequestInvalid) };
     let id = event.id.to_string();
-    let secrets: Vec<&str> =
-        target.secrets.iter().filter(|secret| secret.is_active(now_seconds)).map(|secret| secret.secret.as_str()).collect();
+    let secrets: Vec<&str> = target
+        .secrets
+        .iter()
+        .filter(|secret| secret.is_active(now_seconds))
+        .map(|secret| secret.secret.as_str())
+        .collect();
     let signature = signature_header(&secrets, &id, now_seconds, &body);
     app.sender
         .send(Attempt {
@@ -932,7 +1070,13 @@ async fn attempt(app: &App, target: &Target, event: &EventRow, now_milliseconds:
 }
 
 const fn unsent(error: DeliveryError) -> Outcome {
-    Outcome { http_status: None, error: Some(error), duration_milliseconds: 0, answer_excerpt: String::new(), retry_after_seconds: None }
+    Outcome {
+        http_status: None,
+        error: Some(error),
+        duration_milliseconds: 0,
+        answer_excerpt: String::new(),
+        retry_after_seconds: None,
+    }
 }
 
 #[cfg(test)]
@@ -960,9 +1104,15 @@ mod tests {
     fn a_lane_takes_much_when_it_works_little_when_unknown_and_one_when_it_fails() {
         let now = Instant::now();
         let mut lane = lane(now);
-        assert_eq!((lane.wanted(now), lane.in_flight_max()), (ENDPOINT_HELD_UNTRIED_MAX, ENDPOINT_IN_FLIGHT_UNTRIED_MAX));
+        assert_eq!(
+            (lane.wanted(now), lane.in_flight_max()),
+            (ENDPOINT_HELD_UNTRIED_MAX, ENDPOINT_IN_FLIGHT_UNTRIED_MAX)
+        );
         lane.standing = Standing::Trusted;
-        assert_eq!((lane.wanted(now), lane.in_flight_max()), (ENDPOINT_HELD_MAX, ENDPOINT_IN_FLIGHT_MAX));
+        assert_eq!(
+            (lane.wanted(now), lane.in_flight_max()),
+            (ENDPOINT_HELD_MAX, ENDPOINT_IN_FLIGHT_MAX)
+        );
         lane.held.extend((0..65).map(held));
         assert_eq!(lane.wanted(now), 0, "not before half is sent");
         lane.held.pop_front();
@@ -971,7 +1121,10 @@ mod tests {
         lane.standing = Standing::Suspect;
         lane.failures_count = PROBED_FAILURES_MIN - 1;
         lane.in_flight = 1;
-        assert_eq!((lane.wanted(now), lane.in_flight_max()), (ENDPOINT_IN_FLIGHT_MAX - 1, ENDPOINT_IN_FLIGHT_MAX));
+        assert_eq!(
+            (lane.wanted(now), lane.in_flight_max()),
+            (ENDPOINT_IN_FLIGHT_MAX - 1, ENDPOINT_IN_FLIGHT_MAX)
+        );
         lane.hangs = true;
         assert_eq!((lane.wanted(now), lane.in_flight_max()), (1, ENDPOINT_IN_FLIGHT_UNTRIED_MAX));
         lane.in_flight = 0;

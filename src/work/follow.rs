@@ -1,8 +1,10 @@
-//! Follows a real chain: reads its final view block after block, credits what it shows, and shows what may still be replaced.
+//! Follows a real chain: reads its final view block after block, credits what it shows, and shows
+//! what may still be replaced.
 //!
-//! The cursor moves over the final view only, and only after what the blocks hold was judged and believed; it commits in one
-//! transaction with the deposits. Nothing is skipped: a block that cannot be read, or that nobody is believed about, stops the
-//! cursor and is an alarm. Above the cursor there is a view that is thrown away and made again whenever a block was replaced.
+//! The cursor moves over the final view only, and only after what the blocks hold was judged and
+//! believed; it commits in one transaction with the deposits. Nothing is skipped: a block that
+//! cannot be read, or that nobody is believed about, stops the cursor and is an alarm. Above the
+//! cursor there is a view that is thrown away and made again whenever a block was replaced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
@@ -33,11 +35,14 @@ use crate::store::{Cost, Store, Tx, plants};
 use crate::transfers::{self, funding, refunding};
 use crate::world::World;
 
-/// Blocks above the final view that are looked at: more than that is a chain that does not finalise.
+/// Blocks above the final view that are looked at: more than that is a chain that does not
+/// finalise.
 const PENDING_BLOCKS_MAX: i64 = 500;
-/// Every so many blocks one is read without a filter, although the filter showed something of it and nothing of it is ours.
+/// Every so many blocks one is read without a filter, although the filter showed something of it
+/// and nothing of it is ours.
 const SAMPLE_BLOCKS: i64 = 100;
-/// Movements that one transaction takes over, unless one block alone has more: the callers' requests get their turn in between.
+/// Movements that one transaction takes over, unless one block alone has more: the callers'
+/// requests get their turn in between.
 const MOVEMENTS_AT_ONCE: usize = 200;
 /// Longest wait after trouble.
 const TROUBLE_SECONDS_MAX: u64 = 30;
@@ -45,7 +50,8 @@ const TROUBLE_SECONDS_MAX: u64 = 30;
 const TROUBLE_TOLD_SECONDS: u64 = 60;
 /// Different troubles that are told in that time.
 const TROUBLES_TOLD_MAX: usize = 12;
-/// What one movement of the token may be, in millionths: a thousand million whole ones. The book's sums hold thousands of these.
+/// What one movement of the token may be, in millionths: a thousand million whole ones. The book's
+/// sums hold thousands of these.
 const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
 /// How often refunds that the operator sent are looked for.
 const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
@@ -82,9 +88,11 @@ pub struct FollowStats {
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
     pub is_in_trouble: AtomicBool,
-    /// Whether one node alone is taken at its word, because no other one answers, or there is no other.
+    /// Whether one node alone is taken at its word, because no other one answers, or there is no
+    /// other.
     pub is_unchecked: AtomicBool,
-    /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of use.
+    /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of
+    /// use.
     pub nodes_missing: AtomicUsize,
     /// Whether this process follows the chain now, and the others of these figures move.
     pub is_followed: AtomicBool,
@@ -106,14 +114,26 @@ pub struct FollowedChain {
     pub stats: FollowStats,
     /// In which units other tokens count, as the first node said that told it.
     other_decimals: Mutex<HashMap<[u8; 20], u8>>,
-    /// Contracts that were the token's before the configured one: transfers go on with what they were told.
+    /// Contracts that were the token's before the configured one: transfers go on with what they
+    /// were told.
     former: Mutex<Vec<Token>>,
 }
 
 impl FollowedChain {
     pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
-        let nodes = settings.endpoints.iter().map(|endpoint| Node::new(client.clone(), endpoint.clone())).collect();
-        FollowedChain { mode, settings, nodes, stats: FollowStats::default(), other_decimals: Mutex::default(), former: Mutex::default() }
+        let nodes = settings
+            .endpoints
+            .iter()
+            .map(|endpoint| Node::new(client.clone(), endpoint.clone()))
+            .collect();
+        FollowedChain {
+            mode,
+            settings,
+            nodes,
+            stats: FollowStats::default(),
+            other_decimals: Mutex::default(),
+            former: Mutex::default(),
+        }
     }
 
     pub fn form(&self) -> AddressForm {
@@ -125,21 +145,24 @@ impl FollowedChain {
         Token { contract: *self.settings.token_contract.bytes(), decimals: self.settings.decimals }
     }
 
-    /// Takes over what the store knows of this chain: every contract that was the token's. `Err` says what does not fit the
-    /// configuration and what to do.
+    /// Takes over what the store knows of this chain: every contract that was the token's. `Err`
+    /// says what does not fit the configuration and what to do.
     pub fn recognise(&self, identity: &Identity, tokens: Vec<Token>) -> Result<(), String> {
         let configured = self.settings.chain_id;
         if identity.chain_id != configured {
             return Err(format!(
-                "the configuration names the network {configured} for {} in {} mode, and this database was begun on the network {}, where its \
-                 deposit addresses were handed out. Give each network a database of its own, or configure {} again",
+                "the configuration names the network {configured} for {} in {} mode, and this \
+                 database was begun on the network {}, where its \
+                 deposit addresses were handed out. Give each network a database of its own, or \
+                 configure {} again",
                 self.settings.name.as_str(),
                 self.mode.as_str(),
                 identity.chain_id,
                 identity.chain_id
             ));
         }
-        let former = tokens.into_iter().filter(|token| token.contract != self.token().contract).collect();
+        let former =
+            tokens.into_iter().filter(|token| token.contract != self.token().contract).collect();
         *self.former.lock().unwrap_or_else(PoisonError::into_inner) = former;
         Ok(())
     }
@@ -153,7 +176,8 @@ impl FollowedChain {
         self.former().iter().any(|token| token.contract == *contract)
     }
 
-    /// Whether what moves in a contract is the token for a transfer that was told to be paid in `told`.
+    /// Whether what moves in a contract is the token for a transfer that was told to be paid in
+    /// `told`.
     pub fn is_token_of(&self, contract: &[u8; 20], told: Option<&[u8; 20]>) -> bool {
         *contract == self.token().contract || (Some(contract) == told && self.was_token(contract))
     }
@@ -163,18 +187,24 @@ impl FollowedChain {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
     }
 
-    /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does not fit.
+    /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does
+    /// not fit.
     async fn check_node(&self, node: &Node) -> Result<Result<(), String>, NodeFault> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
         if chain_id != settings.chain_id {
-            return Ok(Err(format!("{} is of chain {chain_id} and not of {}", node.label(), settings.chain_id)));
+            return Ok(Err(format!(
+                "{} is of chain {chain_id} and not of {}",
+                node.label(),
+                settings.chain_id
+            )));
         }
-        let decimals = match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
-            Ok(decimals) => decimals,
-            Err(NodeFault::Refused(_)) => None,
-            Err(fault) => return Err(fault),
-        };
+        let decimals =
+            match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
+                Ok(decimals) => decimals,
+                Err(NodeFault::Refused(_)) => None,
+                Err(fault) => return Err(fault),
+            };
         if decimals != Some(u128::from(settings.decimals)) {
             let told = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
             return Ok(Err(format!(
@@ -185,7 +215,10 @@ impl FollowedChain {
             )));
         }
         if self.deprecated_at(node).await? == Some(true) {
-            return Ok(Err(format!("the token contract {} is deprecated: configure its successor", settings.token_contract)));
+            return Ok(Err(format!(
+                "the token contract {} is deprecated: configure its successor",
+                settings.token_contract
+            )));
         }
         for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
             let told = match node.call_number(&contract, DECIMALS_SELECTOR).await {
@@ -194,14 +227,19 @@ impl FollowedChain {
                 Err(fault) => return Err(fault),
             };
             if let Some(decimals) = told {
-                self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).entry(contract).or_insert(decimals);
+                self.other_decimals
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .entry(contract)
+                    .or_insert(decimals);
             }
         }
         node.final_block().await?;
         Ok(Ok(()))
     }
 
-    /// Whether the token's contract says at a node that it handed over; `None` where it has no such function.
+    /// Whether the token's contract says at a node that it handed over; `None` where it has no such
+    /// function.
     async fn deprecated_at(&self, node: &Node) -> Result<Option<bool>, NodeFault> {
         match node.call_number(self.settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
             Ok(told) => Ok(told.map(|told| told == 1)),
@@ -210,27 +248,43 @@ impl FollowedChain {
         }
     }
 
-    /// Whether the token's contract itself says that it did not hand over: at every node that tells, and one at least.
+    /// Whether the token's contract itself says that it did not hand over: at every node that
+    /// tells, and one at least.
     async fn denies_deprecation(&self) -> bool {
         let fitting = self.nodes.iter().filter(|node| node.fits());
-        let told: Vec<bool> =
-            join_all(fitting.map(|node| self.deprecated_at(node))).await.into_iter().filter_map(|told| told.ok().flatten()).collect();
+        let told: Vec<bool> = join_all(fitting.map(|node| self.deprecated_at(node)))
+            .await
+            .into_iter()
+            .filter_map(|told| told.ok().flatten())
+            .collect();
         !told.is_empty() && !told.contains(&true)
     }
 
     /// In which units a watched contract counts; whole ones where it does not tell.
     pub fn decimals(&self, contract: &[u8; 20]) -> u8 {
-        if let Some(token) = self.former().into_iter().chain([self.token()]).find(|token| token.contract == *contract) {
+        if let Some(token) = self
+            .former()
+            .into_iter()
+            .chain([self.token()])
+            .find(|token| token.contract == *contract)
+        {
             return token.decimals;
         }
-        self.other_decimals.lock().unwrap_or_else(PoisonError::into_inner).get(contract).copied().unwrap_or(0)
+        self.other_decimals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(contract)
+            .copied()
+            .unwrap_or(0)
     }
 
-    /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so far, `Err` where one does not fit.
-    /// Only nodes that fit are listened to.
+    /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so
+    /// far, `Err` where one does not fit. Only nodes that fit are listened to.
     pub async fn check(&self) -> Result<bool, String> {
         let unchecked = self.nodes.iter().filter(|node| !node.fits() && !node.is_resting());
-        let checks = join_all(unchecked.map(|node| async move { (node, self.check_node(node).await) })).await;
+        let checks =
+            join_all(unchecked.map(|node| async move { (node, self.check_node(node).await) }))
+                .await;
         let mut mismatches = Vec::new();
         for (node, checked) in checks {
             match checked {
@@ -239,15 +293,25 @@ impl FollowedChain {
                     node.note_fit(false);
                     mismatches.push(mismatch);
                 }
-                Err(fault) => tracing::warn!(node = node.label(), %fault, "a node could not be checked; it is tried again"),
+                Err(fault) => {
+                    tracing::warn!(node = node.label(), %fault, "a node could not be checked; it \
+                     is tried again")
+                }
             }
         }
-        if mismatches.is_empty() { Ok(self.nodes.iter().any(Node::fits)) } else { Err(mismatches.join("; ")) }
+        if mismatches.is_empty() {
+            Ok(self.nodes.iter().any(Node::fits))
+        } else {
+            Err(mismatches.join("; "))
+        }
     }
 
-    /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix seconds.
+    /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix
+    /// seconds.
     async fn standings(&self, latest: i64) -> Result<Standings<'_>, Trouble> {
-        let told = self.nodes.iter().map(|node| async move { if node.fits() { Some(node.final_block().await) } else { None } });
+        let told = self.nodes.iter().map(|node| async move {
+            if node.fits() { Some(node.final_block().await) } else { None }
+        });
         let answers = self.nodes.iter().zip(join_all(told).await);
         let (mut told, mut missing) = (Vec::new(), Vec::new());
         for (node, answer) in answers {
@@ -258,33 +322,54 @@ impl FollowedChain {
                 }
                 Some(Ok(block)) => told.push((node, block)),
                 Some(Err(fault)) => missing.push((node.label(), fault.to_string())),
-                None => missing.push((node.label(), "it was not found to be of this chain so far".into())),
+                None => missing
+                    .push((node.label(), "it was not found to be of this chain so far".into())),
             }
         }
         told.sort_by_key(|(_, block)| -block.number);
         if let Some((_, first)) = told.first() {
-            let is_far_behind = |block: &&(&Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
-            missing.extend(told.iter().filter(is_far_behind).map(|(node, _)| (node.label(), "it is far behind the others".to_owned())));
+            let is_far_behind =
+                |block: &&(&Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
+            missing.extend(
+                told.iter()
+                    .filter(is_far_behind)
+                    .map(|(node, _)| (node.label(), "it is far behind the others".to_owned())),
+            );
         }
         self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
         let Some(settled) = verify::settled(told.iter().map(|(_, block)| *block)) else {
-            return Err(Trouble::NoNode(missing.iter().map(|(node, why)| format!("{node}: {why}")).collect::<Vec<_>>().join("; ")));
+            return Err(Trouble::NoNode(
+                missing
+                    .iter()
+                    .map(|(node, why)| format!("{node}: {why}"))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ));
         };
-        let mut standings = Standings { nodes: told.into_iter().map(|(node, block)| (node, block.number)).collect(), settled, missing };
-        if let (false, Some(depth), Some((node, told))) =
-            (settled.is_checked, finality_blocks(self.settings.chain_id), standings.nodes.first_mut())
-        {
-            let head = node.head().await.map_err(|fault| Trouble::Node { node: node.label(), fault })?;
+        let mut standings = Standings {
+            nodes: told.into_iter().map(|(node, block)| (node, block.number)).collect(),
+            settled,
+            missing,
+        };
+        if let (false, Some(depth), Some((node, told))) = (
+            settled.is_checked,
+            finality_blocks(self.settings.chain_id),
+            standings.nodes.first_mut(),
+        ) {
+            let head =
+                node.head().await.map_err(|fault| Trouble::Node { node: node.label(), fault })?;
             *told = (*told).min(head.number.0 - depth);
             standings.settled.height = *told;
         }
         Ok(standings)
     }
 
-    /// The watched contracts; the first is the token, and those that were it before are among the others.
+    /// The watched contracts; the first is the token, and those that were it before are among the
+    /// others.
     pub fn contracts(&self) -> Vec<[u8; 20]> {
         let others = self.settings.other_tokens.values().map(|address| *address.bytes());
-        let mut contracts: Vec<[u8; 20]> = std::iter::once(self.token().contract).chain(others).collect();
+        let mut contracts: Vec<[u8; 20]> =
+            std::iter::once(self.token().contract).chain(others).collect();
         for token in self.former() {
             if !contracts.contains(&token.contract) {
                 contracts.push(token.contract);
@@ -295,7 +380,8 @@ impl FollowedChain {
 
     /// The symbol of a token that is looked out for beside the configured one.
     fn symbol(&self, contract: &[u8; 20]) -> Option<&str> {
-        let other = self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
+        let other =
+            self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
         other.map(|(symbol, _)| symbol.as_str())
     }
 
@@ -314,7 +400,8 @@ struct Standings<'a> {
     missing: Vec<(String, String)>,
 }
 
-/// What was told lately, so that what lasts is told at once and again every minute, and not at every look.
+/// What was told lately, so that what lasts is told at once and again every minute, and not at
+/// every look.
 #[derive(Default)]
 struct Told(Vec<(String, Instant)>);
 
@@ -322,7 +409,8 @@ impl Told {
     /// Whether this is to be told now; it counts as told then.
     fn is_due(&mut self, what: &str) -> bool {
         self.0.retain(|(_, at)| at.elapsed().as_secs() < TROUBLE_TOLD_SECONDS);
-        let is_due = self.0.len() < TROUBLES_TOLD_MAX && self.0.iter().all(|(known, _)| known != what);
+        let is_due =
+            self.0.len() < TROUBLES_TOLD_MAX && self.0.iter().all(|(known, _)| known != what);
         if is_due {
             self.0.push((what.to_owned(), Instant::now()));
         }
@@ -370,13 +458,18 @@ pub(super) struct Follower {
 /// Addresses read from the register at once.
 const PAGE_ADDRESSES: i64 = 16_384;
 
-/// Adds all that the register holds. To be called in the one process that hands addresses out, which may do so meanwhile.
+/// Adds all that the register holds. To be called in the one process that hands addresses out,
+/// which may do so meanwhile.
 async fn load(watched: &Watched, store: &Store) -> Result<(), Failure> {
     let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
     let mut registered = Registered::with_room(usize::try_from(count).unwrap_or(0));
     let mut after = None;
     loop {
-        let page = store.read(Cost::Scan, move |tx| Ok(deposits::rows::addresses_after(tx, after, PAGE_ADDRESSES)?)).await?;
+        let page = store
+            .read(Cost::Scan, move |tx| {
+                Ok(deposits::rows::addresses_after(tx, after, PAGE_ADDRESSES)?)
+            })
+            .await?;
         page.iter().for_each(|address| registered.note(address));
         match page.last() {
             Some(last) => after = Some(*last),
@@ -424,7 +517,10 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
         let wait = match step {
             Ok(progress) => {
                 if troubles_in_a_row > 0 {
-                    tracing::info!(chain = chain.settings.name.as_str(), "the chain is followed again");
+                    tracing::info!(
+                        chain = chain.settings.name.as_str(),
+                        "the chain is followed again"
+                    );
                 }
                 troubles_in_a_row = 0;
                 chain.stats.is_in_trouble.store(follower.is_handed_over, Ordering::Relaxed);
@@ -436,12 +532,15 @@ pub async fn run(app: Arc<App>, chain: Arc<FollowedChain>, mut stop: watch::Rece
                         chain = chain.settings.name.as_str(),
                         height = chain.stats.height.load(Ordering::Relaxed),
                         %trouble,
-                        "the chain cannot be followed; nothing is skipped and nothing expires meanwhile"
+                        "the chain cannot be followed; nothing is skipped and nothing expires \
+                         meanwhile"
                     );
                 }
                 chain.stats.is_in_trouble.store(true, Ordering::Relaxed);
                 follower.lead_offset += 1;
-                let wait = poll.saturating_mul(1 << troubles_in_a_row.min(6)).min(Duration::from_secs(TROUBLE_SECONDS_MAX));
+                let wait = poll
+                    .saturating_mul(1 << troubles_in_a_row.min(6))
+                    .min(Duration::from_secs(TROUBLE_SECONDS_MAX));
                 // One other node is tried at once before anybody waits.
                 let is_first = troubles_in_a_row == 0 && chain.nodes.len() > 1;
                 troubles_in_a_row += 1;
@@ -494,7 +593,11 @@ impl Follower {
                 Ok(_) => {}
                 // Those that fit go on without it.
                 Err(mismatch) if chain.nodes.iter().any(Node::fits) => {
-                    tracing::error!(chain = chain.settings.name.as_str(), mismatch, "a node does not fit and is left out");
+                    tracing::error!(
+                        chain = chain.settings.name.as_str(),
+                        mismatch,
+                        "a node does not fit and is left out"
+                    );
                 }
                 Err(mismatch) => return Err(Trouble::Mismatch(mismatch)),
             }
@@ -517,21 +620,30 @@ impl Follower {
         let final_height = standings.settled.height.max(cursor.anchor.height);
         if plants("jump_to_head") && self.lead_offset > 0 && final_height > cursor.anchor.height {
             self.lead_offset = 0;
-            let header = first.header(final_height).await.map_err(|fault| self.node_trouble(first, fault))?;
+            let header = first
+                .header(final_height)
+                .await
+                .map_err(|fault| self.node_trouble(first, fault))?;
             if let Some(header) = header {
                 let to = Cursor {
                     anchor: Anchor { height: final_height, hash: header.hash },
                     block_time: header.timestamp.0,
                     deprecation: None,
                 };
-                self.take_over(cursor.anchor, Part { to, movements: Vec::new(), sweeps: Vec::new() }).await?;
+                self.take_over(
+                    cursor.anchor,
+                    Part { to, movements: Vec::new(), sweeps: Vec::new() },
+                )
+                .await?;
                 cursor = to;
             }
         }
-        // A node that is behind the others is no lead; among the rest, trouble moves on to the next.
+        // A node that is behind the others is no lead; among the rest, trouble moves on to the
+        // next.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
-        let leads: Vec<(&Node, i64)> = standings.nodes.iter().filter(|(_, number)| *number >= lowest).copied().collect();
+        let leads: Vec<(&Node, i64)> =
+            standings.nodes.iter().filter(|(_, number)| *number >= lowest).copied().collect();
         let (lead, lead_height) = leads[self.lead_offset % leads.len()];
         let lead_height = lead_height.min(final_height);
         let place = chain.nodes.iter().position(|node| std::ptr::eq(node, lead));
@@ -558,7 +670,12 @@ impl Follower {
         let chain = self.chain.clone();
         for (node, why) in &standings.missing {
             if self.told.is_due(node) {
-                tracing::warn!(chain = chain.settings.name.as_str(), node, why, "a node is of no use now; the others go on without it");
+                tracing::warn!(
+                    chain = chain.settings.name.as_str(),
+                    node,
+                    why,
+                    "a node is of no use now; the others go on without it"
+                );
             }
         }
         if !standings.settled.is_checked {
@@ -566,18 +683,24 @@ impl Follower {
         }
     }
 
-    /// Notes that one node alone is taken at its word. Where only one is configured, nobody expects anything else.
+    /// Notes that one node alone is taken at its word. Where only one is configured, nobody expects
+    /// anything else.
     fn note_unchecked(&mut self, why: &str) {
         self.chain.stats.is_unchecked.store(true, Ordering::Relaxed);
         if self.chain.nodes.len() > 1 && self.told.is_due(why) {
-            tracing::error!(chain = self.chain.settings.name.as_str(), why, "what one node says is credited unchecked");
+            tracing::error!(
+                chain = self.chain.settings.name.as_str(),
+                why,
+                "what one node says is credited unchecked"
+            );
         }
     }
 
-    /// Tells again and again that the token handed over to another one, unless its contract denies it: then the mark goes.
+    /// Tells again and again that the token handed over to another one, unless its contract denies
+    /// it: then the mark goes.
     async fn tell_of_deprecation(&mut self, cursor: &mut Cursor) -> Result<(), Trouble> {
-        const MESSAGE: &str =
-            "the token's contract handed over to another one: no new deposit address is given out until the operator configures it";
+        const MESSAGE: &str = "the token's contract handed over to another one: no new deposit \
+         address is given out until the operator configures it";
         let chain = self.chain.clone();
         let name = chain.settings.name;
         self.is_handed_over = cursor.has_deprecated(chain.settings.token_contract.bytes());
@@ -588,11 +711,23 @@ impl Follower {
             tracing::error!(chain = name.as_str(), "{MESSAGE}");
             return Ok(());
         }
-        let (mode, token, from, to) = (chain.mode, chain.token().contract, cursor.anchor, Cursor { deprecation: None, ..*cursor });
-        if self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?)).await.map_err(store)? {
+        let (mode, token, from, to) = (
+            chain.mode,
+            chain.token().contract,
+            cursor.anchor,
+            Cursor { deprecation: None, ..*cursor },
+        );
+        if self
+            .app
+            .store
+            .write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?))
+            .await
+            .map_err(store)?
+        {
             tracing::warn!(
                 chain = name.as_str(),
-                "the token was marked as handed over, and its contract denies it: transfers are taken again"
+                "the token was marked as handed over, and its contract denies it: transfers are \
+                 taken again"
             );
             (*cursor, self.is_handed_over) = (to, false);
         }
@@ -604,11 +739,16 @@ impl Follower {
         self.chain.stats.block_time.store(cursor.block_time, Ordering::Relaxed);
     }
 
-    /// Where the chain was followed to; the first start begins at the final view, before any address was handed out.
+    /// Where the chain was followed to; the first start begins at the final view, before any
+    /// address was handed out.
     async fn cursor(&self, standings: &Standings<'_>) -> Result<Cursor, Trouble> {
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
-        let read =
-            move |tx: &mut dyn Tx| Ok((rows::cursor(tx, mode, name)?.zip(rows::identity(tx, mode, name)?), rows::tokens(tx, mode, name)?));
+        let read = move |tx: &mut dyn Tx| {
+            Ok((
+                rows::cursor(tx, mode, name)?.zip(rows::identity(tx, mode, name)?),
+                rows::tokens(tx, mode, name)?,
+            ))
+        };
         let (known, tokens) = self.app.store.read(Cost::Point, read).await.map_err(store)?;
         if let Some((cursor, identity)) = known {
             self.chain.recognise(&identity, tokens).map_err(Trouble::Mismatch)?;
@@ -620,24 +760,36 @@ impl Follower {
         let ((node, _), number) = (standings.nodes[0], standings.settled.height);
         let header = node.header(number).await.map_err(|fault| self.node_trouble(node, fault))?;
         let header = header.ok_or_else(|| self.doubted(node, Doubt::Stale(number)))?;
-        verify::times([&header], 0, self.latest_time()).map_err(|doubt| self.doubted(node, doubt))?;
+        verify::times([&header], 0, self.latest_time())
+            .map_err(|doubt| self.doubted(node, doubt))?;
         // A beginning on another fork would be found only later, and not by itself be left again.
-        for (other, _) in standings.nodes.iter().filter(|(other, height)| !std::ptr::eq(*other, node) && *height >= number) {
-            let told = other.header(number).await.map_err(|fault| self.node_trouble(other, fault))?;
+        for (other, _) in standings
+            .nodes
+            .iter()
+            .filter(|(other, height)| !std::ptr::eq(*other, node) && *height >= number)
+        {
+            let told =
+                other.header(number).await.map_err(|fault| self.node_trouble(other, fault))?;
             if told.is_none_or(|told| !verify::is_same_block(&told, &header)) {
                 return Err(self.doubted(other, Doubt::Disagreement(number, number)));
             }
         }
-        let cursor = Cursor { anchor: Anchor { height: number, hash: header.hash }, block_time: header.timestamp.0, deprecation: None };
+        let cursor = Cursor {
+            anchor: Anchor { height: number, hash: header.hash },
+            block_time: header.timestamp.0,
+            deprecation: None,
+        };
         let (chain_id, token) = (self.chain.settings.chain_id, self.chain.token());
-        let begin = move |tx: &mut dyn Tx, now: &mut Now| Ok(rows::begin(tx, now, mode, name, chain_id, token, &cursor)?);
+        let begin = move |tx: &mut dyn Tx, now: &mut Now| {
+            Ok(rows::begin(tx, now, mode, name, chain_id, token, &cursor)?)
+        };
         self.app.store.write(begin).await.map_err(store)?;
         tracing::info!(chain = name.as_str(), height = number, "the chain is followed from here");
         Ok(cursor)
     }
 
-    /// Follows with the configured contract from here on, which a node has shown to be a token; those before it are read on for the
-    /// transfers that were told them.
+    /// Follows with the configured contract from here on, which a node has shown to be a token;
+    /// those before it are read on for the transfers that were told them.
     async fn take_up_token(&self) -> Result<(), Trouble> {
         let (mode, name, token) = (self.chain.mode, self.chain.settings.name, self.chain.token());
         let work = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -647,7 +799,8 @@ impl Follower {
         let (is_taken, identity, tokens) = self.app.store.write(work).await.map_err(store)?;
         if !is_taken {
             return Err(Trouble::Mismatch(format!(
-                "{TOKENS_COUNT_MAX} contracts were the token's on this chain already, and all are still read: begin with another database"
+                "{TOKENS_COUNT_MAX} contracts were the token's on this chain already, and all are \
+                 still read: begin with another database"
             )));
         }
         if let Some(identity) = identity {
@@ -657,13 +810,14 @@ impl Follower {
             chain = name.as_str(),
             contract = %self.chain.settings.token_contract,
             former = self.chain.former().len(),
-            "another contract is the token's from here on; transfers that were told a former one are still paid with it"
+            "another contract is the token's from here on; transfers that were told a former one \
+             are still paid with it"
         );
         Ok(())
     }
 
-    /// Reads the next blocks of the final view and credits them. Answers how far the cursor was moved; `None` where less has to be
-    /// asked for at once, or another node was quicker.
+    /// Reads the next blocks of the final view and credits them. Answers how far the cursor was
+    /// moved; `None` where less has to be asked for at once, or another node was quicker.
     async fn advance(
         &mut self,
         cursor: &Cursor,
@@ -680,7 +834,8 @@ impl Follower {
             Ok(None) => return Err(self.doubted(lead, Doubt::Stale(to))),
             Err(fault) => {
                 if to > from {
-                    // Less at once: the node's limit, or one block in the range that cannot be read.
+                    // Less at once: the node's limit, or one block in the range that cannot be
+                    // read.
                     self.blocks_at_once = ((to - from + 1) / 2).max(1);
                     if matches!(fault, NodeFault::TooMuch(_)) {
                         return Ok(None);
@@ -689,13 +844,18 @@ impl Follower {
                 return Err(self.node_trouble(lead, fault));
             }
         };
-        let empty = verify::range(cursor.anchor, to, &contracts, &range).map_err(|doubt| self.doubted(lead, doubt))?;
+        let empty = verify::range(cursor.anchor, to, &contracts, &range)
+            .map_err(|doubt| self.doubted(lead, doubt))?;
         let ends = [&range.first, &range.last];
-        verify::times(ends, cursor.block_time, self.latest_time()).map_err(|doubt| self.doubted(lead, doubt))?;
+        verify::times(ends, cursor.block_time, self.latest_time())
+            .map_err(|doubt| self.doubted(lead, doubt))?;
         let hits = self.hits(&range.logs).await?;
-        let handed_over: Vec<&Log> = range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
-        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
-        let has_all = |standing: &&(&Node, i64)| !std::ptr::eq(standing.0, lead) && standing.1 >= to;
+        let handed_over: Vec<&Log> =
+            range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
+        let logs: Vec<&Log> =
+            hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
+        let has_all =
+            |standing: &&(&Node, i64)| !std::ptr::eq(standing.0, lead) && standing.1 >= to;
         let others: Vec<&Node> = standings.iter().filter(has_all).map(|(node, _)| *node).collect();
         let known = if plants("trust_empty_answers") {
             self.known_of(lead, &hits).await?
@@ -706,15 +866,21 @@ impl Follower {
             }
         };
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
-        verify::times(known.headers.values(), earliest, latest).map_err(|doubt| self.doubted(lead, doubt))?;
+        verify::times(known.headers.values(), earliest, latest)
+            .map_err(|doubt| self.doubted(lead, doubt))?;
         let (movements, sweeps) = self.judged(lead, &hits, &known, Some(lead_height))?;
         let mut deprecation = None;
         for log in handed_over {
-            let has_happened = verify::hit(log, known.receipts.get(&log.transaction_hash)).map_err(|doubt| self.doubted(lead, doubt))?;
+            let has_happened = verify::hit(log, known.receipts.get(&log.transaction_hash))
+                .map_err(|doubt| self.doubted(lead, doubt))?;
             if !has_happened || chain.denies_deprecation().await {
-                tracing::warn!(block = log.block_number.0, "the token was shown to hand over to another one, and did not");
+                tracing::warn!(
+                    block = log.block_number.0,
+                    "the token was shown to hand over to another one, and did not"
+                );
             } else {
-                deprecation = Some(rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
+                deprecation =
+                    Some(rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
             }
         }
         let last = Cursor {
@@ -728,25 +894,35 @@ impl Follower {
             if !self.take_over(reached.anchor, part).await? {
                 return Ok(None);
             }
-            chain.stats.blocks.fetch_add((next.anchor.height - reached.anchor.height).unsigned_abs(), Ordering::Relaxed);
+            chain.stats.blocks.fetch_add(
+                (next.anchor.height - reached.anchor.height).unsigned_abs(),
+                Ordering::Relaxed,
+            );
             chain.stats.deposits.fetch_add(count as u64, Ordering::Relaxed);
             self.note(&next);
             reached = next;
         }
         let blocks_max = chain.settings.blocks_at_once as i64;
-        self.blocks_at_once = (self.blocks_at_once + (self.blocks_at_once / 4).max(1)).min(blocks_max);
+        self.blocks_at_once =
+            (self.blocks_at_once + (self.blocks_at_once / 4).max(1)).min(blocks_max);
         Ok(Some(reached))
     }
 
-    /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false` where the cursor is not where
-    /// it was: another node read these blocks, and what it wrote is the same.
+    /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false`
+    /// where the cursor is not where it was: another node read these blocks, and what it wrote is
+    /// the same.
     async fn take_over(&self, from: Anchor, part: Part) -> Result<bool, Trouble> {
-        let (world, mode, name) = (self.app.world.clone(), self.chain.mode, self.chain.settings.name);
+        let (world, mode, name) =
+            (self.app.world.clone(), self.chain.mode, self.chain.settings.name);
         let token = self.chain.token().contract;
         let is_moved = plants("cursor_before_deposits");
         if is_moved {
             let to = part.to;
-            self.app.store.write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?)).await.map_err(store)?;
+            self.app
+                .store
+                .write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?))
+                .await
+                .map_err(store)?;
             tokio::time::sleep(Duration::from_millis(30)).await;
         }
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
@@ -762,9 +938,10 @@ impl Follower {
         self.app.store.write(work).await.map_err(store)
     }
 
-    /// Looks at a range in other ways: at another node that has it, and block by block without a filter where the filter showed
-    /// nothing, where something is ours, where two nodes tell different things, and at a sample of the rest. Answers what it read;
-    /// `None` where the other node wants to be asked for less at once.
+    /// Looks at a range in other ways: at another node that has it, and block by block without a
+    /// filter where the filter showed nothing, where something is ours, where two nodes tell
+    /// different things, and at a sample of the rest. Answers what it read; `None` where the other
+    /// node wants to be asked for less at once.
     async fn cross_check(
         &mut self,
         lead: &Node,
@@ -780,7 +957,8 @@ impl Follower {
         for other in others {
             match other.range(contracts, from, to).await {
                 Ok(Some(told)) => {
-                    differing = verify::differences(range, &told).map_err(|doubt| self.doubted(other, doubt))?;
+                    differing = verify::differences(range, &told)
+                        .map_err(|doubt| self.doubted(other, doubt))?;
                     confirming = Some(*other);
                     break;
                 }
@@ -793,28 +971,41 @@ impl Follower {
         }
         // Where there is none to ask, that was noted when all were asked what is final.
         if confirming.is_none() && !others.is_empty() {
-            self.note_unchecked("no other node can confirm these blocks; the first one is read twice");
-        } else if confirming.is_some() && self.chain.stats.is_unchecked.swap(false, Ordering::Relaxed) {
+            self.note_unchecked(
+                "no other node can confirm these blocks; the first one is read twice",
+            );
+        } else if confirming.is_some()
+            && self.chain.stats.is_unchecked.swap(false, Ordering::Relaxed)
+        {
             tracing::info!(chain = self.chain.settings.name.as_str(), "two nodes check each other");
         }
         let sampled = (from..=to).filter(|number| number % SAMPLE_BLOCKS == 0);
         let ours = logs.iter().map(|log| log.block_number.0);
-        let numbers: BTreeSet<i64> = empty.into_iter().chain(sampled).chain(ours).chain(differing.iter().copied()).collect();
+        let numbers: BTreeSet<i64> =
+            empty.into_iter().chain(sampled).chain(ours).chain(differing.iter().copied()).collect();
         let known = self.read_whole(lead, contracts, range, &numbers).await?;
         if let Some(second) = confirming {
             if !differing.is_empty() {
-                // The lead has shown that its index has no hole there; the other one has to say so too, when asked without its index.
+                // The lead has shown that its index has no hole there; the other one has to say so
+                // too, when asked without its index.
                 self.read_whole(second, contracts, range, &differing).await?;
                 self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(node = second.label(), blocks = ?differing, "the second node's index has a hole, which its receipts fill");
+                tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \
+                 index has a hole, which its receipts fill");
             }
-            let told = whole::of_logs(second, logs).await.map_err(|fault| self.node_trouble(second, fault))?;
+            let told = whole::of_logs(second, logs)
+                .await
+                .map_err(|fault| self.node_trouble(second, fault))?;
             for log in logs {
                 let (number, transaction) = (log.block_number.0, &log.transaction_hash);
-                let ours = verify::hit(log, known.receipts.get(transaction)).map_err(|doubt| self.doubted(lead, doubt))?;
-                let theirs = verify::hit(log, told.receipts.get(transaction)).map_err(|doubt| self.doubted(second, doubt))?;
+                let ours = verify::hit(log, known.receipts.get(transaction))
+                    .map_err(|doubt| self.doubted(lead, doubt))?;
+                let theirs = verify::hit(log, told.receipts.get(transaction))
+                    .map_err(|doubt| self.doubted(second, doubt))?;
                 let headers = known.headers.get(&number).zip(told.headers.get(&number));
-                if ours != theirs || headers.is_none_or(|(one, other)| !verify::is_same_block(one, other)) {
+                if ours != theirs
+                    || headers.is_none_or(|(one, other)| !verify::is_same_block(one, other))
+                {
                     return Err(self.doubted(second, Doubt::Disagreement(number, number)));
                 }
             }
@@ -823,7 +1014,13 @@ impl Follower {
     }
 
     /// Reads blocks without a filter and compares them with what the filter showed.
-    async fn read_whole(&self, node: &Node, contracts: &[[u8; 20]], range: &BlockRange, numbers: &BTreeSet<i64>) -> Result<Known, Trouble> {
+    async fn read_whole(
+        &self,
+        node: &Node,
+        contracts: &[[u8; 20]],
+        range: &BlockRange,
+        numbers: &BTreeSet<i64>,
+    ) -> Result<Known, Trouble> {
         whole::blocks(node, contracts, range, numbers).await.map_err(|fault| match fault {
             ReadFault::Node(fault) => self.node_trouble(node, fault),
             ReadFault::Doubt(doubt) => self.doubted(node, doubt),
@@ -836,7 +1033,8 @@ impl Follower {
         whole::of_logs(node, &logs).await.map_err(|fault| self.node_trouble(node, fault))
     }
 
-    /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and that was committed before.
+    /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and
+    /// that was committed before.
     pub(super) async fn hits(&self, logs: &[Log]) -> Result<Vec<Hit>, Trouble> {
         let mut moved: Vec<(Log, Transfer)> = Vec::new();
         // In rising order, so that neighbours in the table are looked up together.
@@ -859,7 +1057,8 @@ impl Follower {
             return Ok(Vec::new());
         }
         // Few, unless a former token still moves much.
-        let former: Vec<[u8; 20]> = self.chain.former().into_iter().map(|token| token.contract).collect();
+        let former: Vec<[u8; 20]> =
+            self.chain.former().into_iter().map(|token| token.contract).collect();
         let in_former: BTreeSet<[u8; 20]> = moved
             .iter()
             .filter(|(log, _)| former.contains(&log.address.0))
@@ -871,7 +1070,10 @@ impl Follower {
             let ours = deposits::rows::handed_out(tx, mode, &addresses)?;
             let mut told = HashMap::new();
             for address in in_former.into_iter().filter(|address| ours.contains(address)) {
-                told.extend(transfers::rows::told_contract(tx, &address)?.map(|contract| (address, contract)));
+                told.extend(
+                    transfers::rows::told_contract(tx, &address)?
+                        .map(|contract| (address, contract)),
+                );
             }
             Ok((ours, told))
         });
@@ -882,16 +1084,23 @@ impl Follower {
             .map(|(log, transfer)| {
                 let is_sweep = ours.contains(&transfer.from);
                 let address = if is_sweep { transfer.from } else { transfer.to };
-                Hit { is_sweep, is_token: self.chain.is_token_of(&log.address.0, told.get(&address)), log, transfer }
+                Hit {
+                    is_sweep,
+                    is_token: self.chain.is_token_of(&log.address.0, told.get(&address)),
+                    log,
+                    transfer,
+                }
             })
-            // A former token is nothing to a transfer that was not told it, unless it is looked out for as another one.
+            // A former token is nothing to a transfer that was not told it, unless it is looked out
+            // for as another one.
             .filter(|hit| hit.is_token || self.chain.symbol(&hit.log.address.0).is_some())
             .collect();
         hits.sort_by_key(|hit| (hit.log.block_number, hit.log.log_index));
         Ok(hits)
     }
 
-    /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is `None` above the final view.
+    /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is
+    /// `None` above the final view.
     pub(super) fn judged(
         &self,
         lead: &Node,
@@ -907,15 +1116,25 @@ impl Follower {
             if header.hash != hit.log.block_hash {
                 return Err(doubt(Doubt::WrongFork(number)));
             }
-            if !verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash)).map_err(doubt)? {
-                tracing::warn!(block = number, "a movement to us was shown whose transaction failed; it is not credited");
+            if !verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash))
+                .map_err(doubt)?
+            {
+                tracing::warn!(
+                    block = number,
+                    "a movement to us was shown whose transaction failed; it is not credited"
+                );
                 continue;
             }
             let is_token = hit.is_token;
             let decimals = self.chain.decimals(&hit.log.address.0);
             let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
-            let Some(units) = millionths(hit.transfer.value, decimals).filter(|units| (1..=units_max).contains(units)) else {
-                tracing::warn!(block = number, "a movement to us is too small or too large for the book; it is not credited");
+            let Some(units) = millionths(hit.transfer.value, decimals)
+                .filter(|units| (1..=units_max).contains(units))
+            else {
+                tracing::warn!(
+                    block = number,
+                    "a movement to us is too small or too large for the book; it is not credited"
+                );
                 continue;
             };
             let transaction_hash = hit.log.transaction_hash.text(self.chain.form());
@@ -943,7 +1162,12 @@ impl Follower {
                 log_index: hit.log.log_index.0,
                 from_address: hit.transfer.from,
                 to_address: hit.transfer.to,
-                asset: self.chain.symbol(&hit.log.address.0).filter(|_| !is_token).unwrap_or(Currency::Usdt.as_str()).to_owned(),
+                asset: self
+                    .chain
+                    .symbol(&hit.log.address.0)
+                    .filter(|_| !is_token)
+                    .unwrap_or(Currency::Usdt.as_str())
+                    .to_owned(),
                 amount: Money::new(units, Currency::Usdt),
                 depth,
             });
@@ -957,11 +1181,20 @@ impl Follower {
         let head = lead.head().await.map_err(trouble)?;
         let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
         let mut base = cursor.anchor;
-        // Taken out together with its movements: one without the other, after a request that fails, would be a view without deposits.
-        let kept = self.pending.top.take().filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
+        // Taken out together with its movements: one without the other, after a request that fails,
+        // would be a view without deposits.
+        let kept = self
+            .pending
+            .top
+            .take()
+            .filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
         let mut movements = std::mem::take(&mut self.pending.movements);
         let still_stands = match kept {
-            Some(top) => lead.header(top.height).await.map_err(trouble)?.is_some_and(|header| header.hash == top.hash),
+            Some(top) => lead
+                .header(top.height)
+                .await
+                .map_err(trouble)?
+                .is_some_and(|header| header.hash == top.hash),
             None => false,
         };
         match kept.filter(|_| still_stands) {
@@ -985,8 +1218,13 @@ impl Follower {
                     }
                     Err(fault) => return Err(trouble(fault)),
                 };
-                // What is missing here is found when it is final; a contradiction only means that a block was replaced meanwhile.
-                let times = verify::times([&range.first, &range.last], cursor.block_time, self.latest_time());
+                // What is missing here is found when it is final; a contradiction only means that a
+                // block was replaced meanwhile.
+                let times = verify::times(
+                    [&range.first, &range.last],
+                    cursor.block_time,
+                    self.latest_time(),
+                );
                 if verify::range(base, to, &contracts, &range).is_err() || times.is_err() {
                     return Ok(());
                 }
@@ -995,7 +1233,8 @@ impl Follower {
                 match self.judged(lead, &hits, &known, None) {
                     Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
                         let Depth::Block { number, .. } = movement.depth else { return None };
-                        let hash = range.logs.iter().find(|log| log.block_number.0 == number)?.block_hash;
+                        let hash =
+                            range.logs.iter().find(|log| log.block_number.0 == number)?.block_hash;
                         Some((movement, Anchor { height: number, hash }))
                     })),
                     Err(Trouble::Doubted { .. }) => return Ok(()),
@@ -1014,25 +1253,37 @@ impl Follower {
         Ok(())
     }
 
-    /// Shows the deposits of the view above the cursor, which reaches to `top`, and takes the block from those that are in it no
-    /// more. What stands above `top` is not judged: another node may have seen more.
-    async fn show(&self, cursor: &Cursor, top: i64, movements: &[(Movement, Anchor)]) -> Result<(), Trouble> {
+    /// Shows the deposits of the view above the cursor, which reaches to `top`, and takes the block
+    /// from those that are in it no more. What stands above `top` is not judged: another node may
+    /// have seen more.
+    async fn show(
+        &self,
+        cursor: &Cursor,
+        top: i64,
+        movements: &[(Movement, Anchor)],
+    ) -> Result<(), Trouble> {
         let name = self.chain.settings.name;
         let (mode, anchor) = (self.chain.mode, cursor.anchor);
         let is_gone = move |deposit: &Deposit| {
-            deposit.scope.mode() == mode && deposit.unseen_since.is_none() && deposit.block_number.is_none_or(|number| number <= top)
+            deposit.scope.mode() == mode
+                && deposit.unseen_since.is_none()
+                && deposit.block_number.is_none_or(|number| number <= top)
         };
-        let waiting = self.app.store.read(Cost::Point, move |tx| Ok(deposits::rows::unsettled_on(tx, name.as_str())?.iter().any(is_gone)));
+        let waiting = self.app.store.read(Cost::Point, move |tx| {
+            Ok(deposits::rows::unsettled_on(tx, name.as_str())?.iter().any(is_gone))
+        });
         if movements.is_empty() && !waiting.await.map_err(store)? {
             return Ok(());
         }
-        let movements: Arc<Vec<Movement>> = Arc::new(movements.iter().map(|(movement, _)| movement.clone()).collect());
+        let movements: Arc<Vec<Movement>> =
+            Arc::new(movements.iter().map(|(movement, _)| movement.clone()).collect());
         let world = self.app.world.clone();
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
             if !rows::stands_at(tx, mode, name, anchor)? {
                 return Ok(());
             }
-            let seen: HashSet<Id<kind::Deposit>> = observe(tx, now, &world, name.as_str(), movements.iter())?.into_iter().collect();
+            let seen: HashSet<Id<kind::Deposit>> =
+                observe(tx, now, &world, name.as_str(), movements.iter())?.into_iter().collect();
             for mut deposit in deposits::rows::unsettled_on(tx, name.as_str())? {
                 if is_gone(&deposit) && !seen.contains(&deposit.id) {
                     now.enter_account(keys::rows::clock_offset_seconds(tx, deposit.scope)?);
@@ -1047,19 +1298,29 @@ impl Follower {
 
     /// Looks whether refunds that the operator sent are final on chain.
     async fn look_for_refunds(&mut self, cursor: &Cursor, lead: &Node) -> Result<(), Trouble> {
-        if self.refunds_looked_at.is_some_and(|at| at.elapsed().as_secs() < REFUNDS_LOOKED_AT_SECONDS) {
+        if self
+            .refunds_looked_at
+            .is_some_and(|at| at.elapsed().as_secs() < REFUNDS_LOOKED_AT_SECONDS)
+        {
             return Ok(());
         }
         self.refunds_looked_at = Some(Instant::now());
         let (mode, name) = (self.chain.mode, self.chain.settings.name);
         let after = self.refunds_after.take();
-        let sent =
-            self.app.store.read(Cost::Scan, move |tx| Ok(refunds::rows::sent_on(tx, mode, name.as_str(), after, REFUNDS_COUNT_MAX)?));
+        let sent = self.app.store.read(Cost::Scan, move |tx| {
+            Ok(refunds::rows::sent_on(tx, mode, name.as_str(), after, REFUNDS_COUNT_MAX)?)
+        });
         let sent = sent.await.map_err(store)?;
-        // The next look goes on where this one ends, so that none waits behind others whose transactions are never found.
-        self.refunds_after = sent.last().filter(|_| sent.len() as i64 == REFUNDS_COUNT_MAX).map(|refund| (refund.scope, refund.id));
+        // The next look goes on where this one ends, so that none waits behind others whose
+        // transactions are never found.
+        self.refunds_after = sent
+            .last()
+            .filter(|_| sent.len() as i64 == REFUNDS_COUNT_MAX)
+            .map(|refund| (refund.scope, refund.id));
         for refund in sent {
-            let Some(hash) = refund.sent_transaction_hash.as_deref().and_then(Hash::parse) else { continue };
+            let Some(hash) = refund.sent_transaction_hash.as_deref().and_then(Hash::parse) else {
+                continue;
+            };
             let trouble = |fault| Trouble::Node { node: lead.label(), fault };
             let receipt = lead.receipt(&hash).await.map_err(trouble)?;
             let verdict = match &receipt {
@@ -1071,20 +1332,31 @@ impl Follower {
                         continue;
                     }
                     let (scope, transfer_id) = (refund.scope, refund.transfer_id);
-                    let transfer = self.app.store.read(Cost::Point, move |tx| Ok(transfers::rows::find(tx, scope, transfer_id)?));
-                    let told = transfer.await.map_err(store)?.map(|transfer| *transfer.token_contract.bytes());
+                    let transfer = self.app.store.read(Cost::Point, move |tx| {
+                        Ok(transfers::rows::find(tx, scope, transfer_id)?)
+                    });
+                    let told = transfer
+                        .await
+                        .map_err(store)?
+                        .map(|transfer| *transfer.token_contract.bytes());
                     self.places(&refund, told.as_ref(), receipt)
                 }
             };
-            let work = move |tx: &mut dyn Tx, now: &mut Now| Ok(conclude(tx, now, &refund, &verdict)?);
+            let work =
+                move |tx: &mut dyn Tx, now: &mut Now| Ok(conclude(tx, now, &refund, &verdict)?);
             self.app.store.write(work).await.map_err(store)?;
         }
         Ok(())
     }
 
-    /// Where in a transaction a refund could be: the token, as it is configured or its transfer was told it, its whole amount, to its
-    /// address.
-    fn places(&self, refund: &Refund, told: Option<&[u8; 20]>, receipt: &Receipt) -> Result<Vec<i64>, SentFault> {
+    /// Where in a transaction a refund could be: the token, as it is configured or its transfer was
+    /// told it, its whole amount, to its address.
+    fn places(
+        &self,
+        refund: &Refund,
+        told: Option<&[u8; 20]>,
+        receipt: &Receipt,
+    ) -> Result<Vec<i64>, SentFault> {
         if !receipt.has_succeeded() {
             return Err(SentFault::Reverted);
         }
@@ -1092,18 +1364,30 @@ impl Follower {
             self.chain.is_token_of(&log.address.0, told)
                 && log.transfer().is_some_and(|transfer| {
                     let units = millionths(transfer.value, self.chain.decimals(&log.address.0));
-                    refund.to_address.is_some_and(|to| *to.bytes() == transfer.to) && units == Some(refund.amount.units)
+                    refund.to_address.is_some_and(|to| *to.bytes() == transfer.to)
+                        && units == Some(refund.amount.units)
                 })
         };
-        let places: Vec<i64> = receipt.logs.iter().filter(is_it).map(|log| log.log_index.0).collect();
+        let places: Vec<i64> =
+            receipt.logs.iter().filter(is_it).map(|log| log.log_index.0).collect();
         if places.is_empty() { Err(SentFault::NoSuchMovement) } else { Ok(places) }
     }
 }
 
-/// Confirms a refund at the first place that confirms no other, or keeps why the transaction does not do.
-fn conclude(tx: &mut dyn Tx, now: &mut Now, seen: &Refund, verdict: &Result<Vec<i64>, SentFault>) -> Result<(), StoreError> {
+/// Confirms a refund at the first place that confirms no other, or keeps why the transaction does
+/// not do.
+fn conclude(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    seen: &Refund,
+    verdict: &Result<Vec<i64>, SentFault>,
+) -> Result<(), StoreError> {
     let Some(mut refund) = refunds::rows::find(tx, seen.scope, seen.id)? else { return Ok(()) };
-    let Some(hash) = refund.sent_transaction_hash.clone().filter(|hash| Some(hash) == seen.sent_transaction_hash.as_ref()) else {
+    let Some(hash) = refund
+        .sent_transaction_hash
+        .clone()
+        .filter(|hash| Some(hash) == seen.sent_transaction_hash.as_ref())
+    else {
         return Ok(());
     };
     if refund.status != RefundStatus::Processing {
@@ -1124,7 +1408,8 @@ fn conclude(tx: &mut dyn Tx, now: &mut Now, seen: &Refund, verdict: &Result<Vec<
         }
     };
     if refund.sent_fault != Some(fault) {
-        tracing::warn!(refund = %refund.id, fault = fault.as_str(), "the transaction that was given for a refund does not confirm it");
+        tracing::warn!(refund = %refund.id, fault = fault.as_str(), "the transaction that was \
+         given for a refund does not confirm it");
         refund.sent_fault = Some(fault);
         refunds::rows::update(tx, &mut refund, RefundStatus::Processing)?;
     }
@@ -1138,9 +1423,16 @@ struct Part {
     sweeps: Vec<Sweep>,
 }
 
-/// Cuts what a range holds at the ends of blocks, so that no transaction takes much more than `MOVEMENTS_AT_ONCE`. The movements
-/// come in the order of the chain, and `headers` knows their blocks.
-fn parts(movements: Vec<Movement>, sweeps: Vec<Sweep>, headers: &BTreeMap<i64, Header>, from: Cursor, last: Cursor) -> Vec<Part> {
+/// Cuts what a range holds at the ends of blocks, so that no transaction takes much more than
+/// `MOVEMENTS_AT_ONCE`. The movements come in the order of the chain, and `headers` knows their
+/// blocks.
+fn parts(
+    movements: Vec<Movement>,
+    sweeps: Vec<Sweep>,
+    headers: &BTreeMap<i64, Header>,
+    from: Cursor,
+    last: Cursor,
+) -> Vec<Part> {
     let height = |movement: &Movement| match movement.depth {
         Depth::Block { number, .. } | Depth::Final { number, .. } => number,
         Depth::Seen => last.anchor.height,
@@ -1148,12 +1440,18 @@ fn parts(movements: Vec<Movement>, sweeps: Vec<Sweep>, headers: &BTreeMap<i64, H
     let mut cut: Vec<Part> = Vec::new();
     let mut group: Vec<Movement> = Vec::new();
     for movement in movements {
-        let end = group.last().map(height).filter(|end| group.len() >= MOVEMENTS_AT_ONCE && *end < height(&movement));
+        let end = group
+            .last()
+            .map(height)
+            .filter(|end| group.len() >= MOVEMENTS_AT_ONCE && *end < height(&movement));
         if let Some(header) = end.and_then(|end| headers.get(&end)) {
             let to = Cursor {
                 anchor: Anchor { height: header.number.0, hash: header.hash },
                 block_time: header.timestamp.0,
-                deprecation: last.deprecation.filter(|deprecation| deprecation.height <= header.number.0).or(from.deprecation),
+                deprecation: last
+                    .deprecation
+                    .filter(|deprecation| deprecation.height <= header.number.0)
+                    .or(from.deprecation),
             };
             cut.push(Part { to, movements: std::mem::take(&mut group), sweeps: Vec::new() });
         }
@@ -1161,14 +1459,16 @@ fn parts(movements: Vec<Movement>, sweeps: Vec<Sweep>, headers: &BTreeMap<i64, H
     }
     cut.push(Part { to: last, movements: group, sweeps: Vec::new() });
     for sweep in sweeps {
-        if let Some(part) = cut.iter_mut().find(|part| sweep.block_number <= part.to.anchor.height) {
+        if let Some(part) = cut.iter_mut().find(|part| sweep.block_number <= part.to.anchor.height)
+        {
             part.sweeps.push(sweep);
         }
     }
     cut
 }
 
-/// Takes over movements in the order of the chain, each in its account's time. Answers the deposits that they are.
+/// Takes over movements in the order of the chain, each in its account's time. Answers the deposits
+/// that they are.
 pub(super) fn observe<'a>(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -1176,15 +1476,19 @@ pub(super) fn observe<'a>(
     chain: &str,
     movements: impl Iterator<Item = &'a Movement>,
 ) -> Result<Vec<Id<kind::Deposit>>, StoreError> {
-    // A transaction's movements to one account belong together; transactions stay in the order of their blocks.
+    // A transaction's movements to one account belong together; transactions stay in the order of
+    // their blocks.
     let mut places: HashMap<(Scope, &str), usize> = HashMap::new();
     let mut groups: Vec<(Scope, Vec<&Movement>)> = Vec::new();
     for movement in movements {
-        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else { continue };
-        let place = *places.entry((scope, movement.transaction_hash.as_str())).or_insert_with(|| {
-            groups.push((scope, Vec::new()));
-            groups.len() - 1
-        });
+        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else {
+            continue;
+        };
+        let place =
+            *places.entry((scope, movement.transaction_hash.as_str())).or_insert_with(|| {
+                groups.push((scope, Vec::new()));
+                groups.len() - 1
+            });
         if let Some((_, group)) = groups.get_mut(place) {
             group.push(movement);
         }
@@ -1213,7 +1517,11 @@ mod tests {
     use crate::chains::evm::samples::{hash, header};
 
     fn cursor(height: i64) -> Cursor {
-        Cursor { anchor: Anchor { height, hash: hash(height) }, block_time: height * 3, deprecation: None }
+        Cursor {
+            anchor: Anchor { height, hash: hash(height) },
+            block_time: height * 3,
+            deprecation: None,
+        }
     }
 
     fn movement(number: i64, log_index: i64) -> Movement {
@@ -1243,7 +1551,8 @@ mod tests {
     #[test]
     fn large_ranges_are_cut_between_blocks() {
         let full = MOVEMENTS_AT_ONCE as i64;
-        // Movements in the blocks 11, 12 and 13; what the parts end at, and how many movements and sweeps they have.
+        // Movements in the blocks 11, 12 and 13; what the parts end at, and how many movements and
+        // sweeps they have.
         let table: [([i64; 3], Option<i64>, &[(i64, usize, usize)]); 6] = [
             ([0, 0, 0], None, &[(20, 0, 3)]),
             ([1, 1, 1], None, &[(20, 3, 3)]),
@@ -1254,14 +1563,31 @@ mod tests {
         ];
         let headers = (11..=13).map(|number| (number, header(number))).collect();
         for (counts, deprecated_height, expected) in table {
-            let deprecation = deprecated_height.map(|height| rows::Deprecation { contract: [7; 20], height });
-            let blocks = counts.iter().zip(11..).flat_map(|(count, number)| (0..*count).map(move |place| movement(number, place)));
+            let deprecation =
+                deprecated_height.map(|height| rows::Deprecation { contract: [7; 20], height });
+            let blocks = counts
+                .iter()
+                .zip(11..)
+                .flat_map(|(count, number)| (0..*count).map(move |place| movement(number, place)));
             let all: Vec<Movement> = blocks.collect();
             let last = Cursor { deprecation, ..cursor(20) };
-            let cut = parts(all.clone(), vec![sweep(11), sweep(12), sweep(15)], &headers, cursor(10), last);
-            let shape: Vec<_> = cut.iter().map(|part| (part.to.anchor.height, part.movements.len(), part.sweeps.len())).collect();
+            let cut = parts(
+                all.clone(),
+                vec![sweep(11), sweep(12), sweep(15)],
+                &headers,
+                cursor(10),
+                last,
+            );
+            let shape: Vec<_> = cut
+                .iter()
+                .map(|part| (part.to.anchor.height, part.movements.len(), part.sweeps.len()))
+                .collect();
             assert_eq!(shape, expected, "{counts:?}");
-            assert_eq!(cut.iter().flat_map(|part| part.movements.clone()).collect::<Vec<_>>(), all, "nothing is lost or turned round");
+            assert_eq!(
+                cut.iter().flat_map(|part| part.movements.clone()).collect::<Vec<_>>(),
+                all,
+                "nothing is lost or turned round"
+            );
             for part in &cut {
                 let height = part.to.anchor.height;
                 let deprecation = deprecation.filter(|deprecation| deprecation.height <= height);
@@ -1283,7 +1609,12 @@ mod tests {
     async fn what_the_register_holds_and_what_is_handed_out_meanwhile_is_known() {
         let folder = std::env::temp_dir().join(format!("hundi-watched-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let store = Store::open(&folder.join("watched.db"), crate::kernel::Clock::System, crate::store::handle::no_epilogue).unwrap();
+        let store = Store::open(
+            &folder.join("watched.db"),
+            crate::kernel::Clock::System,
+            crate::store::handle::no_epilogue,
+        )
+        .unwrap();
         let count = PAGE_ADDRESSES as usize * 2 + 5;
         let stored = addresses(0, count);
         let rows = stored.clone();
@@ -1301,7 +1632,10 @@ mod tests {
         new[1..].iter().for_each(|address| watched.note(address));
         assert!(stored.iter().chain(&new).all(|address| watched.may_hold(address)));
         // The control: a stranger is turned away, so the filter does more than claim everybody.
-        assert!(addresses(count * 2, 100).iter().filter(|address| watched.may_hold(address)).count() < 5);
+        assert!(
+            addresses(count * 2, 100).iter().filter(|address| watched.may_hold(address)).count()
+                < 5
+        );
         store.close().await;
         std::fs::remove_dir_all(folder).unwrap();
     }

@@ -1,4 +1,5 @@
-//! Housekeeping: addresses derived ahead, rows past their time removed a few at once, outbox rows of other processes.
+//! Housekeeping: addresses derived ahead, rows past their time removed a few at once, outbox rows
+//! of other processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,9 @@ pub async fn reserve_addresses(app: &App) {
     let world = app.world.clone();
     let reserved = app.store.write(move |tx, _| {
         let due = world.all_ports().map(|ports| &ports.addresses);
-        Ok(due.map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) }).collect::<Result<Vec<_>, _>>()?)
+        Ok(due
+            .map(|pool| if pool.needs_indices() { pool.reserve(tx).map(Some) } else { Ok(None) })
+            .collect::<Result<Vec<_>, _>>()?)
     });
     match reserved.await {
         Ok(ranges) => {
@@ -35,7 +38,9 @@ pub async fn reserve_addresses(app: &App) {
                 }
             }
         }
-        Err(failure) => tracing::error!(?failure, "no deposit address indices could be reserved; tried again"),
+        Err(failure) => {
+            tracing::error!(?failure, "no deposit address indices could be reserved; tried again")
+        }
     }
 }
 
@@ -47,7 +52,9 @@ pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
         }
         let (world, milliseconds) = (app.world.clone(), app.store.clock.milliseconds());
         let derive = move || {
-            let waiting = world.all_ports().filter(|ports| !ports.addresses.derive(DERIVED_AT_ONCE, milliseconds));
+            let waiting = world
+                .all_ports()
+                .filter(|ports| !ports.addresses.derive(DERIVED_AT_ONCE, milliseconds));
             waiting.count() == 0
         };
         let is_ahead = tokio::task::spawn_blocking(derive).await.unwrap_or(true);
@@ -60,7 +67,8 @@ pub async fn derive_addresses(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Removes answers, events and deliveries past their time, and sequences outbox rows that another process wrote.
+/// Removes answers, events and deliveries past their time, and sequences outbox rows that another
+/// process wrote.
 pub async fn purge(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let more = purge_once(&app).await;
@@ -72,10 +80,11 @@ pub async fn purge(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Removes some of each kind; answers whether there may be more. Each kind has a transaction of its own, so that no number of accounts and no slow
-/// way to the store makes one too long.
+/// Removes some of each kind; answers whether there may be more. Each kind has a transaction of its
+/// own, so that no number of accounts and no slow way to the store makes one too long.
 pub async fn purge_once(app: &App) -> bool {
-    let accounts_count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await.unwrap_or(0);
+    let accounts_count =
+        app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await.unwrap_or(0);
     let mut is_more = purged(app, |tx, now| once::purge(tx, now, PURGED_ROWS_MAX)).await;
     is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
     let mut next = 1;
@@ -98,7 +107,10 @@ pub async fn purge_once(app: &App) -> bool {
 }
 
 /// Runs one purge; answers whether it removed as many rows as it may.
-async fn purged(app: &App, mut remove: impl FnMut(&mut dyn Tx, &mut Now) -> Result<u64, StoreError> + Send + 'static) -> bool {
+async fn purged(
+    app: &App,
+    mut remove: impl FnMut(&mut dyn Tx, &mut Now) -> Result<u64, StoreError> + Send + 'static,
+) -> bool {
     match app.store.write(move |tx, now| Ok(remove(tx, now)?)).await {
         Ok(removed) => removed >= PURGED_ROWS_MAX as u64,
         Err(failure) => {
@@ -108,11 +120,16 @@ async fn purged(app: &App, mut remove: impl FnMut(&mut dyn Tx, &mut Now) -> Resu
     }
 }
 
-/// Sequences what commands such as `hundi decide` wrote beside the server, and what one commit wrote beyond the events of one run.
+/// Sequences what commands such as `hundi decide` wrote beside the server, and what one commit
+/// wrote beyond the events of one run.
 pub async fn nudge_sequencer(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let mut last = None;
     while !*stop.borrow() {
-        let first = app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?)).await.unwrap_or(None);
+        let first = app
+            .store
+            .read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?))
+            .await
+            .unwrap_or(None);
         if first.is_some() {
             let signal = |tx: &mut dyn Tx, _: &mut Now| {
                 tx.signal(Signal::Outbox);

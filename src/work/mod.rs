@@ -1,4 +1,5 @@
-//! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
+//! Workers: each takes rows that are due, does one thing with each, and may be stopped at any
+//! moment.
 
 pub mod alone;
 pub mod api;
@@ -34,10 +35,12 @@ use crate::world::World;
 
 /// Tasks that one transaction takes, so that requests get their turn in between.
 pub const TASKS_MAX: i64 = 64;
-/// How long one transaction goes on to take tasks, far from the time in which a store that is reached over a network gives it up: slow
-/// statements make batches smaller, and never undo all of them again and again.
+/// How long one transaction goes on to take tasks, far from the time in which a store that is
+/// reached over a network gives it up: slow statements make batches smaller, and never undo all of
+/// them again and again.
 const TASKS_SECONDS_MAX: u64 = 2;
-/// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose signals do not come here.
+/// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose
+/// signals do not come here.
 const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
 /// How long a task that failed rests.
 const TASK_RETRY_MILLISECONDS: i64 = 30_000;
@@ -45,7 +48,12 @@ const TASK_RETRY_MILLISECONDS: i64 = 30_000;
 const TASK_MET_MILLISECONDS: i64 = 250;
 
 /// Runs one task. A task whose object has moved on changes nothing.
-pub fn run_task(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
+pub fn run_task(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    task: &Task,
+) -> Result<(), StoreError> {
     let scope = task.scope;
     match task.kind {
         TaskKind::BeneficiaryCheck => check_beneficiary(tx, now, world, task),
@@ -62,17 +70,31 @@ pub fn run_task(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> R
     }
 }
 
-fn check_beneficiary(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
-    let Some(mut beneficiary) = beneficiaries::rows::find(tx, task.scope, task.object::<kind::Beneficiary>())? else {
+fn check_beneficiary(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    task: &Task,
+) -> Result<(), StoreError> {
+    let Some(mut beneficiary) =
+        beneficiaries::rows::find(tx, task.scope, task.object::<kind::Beneficiary>())?
+    else {
         return Ok(());
     };
     beneficiaries::check(tx, now, world, &mut beneficiary)
 }
 
 /// Looks at the simulated chain for a deposit that is not final yet.
-fn watch_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
+fn watch_deposit(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    task: &Task,
+) -> Result<(), StoreError> {
     let scope = task.scope;
-    let Some(deposit) = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())? else { return Ok(()) };
+    let Some(deposit) = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())? else {
+        return Ok(());
+    };
     if !world.ports(scope.mode())?.chain.is_simulated() || deposit.is_settled() {
         return Ok(());
     }
@@ -87,8 +109,14 @@ fn watch_deposit(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> 
     Ok(())
 }
 
-/// Runs tasks that are due, oldest first, each in a part of its own: up to `tasks_max`, and as many as its time allows. Answers how many.
-pub fn run_due(tx: &mut dyn Tx, now: &mut Now, world: &World, tasks_max: i64) -> Result<usize, Failure> {
+/// Runs tasks that are due, oldest first, each in a part of its own: up to `tasks_max`, and as many
+/// as its time allows. Answers how many.
+pub fn run_due(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    tasks_max: i64,
+) -> Result<usize, Failure> {
     let begun = Instant::now();
     let mut count = 0;
     for task in &tasks::due(tx, now.instant_milliseconds(), tasks_max)? {
@@ -103,10 +131,12 @@ pub fn run_due(tx: &mut dyn Tx, now: &mut Now, world: &World, tasks_max: i64) ->
     Ok(count)
 }
 
-/// Puts the first task that is due off, because nothing came of it alone: the others are not to wait for it.
+/// Puts the first task that is due off, because nothing came of it alone: the others are not to
+/// wait for it.
 fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), Failure> {
     for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
-        tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one transaction and is tried again in 30 s");
+        tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
+         transaction and is tried again in 30 s");
         tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)?;
     }
     Ok(())
@@ -115,18 +145,21 @@ fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), Failure> {
 /// Runs a task so that its failure undoes only itself; it is then put off and told in the log.
 fn run_apart(tx: &mut dyn Tx, now: &mut Now, world: &World, task: &Task) -> Result<(), StoreError> {
     tx.part_begin()?;
-    let outcome = tasks::remove(tx, task).and_then(|is_ours| if is_ours { run_task(tx, now, world, task) } else { Ok(()) });
+    let outcome = tasks::remove(tx, task)
+        .and_then(|is_ours| if is_ours { run_task(tx, now, world, task) } else { Ok(()) });
     match outcome {
         Ok(()) => tx.part_end(true),
         Err(StoreError::Unavailable(reason)) => Err(StoreError::Unavailable(reason)),
         Err(met @ (StoreError::Conflict(_) | StoreError::Locked)) => {
             tx.part_end(false)?;
-            tracing::info!(task = task.kind.as_str(), id = %task.id, %met, "a task met another transaction and is tried again in 0.25 s");
+            tracing::info!(task = task.kind.as_str(), id = %task.id, %met, "a task met another \
+             transaction and is tried again in 0.25 s");
             tasks::put_off(tx, task, now.instant_milliseconds() + TASK_MET_MILLISECONDS)
         }
         Err(error) => {
             tx.part_end(false)?;
-            tracing::error!(task = task.kind.as_str(), id = %task.id, %error, "a task failed and is tried again in 30 s");
+            tracing::error!(task = task.kind.as_str(), id = %task.id, %error, "a task failed and \
+             is tried again in 30 s");
             tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)
         }
     }
@@ -146,7 +179,11 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
                     continue;
                 }
                 Err(failure) => {
-                    tracing::error!(?failure, tasks_max, "the task worker could not run; it tries again");
+                    tracing::error!(
+                        ?failure,
+                        tasks_max,
+                        "the task worker could not run; it tries again"
+                    );
                     wait = tasks::LOOK_MILLISECONDS_MAX;
                     if tasks_max == 1 {
                         // Where the store does not answer at all this does not either.
@@ -167,7 +204,11 @@ pub async fn run(app: Arc<App>, mut stop: watch::Receiver<bool>) {
 
 async fn until_next(app: &App) -> i64 {
     let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
-    let wait_max = if app.store.is_shared() { WAIT_SHARED_MILLISECONDS_MAX } else { tasks::LOOK_MILLISECONDS_MAX };
+    let wait_max = if app.store.is_shared() {
+        WAIT_SHARED_MILLISECONDS_MAX
+    } else {
+        tasks::LOOK_MILLISECONDS_MAX
+    };
     match next {
         Ok(Some(due)) => (due - app.store.clock.milliseconds()).clamp(0, wait_max),
         Ok(None) => wait_max,

@@ -1,4 +1,5 @@
-//! Watches the sanctions lists: every node reads changed files again, and one screens everybody again when the entries changed.
+//! Watches the sanctions lists: every node reads changed files again, and one screens everybody
+//! again when the entries changed.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,9 +23,11 @@ use crate::{beneficiaries, senders};
 
 /// How often the files are looked at.
 const LOOK_SECONDS: u64 = 60;
-/// How long after a change other nodes may still screen with the lists before it: until their next look, and what they have begun by then.
+/// How long after a change other nodes may still screen with the lists before it: until their next
+/// look, and what they have begun by then.
 const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
-/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write lane.
+/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write
+/// lane.
 pub const STEP_ROWS_MAX: i64 = 16;
 /// The lists that everybody was screened against last.
 const SCREENED_META: &str = "screened_lists";
@@ -45,7 +48,13 @@ impl Walk {
 }
 
 /// Screens the next few again and answers where to go on; `None` at the end. May be run twice.
-pub fn step(tx: &mut dyn Tx, now: &mut Now, world: &World, mut walk: Walk, rows_max: i64) -> Result<Option<Walk>, StoreError> {
+pub fn step(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    mut walk: Walk,
+    rows_max: i64,
+) -> Result<Option<Walk>, StoreError> {
     if walk.account_number > keys::rows::accounts_count(tx)? {
         return Ok(None);
     }
@@ -56,33 +65,53 @@ pub fn step(tx: &mut dyn Tx, now: &mut Now, world: &World, mut walk: Walk, rows_
     let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
     for id in &ids {
         match walk.table {
-            Table::Senders => senders::rescreen(tx, now, world, scope, Id::from_u128(id.as_u128()))?,
-            Table::Beneficiaries => beneficiaries::rescreen(tx, now, world, scope, Id::from_u128(id.as_u128()))?,
+            Table::Senders => {
+                senders::rescreen(tx, now, world, scope, Id::from_u128(id.as_u128()))?
+            }
+            Table::Beneficiaries => {
+                beneficiaries::rescreen(tx, now, world, scope, Id::from_u128(id.as_u128()))?
+            }
         }
     }
     now.leave_account();
     walk = match (ids.last(), walk.table) {
         (Some(last), _) => Walk { after: last.to_bytes(), ..walk },
         (None, Table::Senders) => Walk { table: Table::Beneficiaries, after: [0; 16], ..walk },
-        (None, Table::Beneficiaries) => Walk { account_number: walk.account_number + 1, table: Table::Senders, after: [0; 16], ..walk },
+        (None, Table::Beneficiaries) => Walk {
+            account_number: walk.account_number + 1,
+            table: Table::Senders,
+            after: [0; 16],
+            ..walk
+        },
     };
     Ok(Some(walk))
 }
 
 /// What `step` is about to ask.
-fn questions(tx: &mut dyn Tx, world: &World, walk: Walk, rows_max: i64) -> Result<Vec<ScreeningQuestion>, StoreError> {
+fn questions(
+    tx: &mut dyn Tx,
+    world: &World,
+    walk: Walk,
+    rows_max: i64,
+) -> Result<Vec<ScreeningQuestion>, StoreError> {
     let scope = Scope::new(walk.account_number, walk.mode);
     let mut questions = Vec::new();
     for id in rows::ids_after(tx, walk.table, scope, walk.after, rows_max)? {
         match walk.table {
             Table::Senders => {
                 let found = senders::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
-                questions.extend(found.map(|sender| senders::question_of(&sender, world)).transpose()?);
+                questions
+                    .extend(found.map(|sender| senders::question_of(&sender, world)).transpose()?);
             }
             Table::Beneficiaries => {
                 let found = beneficiaries::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
-                let active = found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Active);
-                questions.extend(active.map(|beneficiary| beneficiaries::screening_question(&beneficiary, world)).transpose()?);
+                let active =
+                    found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Active);
+                questions.extend(
+                    active
+                        .map(|beneficiary| beneficiaries::screening_question(&beneficiary, world))
+                        .transpose()?,
+                );
             }
         }
     }
@@ -90,24 +119,34 @@ fn questions(tx: &mut dyn Tx, world: &World, walk: Walk, rows_max: i64) -> Resul
 }
 
 /// What the checks of beneficiaries that are due are about to ask the lists.
-fn questions_of_checks(tx: &mut dyn Tx, world: &World, until_milliseconds: i64) -> Result<Vec<ScreeningQuestion>, StoreError> {
+fn questions_of_checks(
+    tx: &mut dyn Tx,
+    world: &World,
+    until_milliseconds: i64,
+) -> Result<Vec<ScreeningQuestion>, StoreError> {
     let mut questions = Vec::new();
     for task in tasks::due(tx, until_milliseconds, TASKS_MAX)? {
         if task.kind == TaskKind::BeneficiaryCheck && world.lists(task.scope.mode()).is_some() {
             let found = beneficiaries::rows::find(tx, task.scope, task.object())?;
-            let waiting = found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying);
-            questions.extend(waiting.map(|beneficiary| beneficiaries::screening_question(&beneficiary, world)).transpose()?);
+            let waiting =
+                found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying);
+            questions.extend(
+                waiting
+                    .map(|beneficiary| beneficiaries::screening_question(&beneficiary, world))
+                    .transpose()?,
+            );
         }
     }
     Ok(questions)
 }
 
-/// Compares with the lists whom the checks that are due ask about, before their transaction opens. What cannot be read here is
-/// the transaction's to tell.
+/// Compares with the lists whom the checks that are due ask about, before their transaction opens.
+/// What cannot be read here is the transaction's to tell.
 pub async fn ahead_of_checks(app: &App) {
     let Some(lists) = &app.world.screening else { return };
     let (world, until) = (app.world.clone(), app.store.clock.milliseconds());
-    let asked = app.store.read(Cost::Scan, move |tx| Ok(questions_of_checks(tx, &world, until)?)).await;
+    let asked =
+        app.store.read(Cost::Scan, move |tx| Ok(questions_of_checks(tx, &world, until)?)).await;
     if let Ok(questions) = asked
         && !questions.is_empty()
     {
@@ -120,7 +159,8 @@ pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
     Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
 }
 
-/// Reads the files that changed, every minute: on every node, because each screens with its own copy.
+/// Reads the files that changed, every minute: on every node, because each screens with its own
+/// copy.
 pub async fn keep_lists(app: Arc<App>, mut stop: watch::Receiver<bool>) {
     let Some(lists) = app.world.screening.clone() else { return };
     while !*stop.borrow() {
@@ -206,29 +246,43 @@ fn due(walked: Walked, hash: [u8; 32], now: Instant, is_shared: bool) -> Due {
     }
 }
 
-/// Walks at once when the entries changed, and where several nodes screen once more when all have them: whom another node screened
-/// meanwhile was compared with the old ones.
-async fn walk_if_due(app: &App, lists: &Arc<Lists>, walked: &mut Walked, stop: &watch::Receiver<bool>) -> Result<(), Failure> {
+/// Walks at once when the entries changed, and where several nodes screen once more when all have
+/// them: whom another node screened meanwhile was compared with the old ones.
+async fn walk_if_due(
+    app: &App,
+    lists: &Arc<Lists>,
+    walked: &mut Walked,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), Failure> {
     let hash = lists.content_hash();
     let known = lists.clone();
     if !app.store.write(move |tx, _| Ok(is_due(tx, &known)?)).await? {
         return Ok(());
     }
     let began = Instant::now();
-    let Due::Walk { is_last } = due(*walked, hash, began, app.store.is_shared()) else { return Ok(()) };
+    let Due::Walk { is_last } = due(*walked, hash, began, app.store.is_shared()) else {
+        return Ok(());
+    };
     let mut place = Some(Walk::begin(Mode::Live));
     while let Some(walk) = place {
         if *stop.borrow() {
             return Ok(());
         }
         let world = app.world.clone();
-        let asked = app.store.read(Cost::Scan, move |tx| Ok(questions(tx, &world, walk, STEP_ROWS_MAX)?)).await?;
+        let asked = app
+            .store
+            .read(Cost::Scan, move |tx| Ok(questions(tx, &world, walk, STEP_ROWS_MAX)?))
+            .await?;
         lists.screen_ahead(asked).await;
         let world = app.world.clone();
-        place = app.store.write(move |tx, now| Ok(step(tx, now, &world, walk, STEP_ROWS_MAX)?)).await?;
+        place =
+            app.store.write(move |tx, now| Ok(step(tx, now, &world, walk, STEP_ROWS_MAX)?)).await?;
     }
     if is_last {
-        return app.store.write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?)).await;
+        return app
+            .store
+            .write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?))
+            .await;
     }
     *walked = Some((hash, began));
     Ok(())
@@ -278,19 +332,31 @@ mod tests {
         async fn new(list: &str) -> Stage {
             let mut random = [0; 8];
             getrandom::fill(&mut random).unwrap();
-            let folder = std::env::temp_dir().join(format!("hundi-screening-{:016x}", u64::from_be_bytes(random)));
+            let folder = std::env::temp_dir()
+                .join(format!("hundi-screening-{:016x}", u64::from_be_bytes(random)));
             std::fs::create_dir_all(&folder).unwrap();
             let file = folder.join("operator.csv");
             std::fs::write(&file, format!("{HEADER}{list}")).unwrap();
-            let source = ScreeningSource { operator_file: Some(file), ..ScreeningSource::default() };
+            let source =
+                ScreeningSource { operator_file: Some(file), ..ScreeningSource::default() };
             let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
-            let store = Store::open(&folder.join("test.db"), Clock::System, events::sequence).unwrap();
+            let store =
+                Store::open(&folder.join("test.db"), Clock::System, events::sequence).unwrap();
             let settings = Settings::default();
             let test = Ports {
-                rates: Box::new(FixedRate { mid: settings.test_mid_market_rate, usdt_usd: settings.test_usdt_usd }),
+                rates: Box::new(FixedRate {
+                    mid: settings.test_mid_market_rate,
+                    usdt_usd: settings.test_usdt_usd,
+                }),
                 rail: Box::new(SimulatedBank { step_milliseconds: 1 }),
-                checks: Box::new(ListedChecks { accounts: Box::new(SimulatedChecks), lists: lists.clone() }),
-                addresses: AddressPool::new(AccountKey::generate_for_test(&[7; 64]), "index".into()),
+                checks: Box::new(ListedChecks {
+                    accounts: Box::new(SimulatedChecks),
+                    lists: lists.clone(),
+                }),
+                addresses: AddressPool::new(
+                    AccountKey::generate_for_test(&[7; 64]),
+                    "index".into(),
+                ),
                 chain: ChainProfile {
                     name: ChainName::Tron,
                     asset: Currency::Usdt,
@@ -307,7 +373,9 @@ mod tests {
                 screening: Some(lists.clone()),
             });
             let stage = Stage { folder, store, world, lists };
-            stage.write(|tx, now, _| keys::rows::account_number(tx, now, "default").map(|_| ())).await;
+            stage
+                .write(|tx, now, _| keys::rows::account_number(tx, now, "default").map(|_| ()))
+                .await;
             stage
         }
 
@@ -362,10 +430,17 @@ mod tests {
             self.write(move |tx, _, _| Ok(senders::rows::find(tx, SCOPE, id)?.unwrap())).await
         }
 
-        async fn beneficiary(&self, name: &str, date_of_birth: Option<&str>) -> Id<kind::Beneficiary> {
+        async fn beneficiary(
+            &self,
+            name: &str,
+            date_of_birth: Option<&str>,
+        ) -> Id<kind::Beneficiary> {
             let (name, date_of_birth) = (name.to_owned(), date_of_birth.map(str::to_owned));
             let created = self.write(move |tx, now, world| {
-                let ask = NewBeneficiary { kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() }, ..account_of(&name) };
+                let ask = NewBeneficiary {
+                    kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() },
+                    ..account_of(&name)
+                };
                 beneficiaries::create(tx, now, world, SCOPE, ask).map_err(failed)
             });
             let id = created.await.id;
@@ -417,18 +492,31 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn a_senders_clearance_holds_until_the_entry_changes() {
         let stage = Stage::new("own-1,Zubin Tarkhad,,1980,IN,,\nown-9,Nobody Else,,,,,\n").await;
-        let (clear, listed) = (stage.sender("Asha Kulkarni").await, stage.sender("Zubin Tarkhad").await);
+        let (clear, listed) =
+            (stage.sender("Asha Kulkarni").await, stage.sender("Zubin Tarkhad").await);
         assert_eq!(stage.found_sender(clear).await.screening, Screening::Clear);
         // The year and the country agree.
         assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
         assert!(senders::not_eligible(&stage.found_sender(listed).await).is_some());
         let open = stage.open().await;
-        assert!(open.len() == 1 && open[0].contains("operator own-1") && open[0].contains("year of birth and country agree"), "{open:?}");
+        assert!(
+            open.len() == 1
+                && open[0].contains("operator own-1")
+                && open[0].contains("year of birth and country agree"),
+            "{open:?}"
+        );
         stage.rule(listed.any(), Ruling::Approve).await.unwrap();
-        assert!(senders::not_eligible(&stage.found_sender(listed).await).is_none() && stage.open().await.is_empty());
-        // The same entry, read again, does not undo the clearance; another entry's change does not either.
+        assert!(
+            senders::not_eligible(&stage.found_sender(listed).await).is_none()
+                && stage.open().await.is_empty()
+        );
+        // The same entry, read again, does not undo the clearance; another entry's change does not
+        // either.
         stage.walk().await;
-        assert_eq!(stage.replace("own-1,Zubin Tarkhad,,1980,IN,,other note\nown-9,Nobody Other,,,,,\n"), Reload::Changed);
+        assert_eq!(
+            stage.replace("own-1,Zubin Tarkhad,,1980,IN,,other note\nown-9,Nobody Other,,,,,\n"),
+            Reload::Changed
+        );
         stage.walk().await;
         assert_eq!(stage.found_sender(listed).await.screening, Screening::Clear);
         // Its content changed: it is open again.
@@ -436,14 +524,19 @@ mod tests {
         stage.walk().await;
         assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
         assert_eq!(stage.open().await.len(), 1);
-        // A refusal stays, also when the list drops the entry; without it the sender would be clear again.
+        // A refusal stays, also when the list drops the entry; without it the sender would be clear
+        // again.
         stage.rule(listed.any(), Ruling::Refuse).await.unwrap();
         stage.replace("own-1,Somebody New,,,,,\n");
         stage.walk().await;
         assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
         stage.rule(clear.any(), Ruling::Refuse).await.unwrap();
         stage.walk().await;
-        assert_eq!(stage.found_sender(clear).await.screening, Screening::ConfirmedMatch, "refused without any hit");
+        assert_eq!(
+            stage.found_sender(clear).await.screening,
+            Screening::ConfirmedMatch,
+            "refused without any hit"
+        );
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -456,30 +549,50 @@ mod tests {
         };
         stage.lists.screen_ahead(vec![asked]).await;
         assert_eq!(stage.compared(stage.sender("Asha Kulkarni")).await, 0);
-        assert_eq!(stage.compared(stage.sender("Asha Kulkarny")).await, 1, "another question was not asked ahead");
+        assert_eq!(
+            stage.compared(stage.sender("Asha Kulkarny")).await,
+            1,
+            "another question was not asked ahead"
+        );
 
         // A check that is due, and the walk.
-        let created =
-            stage.write(|tx, now, world| beneficiaries::create(tx, now, world, SCOPE, account_of("Zubin Tarkhad")).map_err(failed));
+        let created = stage.write(|tx, now, world| {
+            beneficiaries::create(tx, now, world, SCOPE, account_of("Zubin Tarkhad"))
+                .map_err(failed)
+        });
         let id = created.await.id;
         let soon = stage.store.clock.milliseconds() + 60_000;
         let asked = stage.write(move |tx, _, world| questions_of_checks(tx, world, soon)).await;
         assert_eq!(stage.compared(stage.lists.screen_ahead(asked)).await, 1);
         assert_eq!(stage.compared(stage.check(id)).await, 0);
-        assert_eq!(stage.found(id).await.payouts_disabled_reason, Some(DisabledReason::ComplianceHold));
+        assert_eq!(
+            stage.found(id).await.payouts_disabled_reason,
+            Some(DisabledReason::ComplianceHold)
+        );
         let walk = Walk::begin(Mode::Test);
         let asked = stage.write(move |tx, _, world| questions(tx, world, walk, 2)).await;
         assert_eq!(asked.len(), 2);
         stage.replace("own-2,Somebody New,,,,,\nown-3,Asha Kulkarni,,,,,\n");
-        assert_eq!(stage.compared(stage.lists.screen_ahead(asked)).await, 2, "other entries are asked again");
-        assert_eq!(stage.compared(stage.write(move |tx, now, world| step(tx, now, world, walk, 2))).await, 0);
+        assert_eq!(
+            stage.compared(stage.lists.screen_ahead(asked)).await,
+            2,
+            "other entries are asked again"
+        );
+        assert_eq!(
+            stage.compared(stage.write(move |tx, now, world| step(tx, now, world, walk, 2))).await,
+            0
+        );
 
-        // The lists change between the question and the transaction: it compares with what is there.
+        // The lists change between the question and the transaction: it compares with what is
+        // there.
         let asked = ScreeningQuestion::person("Zubin Tarkhad");
         stage.lists.screen_ahead(vec![asked]).await;
         stage.replace("own-4,Zubin Tarkhad,,,,,\n");
         assert_eq!(stage.compared(stage.check(id)).await, 1);
-        assert_eq!(stage.found(id).await.payouts_disabled_reason, Some(DisabledReason::ComplianceHold));
+        assert_eq!(
+            stage.found(id).await.payouts_disabled_reason,
+            Some(DisabledReason::ComplianceHold)
+        );
     }
 
     #[test]
@@ -493,7 +606,11 @@ mod tests {
             // Another change meanwhile begins anew.
             (Some((old, now)), SETTLE, true, Due::Walk { is_last: false }),
         ] {
-            assert_eq!(due(walked, new, now + passed, is_shared), wanted, "{walked:?} {passed:?} {is_shared}");
+            assert_eq!(
+                due(walked, new, now + passed, is_shared),
+                wanted,
+                "{walked:?} {passed:?} {is_shared}"
+            );
         }
     }
 
@@ -515,7 +632,10 @@ mod tests {
         assert_eq!(stage.found(free).await.status, BeneficiaryStatus::Active);
         let possible = stage.beneficiary("Zubin Tarkhad", None).await;
         let held = stage.found(possible).await;
-        assert_eq!((held.status, held.payouts_disabled_reason), (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold)));
+        assert_eq!(
+            (held.status, held.payouts_disabled_reason),
+            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold))
+        );
         let confirmed = stage.beneficiary("Zubin Tarkhad", Some("1980-05-06")).await;
         let rejected = stage.found(confirmed).await;
         assert_eq!(
@@ -534,7 +654,10 @@ mod tests {
         stage.replace("own-1,Zubin Tarkhad,,1980-05-06,IN,,\nown-2,Asha Kulkarni,,,,,\n");
         stage.walk().await;
         let stopped = stage.found(free).await;
-        assert_eq!((stopped.is_payable(), stopped.payouts_disabled_reason), (false, Some(DisabledReason::ComplianceHold)));
+        assert_eq!(
+            (stopped.is_payable(), stopped.payouts_disabled_reason),
+            (false, Some(DisabledReason::ComplianceHold))
+        );
         assert!(stage.found(possible).await.is_payable(), "its clearance holds");
         stage.rule(free.any(), Ruling::Approve).await.unwrap();
         stage.walk().await;
@@ -547,11 +670,15 @@ mod tests {
         let indices = stage.write(|tx, _, world| world.test.addresses.reserve(tx)).await;
         stage.world.test.addresses.restock(indices);
         stage.world.test.addresses.derive(8, 0);
-        let (sender, beneficiary) = (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
-        for (payer, is_listed) in [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)] {
+        let (sender, beneficiary) =
+            (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
+        for (payer, is_listed) in
+            [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)]
+        {
             let transfer = stage.write(move |tx, now, world| {
                 let sell = Money::new(10_000, Currency::Usd);
-                let lock = quote_locks::create(tx, now, world, SCOPE, sell, Metadata::default()).map_err(failed)?;
+                let lock = quote_locks::create(tx, now, world, SCOPE, sell, Metadata::default())
+                    .map_err(failed)?;
                 let ask = NewTransfer {
                     sender_id: Some(sender),
                     beneficiary_id: Some(beneficiary),
@@ -585,16 +712,26 @@ mod tests {
                 assert_eq!(observed.status, TransferStatus::Funded, "a payer that no list names");
                 continue;
             }
-            assert_eq!((observed.status, observed.status_reason), (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)));
+            assert_eq!(
+                (observed.status, observed.status_reason),
+                (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))
+            );
             assert!(stage.open().await[0].contains(DRAINER));
             stage.rule(id.any(), Ruling::Approve).await.unwrap();
-            let approved = stage.write(move |tx, _, _| Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())).await;
+            let approved = stage
+                .write(move |tx, _, _| Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap()))
+                .await;
             assert_eq!(approved.status, TransferStatus::Funded);
             assert!(stage.open().await.is_empty());
         }
         let path = stage.folder.join("test.db");
         stage.store.close().await;
-        assert_eq!(crate::ledger::check::run(&crate::store::Database::Sqlite(path.clone())).unwrap().faults, Vec::<String>::new());
+        assert_eq!(
+            crate::ledger::check::run(&crate::store::Database::Sqlite(path.clone()))
+                .unwrap()
+                .faults,
+            Vec::<String>::new()
+        );
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -605,12 +742,21 @@ mod tests {
         std::fs::write(stage.folder.join("operator.csv"), "id,name").unwrap();
         let metrics = Metrics::default();
         reload(&stage.lists, &metrics).await;
-        assert_eq!((metrics.list_reloads.counted("refused"), metrics.list_reloads.counted("loaded")), (1, 0));
+        assert_eq!(
+            (metrics.list_reloads.counted("refused"), metrics.list_reloads.counted("loaded")),
+            (1, 0)
+        );
         assert!(stage.lists.reload_if_changed().unwrap_err().contains("operator's list"));
-        assert_eq!((stage.lists.content_hash(), stage.lists.screener().entries_count()), (before, 1), "the one before stays");
+        assert_eq!(
+            (stage.lists.content_hash(), stage.lists.screener().entries_count()),
+            (before, 1),
+            "the one before stays"
+        );
         assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));
-        // All three lists from the fixtures; they are as old as their files, and the UN's as old as it says.
-        let fixtures = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screening");
+        // All three lists from the fixtures; they are as old as their files, and the UN's as old as
+        // it says.
+        let fixtures =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screening");
         let source = ScreeningSource {
             ofac_directory: Some(fixtures.clone()),
             un_file: Some(fixtures.join("consolidated.xml")),
@@ -622,12 +768,31 @@ mod tests {
         assert_eq!(lists.screener().entries_count(), 11);
         assert_eq!(lists.why_not_live(oldest + 7 * 86_400), None);
         assert!(lists.why_not_live(oldest + 7 * 86_400 + 86_401).unwrap().contains("days old"));
-        assert!(Lists::load(ScreeningSource { un_file: Some("/nowhere".into()), ..Default::default() }.try_into().unwrap()).is_err());
+        assert!(
+            Lists::load(
+                ScreeningSource { un_file: Some("/nowhere".into()), ..Default::default() }
+                    .try_into()
+                    .unwrap()
+            )
+            .is_err()
+        );
         for source in [
             ScreeningSource::default(),
-            ScreeningSource { un_file: Some("x".into()), age_days_max: Some(0), ..Default::default() },
-            ScreeningSource { un_file: Some("x".into()), score_possible: Some(0.5), ..Default::default() },
-            ScreeningSource { un_file: Some("x".into()), score_confirmed: Some(0.8), ..Default::default() },
+            ScreeningSource {
+                un_file: Some("x".into()),
+                age_days_max: Some(0),
+                ..Default::default()
+            },
+            ScreeningSource {
+                un_file: Some("x".into()),
+                score_possible: Some(0.5),
+                ..Default::default()
+            },
+            ScreeningSource {
+                un_file: Some("x".into()),
+                score_confirmed: Some(0.8),
+                ..Default::default()
+            },
         ] {
             assert!(crate::screening::lists::ScreeningSettings::try_from(source).is_err());
         }

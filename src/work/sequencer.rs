@@ -1,7 +1,9 @@
-//! The sequencer of a store that several nodes write to: turns outbox rows into events, in the order in which they become visible.
+//! The sequencer of a store that several nodes write to: turns outbox rows into events, in the
+//! order in which they become visible.
 //!
-//! One node at a time does it, and each of its transactions locks the lease, so that identifiers rise from one commit to the next whoever
-//! mints them. The embedded store does the same at the end of each group (`store/lane.rs`).
+//! One node at a time does it, and each of its transactions locks the lease, so that identifiers
+//! rise from one commit to the next whoever mints them. The embedded store does the same at the end
+//! of each group (`store/lane.rs`).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,8 @@ use crate::store::Cost;
 
 /// How often the outbox is looked at for rows of other nodes.
 const LOOK_MILLISECONDS: u64 = 20;
-/// How long it lets rows gather after it sequenced some: its commits and those of requests wait for the same disk.
+/// How long it lets rows gather after it sequenced some: its commits and those of requests wait for
+/// the same disk.
 const GATHER_MILLISECONDS: u64 = 5;
 /// How long it rests after a fault of the store.
 const FAULT_PAUSE_MILLISECONDS: u64 = 250;
@@ -28,7 +31,11 @@ pub async fn run(app: Arc<App>, lease: Held, mut stop: watch::Receiver<bool>) {
     while !*stop.borrow() {
         let waiting = match is_told {
             true => Ok(true),
-            false => app.store.read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?.is_some())).await,
+            false => {
+                app.store
+                    .read(Cost::Point, |tx| Ok(events::rows::outbox_first(tx)?.is_some()))
+                    .await
+            }
         };
         is_told = false;
         let mut pause = LOOK_MILLISECONDS;

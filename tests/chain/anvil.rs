@@ -1,8 +1,10 @@
-//! A chain of a test's own: anvil, a local EVM node whose finality trails its head by 18 blocks, as TRON's does.
+//! A chain of a test's own: anvil, a local EVM node whose finality trails its head by 18 blocks, as
+//! TRON's does.
 //!
-//! Nothing is mined by itself. A transaction waits until the test mines, all that wait go into the next block in the order in
-//! which they were sent, and each block is 3 s later than the one before, whatever the wall clock says. So a test decides what
-//! stands in which block, at which log index and at what time:
+//! Nothing is mined by itself. A transaction waits until the test mines, all that wait go into the
+//! next block in the order in which they were sent, and each block is 3 s later than the one
+//! before, whatever the wall clock says. So a test decides what stands in which block, at which log
+//! index and at what time:
 //!
 //! ```ignore
 //! let chain = Anvil::start().await;
@@ -16,8 +18,9 @@
 //! chain.restart().await;                               // the same chain at the same address
 //! ```
 //!
-//! A new chain stands at block 1, which creates the multisend contract; `deploy_token` mines two more. Transactions cost nothing.
-//! Whatever goes wrong inside panics, with a message that says what.
+//! A new chain stands at block 1, which creates the multisend contract; `deploy_token` mines two
+//! more. Transactions cost nothing. Whatever goes wrong inside panics, with a message that says
+//! what.
 
 #![allow(dead_code, reason = "each scenario uses its own part of the harness")]
 
@@ -34,7 +37,9 @@ use hundi::outbound::Endpoint;
 use serde_json::{Value, json};
 
 use crate::rpc::{Rpc, RpcError};
-use crate::wire::{Argument, Contract, Hash, TRANSFER_TOPIC, address_of, evm, nobody, number_of, quantity};
+use crate::wire::{
+    Argument, Contract, Hash, TRANSFER_TOPIC, address_of, evm, nobody, number_of, quantity,
+};
 
 /// TRON's main net.
 pub const CHAIN_ID: u64 = 728_126_428;
@@ -59,7 +64,8 @@ const BLOCK_GAS: u64 = 3_000_000_000;
 /// How a chain begins.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Block 0's time in Unix seconds; block `n` is `3 * n` seconds later unless the test says otherwise.
+    /// Block 0's time in Unix seconds; block `n` is `3 * n` seconds later unless the test says
+    /// otherwise.
     pub genesis_time: i64,
     pub chain_id: u64,
 }
@@ -79,7 +85,8 @@ struct Node {
     port: u16,
     directory: PathBuf,
     chain_id: u64,
-    /// What the first account holds of the chain's own coin; it tells this node from another one on the same port.
+    /// What the first account holds of the chain's own coin; it tells this node from another one on
+    /// the same port.
     coins: u64,
     rpc: Rpc,
     accounts: Mutex<Vec<TronAddress>>,
@@ -150,8 +157,9 @@ pub struct Receipt {
     pub transfers: Vec<TransferLog>,
 }
 
-/// A transaction that a reorganisation takes over, and where to: `offset` 0 is the first block that it replaces. Those of one
-/// offset stand in the block in the order of the list. Transactions of one sender have to keep their order.
+/// A transaction that a reorganisation takes over, and where to: `offset` 0 is the first block that
+/// it replaces. Those of one offset stand in the block in the order of the list. Transactions of
+/// one sender have to keep their order.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
     pub transaction: Hash,
@@ -179,12 +187,14 @@ impl Anvil {
         let chain = loop {
             tries += 1;
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
-            let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("anvil-{}-{count}", std::process::id()));
+            let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
+                .join(format!("anvil-{}-{count}", std::process::id()));
             // What an earlier process of the same number left behind would be loaded.
             let _ = std::fs::remove_dir_all(&directory);
             std::fs::create_dir_all(&directory).expect("a directory for the chain");
             let port = free_port(count);
-            let endpoint = Endpoint::new(&format!("http://127.0.0.1:{port}/"), None).expect("an address");
+            let endpoint =
+                Endpoint::new(&format!("http://127.0.0.1:{port}/"), None).expect("an address");
             let chain = Anvil(Arc::new(Node {
                 process: Mutex::default(),
                 port,
@@ -203,24 +213,61 @@ impl Anvil {
                 Err(problem) => assert!(tries < STARTS_MAX, "anvil did not start: {problem}"),
             }
         };
-        *locked(&chain.0.accounts) =
-            chain.rpc("eth_accounts", json!([])).await.as_array().expect("accounts").iter().map(address_of).collect();
-        let made = chain.submit(chain.treasury(), None, Contract::named("Multisend").creation(&[]), 5_000_000).await;
+        *locked(&chain.0.accounts) = chain
+            .rpc("eth_accounts", json!([]))
+            .await
+            .as_array()
+            .expect("accounts")
+            .iter()
+            .map(address_of)
+            .collect();
+        let made = chain
+            .submit(chain.treasury(), None, Contract::named("Multisend").creation(&[]), 5_000_000)
+            .await;
         chain.mine(1).await;
-        *locked(&chain.0.multisend) = chain.receipt(made).await.expect("the multisend contract").contract_address;
+        *locked(&chain.0.multisend) =
+            chain.receipt(made).await.expect("the multisend contract").contract_address;
         chain
     }
 
     /// Starts the process and waits until it answers.
     async fn launch(&self, more: &[&str]) -> Result<(), String> {
-        let log = std::fs::File::create(self.0.directory.join("stderr")).expect("a file for what anvil says");
+        let log = std::fs::File::create(self.0.directory.join("stderr"))
+            .expect("a file for what anvil says");
         let mut child = Command::new(binary())
-            .args(["--host", "127.0.0.1", "--port", &self.0.port.to_string(), "--silent", "--no-cors"])
-            .args(["--chain-id", &self.0.chain_id.to_string(), "--slots-in-an-epoch", &(FINALITY_BLOCKS / 2).to_string()])
-            .args(["--no-mining", "--order", "fifo", "--hardfork", "shanghai", "--gas-limit", &BLOCK_GAS.to_string()])
-            .args(["--gas-price", "0", "--block-base-fee-per-gas", "0", "--disable-min-priority-fee"])
+            .args([
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &self.0.port.to_string(),
+                "--silent",
+                "--no-cors",
+            ])
+            .args([
+                "--chain-id",
+                &self.0.chain_id.to_string(),
+                "--slots-in-an-epoch",
+                &(FINALITY_BLOCKS / 2).to_string(),
+            ])
+            .args([
+                "--no-mining",
+                "--order",
+                "fifo",
+                "--hardfork",
+                "shanghai",
+                "--gas-limit",
+                &BLOCK_GAS.to_string(),
+            ])
+            .args([
+                "--gas-price",
+                "0",
+                "--block-base-fee-per-gas",
+                "0",
+                "--disable-min-priority-fee",
+            ])
             .args(["--balance", &self.0.coins.to_string()])
-            // Without it, states of blocks are left in the user's home for ever, gigabytes in a run.
+            // Without it, states of blocks are left in the user's home for ever, gigabytes in a
+            // run.
             .arg("--cache-path")
             .arg(self.0.directory.join("states"))
             .arg("--state")
@@ -231,13 +278,21 @@ impl Anvil {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
-            .unwrap_or_else(|error| panic!("{} does not start ({error}): run tests/chain/install.sh", binary().display()));
+            .unwrap_or_else(|error| {
+                panic!(
+                    "{} does not start ({error}): run tests/chain/install.sh",
+                    binary().display()
+                )
+            });
         let started = Instant::now();
         let coins = format!("0x{:x}", u128::from(self.0.coins) * 1_000_000_000_000_000_000);
         loop {
-            let is_there = self.0.rpc.call("eth_getBalance", json!([FIRST_ACCOUNT, "latest"])).await == Ok(json!(coins));
+            let is_there =
+                self.0.rpc.call("eth_getBalance", json!([FIRST_ACCOUNT, "latest"])).await
+                    == Ok(json!(coins));
             if let Some(status) = child.try_wait().expect("a child to look at") {
-                let said = std::fs::read_to_string(self.0.directory.join("stderr")).unwrap_or_default();
+                let said =
+                    std::fs::read_to_string(self.0.directory.join("stderr")).unwrap_or_default();
                 return Err(format!("it ended with {status}: {said}"));
             }
             if is_there {
@@ -270,7 +325,11 @@ impl Anvil {
     #[track_caller]
     pub fn rpc(&self, method: &str, params: Value) -> impl Future<Output = Value> {
         let caller = std::panic::Location::caller();
-        async move { self.try_rpc(method, params).await.unwrap_or_else(|error| panic!("{method} failed at {caller}: {error:?}")) }
+        async move {
+            self.try_rpc(method, params)
+                .await
+                .unwrap_or_else(|error| panic!("{method} failed at {caller}: {error:?}"))
+        }
     }
     pub async fn try_rpc(&self, method: &str, params: Value) -> Result<Value, RpcError> {
         self.0.rpc.call(method, params).await
@@ -295,7 +354,8 @@ impl Anvil {
         self.rpc("anvil_mine", json!([blocks])).await;
     }
 
-    /// Mines a block at each of these times (Unix seconds, each later than the one before it). The first takes all that waits.
+    /// Mines a block at each of these times (Unix seconds, each later than the one before it). The
+    /// first takes all that waits.
     pub async fn mine_at(&self, times: &[i64]) {
         for time in times {
             self.set_next_block_time(*time).await;
@@ -328,7 +388,12 @@ impl Anvil {
             hash: Hash::of(&block["hash"]),
             parent_hash: Hash::of(&block["parentHash"]),
             time: number_of(&block["timestamp"]) as i64,
-            transactions: block["transactions"].as_array().expect("transactions").iter().map(Hash::of).collect(),
+            transactions: block["transactions"]
+                .as_array()
+                .expect("transactions")
+                .iter()
+                .map(Hash::of)
+                .collect(),
         })
     }
     pub async fn head_block(&self) -> Block {
@@ -343,26 +408,39 @@ impl Anvil {
             block_number: number_of(&receipt["blockNumber"]),
             block_hash: Hash::of(&receipt["blockHash"]),
             transaction_index: number_of(&receipt["transactionIndex"]),
-            contract_address: receipt["contractAddress"].is_string().then(|| address_of(&receipt["contractAddress"])),
-            transfers: receipt["logs"].as_array().expect("logs").iter().filter_map(TransferLog::read).collect(),
+            contract_address: receipt["contractAddress"]
+                .is_string()
+                .then(|| address_of(&receipt["contractAddress"])),
+            transfers: receipt["logs"]
+                .as_array()
+                .expect("logs")
+                .iter()
+                .filter_map(TransferLog::read)
+                .collect(),
         })
     }
 
     // ---- Other branches ----
 
-    /// Replaces the last `depth` blocks by as many others, at the same heights and times. What `kept` does not name is gone for
-    /// good. Every replaced block gets another hash, also where it holds the same.
+    /// Replaces the last `depth` blocks by as many others, at the same heights and times. What
+    /// `kept` does not name is gone for good. Every replaced block gets another hash, also where it
+    /// holds the same.
     pub async fn reorg(&self, depth: u64, kept: &[Kept]) {
         let mut pairs = Vec::new();
         for Kept { transaction, offset } in kept {
-            let found = self.rpc("eth_getTransactionByHash", json!([transaction.to_string()])).await;
-            assert!(!found.is_null(), "{transaction} is not on this branch, so a reorganisation cannot keep it");
+            let found =
+                self.rpc("eth_getTransactionByHash", json!([transaction.to_string()])).await;
+            assert!(
+                !found.is_null(),
+                "{transaction} is not on this branch, so a reorganisation cannot keep it"
+            );
             let sender = address_of(&found["from"]);
             let form = if self.accounts().contains(&sender) {
                 // As it was signed, so that it keeps its hash.
                 self.rpc("eth_getRawTransactionByHash", json!([transaction.to_string()])).await
             } else {
-                json!({"from": found["from"], "to": found["to"], "data": found["input"], "gas": found["gas"],
+                json!({"from": found["from"], "to": found["to"], "data": found["input"],
+                    "gas": found["gas"],
                        "gasPrice": found["gasPrice"], "nonce": found["nonce"]})
             };
             pairs.push(json!([form, offset]));
@@ -382,11 +460,16 @@ impl Anvil {
     }
     /// Goes back to a snapshot; what is mined from there is another branch.
     pub async fn revert(&self, to: Snapshot) {
-        assert_eq!(self.rpc("evm_revert", json!([to.0])).await, json!(true), "the snapshot is gone");
+        assert_eq!(
+            self.rpc("evm_revert", json!([to.0])).await,
+            json!(true),
+            "the snapshot is gone"
+        );
         self.mark_branch().await;
     }
 
-    /// Changes who mines, so that blocks with the same content and time get other hashes than before.
+    /// Changes who mines, so that blocks with the same content and time get other hashes than
+    /// before.
     async fn mark_branch(&self) {
         static BRANCH: AtomicU64 = AtomicU64::new(1);
         let miner = nobody(u64::MAX - BRANCH.fetch_add(1, Ordering::Relaxed));
@@ -413,19 +496,24 @@ impl Anvil {
         *locked(&self.0.kept_time) = Some(time);
     }
 
-    /// kill -9: after `resume` the chain is as it was at the last `stop`, so at least one `stop` has to come before.
+    /// kill -9: after `resume` the chain is as it was at the last `stop`, so at least one `stop`
+    /// has to come before.
     pub async fn kill(&self) {
         let mut child = locked(&self.0.process).take().expect("a running node");
         child.kill().expect("a process to kill");
         child.wait().expect("a process to wait for");
     }
 
-    /// Starts the node again at the same address, with the chain that it kept. Transactions that waited are lost.
+    /// Starts the node again at the same address, with the chain that it kept. Transactions that
+    /// waited are lost.
     pub async fn resume(&self) {
         assert!(locked(&self.0.process).is_none(), "the node runs already");
-        let time = locked(&self.0.kept_time).expect("no chain on the disk: stop the node once before killing it");
+        let time = locked(&self.0.kept_time)
+            .expect("no chain on the disk: stop the node once before killing it");
         // The node would otherwise go on with the wall clock's time.
-        self.launch(&["--timestamp", &time.to_string()]).await.unwrap_or_else(|problem| panic!("anvil did not start again: {problem}"));
+        self.launch(&["--timestamp", &time.to_string()])
+            .await
+            .unwrap_or_else(|problem| panic!("anvil did not start again: {problem}"));
         locked(&self.0.impersonated).clear();
     }
 
@@ -436,8 +524,9 @@ impl Anvil {
 
     // ---- Contracts ----
 
-    /// Creates a token that answers like USDT (`decimals()` 6, `symbol()` "USDT", `deprecated()` false), and mines two blocks. Each
-    /// of `accounts()` holds `HOLDING_UNITS` of it; their minting is ten transfers from the zero address.
+    /// Creates a token that answers like USDT (`decimals()` 6, `symbol()` "USDT", `deprecated()`
+    /// false), and mines two blocks. Each of `accounts()` holds `HOLDING_UNITS` of it; their
+    /// minting is ten transfers from the zero address.
     pub async fn deploy_token(&self) -> Token {
         self.deploy_token_named("Tether USD", "USDT").await
     }
@@ -454,7 +543,11 @@ impl Anvil {
         ]);
         let made = self.submit(self.treasury(), None, made, 20_000_000).await;
         self.mine(1).await;
-        let address = self.receipt(made).await.and_then(|receipt| receipt.contract_address).expect("the token's contract");
+        let address = self
+            .receipt(made)
+            .await
+            .and_then(|receipt| receipt.contract_address)
+            .expect("the token's contract");
         let token = Token { chain: self.clone(), address, contract: Arc::new(contract) };
         let multisend = self.multisend();
         for holder in holders {
@@ -469,13 +562,22 @@ impl Anvil {
         locked(&self.0.multisend).expect("the multisend contract")
     }
 
-    /// Sends a transaction from anyone, without asking what it would cost or whether it succeeds. It waits for a block.
-    pub async fn submit(&self, from: TronAddress, to: Option<TronAddress>, data: String, gas: u64) -> Hash {
-        if !self.accounts().contains(&from) && !locked(&self.0.impersonated).contains(from.as_evm()) {
+    /// Sends a transaction from anyone, without asking what it would cost or whether it succeeds.
+    /// It waits for a block.
+    pub async fn submit(
+        &self,
+        from: TronAddress,
+        to: Option<TronAddress>,
+        data: String,
+        gas: u64,
+    ) -> Hash {
+        if !self.accounts().contains(&from) && !locked(&self.0.impersonated).contains(from.as_evm())
+        {
             self.rpc("anvil_impersonateAccount", json!([evm(from)])).await;
             locked(&self.0.impersonated).insert(*from.as_evm());
         }
-        let mut transaction = json!({"from": evm(from), "data": data, "gas": quantity(gas), "gasPrice": "0x0"});
+        let mut transaction =
+            json!({"from": evm(from), "data": data, "gas": quantity(gas), "gasPrice": "0x0"});
         if let Some(to) = to {
             transaction["to"] = evm(to).into();
         }
@@ -510,9 +612,15 @@ impl Token {
         self.transfer_from(self.chain.treasury(), to, units).await
     }
 
-    /// A transfer from anyone who holds enough, such as a deposit address that is emptied; else it fails in its block.
+    /// A transfer from anyone who holds enough, such as a deposit address that is emptied; else it
+    /// fails in its block.
     pub async fn transfer_from(&self, from: TronAddress, to: TronAddress, units: u64) -> Hash {
-        self.call_as(from, "transfer(address,uint256)", &[Argument::Address(to), Argument::Number(units)]).await
+        self.call_as(
+            from,
+            "transfer(address,uint256)",
+            &[Argument::Address(to), Argument::Number(units)],
+        )
+        .await
     }
 
     /// Several transfers in one transaction, each a log of its own; at most `TRANSFERS_MAX`.
@@ -531,7 +639,8 @@ impl Token {
 
     /// What else goes on: `count` transfers to strangers in one transaction.
     pub async fn noise(&self, count: usize) -> Hash {
-        let transfers: Vec<_> = (0..count as u64).map(|number| (nobody(number), number + 1)).collect();
+        let transfers: Vec<_> =
+            (0..count as u64).map(|number| (nobody(number), number + 1)).collect();
         self.transfer_many(&transfers).await
     }
 
@@ -540,18 +649,27 @@ impl Token {
         self.multisend("sendAndRevert(address,address[],uint256[])", &[(to, units)]).await
     }
 
-    /// A transfer of nothing out of `victim`'s account that nobody had to allow; it succeeds and leaves a log.
-    pub async fn transfer_nothing_as_stranger(&self, stranger: TronAddress, victim: TronAddress, to: TronAddress) -> Hash {
+    /// A transfer of nothing out of `victim`'s account that nobody had to allow; it succeeds and
+    /// leaves a log.
+    pub async fn transfer_nothing_as_stranger(
+        &self,
+        stranger: TronAddress,
+        victim: TronAddress,
+        to: TronAddress,
+    ) -> Hash {
         let arguments = [Argument::Address(victim), Argument::Address(to), Argument::Number(0)];
         self.call_as(stranger, "transferFrom(address,address,uint256)", &arguments).await
     }
 
-    /// Hands over to a successor: `deprecated()` is true from then on, and transfers move the successor's token.
+    /// Hands over to a successor: `deprecated()` is true from then on, and transfers move the
+    /// successor's token.
     pub async fn deprecate(&self, successor: TronAddress) -> Hash {
-        self.call_as(self.chain.treasury(), "deprecate(address)", &[Argument::Address(successor)]).await
+        self.call_as(self.chain.treasury(), "deprecate(address)", &[Argument::Address(successor)])
+            .await
     }
 
-    /// Lets another one take from the treasury; the contract tells of it in a log that is no transfer.
+    /// Lets another one take from the treasury; the contract tells of it in a log that is no
+    /// transfer.
     pub async fn approve(&self, other: TronAddress, units: u64) -> Hash {
         let arguments = [Argument::Address(other), Argument::Number(units)];
         self.call_as(self.chain.treasury(), "approve(address,uint256)", &arguments).await
@@ -565,7 +683,8 @@ impl Token {
 
     /// From then on `user` still receives and cannot send.
     pub async fn add_to_black_list(&self, user: TronAddress) -> Hash {
-        self.call_as(self.chain.treasury(), "addBlackList(address)", &[Argument::Address(user)]).await
+        self.call_as(self.chain.treasury(), "addBlackList(address)", &[Argument::Address(user)])
+            .await
     }
 
     /// Counts in other units from the next block on.
@@ -583,45 +702,69 @@ impl Token {
     }
     pub async fn symbol(&self) -> String {
         let answer = self.ask("symbol()", &[]).await;
-        let bytes = crate::wire::bytes_of(answer.as_str().expect("an answer")).expect("hexadecimal");
+        let bytes =
+            crate::wire::bytes_of(answer.as_str().expect("an answer")).expect("hexadecimal");
         String::from_utf8(bytes[64..64 + usize::from(bytes[63])].to_vec()).expect("a text")
     }
 
-    /// All transfers of this token that the chain holds, between two heights and including both; whatever a proxy says, this is
-    /// the truth that a follower is measured by.
+    /// All transfers of this token that the chain holds, between two heights and including both;
+    /// whatever a proxy says, this is the truth that a follower is measured by.
     pub async fn transfers(&self, from: u64, to: u64) -> Vec<TransferLog> {
         let to = to.min(self.chain.head().await);
         if from > to {
             return Vec::new();
         }
-        let filter =
-            json!({"address": evm(self.address), "topics": [TRANSFER_TOPIC], "fromBlock": quantity(from), "toBlock": quantity(to)});
+        let filter = json!({"address": evm(self.address), "topics": [TRANSFER_TOPIC],
+            "fromBlock": quantity(from), "toBlock": quantity(to)});
         let logs = self.chain.rpc("eth_getLogs", json!([filter])).await;
-        logs.as_array().expect("logs").iter().map(|log| TransferLog::read(log).expect("a transfer")).collect()
+        logs.as_array()
+            .expect("logs")
+            .iter()
+            .map(|log| TransferLog::read(log).expect("a transfer"))
+            .collect()
     }
 
     async fn multisend(&self, signature: &str, transfers: &[(TronAddress, u64)]) -> Hash {
-        assert!(transfers.len() <= TRANSFERS_MAX, "at most {TRANSFERS_MAX} transfers go into one transaction");
+        assert!(
+            transfers.len() <= TRANSFERS_MAX,
+            "at most {TRANSFERS_MAX} transfers go into one transaction"
+        );
         let (recipients, units): (Vec<_>, Vec<_>) = transfers.iter().copied().unzip();
-        let arguments = [Argument::Address(self.address), Argument::Addresses(&recipients), Argument::Numbers(&units)];
+        let arguments = [
+            Argument::Address(self.address),
+            Argument::Addresses(&recipients),
+            Argument::Numbers(&units),
+        ];
         let data = Contract::named("Multisend").call(signature, &arguments);
         let gas = 200_000 + 90_000 * transfers.len() as u64;
         self.chain.submit(self.chain.treasury(), Some(self.chain.multisend()), data, gas).await
     }
 
-    async fn call_as(&self, from: TronAddress, signature: &str, arguments: &[Argument<'_>]) -> Hash {
-        self.chain.submit(from, Some(self.address), self.contract.call(signature, arguments), 300_000).await
+    async fn call_as(
+        &self,
+        from: TronAddress,
+        signature: &str,
+        arguments: &[Argument<'_>],
+    ) -> Hash {
+        self.chain
+            .submit(from, Some(self.address), self.contract.call(signature, arguments), 300_000)
+            .await
     }
 
     async fn ask(&self, signature: &str, arguments: &[Argument<'_>]) -> Value {
-        let call = json!({"to": evm(self.address), "data": self.contract.call(signature, arguments)});
+        let call =
+            json!({"to": evm(self.address), "data": self.contract.call(signature, arguments)});
         self.chain.rpc("eth_call", json!([call, "latest"])).await
     }
 }
 
 fn number_of_word(word: &Value) -> u64 {
     let digits = word.as_str().expect("an answer").trim_start_matches("0x").trim_start_matches('0');
-    if digits.is_empty() { 0 } else { u64::from_str_radix(digits, 16).expect("a number of 64 bits") }
+    if digits.is_empty() {
+        0
+    } else {
+        u64::from_str_radix(digits, 16).expect("a number of 64 bits")
+    }
 }
 
 /// Where tests/chain/install.sh puts the node: its package for this platform.
@@ -633,13 +776,18 @@ fn binary() -> PathBuf {
         ("macos", "aarch64") => "darwin-arm64",
         (system, machine) => panic!("there is no anvil for {system} on {machine}"),
     };
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("target/chain-tools/node_modules/@foundry-rs/anvil-{platform}/bin/anvil"));
-    assert!(path.exists(), "the chain tests need anvil, which is not in {}: run tests/chain/install.sh", path.display());
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join(format!("target/chain-tools/node_modules/@foundry-rs/anvil-{platform}/bin/anvil"));
+    assert!(
+        path.exists(),
+        "the chain tests need anvil, which is not in {}: run tests/chain/install.sh",
+        path.display()
+    );
     path
 }
 
-/// A port that the system does not give to clients, which could otherwise sit on it while the node is down.
+/// A port that the system does not give to clients, which could otherwise sit on it while the node
+/// is down.
 fn free_port(count: u64) -> u16 {
     let clients_from: u16 = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
         .ok()
@@ -655,6 +803,8 @@ fn free_port(count: u64) -> u16 {
 
 /// A number that no other process is likely to come to at the same time.
 fn fresh_number() -> u64 {
-    let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |elapsed| elapsed.as_nanos() as u64);
+    let nanoseconds = std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(1, |elapsed| elapsed.as_nanos() as u64);
     nanoseconds ^ (u64::from(std::process::id()) << 20)
 }

@@ -1,6 +1,8 @@
 //! The chain does what the harness says it does.
 
-use crate::anvil::{Anvil, BLOCK_SECONDS, CHAIN_ID, FINALITY_BLOCKS, GENESIS_TIME, HOLDING_UNITS, Kept, Options};
+use crate::anvil::{
+    Anvil, BLOCK_SECONDS, CHAIN_ID, FINALITY_BLOCKS, GENESIS_TIME, HOLDING_UNITS, Kept, Options,
+};
 use crate::wire::{DEPRECATE_TOPIC, nobody, topic};
 use serde_json::json;
 
@@ -23,7 +25,10 @@ async fn a_chain_starts_answers_and_ends_with_its_handle() {
 async fn a_token_answers_like_usdt() {
     let chain = Anvil::start().await;
     let token = chain.deploy_token().await;
-    assert_eq!((token.symbol().await, token.decimals().await, token.is_deprecated().await), ("USDT".to_owned(), 6, false));
+    assert_eq!(
+        (token.symbol().await, token.decimals().await, token.is_deprecated().await),
+        ("USDT".to_owned(), 6, false)
+    );
     assert_eq!(token.balance_of(chain.account(9)).await, HOLDING_UNITS);
     let look_alike = chain.deploy_token().await;
     assert_ne!(look_alike.address, token.address);
@@ -55,12 +60,20 @@ async fn transactions_wait_and_share_a_block_in_their_order() {
     let expected = [(first, 1_500_000), (pair, 5), (pair, 6), (nothing, 0), (swept, 8)];
     assert_eq!(logs.iter().map(|log| (log.transaction, log.units)).collect::<Vec<_>>(), expected);
     assert_eq!(logs.iter().map(|log| log.log_index).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-    assert!(logs.iter().all(|log| log.to == to && log.block_hash == head.hash && log.contract == token.address));
+    assert!(
+        logs.iter().all(|log| log.to == to
+            && log.block_hash == head.hash
+            && log.contract == token.address)
+    );
     assert_eq!((logs[3].from, logs[4].from), (victim, victim));
 
-    for (transaction, is_successful, transfers) in
-        [(first, true, 1), (pair, true, 2), (reverted, false, 0), (nothing, true, 1), (short_of_funds, false, 0)]
-    {
+    for (transaction, is_successful, transfers) in [
+        (first, true, 1),
+        (pair, true, 2),
+        (reverted, false, 0),
+        (nothing, true, 1),
+        (short_of_funds, false, 0),
+    ] {
         let receipt = chain.receipt(transaction).await.unwrap();
         assert_eq!((receipt.is_successful, receipt.transfers.len()), (is_successful, transfers));
     }
@@ -97,7 +110,8 @@ async fn fees_the_black_list_and_deprecation_work_as_on_the_original() {
     token.transfer(to, 4).await;
     chain.mine(1).await;
     let head = chain.head().await;
-    let units: Vec<_> = token.transfers(head, head).await.iter().map(|log| (log.to, log.units)).collect();
+    let units: Vec<_> =
+        token.transfers(head, head).await.iter().map(|log| (log.to, log.units)).collect();
     assert_eq!(units, [(to, 998), (chain.treasury(), 2), (to, 3)]);
     assert_eq!(successor.transfers(head, head).await[0].units, 4);
     assert!(!chain.receipt(refused).await.unwrap().is_successful);
@@ -109,7 +123,8 @@ async fn fees_the_black_list_and_deprecation_work_as_on_the_original() {
 
 #[tokio::test]
 async fn time_is_the_tests() {
-    let chain = Anvil::start_with(Options { genesis_time: 1_800_000_000, ..Options::default() }).await;
+    let chain =
+        Anvil::start_with(Options { genesis_time: 1_800_000_000, ..Options::default() }).await;
     chain.mine(2).await;
     assert_eq!(chain.head_block().await.time, 1_800_000_000 + 3 * BLOCK_SECONDS);
     chain.mine_at(&[1_800_000_100, 1_800_000_101]).await;
@@ -118,7 +133,10 @@ async fn time_is_the_tests() {
     chain.set_next_block_time(1_800_009_000).await;
     chain.mine(3).await;
     assert_eq!(chain.head_block().await.time, 1_800_009_000 + 2 * BLOCK_SECONDS);
-    assert!(chain.try_rpc("evm_setNextBlockTimestamp", json!([1_800_000_000])).await.is_err(), "time does not go back");
+    assert!(
+        chain.try_rpc("evm_setNextBlockTimestamp", json!([1_800_000_000])).await.is_err(),
+        "time does not go back"
+    );
 }
 
 #[tokio::test]
@@ -147,10 +165,26 @@ async fn a_reorganisation_drops_moves_and_keeps() {
     let nothing = token.transfer_nothing_as_stranger(nobody(7), chain.account(5), to).await;
     chain.mine(4).await;
     let head = chain.head().await;
-    let before = [chain.block(head - 3).await, chain.block(head - 2).await, chain.block(head - 1).await, chain.block(head).await];
+    let before = [
+        chain.block(head - 3).await,
+        chain.block(head - 2).await,
+        chain.block(head - 1).await,
+        chain.block(head).await,
+    ];
     let ancestor = chain.block(head - 4).await.unwrap();
-    // 11 and 22 change places, 33 moves up two blocks, 44 is dropped; a stranger's own survives as well.
-    chain.reorg(4, &[Kept::at(sent[1], 0), Kept::at(sent[0], 0), Kept::at(sent[2], 2), Kept::at(nothing, 2)]).await;
+    // 11 and 22 change places, 33 moves up two blocks, 44 is dropped; a stranger's own survives as
+    // well.
+    chain
+        .reorg(
+            4,
+            &[
+                Kept::at(sent[1], 0),
+                Kept::at(sent[0], 0),
+                Kept::at(sent[2], 2),
+                Kept::at(nothing, 2),
+            ],
+        )
+        .await;
 
     assert_eq!(chain.head().await, head);
     let mut parent = ancestor.hash;
@@ -160,9 +194,22 @@ async fn a_reorganisation_drops_moves_and_keeps() {
         assert_ne!(new.hash, old.hash, "block {number} is another one");
         parent = new.hash;
     }
-    let logs: Vec<_> = token.transfers(head - 3, head).await.iter().map(|log| (log.block_number, log.log_index, log.transaction)).collect();
+    let logs: Vec<_> = token
+        .transfers(head - 3, head)
+        .await
+        .iter()
+        .map(|log| (log.block_number, log.log_index, log.transaction))
+        .collect();
     let first = head - 3;
-    assert_eq!(logs, [(first, 0, sent[1]), (first, 1, sent[0]), (first + 2, 0, sent[2]), (first + 2, 1, nothing)]);
+    assert_eq!(
+        logs,
+        [
+            (first, 0, sent[1]),
+            (first, 1, sent[0]),
+            (first + 2, 0, sent[2]),
+            (first + 2, 1, nothing)
+        ]
+    );
     assert_eq!(chain.receipt(sent[3]).await, None);
     chain.mine(3).await;
     assert_eq!(chain.receipt(sent[3]).await, None, "what was dropped does not come back");
@@ -211,18 +258,25 @@ async fn a_restart_keeps_the_chain_and_a_kill_loses_its_end() {
     let sent = token.transfer(to, 5).await;
     token.transfer_nothing_as_stranger(stranger, to, to).await;
     chain.mine(30).await;
-    let (head, finalized, receipt) = (chain.head_block().await, chain.finalized().await, chain.receipt(sent).await);
+    let (head, finalized, receipt) =
+        (chain.head_block().await, chain.finalized().await, chain.receipt(sent).await);
     let (logs, genesis) = (token.transfers(0, u64::MAX).await, chain.block(0).await);
 
     chain.stop().await;
     assert!(chain.try_rpc("eth_blockNumber", json!([])).await.is_err());
     chain.resume().await;
-    assert_eq!((chain.head_block().await, chain.finalized().await, chain.receipt(sent).await), (head.clone(), finalized, receipt));
+    assert_eq!(
+        (chain.head_block().await, chain.finalized().await, chain.receipt(sent).await),
+        (head.clone(), finalized, receipt)
+    );
     assert_eq!((token.transfers(0, u64::MAX).await, chain.block(0).await), (logs, genesis));
     token.transfer_nothing_as_stranger(stranger, to, to).await;
     chain.mine(2).await;
     let block = chain.block(head.number + 1).await.unwrap();
-    assert_eq!((block.parent_hash, block.time, block.transactions.len()), (head.hash, head.time + BLOCK_SECONDS, 1));
+    assert_eq!(
+        (block.parent_hash, block.time, block.transactions.len()),
+        (head.hash, head.time + BLOCK_SECONDS, 1)
+    );
 
     chain.kill().await;
     chain.resume().await;

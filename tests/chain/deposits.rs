@@ -7,10 +7,13 @@ use serde_json::{Value, json};
 
 use crate::anvil::FINALITY_BLOCKS;
 use crate::proxy::Proxy;
-use crate::service::{Process, Setup, Stage, address, chain_with_token, eventually, expected_units, variables};
+use crate::service::{
+    Process, Setup, Stage, address, chain_with_token, eventually, expected_units, variables,
+};
 use crate::wire::nobody;
 
-/// What is sent to a transfer of 100.00 in one block: transactions, each with its movements in the token's smallest units.
+/// What is sent to a transfer of 100.00 in one block: transactions, each with its movements in the
+/// token's smallest units.
 struct Case {
     name: &'static str,
     sent: &'static [&'static [u64]],
@@ -125,7 +128,8 @@ async fn amounts_are_judged_as_the_table_says() {
             match movements {
                 [units] => drop(stage.token.transfer(address(&transfer), *units).await),
                 several => {
-                    let to: Vec<_> = several.iter().map(|units| (address(&transfer), *units)).collect();
+                    let to: Vec<_> =
+                        several.iter().map(|units| (address(&transfer), *units)).collect();
                     stage.token.transfer_many(&to).await;
                 }
             }
@@ -134,14 +138,22 @@ async fn amounts_are_judged_as_the_table_says() {
     }
     // One transaction to two transfers, among strangers.
     let pair = [stage.transfer("100.00").await, stage.transfer("250.00").await];
-    let both = [(nobody(1), 7), (address(&pair[0]), 100_000_000), (nobody(2), 8), (address(&pair[1]), 250_000_000)];
+    let both = [
+        (nobody(1), 7),
+        (address(&pair[0]), 100_000_000),
+        (nobody(2), 8),
+        (address(&pair[1]), 250_000_000),
+    ];
     stage.token.transfer_many(&both).await;
     stage.token.noise(30).await;
 
     stage.mine(2).await;
     // Seen, and not yet final.
     let seen = stage.awaits_deposits(&transfers[0], |deposits| deposits.len() == 1).await;
-    assert_eq!((&seen[0]["status"], &seen[0]["classification"]), (&json!("processing"), &Value::Null));
+    assert_eq!(
+        (&seen[0]["status"], &seen[0]["classification"]),
+        (&json!("processing"), &Value::Null)
+    );
     assert_eq!(stage.shown(&transfers[0]).await["funding"]["status"], "confirming");
     stage.settle().await;
 
@@ -151,17 +163,27 @@ async fn amounts_are_judged_as_the_table_says() {
         let texts = [&funding["status"], &funding["amount_received"], &funding["amount_excess"]];
         assert_eq!(texts, [case.funding_status, case.received, case.excess], "{}", case.name);
         let mut deposits = stage.deposits(transfer).await;
-        deposits.sort_by_key(|deposit| (deposit["block_number"].as_i64(), deposit["log_index"].as_i64()));
-        let told: Vec<_> = deposits.iter().map(|deposit| deposit["classification"].as_str().unwrap()).collect();
+        deposits.sort_by_key(|deposit| {
+            (deposit["block_number"].as_i64(), deposit["log_index"].as_i64())
+        });
+        let told: Vec<_> =
+            deposits.iter().map(|deposit| deposit["classification"].as_str().unwrap()).collect();
         assert_eq!(told, case.classifications, "{}", case.name);
     }
     for transfer in &pair {
         stage.awaits(transfer, "payout_settled").await;
     }
     let id = seen[0]["id"].clone();
-    assert_eq!(stage.deposits(&transfers[0]).await[0]["id"], id, "it is one deposit from first sight to the end");
+    assert_eq!(
+        stage.deposits(&transfers[0]).await[0]["id"],
+        id,
+        "it is one deposit from first sight to the end"
+    );
     let compared = stage.verify().await;
-    assert_eq!(compared.deposits, CASES.iter().map(|case| case.classifications.len()).sum::<usize>() + 2);
+    assert_eq!(
+        compared.deposits,
+        CASES.iter().map(|case| case.classifications.len()).sum::<usize>() + 2
+    );
 }
 
 #[tokio::test]
@@ -181,12 +203,24 @@ async fn what_is_no_money_is_not_credited() {
     let told: Vec<_> = deposits
         .iter()
         .map(|deposit| {
-            [&deposit["status"], &deposit["reason_code"], &deposit["classification"], &deposit["asset"]].map(|word| word.as_str())
+            [
+                &deposit["status"],
+                &deposit["reason_code"],
+                &deposit["classification"],
+                &deposit["asset"],
+            ]
+            .map(|word| word.as_str())
         })
         .collect();
-    assert_eq!(told, [[Some("failed"), Some("asset_unsupported"), Some("unsupported"), Some("OTHER0")]]);
+    assert_eq!(
+        told,
+        [[Some("failed"), Some("asset_unsupported"), Some("unsupported"), Some("OTHER0")]]
+    );
     let shown = stage.shown(&transfer).await;
-    assert_eq!((shown["status"].as_str(), shown["funding"]["status"].as_str()), (Some("funding"), Some("awaiting_funds")));
+    assert_eq!(
+        (shown["status"].as_str(), shown["funding"]["status"].as_str()),
+        (Some("funding"), Some("awaiting_funds"))
+    );
 
     // With fees on, a transfer is two movements, and the net one counts.
     stage.token.set_fee(10, 1_000_000).await;
@@ -198,20 +232,33 @@ async fn what_is_no_money_is_not_credited() {
     assert_eq!((compared.deposits, compared.unsupported), (1, 1));
 }
 
-/// Another token is shown in its own units, in the list and by the doctor, and is no money in any of them.
+/// Another token is shown in its own units, in the list and by the doctor, and is no money in any
+/// of them.
 #[tokio::test]
 async fn other_tokens_are_shown_in_their_own_units() {
     const HALF_OF_18_DECIMALS: u64 = 500_000_000_000_000_000;
-    for (decimals, value, amount) in [(18, HALF_OF_18_DECIMALS / 1_000, "0.0005"), (2, 1_250, "12.50"), (0, 7, "7.00")] {
-        let stage = Stage::set_with(Setup { others: 1, others_decimals: decimals, ..Setup::default() }).await;
+    for (decimals, value, amount) in
+        [(18, HALF_OF_18_DECIMALS / 1_000, "0.0005"), (2, 1_250, "12.50"), (0, 7, "7.00")]
+    {
+        let stage =
+            Stage::set_with(Setup { others: 1, others_decimals: decimals, ..Setup::default() })
+                .await;
         let transfer = stage.transfer("100.00").await;
         let sent = stage.others[0].1.transfer(address(&transfer), value).await;
         stage.settle().await;
         let deposits = stage.awaits_deposits(&transfer, |deposits| !deposits.is_empty()).await;
-        assert_eq!((deposits[0]["amount"].as_str(), deposits[0]["asset"].as_str()), (Some(amount), Some("OTHER0")), "{decimals}");
+        assert_eq!(
+            (deposits[0]["amount"].as_str(), deposits[0]["asset"].as_str()),
+            (Some(amount), Some("OTHER0")),
+            "{decimals}"
+        );
         let path = format!("/v1/transfers/{}/funding/diagnose", transfer["id"].as_str().unwrap());
         let told = stage.client.post(&path, json!({"transaction_hash": sent.plain()})).await.ok();
-        assert_eq!((told["code"].as_str(), told["amount"].as_str()), (Some("wrong_token"), Some(amount)), "{told}");
+        assert_eq!(
+            (told["code"].as_str(), told["amount"].as_str()),
+            (Some("wrong_token"), Some(amount)),
+            "{told}"
+        );
         assert_eq!(stage.shown(&transfer).await["funding"]["amount_received"], "0.00");
     }
 }
@@ -226,7 +273,11 @@ async fn the_block_s_time_decides() {
         stage.transfer("100.00").await,
         stage.transfer("100.00").await,
     ];
-    stage.client.post(&format!("/v1/transfers/{}/cancel", cancelled["id"].as_str().unwrap()), json!({})).await.ok();
+    stage
+        .client
+        .post(&format!("/v1/transfers/{}/cancel", cancelled["id"].as_str().unwrap()), json!({}))
+        .await
+        .ok();
     stage.token.transfer(address(&short), 60_000_000).await;
     stage.token.transfer(address(&cancelled), 100_000_000).await;
     stage.settle().await;
@@ -234,7 +285,11 @@ async fn the_block_s_time_decides() {
     assert_eq!(shown["status_reason"], "late");
 
     let expires_at = equal["funding"]["expires_at"].as_i64().unwrap();
-    assert!([&late, &short, &none].iter().all(|one| one["funding"]["expires_at"].as_i64() == Some(expires_at)));
+    assert!(
+        [&late, &short, &none]
+            .iter()
+            .all(|one| one["funding"]["expires_at"].as_i64() == Some(expires_at))
+    );
     stage.token.transfer(address(&equal), 100_000_000).await;
     stage.mine_at(expires_at).await;
     stage.token.transfer(address(&late), 100_000_000).await;
@@ -251,7 +306,8 @@ async fn the_block_s_time_decides() {
     assert_eq!(shown["status_reason"], "underpaid");
     stage.awaits(&none, "expired").await;
 
-    // More in a hold counts; money after the expiry is held; money after the payout matches nothing.
+    // More in a hold counts; money after the expiry is held; money after the payout matches
+    // nothing.
     stage.token.transfer(address(&short), 40_000_000).await;
     stage.token.transfer(address(&none), 100_000_000).await;
     stage.token.transfer(address(&equal), 1_000_000).await;
@@ -259,9 +315,16 @@ async fn the_block_s_time_decides() {
     let shown = stage.awaits(&none, "funding_hold").await;
     assert_eq!(shown["status_reason"], "late");
     let shown = stage.shown(&short).await;
-    assert_eq!((shown["status_reason"].as_str(), shown["funding"]["amount_received"].as_str()), (Some("underpaid"), Some("100.00")));
-    let classes =
-        |deposits: &[Value]| deposits.iter().map(|deposit| deposit["classification"].as_str().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        (shown["status_reason"].as_str(), shown["funding"]["amount_received"].as_str()),
+        (Some("underpaid"), Some("100.00"))
+    );
+    let classes = |deposits: &[Value]| {
+        deposits
+            .iter()
+            .map(|deposit| deposit["classification"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(classes(&stage.deposits(&equal).await), ["exact", "unmatched"]);
     assert_eq!(classes(&stage.deposits(&late).await), ["late"]);
     assert_eq!(classes(&stage.deposits(&cancelled).await), ["late"]);
@@ -284,7 +347,8 @@ async fn nothing_expires_while_the_watcher_is_blind() {
     let clock = stage.clock.clone();
     crate::service::eventually("the expiries to be put off", async || {
         let now = clock.load(std::sync::atomic::Ordering::SeqCst);
-        let sql = "SELECT COUNT(*) FROM tasks WHERE kind = 'funding_expiry' AND due_milliseconds > ?1";
+        let sql =
+            "SELECT COUNT(*) FROM tasks WHERE kind = 'funding_expiry' AND due_milliseconds > ?1";
         let waiting = stage.app.store.read(Cost::Point, move |tx| {
             let mut row = tx.row(sql, hundi::values![now])?.expect("a count");
             Ok(row.int()?)
@@ -292,7 +356,10 @@ async fn nothing_expires_while_the_watcher_is_blind() {
         (waiting.await.unwrap() == 2).then_some(())
     })
     .await;
-    assert_eq!((&stage.shown(&paid).await["status"], &stage.shown(&none).await["status"]), (&json!("funding"), &json!("funding")));
+    assert_eq!(
+        (&stage.shown(&paid).await["status"], &stage.shown(&none).await["status"]),
+        (&json!("funding"), &json!("funding"))
+    );
     stage.proxy().heal();
     stage.followed().await;
     stage.no_trouble().await;
@@ -324,10 +391,22 @@ async fn sweeps_are_no_deposits() {
     // Two addresses, 100 each: one is empty now, and the other has ten more.
     let name = stage.followed_chain().settings.name;
     let scope = Scope::new(1, Mode::Test);
-    let held = stage.app.store.read(Cost::Scan, move |tx| Ok(hundi::reconcile::chain::rows::held_after(tx, scope, name, None, 10)?)).await;
+    let held = stage
+        .app
+        .store
+        .read(Cost::Scan, move |tx| {
+            Ok(hundi::reconcile::chain::rows::held_after(tx, scope, name, None, 10)?)
+        })
+        .await;
     assert_eq!(held.unwrap().iter().map(|held| held.units).collect::<Vec<_>>(), [0, 110_000_000]);
-    let exported = stage.app.store.read(Cost::Scan, move |tx| Ok(hundi::transfers::rows::addresses(tx, scope, None, 10)?)).await.unwrap();
-    let sums: Vec<(i64, i64)> = exported.iter().map(|line| (line.received.units, line.swept.units)).collect();
+    let exported = stage
+        .app
+        .store
+        .read(Cost::Scan, move |tx| Ok(hundi::transfers::rows::addresses(tx, scope, None, 10)?))
+        .await
+        .unwrap();
+    let sums: Vec<(i64, i64)> =
+        exported.iter().map(|line| (line.received.units, line.swept.units)).collect();
     assert_eq!(sums, [(100_000_000, 100_000_000), (110_000_001, 1)]);
 }
 
@@ -343,10 +422,16 @@ async fn a_token_that_hands_over_stops_new_addresses() {
     stage.awaits(&before, "payout_settled").await;
     let lock_id = stage.expect_no_transfer("100.00").await;
     assert_eq!(stage.verify().await.deposits, 1);
-    assert_eq!(stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"]["status"], "token_deprecated");
+    assert_eq!(
+        stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"]["status"],
+        "token_deprecated"
+    );
 
     // In one group with others, it undoes nothing of theirs.
-    let (world, ids) = (stage.app.world.clone(), [&stage.sender_id, &stage.beneficiary_id].map(|id| AnyId::parse(id).unwrap()));
+    let (world, ids) = (
+        stage.app.world.clone(),
+        [&stage.sender_id, &stage.beneficiary_id].map(|id| AnyId::parse(id).unwrap()),
+    );
     let lock_id = Id::parse(&lock_id);
     let refused = move |tx: &mut dyn Tx, now: &mut Now| {
         let ask = NewTransfer {
@@ -362,16 +447,28 @@ async fn a_token_that_hands_over_stops_new_addresses() {
         };
         transfers::create(tx, now, &world, Scope::new(1, Mode::Test), ask).map(drop)
     };
-    let writes = |tx: &mut dyn Tx, _: &mut Now| Ok(tx.execute("UPDATE accounts SET suspended = suspended", &[])?);
+    let writes = |tx: &mut dyn Tx, _: &mut Now| {
+        Ok(tx.execute("UPDATE accounts SET suspended = suspended", &[])?)
+    };
     let (go, wait) = std::sync::mpsc::channel();
     let held = move |_: &mut dyn Tx, _: &mut Now| Ok(wait.recv().is_ok());
     let store = &stage.app.store;
     let release = async { go.send(()).is_ok() };
-    let outcomes = tokio::join!(store.write(held), store.write(writes), store.write(refused), store.write(writes), release);
-    assert!(matches!(outcomes, (Ok(true), Ok(1), Err(Failure::Refused(_)), Ok(1), true)), "{outcomes:?}");
+    let outcomes = tokio::join!(
+        store.write(held),
+        store.write(writes),
+        store.write(refused),
+        store.write(writes),
+        release
+    );
+    assert!(
+        matches!(outcomes, (Ok(true), Ok(1), Err(Failure::Refused(_)), Ok(1), true)),
+        "{outcomes:?}"
+    );
 }
 
-/// Once the operator has configured the contract that a token was handed over to, transfers are taken again, and paid with it.
+/// Once the operator has configured the contract that a token was handed over to, transfers are
+/// taken again, and paid with it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_successor_that_is_configured_takes_over() {
     let setup = Setup { funding_seconds: 86_400, chain: Process::chain_now(), ..Setup::default() };
@@ -397,7 +494,8 @@ async fn a_successor_that_is_configured_takes_over() {
     for transfer in [&before, &after] {
         let path = format!("/v1/transfers/{}", transfer["id"].as_str().unwrap());
         eventually("the transfer to be settled", async || {
-            (process.caller.client.get(&path).await.ok()["status"] == "payout_settled").then_some(())
+            (process.caller.client.get(&path).await.ok()["status"] == "payout_settled")
+                .then_some(())
         })
         .await;
     }

@@ -1,4 +1,5 @@
-//! A payer asks what became of a payment on a real chain, and the operator sends a refund and empties an address.
+//! A payer asks what became of a payment on a real chain, and the operator sends a refund and
+//! empties an address.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +33,9 @@ struct Stage {
 impl Stage {
     /// A chain whose blocks end about now, a service that follows it, and a caller.
     async fn set() -> Stage {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
+        let now =
+            std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+                as i64;
         let genesis_time = now - (BLOCKS_BEFORE as i64 + 4) * BLOCK_SECONDS;
         let chain = Anvil::start_with(Options { genesis_time, ..Options::default() }).await;
         let token = chain.deploy_token().await;
@@ -48,7 +51,8 @@ impl Stage {
         ]
         .map(|(key, value)| (format!("HUNDI_TEST_CHAIN_{key}"), value))
         .into();
-        let lent: Vec<(&str, &str)> = variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let lent: Vec<(&str, &str)> =
+            variables.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let server = Server::start_with(&lent).await;
         let client = server.client().await;
         let stage = Stage { chain, token, proxy, server, client, variables };
@@ -126,15 +130,46 @@ async fn every_payment_is_told() {
     chain.mine(1).await;
 
     let head = chain.head_block().await;
-    let names = ["code", "amount", "currency", "short_by", "confirmations", "to_address", "token_contract"];
+    let names =
+        ["code", "amount", "currency", "short_by", "confirmations", "to_address", "token_contract"];
     let (ours, at) = (json!(token.address.to_string()), json!(to.to_string()));
     let (usdt, none, one) = (json!("USDT"), Value::Null, json!(1));
     for (hash, wanted) in [
-        (paid, [json!("confirming"), json!("40.00"), usdt.clone(), json!("60.00"), one.clone(), at.clone(), ours.clone()]),
-        (both, [json!("confirming"), json!("10.00"), usdt.clone(), json!("90.00"), one.clone(), at.clone(), ours.clone()]),
+        (
+            paid,
+            [
+                json!("confirming"),
+                json!("40.00"),
+                usdt.clone(),
+                json!("60.00"),
+                one.clone(),
+                at.clone(),
+                ours.clone(),
+            ],
+        ),
+        (
+            both,
+            [
+                json!("confirming"),
+                json!("10.00"),
+                usdt.clone(),
+                json!("90.00"),
+                one.clone(),
+                at.clone(),
+                ours.clone(),
+            ],
+        ),
         (
             elsewhere,
-            [json!("wrong_address"), json!("40.00"), usdt.clone(), none.clone(), one.clone(), json!(nobody(1).to_string()), ours.clone()],
+            [
+                json!("wrong_address"),
+                json!("40.00"),
+                usdt.clone(),
+                none.clone(),
+                one.clone(),
+                json!(nobody(1).to_string()),
+                ours.clone(),
+            ],
         ),
         (
             alike,
@@ -150,25 +185,64 @@ async fn every_payment_is_told() {
         ),
         (
             foreign,
-            [json!("wrong_token"), json!("7.50"), json!("USDC"), none.clone(), one.clone(), at.clone(), json!(other.address.to_string())],
+            [
+                json!("wrong_token"),
+                json!("7.50"),
+                json!("USDC"),
+                none.clone(),
+                one.clone(),
+                at.clone(),
+                json!(other.address.to_string()),
+            ],
         ),
-        (unrelated, [json!("unrelated"), none.clone(), none.clone(), none.clone(), one.clone(), none.clone(), none.clone()]),
-        (reverted, [json!("reverted"), none.clone(), none.clone(), none.clone(), one.clone(), none.clone(), none.clone()]),
+        (
+            unrelated,
+            [
+                json!("unrelated"),
+                none.clone(),
+                none.clone(),
+                none.clone(),
+                one.clone(),
+                none.clone(),
+                none.clone(),
+            ],
+        ),
+        (
+            reverted,
+            [
+                json!("reverted"),
+                none.clone(),
+                none.clone(),
+                none.clone(),
+                one.clone(),
+                none.clone(),
+                none.clone(),
+            ],
+        ),
         (nothing, [json!("zero_value"), json!("0.00"), usdt, none.clone(), one.clone(), at, ours]),
-        (coin, [json!("no_token"), none.clone(), none.clone(), none.clone(), one, none.clone(), none]),
+        (
+            coin,
+            [json!("no_token"), none.clone(), none.clone(), none.clone(), one, none.clone(), none],
+        ),
     ] {
         let told = stage.ask(&transfer, hash).await.ok();
         assert_eq!(facts(&told, names), wanted, "{told}");
-        assert_eq!(facts(&told, ["block_number", "block_time"]), [json!(head.number), json!(head.time)], "{told}");
+        assert_eq!(
+            facts(&told, ["block_number", "block_time"]),
+            [json!(head.number), json!(head.time)],
+            "{told}"
+        );
     }
 
     stage.settle().await;
     let told = stage.ask(&transfer, paid).await.ok();
     assert_eq!(facts(&told, ["code", "short_by"]), [json!("short_by"), json!("50.00")], "{told}");
-    let deposits = stage.client.get(&format!("/v1/deposits?transaction_hash={}", paid.plain())).await.ok();
+    let deposits =
+        stage.client.get(&format!("/v1/deposits?transaction_hash={}", paid.plain())).await.ok();
     assert_eq!(told["deposit_id"], deposits["data"][0]["id"]);
 
-    // Late: the transfer's time ends before the block. It ends soon, because nobody believes a block from minutes to come.
+    // Late: the transfer's time ends before the block. It ends soon, because nobody believes a
+    // block from minutes to come.
     let expires_at = chain.head_block().await.time + 3;
     let end = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
         Ok(tx.execute("UPDATE transfers SET expires_at = ?1", hundi::values![expires_at])?)
@@ -178,7 +252,11 @@ async fn every_payment_is_told() {
     let late = token.transfer(to, 50_000_000).await;
     chain.mine_at(&[late_block]).await;
     let foreseen = stage.ask(&transfer, late).await.ok();
-    assert_eq!(facts(&foreseen, ["code", "late_by_seconds"]), [json!("confirming"), json!(61)], "{foreseen}");
+    assert_eq!(
+        facts(&foreseen, ["code", "late_by_seconds"]),
+        [json!("confirming"), json!(61)],
+        "{foreseen}"
+    );
     stage.settle().await;
     let told = stage.ask(&transfer, late).await.ok();
     assert_eq!(facts(&told, ["code", "late_by_seconds"]), [json!("late_by"), json!(61)], "{told}");
@@ -202,24 +280,40 @@ async fn the_node_is_asked_only_where_it_matters_and_waited_for_five_seconds() {
     assert_eq!(asked.error(503), "service_unavailable");
     assert!(asked.header("retry-after").is_some() && began.elapsed() < Duration::from_secs(3));
     held.release();
-    assert_eq!(stage.ask_with(&transfer, elsewhere, &key).await.ok()["code"], "wrong_address", "the same key, later");
+    assert_eq!(
+        stage.ask_with(&transfer, elsewhere, &key).await.ok()["code"],
+        "wrong_address",
+        "the same key, later"
+    );
 
     chain.stop().await;
     let calls = || proxy.calls("eth_getTransactionReceipt");
     let before = calls();
     assert_eq!(stage.ask(&transfer, paid).await.ok()["code"], "credited", "the book knows it");
     let replayed = stage.ask_with(&transfer, elsewhere, &answered_key).await;
-    assert_eq!((replayed.ok()["code"].as_str(), replayed.header("idempotent-replayed")), (Some("wrong_address"), Some("true")));
+    assert_eq!(
+        (replayed.ok()["code"].as_str(), replayed.header("idempotent-replayed")),
+        (Some("wrong_address"), Some("true"))
+    );
     let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
     let body = json!({ "transaction_hash": elsewhere.to_string() });
     let reader = stage.server.client_of("default", Mode::Test, "transfers:read").await;
     assert_eq!(reader.post(&path, body.clone()).await.error(403), "action_unauthorized");
     let stranger = stage.server.client_of("stranger", Mode::Test, "").await;
     assert_eq!(stranger.post(&path, body.clone()).await.error(404), "object_not_found");
-    assert_eq!(client.post(&path, json!({ "transaction_hash": "ab" })).await.error(400), "parameter_min_length_invalid");
-    assert_eq!(client.post(&format!("{path}?a=b"), body.clone()).await.error(400), "request_query_parameter_invalid");
     assert_eq!(
-        client.post_with(&path, &answered_key, json!({ "transaction_hash": "ab".repeat(32) })).await.error(409),
+        client.post(&path, json!({ "transaction_hash": "ab" })).await.error(400),
+        "parameter_min_length_invalid"
+    );
+    assert_eq!(
+        client.post(&format!("{path}?a=b"), body.clone()).await.error(400),
+        "request_query_parameter_invalid"
+    );
+    assert_eq!(
+        client
+            .post_with(&path, &answered_key, json!({ "transaction_hash": "ab".repeat(32) }))
+            .await
+            .error(409),
         "idempotency_key_reuse"
     );
     assert_eq!(calls(), before, "nobody asked the node");
@@ -256,11 +350,19 @@ async fn a_refund_is_sent_confirmed_and_its_address_emptied() {
     };
     let refused = |arguments: &[&str], words: &str| {
         let outcome = run(arguments);
-        assert!(!outcome.status.success() && outcome.stderr.contains(words), "{arguments:?}: {}{}", outcome.stdout, outcome.stderr);
+        assert!(
+            !outcome.status.success() && outcome.stderr.contains(words),
+            "{arguments:?}: {}{}",
+            outcome.stdout,
+            outcome.stderr
+        );
     };
     let line = |refund_id: &str| -> Vec<String> {
         let listed = run(&["refunds", "list"]).expect_success("refunds list").stdout;
-        let found = listed.lines().find(|line| line.starts_with(refund_id)).map(|line| line.split('\t').map(str::to_owned).collect());
+        let found = listed
+            .lines()
+            .find(|line| line.starts_with(refund_id))
+            .map(|line| line.split('\t').map(str::to_owned).collect());
         found.unwrap_or_else(|| panic!("{refund_id} is not in {listed}"))
     };
 
@@ -276,11 +378,18 @@ async fn a_refund_is_sent_confirmed_and_its_address_emptied() {
     stage.settle().await;
     let mut refunds = Vec::new();
     for transfer in owed.iter().chain([&waiting]) {
-        let shown = stage.awaits(&format!("/v1/transfers/{}", id(transfer)), |found| found["status"] == "refund_processing").await;
+        let shown = stage
+            .awaits(&format!("/v1/transfers/{}", id(transfer)), |found| {
+                found["status"] == "refund_processing"
+            })
+            .await;
         refunds.push(id(&shown["refund"]));
     }
     let [first, second, unaddressed] = refunds.try_into().unwrap();
-    assert_eq!(line(&first)[3..9], ["100.00", "USDT", "tron", &back.to_string(), "processing", "-"]);
+    assert_eq!(
+        line(&first)[3..9],
+        ["100.00", "USDT", "tron", &back.to_string(), "processing", "-"]
+    );
 
     // Somebody else's hand, then a wrong amount, then the right one.
     refused(&["refunds", "complete", &first, "--hash", "12"], "64 hexadecimal digits");
@@ -288,7 +397,9 @@ async fn a_refund_is_sent_confirmed_and_its_address_emptied() {
     let wrong = token.transfer(back, 99_000_000).await;
     let right = token.transfer(back, 100_000_000).await;
     stage.settle().await;
-    let told = run(&["refunds", "complete", &first, "--hash", &wrong.to_string()]).expect_success("complete").stdout;
+    let told = run(&["refunds", "complete", &first, "--hash", &wrong.to_string()])
+        .expect_success("complete")
+        .stdout;
     assert!(told.contains(&wrong.plain()), "{told}");
     let started = Instant::now();
     while line(&first)[9] != "no_such_movement" {
@@ -296,16 +407,20 @@ async fn a_refund_is_sent_confirmed_and_its_address_emptied() {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     run(&["refunds", "complete", &first, "--hash", &right.plain()]).expect_success("complete");
-    let done = stage.awaits(&format!("/v1/refunds/{first}"), |found| found["status"] == "completed").await;
+    let done =
+        stage.awaits(&format!("/v1/refunds/{first}"), |found| found["status"] == "completed").await;
     assert_eq!(done["transaction_hash"], right.plain());
-    stage.awaits(&format!("/v1/transfers/{}", id(&owed[0])), |found| found["status"] == "refunded").await;
+    stage
+        .awaits(&format!("/v1/transfers/{}", id(&owed[0])), |found| found["status"] == "refunded")
+        .await;
     assert_eq!(line(&first)[7..], ["completed".to_owned(), right.plain(), "-".to_owned()]);
     refused(&["refunds", "complete", &first, "--hash", &right.plain()], "completed");
 
     // One movement pays one refund, also where the operator calls it a batch.
     refused(&["refunds", "complete", &second, "--hash", &right.plain()], &first);
     assert_eq!(line(&second)[8], "-", "what was refused is not kept");
-    run(&["refunds", "complete", &second, "--hash", &right.plain(), "--batch"]).expect_success("complete");
+    run(&["refunds", "complete", &second, "--hash", &right.plain(), "--batch"])
+        .expect_success("complete");
     let started = Instant::now();
     while line(&second)[9] != "already_used" {
         assert!(started.elapsed() < PATIENCE, "{:?}", line(&second));
@@ -321,17 +436,30 @@ async fn a_refund_is_sent_confirmed_and_its_address_emptied() {
     token.transfer_from(address(&owed[0]), chain.treasury(), 100_000_000).await;
     token.transfer_from(address(&owed[1]), chain.treasury(), 30_500_000).await;
     stage.settle().await;
-    let exported = run(&["addresses", "export", "--format", "json"]).expect_success("addresses export").stdout;
+    let exported =
+        run(&["addresses", "export", "--format", "json"]).expect_success("addresses export").stdout;
     let exported: Value = serde_json::from_str(&exported).unwrap();
     let of = |transfer: &Value| {
-        let found = exported.as_array().unwrap().iter().find(|line| line["transfer_id"] == transfer["id"]);
-        facts(found.unwrap_or_else(|| panic!("not in {exported}")), ["address", "received", "swept", "balance"])
+        let found =
+            exported.as_array().unwrap().iter().find(|line| line["transfer_id"] == transfer["id"]);
+        facts(
+            found.unwrap_or_else(|| panic!("not in {exported}")),
+            ["address", "received", "swept", "balance"],
+        )
     };
     let wanted = |transfer: &Value, swept: &str, balance: &str| {
-        [transfer["funding"]["deposit_address"].clone(), json!("100.00"), json!(swept), json!(balance)]
+        [
+            transfer["funding"]["deposit_address"].clone(),
+            json!("100.00"),
+            json!(swept),
+            json!(balance),
+        ]
     };
     assert_eq!(of(&owed[0]), wanted(&owed[0], "100.00", "0.00"));
     assert_eq!(of(&owed[1]), wanted(&owed[1], "30.50", "69.50"));
     assert_eq!(of(&waiting), wanted(&waiting, "0.00", "100.00"));
-    assert!(client.get("/v1/deposits?limit=100").await.ok()["data"].as_array().unwrap().len() == 3, "a sweep is no deposit");
+    assert!(
+        client.get("/v1/deposits?limit=100").await.ok()["data"].as_array().unwrap().len() == 3,
+        "a sweep is no deposit"
+    );
 }

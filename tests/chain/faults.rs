@@ -9,7 +9,9 @@ use serde_json::json;
 use crate::anvil::FINALITY_BLOCKS;
 use crate::binary::Home;
 use crate::proxy::{Blocks, Faults, Fork, Garbage, Invented, Proxy, Sanction};
-use crate::service::{Folder, Process, Setup, Stage, address, chain_with_token, config, eventually, variables};
+use crate::service::{
+    Folder, Process, Setup, Stage, address, chain_with_token, config, eventually, variables,
+};
 use crate::wire::{Hash, nobody};
 
 /// What a case knows when it plants its fault.
@@ -54,7 +56,9 @@ fn limits() -> Vec<(&'static str, Plant)> {
         ("reversed batches", |faults, _| faults.is_batch_reversed = true),
         ("no `finalized`", |faults, _| faults.is_finalized_refused = true),
         ("no eth_getBlockReceipts", |faults, _| faults.is_receipts_missing = true),
-        ("both of them", |faults, _| (faults.is_finalized_refused, faults.is_receipts_missing) = (true, true)),
+        ("both of them", |faults, _| {
+            (faults.is_finalized_refused, faults.is_receipts_missing) = (true, true)
+        }),
         ("times in logs", |faults, _| faults.is_time_in_logs = true),
         ("delays", |faults, _| faults.delay = Duration::from_millis(60)),
         ("everything at once", |faults, _| {
@@ -87,15 +91,22 @@ async fn limits_and_old_versions_are_lived_with() {
     assert!(!stage.is_in_trouble());
 }
 
-/// Plants each fault before the only node, sees the alarm and that nothing is skipped, heals it, and asks the oracle.
+/// Plants each fault before the only node, sees the alarm and that nothing is skipped, heals it,
+/// and asks the oracle.
 async fn stopped_by(cases: Vec<(&'static str, Plant)>) {
     let stage = Stage::set().await;
     let count = cases.len();
     for (name, plant) in cases {
         let started = std::time::Instant::now();
-        let place = pay(&stage, |stage, place| stage.proxy().change(|faults| plant(faults, place))).await;
+        let place =
+            pay(&stage, |stage, place| stage.proxy().change(|faults| plant(faults, place))).await;
         stage.trouble().await;
-        assert!(stage.height() < place.block as i64, "{name}: the cursor stands at {} and the money in {}", stage.height(), place.block);
+        assert!(
+            stage.height() < place.block as i64,
+            "{name}: the cursor stands at {} and the money in {}",
+            stage.height(),
+            place.block
+        );
         stage.proxy().heal();
         stage.followed().await;
         stage.no_trouble().await;
@@ -117,7 +128,9 @@ async fn no_answers_stop_and_lose_nothing() {
         ("bytes", |faults, _| faults.garbage = Some(Garbage::Bytes)),
         ("other ids", |faults, _| faults.garbage = Some(Garbage::OtherIds)),
         ("wrong types", |faults, _| faults.garbage = Some(Garbage::WrongTypes)),
-        ("too many calls", |faults, _| faults.calls_per_second_max = Some((1, Sanction::TooMany { retry_after_seconds: 1 }))),
+        ("too many calls", |faults, _| {
+            faults.calls_per_second_max = Some((1, Sanction::TooMany { retry_after_seconds: 1 }))
+        }),
     ])
     .await;
 }
@@ -132,19 +145,28 @@ async fn lies_of_the_only_node_stop_and_lose_nothing() {
             (faults.behind_blocks, faults.behind_methods) = (60, Some(["eth_getLogs"].into()));
         }),
         ("a stale replica for receipts", |faults, _| {
-            (faults.behind_blocks, faults.behind_methods) = (60, Some(["eth_getBlockReceipts", "eth_getTransactionReceipt"].into()));
+            (faults.behind_blocks, faults.behind_methods) =
+                (60, Some(["eth_getBlockReceipts", "eth_getTransactionReceipt"].into()));
         }),
         ("a stale replica for blocks", |faults, _| {
-            (faults.behind_blocks, faults.behind_methods) = (60, Some(["eth_getBlockByNumber"].into()));
+            (faults.behind_blocks, faults.behind_methods) =
+                (60, Some(["eth_getBlockByNumber"].into()));
         }),
         ("a poison block", |faults, place| faults.poison = Blocks::only([place.block])),
         // One that begins above the cursor is a branch like any other to whoever has one node.
         ("another branch", |faults, place| {
-            faults.fork = Some(Fork { blocks: place.block - FINALITY_BLOCKS - 1..=u64::MAX, mark: 7 });
+            faults.fork =
+                Some(Fork { blocks: place.block - FINALITY_BLOCKS - 1..=u64::MAX, mark: 7 });
         }),
-        ("another branch from the beginning", |faults, _| faults.fork = Some(Fork { blocks: 0..=u64::MAX, mark: 7 })),
-        ("times in milliseconds", |faults, _| faults.time_shift = Some((Blocks::All, 1_790_000_000_000))),
-        ("a block in a day to come", |faults, place| faults.time_shift = Some((Blocks::only([place.block]), 86_400))),
+        ("another branch from the beginning", |faults, _| {
+            faults.fork = Some(Fork { blocks: 0..=u64::MAX, mark: 7 })
+        }),
+        ("times in milliseconds", |faults, _| {
+            faults.time_shift = Some((Blocks::All, 1_790_000_000_000))
+        }),
+        ("a block in a day to come", |faults, place| {
+            faults.time_shift = Some((Blocks::only([place.block]), 86_400))
+        }),
         ("blocks before what was followed", |faults, place| {
             faults.time_shift = Some((Blocks::Range(place.block - 3..=u64::MAX), -86_400));
         }),
@@ -172,15 +194,31 @@ async fn a_ban_is_sat_out() {
     assert_eq!(stage.verify().await.deposits, 1);
 }
 
-/// A node that refuses is left alone for the time that it names, and for longer and longer where it names none.
+/// A node that refuses is left alone for the time that it names, and for longer and longer where it
+/// names none.
 #[tokio::test]
 async fn who_is_refused_asks_less_often() {
     let stage = Stage::set().await;
     type Refuse = fn(&mut Faults);
     let cases: [(&str, Refuse, u64, Duration); 3] = [
-        ("an error that tells of a rate limit", |faults| faults.is_rate_limited = true, 2, Duration::from_secs(1 + 2)),
-        ("429 with a time", |faults| faults.too_many_retry_after_seconds = Some(1), 3, Duration::from_secs(3)),
-        ("HTTP 200 with an error", |faults| faults.is_overloaded = true, 2, Duration::from_secs(1 + 2)),
+        (
+            "an error that tells of a rate limit",
+            |faults| faults.is_rate_limited = true,
+            2,
+            Duration::from_secs(1 + 2),
+        ),
+        (
+            "429 with a time",
+            |faults| faults.too_many_retry_after_seconds = Some(1),
+            3,
+            Duration::from_secs(3),
+        ),
+        (
+            "HTTP 200 with an error",
+            |faults| faults.is_overloaded = true,
+            2,
+            Duration::from_secs(1 + 2),
+        ),
     ];
     for (what, refuse, refusals, rest) in cases {
         stage.no_trouble().await;
@@ -188,7 +226,11 @@ async fn who_is_refused_asks_less_often() {
         stage.proxy().fail_next(refusals, refuse);
         pay(&stage, |_, _| ()).await;
         stage.followed().await;
-        assert!(started.elapsed() >= rest, "{what}: {refusals} refusals were used up in {:?}", started.elapsed());
+        assert!(
+            started.elapsed() >= rest,
+            "{what}: {refusals} refusals were used up in {:?}",
+            started.elapsed()
+        );
     }
     assert_eq!(stage.verify().await.deposits, 3);
 }
@@ -197,28 +239,51 @@ async fn who_is_refused_asks_less_often() {
 #[tokio::test]
 async fn everybody_is_told_how_far_the_chain_was_read() {
     let stage = Stage::set().await;
-    let page = async |path: &str| String::from_utf8(stage.client.get(path).await.body.to_vec()).unwrap();
-    let chain = async || stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"].clone();
+    let page =
+        async |path: &str| String::from_utf8(stage.client.get(path).await.body.to_vec()).unwrap();
+    let chain = async || {
+        stage.client.get("/v1/corridors").await.ok()["data"][0]["funding"][0]["view"].clone()
+    };
     let metric = async |name: &str| stage.metric(name).await;
     let behind = stage.now() - stage.chain.block(stage.height() as u64).await.unwrap().time;
     assert_eq!(behind, 18 * 3);
-    assert!(page("/readyz").await.contains(&format!("chain tron (test): block {}, {behind} s behind\n", stage.height())));
+    assert!(
+        page("/readyz")
+            .await
+            .contains(&format!("chain tron (test): block {}, {behind} s behind\n", stage.height()))
+    );
     let told = chain().await;
     assert_eq!(
         [&told["status"], &told["block_number"], &told["seconds_behind"]],
         [&json!("following"), &json!(stage.height()), &json!(behind)]
     );
-    assert_eq!([metric("hundi_chain_height").await, metric("hundi_chain_final_height").await], [stage.height(); 2]);
-    assert_eq!([metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await], [behind, 0]);
+    assert_eq!(
+        [metric("hundi_chain_height").await, metric("hundi_chain_final_height").await],
+        [stage.height(); 2]
+    );
+    assert_eq!(
+        [metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await],
+        [behind, 0]
+    );
 
     stage.proxy().change(|faults| faults.is_dropping_connections = true);
     stage.trouble().await;
     stage.advance_seconds(1_000);
     let (height, behind) = (stage.height(), behind + 1_000);
-    assert!(page("/readyz").await.contains(&format!("block {height}, {behind} s behind, in trouble: see the log\n")));
+    assert!(
+        page("/readyz")
+            .await
+            .contains(&format!("block {height}, {behind} s behind, in trouble: see the log\n"))
+    );
     let told = chain().await;
-    assert_eq!([&told["status"], &told["block_number"], &told["seconds_behind"]], [&json!("behind"), &json!(height), &json!(behind)]);
-    assert_eq!([metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await], [behind, 1]);
+    assert_eq!(
+        [&told["status"], &told["block_number"], &told["seconds_behind"]],
+        [&json!("behind"), &json!(height), &json!(behind)]
+    );
+    assert_eq!(
+        [metric("hundi_chain_behind_seconds").await, metric("hundi_chain_in_trouble").await],
+        [behind, 1]
+    );
     assert_eq!(stage.client.get("/readyz").await.status, 200, "requests can still be answered");
 
     stage.proxy().heal();
@@ -229,17 +294,31 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
     // A node that follows no more knows nothing of it, and alarms nobody.
     stage.stop();
     let stats = &stage.followed_chain().stats;
-    eventually("the follower to end", async || (!stats.is_followed.load(Ordering::Relaxed)).then_some(())).await;
+    eventually("the follower to end", async || {
+        (!stats.is_followed.load(Ordering::Relaxed)).then_some(())
+    })
+    .await;
     let page = stage.app.metrics.page(&stage.app.store, &stage.app.chains);
-    for name in ["hundi_chain_height", "hundi_chain_final_height", "hundi_chain_behind_seconds", "hundi_chain_in_trouble"] {
-        assert!(!page.lines().any(|line| line.starts_with(&format!("{name}{{"))), "{name} is still told");
+    for name in [
+        "hundi_chain_height",
+        "hundi_chain_final_height",
+        "hundi_chain_behind_seconds",
+        "hundi_chain_in_trouble",
+    ] {
+        assert!(
+            !page.lines().any(|line| line.starts_with(&format!("{name}{{"))),
+            "{name} is still told"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_poison_block_is_not_skipped_and_what_is_before_it_is_read() {
     let stage = Stage::set().await;
-    let place = pay(&stage, |stage, place| stage.proxy().change(|faults| faults.poison = Blocks::only([place.block]))).await;
+    let place = pay(&stage, |stage, place| {
+        stage.proxy().change(|faults| faults.poison = Blocks::only([place.block]))
+    })
+    .await;
     // A node that cannot even name its final block is asked for nothing else.
     stage.mine(2).await;
     stage.followed_to(place.block as i64 - 1).await;
@@ -254,7 +333,10 @@ async fn a_poison_block_is_not_skipped_and_what_is_before_it_is_read() {
 #[tokio::test]
 async fn a_transaction_that_failed_is_not_credited_although_its_log_is_shown() {
     let mut stage = Stage::set().await;
-    let place = pay(&stage, |stage, place| stage.proxy().change(|faults| faults.failed = [place.paid].into())).await;
+    let place = pay(&stage, |stage, place| {
+        stage.proxy().change(|faults| faults.failed = [place.paid].into())
+    })
+    .await;
     stage.followed().await;
     stage.failed = [place.paid].into();
     assert_eq!(stage.verify().await.deposits, 0);
@@ -292,14 +374,23 @@ async fn with_a_second_good_node_it_goes_on_at_once() {
 async fn two_nodes_that_contradict_each_other_stop_everything() {
     let stage = Stage::set_with(Setup { proxies: 2, ..Setup::default() }).await;
     let cases: Vec<(&str, Plant)> = vec![
-        ("another branch", |faults, place| faults.fork = Some(Fork { blocks: place.block - 5..=u64::MAX, mark: 7 })),
+        ("another branch", |faults, place| {
+            faults.fork = Some(Fork { blocks: place.block - 5..=u64::MAX, mark: 7 })
+        }),
         ("a failed transaction", |faults, place| faults.failed = [place.paid].into()),
-        ("other times", |faults, place| faults.time_shift = Some((Blocks::Range(place.block - 5..=u64::MAX), 60))),
-        ("an invented log with nothing behind it", |faults, place| faults.invented = vec![place.invented.clone()]),
+        ("other times", |faults, place| {
+            faults.time_shift = Some((Blocks::Range(place.block - 5..=u64::MAX), 60))
+        }),
+        ("an invented log with nothing behind it", |faults, place| {
+            faults.invented = vec![place.invented.clone()]
+        }),
     ];
     let count = cases.len();
     for (number, (name, plant)) in cases.into_iter().enumerate() {
-        let place = pay(&stage, |stage, place| stage.proxies[number % 2].change(|faults| plant(faults, place))).await;
+        let place = pay(&stage, |stage, place| {
+            stage.proxies[number % 2].change(|faults| plant(faults, place))
+        })
+        .await;
         if name.starts_with("an invented") {
             // Receipts settle it: no block has it.
             stage.followed().await;
@@ -314,15 +405,19 @@ async fn two_nodes_that_contradict_each_other_stop_everything() {
     assert_eq!(stage.verify().await.deposits, count);
 }
 
-/// What a single node can hide: one log of a block of which it shows others. It is found where something else of the block is ours,
-/// and in every hundredth block; elsewhere only a second node finds it.
+/// What a single node can hide: one log of a block of which it shows others. It is found where
+/// something else of the block is ours, and in every hundredth block; elsewhere only a second node
+/// finds it.
 #[tokio::test]
 async fn one_log_short_is_found_beside_another_deposit_and_in_the_sample() {
     let stage = Stage::set().await;
     // Beside another deposit.
     let other = stage.transfer("100.00").await;
     stage.token.transfer(address(&other), 100_000_000).await;
-    let place = pay(&stage, |stage, place| stage.proxy().change(|faults| faults.short = [(place.paid, 1)].into())).await;
+    let place = pay(&stage, |stage, place| {
+        stage.proxy().change(|faults| faults.short = [(place.paid, 1)].into())
+    })
+    .await;
     stage.trouble().await;
     assert!(stage.height() < place.block as i64);
     stage.proxy().heal();
@@ -332,7 +427,10 @@ async fn one_log_short_is_found_beside_another_deposit_and_in_the_sample() {
     // In the sample.
     let to_sample = 99 - stage.chain.head().await % 100;
     stage.mine(to_sample).await;
-    let place = pay(&stage, |stage, place| stage.proxy().change(|faults| faults.short = [(place.paid, 0)].into())).await;
+    let place = pay(&stage, |stage, place| {
+        stage.proxy().change(|faults| faults.short = [(place.paid, 0)].into())
+    })
+    .await;
     assert_eq!(place.block % 100, 0);
     stage.trouble().await;
     stage.proxy().heal();
@@ -340,7 +438,10 @@ async fn one_log_short_is_found_beside_another_deposit_and_in_the_sample() {
     assert_eq!(stage.verify().await.deposits, 3);
 
     // Elsewhere it is not, and the oracle shows that it would be missed.
-    pay(&stage, |stage, place| stage.proxy().change(|faults| faults.short = [(place.paid, 0)].into())).await;
+    pay(&stage, |stage, place| {
+        stage.proxy().change(|faults| faults.short = [(place.paid, 0)].into())
+    })
+    .await;
     stage.followed().await;
     let (_, faults) = stage.oracle().oracle().faults().await;
     assert!(faults.len() == 1 && faults[0].starts_with("a deposit is missing"), "{faults:?}");
@@ -359,17 +460,30 @@ async fn a_wrong_chain_or_token_is_refused_at_the_start() {
         all
     };
     let cases = [
-        ("the chain", with("HUNDI_TEST_CHAIN_CHAIN_ID", "1"), Some("is of chain 728126428 and not of 1")),
+        (
+            "the chain",
+            with("HUNDI_TEST_CHAIN_CHAIN_ID", "1"),
+            Some("is of chain 728126428 and not of 1"),
+        ),
         ("the decimals", with("HUNDI_TEST_CHAIN_DECIMALS", "18"), Some("has 6 decimals")),
-        ("no contract", with("HUNDI_TEST_CHAIN_TOKEN_CONTRACT", &nobody(3).to_string()), Some("has none decimals")),
+        (
+            "no contract",
+            with("HUNDI_TEST_CHAIN_TOKEN_CONTRACT", &nobody(3).to_string()),
+            Some("has none decimals"),
+        ),
         ("nothing", right.clone(), None),
     ];
     for (name, variables, message) in cases {
         let folder = Folder::new();
-        let app = hundi::app::App::open(&config(&folder.database(), &variables), Clock::System).await.unwrap();
+        let app = hundi::app::App::open(&config(&folder.database(), &variables), Clock::System)
+            .await
+            .unwrap();
         let checked = app.check_chains().await;
         match message {
-            Some(message) => assert!(checked.as_ref().is_err_and(|told| told.contains(message)), "{name}: {checked:?}"),
+            Some(message) => assert!(
+                checked.as_ref().is_err_and(|told| told.contains(message)),
+                "{name}: {checked:?}"
+            ),
             None => assert_eq!(checked, Ok(()), "{name}"),
         }
         app.store.close().await;
@@ -378,12 +492,14 @@ async fn a_wrong_chain_or_token_is_refused_at_the_start() {
     token.deprecate(nobody(4)).await;
     chain.mine(1).await;
     let folder = Folder::new();
-    let app = hundi::app::App::open(&config(&folder.database(), &right), Clock::System).await.unwrap();
+    let app =
+        hundi::app::App::open(&config(&folder.database(), &right), Clock::System).await.unwrap();
     assert!(app.check_chains().await.is_err_and(|told| told.contains("is deprecated")));
     app.store.close().await;
 }
 
-/// The service itself does not start before a wrong chain, and with a node whose final view cannot be asked for it takes no transfers.
+/// The service itself does not start before a wrong chain, and with a node whose final view cannot
+/// be asked for it takes no transfers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_service_starts_only_before_its_own_chain() {
     let setup = Setup { chain: Process::chain_now(), ..Setup::default() };
@@ -398,7 +514,9 @@ async fn the_service_starts_only_before_its_own_chain() {
     assert!(started.is_err_and(|told| told.starts_with("it ended with exit status: 1")));
     assert!(home.log().contains("is of chain 5 and not of 728126428"), "{}", home.log());
 
-    proxy.change(|faults| *faults = Faults { is_finalized_refused: true, is_solid_missing: true, ..Faults::default() });
+    proxy.change(|faults| {
+        *faults = Faults { is_finalized_refused: true, is_solid_missing: true, ..Faults::default() }
+    });
     let process = Process::start(&[proxy.url()], &token, &setup, None).await;
     process.caller.expect_no_transfer("100.00").await;
     proxy.heal();
@@ -415,13 +533,19 @@ async fn another_chain_is_a_matter_of_names() {
     let setup = Setup {
         name: "polygon",
         others: 1,
-        more: vec![("HUNDI_TEST_CHAIN_API_KEY", "the-gateway-s"), ("HUNDI_TEST_CHAIN_API_KEY_HEADER", "x-gateway-key")],
+        more: vec![
+            ("HUNDI_TEST_CHAIN_API_KEY", "the-gateway-s"),
+            ("HUNDI_TEST_CHAIN_API_KEY_HEADER", "x-gateway-key"),
+        ],
         ..Setup::default()
     };
     let stage = Stage::set_with(setup).await;
     let back = format!("0x{}", hundi::kernel::hex::encode(nobody(77).as_evm()));
     let transfer = stage.caller.transfer_with("100.00", json!({"refund_address": back})).await;
-    assert!(transfer["funding"]["deposit_address"].as_str().unwrap().starts_with("0x"), "{transfer}");
+    assert!(
+        transfer["funding"]["deposit_address"].as_str().unwrap().starts_with("0x"),
+        "{transfer}"
+    );
     let paid = stage.token.transfer(address(&transfer), 105_000_000).await;
     stage.others[0].1.transfer(address(&transfer), 7).await;
     stage.proxy().change(|faults| faults.is_finalized_refused = true);
@@ -429,14 +553,25 @@ async fn another_chain_is_a_matter_of_names() {
     stage.awaits(&transfer, "payout_settled").await;
     let deposits = stage.deposits(&transfer).await;
     assert_eq!((deposits.len(), &deposits[0]["transaction_hash"]), (2, &json!(paid.to_string())));
-    assert!(paid.to_string().starts_with("0x") && deposits[0]["from_address"].as_str().unwrap().starts_with("0x"));
+    assert!(
+        paid.to_string().starts_with("0x")
+            && deposits[0]["from_address"].as_str().unwrap().starts_with("0x")
+    );
     let refund = stage.refunds(&transfer).await.remove(0);
-    assert_eq!((refund["chain"].as_str(), refund["to_address"].as_str().map(str::to_lowercase)), (Some("polygon"), Some(back)));
+    assert_eq!(
+        (refund["chain"].as_str(), refund["to_address"].as_str().map(str::to_lowercase)),
+        (Some("polygon"), Some(back))
+    );
     let compared = stage.verify().await;
     assert_eq!((compared.deposits, compared.unsupported), (1, 1));
     let asked = hundi::work::audit::Asked::default();
-    let told = hundi::work::audit::run_once(&stage.app.store, stage.followed_chain(), asked).await.unwrap();
-    assert_eq!((told.movements_count, told.held, told.balance.units), (1, told.balance, 105_000_000));
+    let told = hundi::work::audit::run_once(&stage.app.store, stage.followed_chain(), asked)
+        .await
+        .unwrap();
+    assert_eq!(
+        (told.movements_count, told.held, told.balance.units),
+        (1, told.balance, 105_000_000)
+    );
     let keys = stage.proxy().header_seen("x-gateway-key");
     assert!(stage.proxy().calls("/walletsolidity/getnowblock") > 0 && keys.len() > 20);
     assert!(keys.iter().all(|key| key.as_deref() == Some("the-gateway-s")), "{keys:?}");
@@ -449,18 +584,25 @@ async fn a_second_node_of_another_chain_is_left_out() {
     let folder = Folder::new();
     let urls: Vec<String> = stage.proxies.iter().map(Proxy::url).collect();
     stage.proxies[1].change(|faults| faults.is_dropping_connections = true);
-    let app =
-        hundi::app::App::open(&config(&folder.database(), &variables(&urls, &stage.token, &stage.setup)), Clock::System).await.unwrap();
+    let app = hundi::app::App::open(
+        &config(&folder.database(), &variables(&urls, &stage.token, &stage.setup)),
+        Clock::System,
+    )
+    .await
+    .unwrap();
     app.check_chains().await.unwrap();
     stage.proxies[1].change(|faults| *faults = Faults { chain_id: Some(5), ..Faults::default() });
     let (stop, stopping) = tokio::sync::watch::channel(false);
-    let following = tokio::spawn(hundi::work::follow::run(app.clone(), app.chains[0].clone(), stopping));
+    let following =
+        tokio::spawn(hundi::work::follow::run(app.clone(), app.chains[0].clone(), stopping));
     stage.proxies[1].await_calls("eth_chainId", stage.proxies[1].calls("eth_chainId") + 1).await;
     stage.mine(30).await;
     let to = stage.chain.finalized().await as i64;
     let stats = &app.chains[0].stats;
-    eventually("the first node to be followed", async || (stats.height.load(std::sync::atomic::Ordering::Relaxed) >= to).then_some(()))
-        .await;
+    eventually("the first node to be followed", async || {
+        (stats.height.load(std::sync::atomic::Ordering::Relaxed) >= to).then_some(())
+    })
+    .await;
     assert!(!app.chains[0].nodes[1].fits() && app.chains[0].nodes[0].fits());
     stop.send(true).unwrap();
     following.await.unwrap();

@@ -1,5 +1,5 @@
-//! What a database belongs to: the network, the token's contract and the chain's name may change in the configuration, and no payment is
-//! lost for it, nor anything told that is not so.
+//! What a database belongs to: the network, the token's contract and the chain's name may change in
+//! the configuration, and no payment is lost for it, nor anything told that is not so.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,10 @@ use tokio::sync::watch;
 use crate::anvil::{Anvil, FINALITY_BLOCKS, Options, Token};
 use crate::callers::{Client, id};
 use crate::proxy::Proxy;
-use crate::service::{ACCOUNT_KEY, Caller, Process, Setup, Stage, address, chain_with_token, config, eventually, variables};
+use crate::service::{
+    ACCOUNT_KEY, Caller, Process, Setup, Stage, address, chain_with_token, config, eventually,
+    variables,
+};
 use crate::wire::nobody;
 
 fn setup() -> Setup {
@@ -60,7 +63,8 @@ async fn a_changed_contract_loses_no_payment_in_the_one_before() {
     process.resume();
     awaits(&process, &while_stopped, "payout_settled").await;
 
-    // Those that were told the former contract are paid with it after the change too, or with its successor.
+    // Those that were told the former contract are paid with it after the change too, or with its
+    // successor.
     token.transfer(address(&later), 100_000_000).await;
     successor.transfer(address(&in_new), 100_000_000).await;
     // Whoever is told the new one is not: the former may be worth nothing by now.
@@ -71,22 +75,36 @@ async fn a_changed_contract_loses_no_payment_in_the_one_before() {
     awaits(&process, &in_new, "payout_settled").await;
     assert_eq!(later["funding"]["token_contract"], contract(&token), "what it was created with");
     let new = process.caller.shown(&new).await;
-    assert_eq!((&new["status"], &new["funding"]["amount_received"]), (&json!("funding"), &json!("0.00")));
+    assert_eq!(
+        (&new["status"], &new["funding"]["amount_received"]),
+        (&json!("funding"), &json!("0.00"))
+    );
     assert_eq!(new["funding"]["token_contract"], contract(&successor));
     assert_eq!(process.caller.deposits(&new).await, Vec::<Value>::new());
 
     // The doctor tells the same, and the comparison with the chain sees both contracts.
     let ask = async |transfer: &Value, hash: String| {
         let path = format!("/v1/transfers/{}/funding/diagnose", id(transfer));
-        process.caller.client.post(&path, json!({ "transaction_hash": hash })).await.ok()["code"].clone()
+        process.caller.client.post(&path, json!({ "transaction_hash": hash })).await.ok()["code"]
+            .clone()
     };
-    let wrong = token.transfers(0, u64::MAX).await.into_iter().find(|log| log.to == address(&new)).expect("it was sent");
+    let wrong = token
+        .transfers(0, u64::MAX)
+        .await
+        .into_iter()
+        .find(|log| log.to == address(&new))
+        .expect("it was sent");
     assert_eq!(ask(&new, wrong.transaction.to_string()).await, "look_alike_token");
     let run = |arguments: &[&str]| tokio::task::block_in_place(|| process.home.run(arguments));
     let told = run(&["reconcile", "--mode", "test"]).expect_success("no differences");
-    assert!(told.stdout.contains("5 addresses should hold 300.00 USDT and hold 300.00 USDT"), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("5 addresses should hold 300.00 USDT and hold 300.00 USDT"),
+        "{}",
+        told.stdout
+    );
 
-    // So are a sweep, and a payment that the node hid from the follower: it is found, and taken over.
+    // So are a sweep, and a payment that the node hid from the follower: it is found, and taken
+    // over.
     token.transfer_from(address(&later), nobody(5), 40_000_000).await;
     settle(&chain, &process).await;
     let paid = token.transfer(address(&hidden), 100_000_000).await;
@@ -95,9 +113,19 @@ async fn a_changed_contract_loses_no_payment_in_the_one_before() {
     settle(&chain, &process).await;
     proxy.heal();
     let told = run(&["reconcile", "--mode", "test"]);
-    assert!(told.status.code() == Some(1) && told.stderr.contains("2 differences were found"), "{}{}", told.stdout, told.stderr);
-    assert!(told.stdout.contains("5 addresses should hold 260.00 USDT and hold 360.00 USDT"), "{}", told.stdout);
-    run(&["deposits", "credit", &paid.plain(), "--mode", "test"]).expect_success("a deposit taken over");
+    assert!(
+        told.status.code() == Some(1) && told.stderr.contains("2 differences were found"),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
+    assert!(
+        told.stdout.contains("5 addresses should hold 260.00 USDT and hold 360.00 USDT"),
+        "{}",
+        told.stdout
+    );
+    run(&["deposits", "credit", &paid.plain(), "--mode", "test"])
+        .expect_success("a deposit taken over");
     awaits(&process, &hidden, "payout_settled").await;
     let last = process.height().to_string();
     // The balance alone is left; comparing all settles it too.
@@ -123,19 +151,33 @@ struct Again {
 
 impl Again {
     async fn open(stage: &Stage, variables: &[(String, String)]) -> Again {
-        let app = App::open(&config(&stage.database(), variables), Clock::Manual(stage.clock.clone())).await.expect("it opens");
+        let app =
+            App::open(&config(&stage.database(), variables), Clock::Manual(stage.clock.clone()))
+                .await
+                .expect("it opens");
         let (listener, address) = server::bind("127.0.0.1:0").await.expect("a port");
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));
-        let request =
-            KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::parse("").unwrap(), expires_at: None };
-        let key = app.store.write(move |tx, now| Ok(create_key(tx, now, &request)?)).await.expect("a key");
+        let request = KeyRequest {
+            account: "default".into(),
+            mode: Mode::Test,
+            permissions: Permissions::parse("").unwrap(),
+            expires_at: None,
+        };
+        let key = app
+            .store
+            .write(move |tx, now| Ok(create_key(tx, now, &request)?))
+            .await
+            .expect("a key");
         Again { app, client: Client::of(&address.to_string(), &key), stop }
     }
     async fn ended(stop: impl FnOnce(), app: &App) {
         stop();
         let stats = &app.chains[0].stats;
-        eventually("the follower to end", async || (!stats.is_followed.load(Ordering::Relaxed)).then_some(())).await;
+        eventually("the follower to end", async || {
+            (!stats.is_followed.load(Ordering::Relaxed)).then_some(())
+        })
+        .await;
     }
     async fn shown(&self, transfer: &Value) -> Value {
         self.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok()
@@ -145,7 +187,11 @@ impl Again {
 #[tokio::test]
 async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
     let stage = Stage::set().await;
-    let other_setup = Setup { name: "polygon", chain: Options { chain_id: 137, ..stage.setup.chain.clone() }, ..Setup::default() };
+    let other_setup = Setup {
+        name: "polygon",
+        chain: Options { chain_id: 137, ..stage.setup.chain.clone() },
+        ..Setup::default()
+    };
     let (other, others_token) = chain_with_token(other_setup.chain.clone()).await;
     let others_proxy = Proxy::start(&other).await;
     let transfer = stage.transfer("100.00").await;
@@ -154,7 +200,8 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
     let paid = stage.token.transfer(address(&transfer), 100_000_000).await;
     stage.mine(1 + FINALITY_BLOCKS).await;
 
-    let again = Again::open(&stage, &variables(&[others_proxy.url()], &others_token, &other_setup)).await;
+    let again =
+        Again::open(&stage, &variables(&[others_proxy.url()], &others_token, &other_setup)).await;
     // The other chain's final view passes the time to pay, and so does the clock.
     let expires_at = transfer["funding"]["expires_at"].as_i64().unwrap();
     stage.advance_seconds(expires_at + 1_000 - stage.now());
@@ -170,11 +217,26 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     let shown = again.shown(&transfer).await;
-    assert_eq!((&shown["status"], &shown["funding"]["status"]), (&json!("funding"), &json!("awaiting_funds")));
-    assert_eq!(shown["funding"]["token_contract"], contract(&stage.token), "what it was created with");
+    assert_eq!(
+        (&shown["status"], &shown["funding"]["status"]),
+        (&json!("funding"), &json!("awaiting_funds"))
+    );
+    assert_eq!(
+        shown["funding"]["token_contract"],
+        contract(&stage.token),
+        "what it was created with"
+    );
     let page = shown["funding"]["instructions_url"].as_str().unwrap();
     let path = &page[page.find("/pay/").unwrap()..];
-    let page = again.client.send(http::Method::GET, path, &[("accept", "text/html"), ("authorization", "")], bytes::Bytes::new()).await;
+    let page = again
+        .client
+        .send(
+            http::Method::GET,
+            path,
+            &[("accept", "text/html"), ("authorization", "")],
+            bytes::Bytes::new(),
+        )
+        .await;
     let html = String::from_utf8(page.body.to_vec()).unwrap();
     let foreign = Address::of_chain("polygon", *others_token.address.as_evm()).to_string();
     assert!(!html.contains(&foreign), "{html}");
@@ -194,21 +256,31 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
     })
     .await;
     let told = back.client.post(&path, json!({ "transaction_hash": paid.to_string() })).await.ok();
-    assert_eq!((&told["code"], &told["token_contract"]), (&json!("credited"), &json!(contract(&stage.token))));
+    assert_eq!(
+        (&told["code"], &told["token_contract"]),
+        (&json!("credited"), &json!(contract(&stage.token)))
+    );
     back.stop.send(true).unwrap();
 }
 
-/// Test mode without its test net simulates a chain of the same name, which knows nothing of what was paid on the net.
+/// Test mode without its test net simulates a chain of the same name, which knows nothing of what
+/// was paid on the net.
 #[tokio::test]
 async fn a_test_net_that_is_left_out_expires_nothing_of_its_own() {
     let stage = Stage::set().await;
     let transfer = stage.transfer("100.00").await;
     Again::ended(|| stage.stop(), &stage.app).await;
     let simulated: Vec<_> = variables(&[], &stage.token, &stage.setup);
-    let simulated: Vec<_> = simulated.into_iter().filter(|(name, _)| !name.starts_with("HUNDI_TEST_CHAIN_")).collect();
+    let simulated: Vec<_> =
+        simulated.into_iter().filter(|(name, _)| !name.starts_with("HUNDI_TEST_CHAIN_")).collect();
     let Again { app, client, stop } = Again::open(&stage, &simulated).await;
     let Caller { chain, beneficiary_id, sender_id, .. } = &stage.caller;
-    let caller = Caller { client, chain, beneficiary_id: beneficiary_id.clone(), sender_id: sender_id.clone() };
+    let caller = Caller {
+        client,
+        chain,
+        beneficiary_id: beneficiary_id.clone(),
+        sender_id: sender_id.clone(),
+    };
     let control = caller.transfer("100.00").await;
     let expires_at = control["funding"]["expires_at"].as_i64().unwrap();
     stage.advance_seconds(expires_at + 300 - stage.now());
@@ -228,7 +300,8 @@ async fn a_test_net_that_is_left_out_expires_nothing_of_its_own() {
 async fn another_network_of_the_same_name_is_refused() {
     let setup = setup();
     let (chain, token) = chain_with_token(setup.chain.clone()).await;
-    let (main, mains_token) = chain_with_token(Options { chain_id: 728_126_429, ..setup.chain.clone() }).await;
+    let (main, mains_token) =
+        chain_with_token(Options { chain_id: 728_126_429, ..setup.chain.clone() }).await;
     let (proxy, mains_proxy) = (Proxy::start(&chain).await, Proxy::start(&main).await);
     let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
     process.caller.transfer("100.00").await;
@@ -239,9 +312,19 @@ async fn another_network_of_the_same_name_is_refused() {
     let started = tokio::task::block_in_place(|| process.home.try_start(&[], "127.0.0.1:0"));
     assert!(started.is_err_and(|told| told.starts_with("it ended with exit status: 1")));
     let log = process.home.log();
-    assert!(log.contains("728126428") && log.contains("728126429") && log.contains("a database of its own"), "{log}");
+    assert!(
+        log.contains("728126428")
+            && log.contains("728126429")
+            && log.contains("a database of its own"),
+        "{log}"
+    );
     let told = tokio::task::block_in_place(|| process.home.run(&["reconcile", "--mode", "test"]));
-    assert!(told.status.code() == Some(1) && told.stderr.contains("a database of its own"), "{}{}", told.stdout, told.stderr);
+    assert!(
+        told.status.code() == Some(1) && told.stderr.contains("a database of its own"),
+        "{}{}",
+        told.stdout,
+        told.stderr
+    );
 
     // The control: the network that it was begun on is followed on.
     process.home.set("HUNDI_TEST_CHAIN_CHAIN_ID", "728126428");
@@ -259,17 +342,29 @@ async fn the_export_tells_which_account_key_an_address_is_below_of() {
     let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
     let mut wanted = Vec::new();
     let next = AccountKey::generate_for_test(&[9; 64]);
-    for key in [AccountKey::parse(ACCOUNT_KEY).unwrap(), next.clone(), AccountKey::parse(ACCOUNT_KEY).unwrap()] {
+    for key in [
+        AccountKey::parse(ACCOUNT_KEY).unwrap(),
+        next.clone(),
+        AccountKey::parse(ACCOUNT_KEY).unwrap(),
+    ] {
         process.kill();
         process.home.set("HUNDI_TEST_CHAIN_ACCOUNT_KEY", &key.to_string());
         process.resume();
         let transfer = process.caller.transfer("100.00").await;
         wanted.push((transfer, key));
     }
-    let told = tokio::task::block_in_place(|| process.home.run(&["addresses", "export", "--format", "json"])).expect_success("the export");
+    let told = tokio::task::block_in_place(|| {
+        process.home.run(&["addresses", "export", "--format", "json"])
+    })
+    .expect_success("the export");
     let lines: Value = serde_json::from_str(&told.stdout).unwrap();
     for (transfer, key) in &wanted {
-        let line = lines.as_array().unwrap().iter().find(|line| line["transfer_id"] == transfer["id"]).expect("its address");
+        let line = lines
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|line| line["transfer_id"] == transfer["id"])
+            .expect("its address");
         let shown = line["account_key"].as_str().expect("the account key").to_owned();
         assert_eq!(format!("AccountKey(fingerprint {shown})"), format!("{key:?}"));
         let index = u32::try_from(line["derivation_index"].as_u64().unwrap()).unwrap();

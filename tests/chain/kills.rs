@@ -1,4 +1,5 @@
-//! kill -9 while the chain is followed, and the proof that the oracle would notice a follower that loses or skips something.
+//! kill -9 while the chain is followed, and the proof that the oracle would notice a follower that
+//! loses or skips something.
 
 use std::time::Duration;
 
@@ -15,13 +16,19 @@ fn kills_count() -> usize {
     std::env::var("HUNDI_CHAIN_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(20)
 }
 
-/// Kills the service again and again while it follows a stream of deposits; answers what the oracle finds in the end.
+/// Kills the service again and again while it follows a stream of deposits; answers what the oracle
+/// finds in the end.
 async fn killed(kills: usize, fault: Option<&str>) -> (usize, Vec<String>) {
     let seed = fresh_seed();
     eprintln!("seed {seed}");
     let mut random = Random::new(seed);
     let blocks = (kills as u64 + 1) * (6 + FINALITY_BLOCKS);
-    let setup = Setup { funding_seconds: 86_400, blocks_at_once: 3, chain: Process::chain_before(blocks), ..Setup::default() };
+    let setup = Setup {
+        funding_seconds: 86_400,
+        blocks_at_once: 3,
+        chain: Process::chain_before(blocks),
+        ..Setup::default()
+    };
     let (chain, token) = chain_with_token(setup.chain.clone()).await;
     let mut process = Process::start(&[chain.url()], &token, &setup, fault).await;
     let mut addresses = Vec::new();
@@ -38,7 +45,8 @@ async fn killed(kills: usize, fault: Option<&str>) -> (usize, Vec<String>) {
             }
             chain.mine(1).await;
         }
-        // Somewhere in the middle of what it is about to read; a follower that is quick may be through before somebody looks.
+        // Somewhere in the middle of what it is about to read; a follower that is quick may be
+        // through before somebody looks.
         let height = process.height();
         chain.mine(FINALITY_BLOCKS).await;
         eventually("some progress", async || (process.height() > height).then_some(())).await;
@@ -57,7 +65,12 @@ async fn killed(kills: usize, fault: Option<&str>) -> (usize, Vec<String>) {
 async fn nothing_is_lost_or_counted_twice_however_often_it_is_killed() {
     let kills = kills_count();
     let (deposits, faults) = killed(kills, None).await;
-    assert!(faults.is_empty(), "{} faults, such as\n{}", faults.len(), faults[..faults.len().min(12)].join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} faults, such as\n{}",
+        faults.len(),
+        faults[..faults.len().min(12)].join("\n")
+    );
     assert!(deposits >= kills * 6);
     eprintln!("{kills} kills, {deposits} deposits");
 }
@@ -75,13 +88,17 @@ async fn a_follower_that_moves_its_cursor_first_is_found_out() {
     panic!("{TRIES_MAX} times 8 kills found nothing");
 }
 
-/// A node whose index has a hole, and that is overloaded later. Answers what the oracle finds after both have healed.
+/// A node whose index has a hole, and that is overloaded later. Answers what the oracle finds after
+/// both have healed.
 async fn troubled(fault: Option<&str>) -> Vec<String> {
     let setup = Setup { funding_seconds: 86_400, chain: Process::chain_now(), ..Setup::default() };
     let (chain, token) = chain_with_token(setup.chain.clone()).await;
     let proxy = Proxy::start(&chain).await;
     let process = Process::start(&[proxy.url()], &token, &setup, fault).await;
-    let [hidden, unread] = [address(&process.caller.transfer("100.00").await), address(&process.caller.transfer("100.00").await)];
+    let [hidden, unread] = [
+        address(&process.caller.transfer("100.00").await),
+        address(&process.caller.transfer("100.00").await),
+    ];
     process.followed_to(chain.finalized().await as i64).await;
 
     let hole = chain.head().await + 1;
@@ -121,5 +138,8 @@ async fn a_follower_that_trusts_empty_answers_is_found_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_follower_that_jumps_to_the_head_is_found_out() {
     let faults = troubled(Some("jump_to_head")).await;
-    assert!(!faults.is_empty() && faults.iter().all(|fault| fault.starts_with("a deposit is missing")), "{faults:?}");
+    assert!(
+        !faults.is_empty() && faults.iter().all(|fault| fault.starts_with("a deposit is missing")),
+        "{faults:?}"
+    );
 }

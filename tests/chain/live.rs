@@ -1,5 +1,6 @@
-//! Live mode as an operator runs it: the binary with every table of its configuration, a chain, a bank that is a process of its own
-//! behind two folders, market rates over HTTP, sanctions lists from files, and accounts looked at by hand.
+//! Live mode as an operator runs it: the binary with every table of its configuration, a chain, a
+//! bank that is a process of its own behind two folders, market rates over HTTP, sanctions lists
+//! from files, and accounts looked at by hand.
 
 use std::fs;
 use std::path::PathBuf;
@@ -61,13 +62,22 @@ impl Stage {
             fs::write(lists.join(name), fs::read(format!("{fixtures}/{name}")).unwrap()).unwrap();
         }
         let suspect = chain.account(3);
-        let own = format!("id,name,aliases,date_of_birth,country,address,note\nown-1,{LISTED},,,,,\nown-2,,,,,{suspect},\n");
+        let own = format!(
+            "id,name,aliases,date_of_birth,country,address,note\nown-1,{LISTED},,,,,\nown-2,,,,,{suspect},\n"
+        );
         fs::write(lists.join("own.csv"), own).unwrap();
 
         let folders = ["outbox", "inbox"].map(|name| bank.join(name));
         folders.iter().for_each(|folder| fs::create_dir_all(folder).unwrap());
         let simulated = Command::new(env!("CARGO_BIN_EXE_hundi"))
-            .args(["bank-simulator", "--seed", "3", "--behaviour", "duplicates,reordering", "--outbox"])
+            .args([
+                "bank-simulator",
+                "--seed",
+                "3",
+                "--behaviour",
+                "duplicates,reordering",
+                "--outbox",
+            ])
             .arg(&folders[0])
             .arg("--inbox")
             .arg(&folders[1])
@@ -75,16 +85,20 @@ impl Stage {
             .spawn()
             .unwrap();
         let text = format!(
-            "issuer_name = 'Example Payments Ltd'\nsponsor_bank_name = 'Example Bank, Mumbai'\nallow_loopback_webhooks = true\nmetrics = true\n\
+            "issuer_name = 'Example Payments Ltd'\nsponsor_bank_name = 'Example Bank, \
+             Mumbai'\nallow_loopback_webhooks = true\nmetrics = true\n\
              simulation_step_milliseconds = 5\nrate_limit_reads = 0\nrate_limit_writes = 0\n\
-             [live_chain]\nname = 'tron'\nendpoints = ['{}']\nchain_id = {}\ntoken_contract = '{}'\naccount_key = '{ACCOUNT_KEY}'\n\
+             [live_chain]\nname = 'tron'\nendpoints = ['{}']\nchain_id = {}\ntoken_contract = \
+             '{}'\naccount_key = '{ACCOUNT_KEY}'\n\
              poll_milliseconds = 100\n\
-             [bank]\nfolder = '{}'\ndebit_account_name = 'Example Payments Ltd'\ndebit_account_number = '00112233445566'\n\
+             [bank]\nfolder = '{}'\ndebit_account_name = 'Example Payments \
+             Ltd'\ndebit_account_number = '00112233445566'\n\
              debit_account_ifsc = 'HDFC0000001'\nsupports_nre = true\npoll_seconds = 1\n\
              [rates]\npoll_seconds = 5\n[[rates.inr_per_usd]]\nurl = '{}'\npointer = '/quote/mid'\n\
              [[rates.usd_per_usdt]]\nurl = '{}'\npointer = '/price'\n\
              [checks]\nadapter = 'manual'\n\
-             [screening]\nofac_directory = '{lists}'\nun_file = '{lists}/consolidated.xml'\noperator_file = '{lists}/own.csv'\n",
+             [screening]\nofac_directory = '{lists}'\nun_file = \
+             '{lists}/consolidated.xml'\noperator_file = '{lists}/own.csv'\n",
             chain.url(),
             Process::chain_now().chain_id,
             token.address,
@@ -104,7 +118,11 @@ impl Stage {
     /// Lets the UN's list say when it was made.
     fn date_lists(&self, at: &str) {
         let fixture = include_str!("../fixtures/screening/consolidated.xml");
-        let made_at = fixture.split("dateGenerated=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+        let made_at = fixture
+            .split("dateGenerated=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .unwrap();
         fs::write(self.lists.join("consolidated.xml"), fixture.replacen(made_at, at, 1)).unwrap();
     }
 
@@ -168,21 +186,40 @@ struct Caller<'a> {
 impl Caller<'_> {
     async fn sender(&self, name: &str) -> Value {
         let address = json!({"line1": "1 Main Street", "city": "Dubai", "country": "AE"});
-        self.client.post("/v1/senders", json!({"name": name, "type": "individual", "country": "AE", "address": address})).await.ok()
+        self.client
+            .post(
+                "/v1/senders",
+                json!({"name": name, "type": "individual", "country": "AE", "address": address}),
+            )
+            .await
+            .ok()
     }
 
     /// A beneficiary that the operator looked up and found right.
     async fn beneficiary(&self, account_number: &str) -> String {
-        let body = json!({"name": HOLDER, "account_number": account_number, "ifsc": "HDFC0000001", "account_type": "nre"});
+        let body = json!({"name": HOLDER, "account_number": account_number, "ifsc": "HDFC0000001",
+            "account_type": "nre"});
         let made = self.client.post("/v1/beneficiaries", body).await.ok();
         let (id, path) = (id(&made), format!("/v1/beneficiaries/{}", id(&made)));
-        assert_eq!((made["status"].as_str(), made["livemode"].as_bool()), (Some("verifying"), Some(true)));
+        assert_eq!(
+            (made["status"].as_str(), made["livemode"].as_bool()),
+            (Some("verifying"), Some(true))
+        );
         assert!(made["bank_name"].as_str().is_some_and(|name| name.contains("HDFC")), "{made}");
-        let listed = self.stage.done(&["beneficiaries", "list", "--status", "verifying", "--show-account-numbers"]);
+        let listed = self.stage.done(&[
+            "beneficiaries",
+            "list",
+            "--status",
+            "verifying",
+            "--show-account-numbers",
+        ]);
         assert!(listed.contains(&id) && listed.contains(account_number), "{listed}");
         self.stage.done(&["beneficiaries", "review", &id, "--match"]);
         let found = self.client.wait_status(&path, "active").await;
-        assert_eq!((found["payouts_enabled"].as_bool(), found["verification"]["name_match"].as_str()), (Some(true), Some("match")));
+        assert_eq!(
+            (found["payouts_enabled"].as_bool(), found["verification"]["name_match"].as_str()),
+            (Some(true), Some("match"))
+        );
         id
     }
 
@@ -195,9 +232,11 @@ impl Caller<'_> {
         .await;
         assert_eq!(lock["rate"], "88.412500");
         json!({
-            "sender_id": self.sender_id, "beneficiary_id": beneficiary_id, "quote_lock_id": id(&lock),
+            "sender_id": self.sender_id, "beneficiary_id": beneficiary_id,
+                "quote_lock_id": id(&lock),
             "amount": amount, "currency": "USD", "payout_currency": "INR",
-            "funding": {"rail": "stablecoin", "asset": "USDT", "chain": "tron", "refund_address": nobody(77).to_string()},
+            "funding": {"rail": "stablecoin", "asset": "USDT", "chain": "tron",
+                "refund_address": nobody(77).to_string()},
         })
     }
 
@@ -233,7 +272,12 @@ fn moved(client: &Client, server: &Server) -> Client {
 }
 
 fn statuses(transfer: &Value) -> Vec<&str> {
-    transfer["status_history"].as_array().unwrap().iter().filter_map(|step| step["status"].as_str()).collect()
+    transfer["status_history"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|step| step["status"].as_str())
+        .collect()
 }
 
 /// Days can lie between a beneficiary's check and the operator's look at its account.
@@ -242,10 +286,15 @@ async fn a_beneficiary_whom_a_list_names_meanwhile_is_not_payable() {
     let stage = Stage::set().await;
     let key = stage.done(&["keys", "create", "--mode", "live"]).trim().to_owned();
     let server = stage.start();
-    let caller = Caller { stage: &stage, client: Client::of(&server.address().to_string(), &key), sender_id: String::new() };
+    let caller = Caller {
+        stage: &stage,
+        client: Client::of(&server.address().to_string(), &key),
+        sender_id: String::new(),
+    };
     // The control: nobody is named.
     caller.beneficiary(PAID).await;
-    let body = json!({"name": HOLDER, "account_number": RETURNED, "ifsc": "HDFC0000001", "account_type": "nre"});
+    let body = json!({"name": HOLDER, "account_number": RETURNED, "ifsc": "HDFC0000001",
+        "account_type": "nre"});
     let made = caller.client.post("/v1/beneficiaries", body).await.ok();
     let (id, path) = (id(&made), format!("/v1/beneficiaries/{}", id(&made)));
     let own = stage.lists.join("own.csv");
@@ -253,7 +302,11 @@ async fn a_beneficiary_whom_a_list_names_meanwhile_is_not_payable() {
     let told = stage.done(&["beneficiaries", "review", &id, "--match"]);
     assert!(told.contains("is verifying; screening holds it"), "{told}");
     let held = caller.client.get(&path).await.ok();
-    assert_eq!((held["status"].as_str(), held["payouts_enabled"].as_bool()), (Some("verifying"), Some(false)), "{held}");
+    assert_eq!(
+        (held["status"].as_str(), held["payouts_enabled"].as_bool()),
+        (Some("verifying"), Some(false)),
+        "{held}"
+    );
     assert_eq!(held["payouts_disabled_reason"], "compliance_hold");
     assert!(stage.done(&["screening", "hits"]).contains("operator own-3"));
     stage.refused(&["beneficiaries", "review", &id, "--match"], "screening holds it");
@@ -267,7 +320,11 @@ async fn a_beneficiary_whom_a_list_names_meanwhile_is_not_payable() {
 async fn a_live_payout_goes_all_the_way() {
     let stage = Stage::set().await;
     let told = stage.done(&["doctor"]);
-    assert!(told.contains("live mode starts with this configuration") && told.matches(" ok ").count() == 5, "{told}");
+    assert!(
+        told.contains("live mode starts with this configuration")
+            && told.matches(" ok ").count() == 5,
+        "{told}"
+    );
 
     let key = stage.done(&["keys", "create", "--mode", "live"]).trim().to_owned();
     assert!(key.starts_with("sk_live_"));
@@ -276,15 +333,23 @@ async fn a_live_payout_goes_all_the_way() {
     let mut caller = Caller { stage: &stage, client, sender_id: String::new() };
     caller.sender_id = id(&caller.sender("Ravi Raghunathan").await);
 
-    // Live webhooks go to public https addresses alone, so here they are only written down. The same worker delivers test mode's.
+    // Live webhooks go to public https addresses alone, so here they are only written down. The
+    // same worker delivers test mode's.
     let hooks = "/v1/webhook_endpoints";
-    assert_eq!(caller.client.post(hooks, json!({"url": "http://127.0.0.1:9/hooks"})).await.error(400), "parameter_value_invalid");
-    let endpoint = caller.client.post(hooks, json!({"url": "https://hooks.example.com/hundi"})).await.ok();
+    assert_eq!(
+        caller.client.post(hooks, json!({"url": "http://127.0.0.1:9/hooks"})).await.error(400),
+        "parameter_value_invalid"
+    );
+    let endpoint =
+        caller.client.post(hooks, json!({"url": "https://hooks.example.com/hundi"})).await.ok();
     let receiver = tokio::task::block_in_place(Receiver::start);
     let test_key = tokio::task::block_in_place(|| stage.home.key());
     tokio::task::block_in_place(|| receiver.register(&mut server.client(&test_key)));
     Client::of(&server.address().to_string(), &test_key).active_beneficiary(PAID).await;
-    eventually("a delivery with a right signature", async || (receiver.events_count() > 0).then_some(())).await;
+    eventually("a delivery with a right signature", async || {
+        (receiver.events_count() > 0).then_some(())
+    })
+    .await;
     assert_eq!(receiver.problems(), (0, Vec::new()));
 
     // A sender who may be on a list sends nothing until the operator has decided.
@@ -295,33 +360,58 @@ async fn a_live_payout_goes_all_the_way() {
     assert_eq!(caller.client.post("/v1/transfers", body).await.error(400), "sender_not_eligible");
     assert!(stage.done(&["screening", "hits"]).contains("operator own-1"));
 
-    // One below the limit of NEFT and one above, one the bank refuses, one that comes back, one it is silent about, and one
-    // that is paid from an address on a list.
+    // One below the limit of NEFT and one above, one the bank refuses, one that comes back, one it
+    // is silent about, and one that is paid from an address on a list.
     let mut transfers = Vec::new();
-    for (account_number, amount) in [(PAID, "100.00"), (PAID, "3000.00"), (REFUSED, "110.00"), (RETURNED, "120.00"), (SILENT, "130.00")] {
+    for (account_number, amount) in [
+        (PAID, "100.00"),
+        (PAID, "3000.00"),
+        (REFUSED, "110.00"),
+        (RETURNED, "120.00"),
+        (SILENT, "130.00"),
+    ] {
         let transfer = caller.transfer(account_number, amount).await;
         assert_eq!(transfer["livemode"], true);
-        stage.token.transfer(address(&transfer), amount.replace('.', "").parse::<u64>().unwrap() * 10_000).await;
+        stage
+            .token
+            .transfer(address(&transfer), amount.replace('.', "").parse::<u64>().unwrap() * 10_000)
+            .await;
         transfers.push(transfer);
     }
     let suspect = caller.transfer(PAID, "140.00").await;
     stage.token.transfer_from(stage.chain.account(3), address(&suspect), 140_000_000).await;
     stage.settle().await;
-    let [neft, rtgs, refused, returned, silent] = transfers.as_slice() else { panic!("five transfers") };
+    let [neft, rtgs, refused, returned, silent] = transfers.as_slice() else {
+        panic!("five transfers")
+    };
 
     for (transfer, method, utr_characters) in [(neft, "neft", 16), (rtgs, "rtgs", 22)] {
         let settled = caller.awaits(transfer, "payout_settled").await;
-        assert_eq!(statuses(&settled), ["funding", "funded", "payout_processing", "payout_settled"]);
+        assert_eq!(
+            statuses(&settled),
+            ["funding", "funded", "payout_processing", "payout_settled"]
+        );
         assert_eq!(caller.payout(transfer).await["method"], method);
-        assert_eq!(settled["payout"]["unique_transaction_reference"].as_str().map(str::len), Some(utr_characters), "{settled}");
+        assert_eq!(
+            settled["payout"]["unique_transaction_reference"].as_str().map(str::len),
+            Some(utr_characters),
+            "{settled}"
+        );
         let payout_id = id(&settled["payout"]);
-        eventually("the bank's receipt", async || (stage.sent_count(&payout_id) == 1).then_some(())).await;
+        eventually("the bank's receipt", async || {
+            (stage.sent_count(&payout_id) == 1).then_some(())
+        })
+        .await;
     }
     let failed = caller.awaits(refused, "refund_processing").await;
-    assert_eq!(statuses(&failed), ["funding", "funded", "payout_processing", "payout_failed", "refund_processing"]);
+    assert_eq!(
+        statuses(&failed),
+        ["funding", "funded", "payout_processing", "payout_failed", "refund_processing"]
+    );
     assert_eq!(caller.payout(refused).await["failure"]["code"], "account_closed");
     let back = caller.awaits(returned, "refund_processing").await;
-    // This bank reorders its files: money that came back before it was known to have arrived never arrived.
+    // This bank reorders its files: money that came back before it was known to have arrived never
+    // arrived.
     let (ending, payout_status): (&[&str], _) = match statuses(&back).contains(&"payout_settled") {
         true => (&["payout_settled", "payout_returned", "refund_processing"], "returned"),
         false => (&["payout_processing", "payout_failed", "refund_processing"], "failed"),
@@ -335,12 +425,13 @@ async fn a_live_payout_goes_all_the_way() {
     stage.done(&["decide", &id(&suspect), "approve"]);
     caller.awaits(&suspect, "payout_settled").await;
 
-    // The bank says of the silent one that it may be a copy: nobody knows what became of it. It is the operator's, also after the
-    // server was killed, and is not sent again.
+    // The bank says of the silent one that it may be a copy: nobody knows what became of it. It is
+    // the operator's, also after the server was killed, and is not sent again.
     let waiting = caller.awaits(silent, "payout_processing").await;
     let payout_id = id(&waiting["payout"]);
     let status = format!(
-        "<?xml version='1.0' encoding='UTF-8'?><Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt>\
+        "<?xml version='1.0' encoding='UTF-8'?><Document \
+         xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt>\
          <GrpHdr><MsgId>BANK-1</MsgId><CreDtTm>{}</CreDtTm></GrpHdr>\
          <OrgnlGrpInfAndSts><OrgnlMsgId>UNKNOWN</OrgnlMsgId><OrgnlMsgNmId>pain.001.001.09</OrgnlMsgNmId></OrgnlGrpInfAndSts>\
          <OrgnlPmtInfAndSts><OrgnlPmtInfId>UNKNOWN</OrgnlPmtInfId><TxInfAndSts><OrgnlEndToEndId>{}</OrgnlEndToEndId>\
@@ -349,7 +440,12 @@ async fn a_live_payout_goes_all_the_way() {
         payout_id.trim_start_matches("payout_"),
     );
     stage.put("copy.xml", &status);
-    caller.client.wait_until(&format!("/v1/payouts/{payout_id}"), |found| found["failure"]["code"] == "outcome_unknown").await;
+    caller
+        .client
+        .wait_until(&format!("/v1/payouts/{payout_id}"), |found| {
+            found["failure"]["code"] == "outcome_unknown"
+        })
+        .await;
     let listen = server.address().to_string();
     tokio::task::block_in_place(|| server.kill_now());
     server = tokio::task::block_in_place(|| stage.home.start_as(&[], &listen));
@@ -358,7 +454,10 @@ async fn a_live_payout_goes_all_the_way() {
     stage.token.transfer(address(&after), 150_000_000).await;
     stage.settle().await;
     caller.awaits(&after, "payout_settled").await;
-    assert_eq!((stage.sent_count(&payout_id), caller.payout(silent).await["status"].as_str()), (1, Some("processing")));
+    assert_eq!(
+        (stage.sent_count(&payout_id), caller.payout(silent).await["status"].as_str()),
+        (1, Some("processing"))
+    );
     stage.refused(&["reconcile"], "outcome_unknown");
     stage.done(&["decide", &payout_id, "fail"]);
     caller.awaits(silent, "refund_processing").await;
@@ -368,28 +467,48 @@ async fn a_live_payout_goes_all_the_way() {
     let hash = stage.token.transfer(nobody(77), 110_000_000).await;
     stage.settle().await;
     stage.done(&["refunds", "complete", &refund, "--hash", &hash.plain()]);
-    assert_eq!(caller.awaits(refused, "refunded").await["refund"]["transaction_hash"], hash.plain());
+    assert_eq!(
+        caller.awaits(refused, "refunded").await["refund"]["transaction_hash"],
+        hash.plain()
+    );
 
     advice_is_evidence(&stage, &caller, neft, &server).await;
 
     // The statement has a row for each, and its sums close.
     let shown = caller.client.get(&format!("/v1/transfers/{}", id(neft))).await.ok();
     let statement = caller.client.get("/v1/statements").await.ok();
-    let row = statement["data"].as_array().unwrap().iter().find(|row| row["transfer_id"] == neft["id"]).unwrap();
-    for (member, wanted) in [("usdt_in", json!("100.00")), ("rate", json!("88.412500")), ("payout_amount", json!("8841.25"))] {
+    let row = statement["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|row| row["transfer_id"] == neft["id"])
+        .unwrap();
+    for (member, wanted) in [
+        ("usdt_in", json!("100.00")),
+        ("rate", json!("88.412500")),
+        ("payout_amount", json!("8841.25")),
+    ] {
         assert_eq!(row[member], wanted, "{row}");
     }
-    assert_eq!(row["unique_transaction_reference"], shown["payout"]["unique_transaction_reference"]);
+    assert_eq!(
+        row["unique_transaction_reference"],
+        shown["payout"]["unique_transaction_reference"]
+    );
     assert_eq!(row["deposit_transaction_hashes"].as_array().map(Vec::len), Some(1));
     assert_eq!(statement["data"].as_array().map(Vec::len), Some(7));
     let csv = caller.client.get("/v1/statements?format=csv").await;
     assert!(String::from_utf8_lossy(&csv.body).contains(&id(neft)));
 
-    // Every event is of live mode and waits for the live endpoint; nothing of test mode is among them.
+    // Every event is of live mode and waits for the live endpoint; nothing of test mode is among
+    // them.
     let events = caller.client.get("/v1/events?limit=100").await.ok();
     let events = events["data"].as_array().unwrap();
-    assert!(events.iter().all(|event| event["livemode"] == true) && events.iter().any(|event| event["linked_id"] == neft["id"]));
-    let deliveries = caller.client.get(&format!("{hooks}/{}/deliveries?limit=100", id(&endpoint))).await.ok();
+    assert!(
+        events.iter().all(|event| event["livemode"] == true)
+            && events.iter().any(|event| event["linked_id"] == neft["id"])
+    );
+    let deliveries =
+        caller.client.get(&format!("{hooks}/{}/deliveries?limit=100", id(&endpoint))).await.ok();
     assert!(deliveries["data"].as_array().unwrap().len() > 50, "{deliveries}");
 
     let compared = eventually("the statements", async || {
@@ -397,14 +516,24 @@ async fn a_live_payout_goes_all_the_way() {
         outcome.status.success().then_some(outcome.stdout)
     });
     assert!(compared.await.contains("no differences"));
-    assert!(stage.home.log().contains("the book agrees with the bank's statements"), "compared by the service itself too");
+    assert!(
+        stage.home.log().contains("the book agrees with the bank's statements"),
+        "compared by the service itself too"
+    );
     assert!(stage.done(&["check"]).contains("the book and all histories are right"));
     assert!(stage.done(&["doctor"]).contains("live mode starts with this configuration"));
     // Every file of the bank's was understood, and what is not ours was not there.
     let metrics = caller.client.send(Method::GET, "/metrics", &[], Bytes::new()).await;
     let metrics = String::from_utf8_lossy(&metrics.body);
-    assert!(metrics.contains("hundi_bank_files_total{reason=\"applied\"}") && !metrics.contains("reason=\"refused\""), "{metrics}");
-    assert!(metrics.contains("hundi_sanctions_list_age_seconds{list=\"un_consolidated\"}"), "{metrics}");
+    assert!(
+        metrics.contains("hundi_bank_files_total{reason=\"applied\"}")
+            && !metrics.contains("reason=\"refused\""),
+        "{metrics}"
+    );
+    assert!(
+        metrics.contains("hundi_sanctions_list_age_seconds{list=\"un_consolidated\"}"),
+        "{metrics}"
+    );
     assert!(fs::read_dir(stage.bank.join("refused")).unwrap().next().is_none());
     assert_eq!(stage.home.panics(), Vec::<String>::new());
     Stage::stop(server);
@@ -416,7 +545,10 @@ async fn advice_is_evidence(stage: &Stage, caller: &Caller<'_>, transfer: &Value
     let path = format!("/v1/payouts/{}", id(&payout));
     caller.client.wait_until(&path, |found| found["payment_advice"]["status"] == "available").await;
     let fetch = async |kind: &str| {
-        let answer = caller.client.send(Method::GET, &format!("{path}/payment_advice"), &[("accept", kind)], Bytes::new()).await;
+        let answer = caller
+            .client
+            .send(Method::GET, &format!("{path}/payment_advice"), &[("accept", kind)], Bytes::new())
+            .await;
         assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)));
         answer.body
     };
@@ -426,24 +558,42 @@ async fn advice_is_evidence(stage: &Stage, caller: &Caller<'_>, transfer: &Value
         fs::write(&path, bytes).unwrap();
         path.to_str().unwrap().to_owned()
     };
-    let keys = Client::of(&server.address().to_string(), "").get("/.well-known/hundi-advice-keys.json").await;
-    let (advice, keys, pdf) = (file("advice.json", &document), file("keys.json", &keys.body), file("advice.pdf", &page));
+    let keys = Client::of(&server.address().to_string(), "")
+        .get("/.well-known/hundi-advice-keys.json")
+        .await;
+    let (advice, keys, pdf) =
+        (file("advice.json", &document), file("keys.json", &keys.body), file("advice.pdf", &page));
     // With the keys of the database, and anywhere else with the published ones.
-    for arguments in [vec!["advice", "verify", &advice], vec!["advice", "verify", &advice, "--keys", &keys]] {
+    for arguments in
+        [vec!["advice", "verify", &advice], vec!["advice", "verify", &advice, "--keys", &keys]]
+    {
         let told = stage.done(&arguments);
-        assert!(told.contains("valid") && told.contains("(live)") && !told.contains("TEST:"), "{told}");
+        assert!(
+            told.contains("valid") && told.contains("(live)") && !told.contains("TEST:"),
+            "{told}"
+        );
     }
-    let forged = file("forged.json", String::from_utf8_lossy(&document).replace("8841.25", "8841.26").as_bytes());
+    let forged = file(
+        "forged.json",
+        String::from_utf8_lossy(&document).replace("8841.25", "8841.26").as_bytes(),
+    );
     stage.refused(&["advice", "verify", &forged], "invalid");
     let json: Value = serde_json::from_slice(&document).unwrap();
-    assert_eq!((&json["livemode"], &json["unique_transaction_reference"]), (&json!(true), &payout["unique_transaction_reference"]));
+    assert_eq!(
+        (&json["livemode"], &json["unique_transaction_reference"]),
+        (&json!(true), &payout["unique_transaction_reference"])
+    );
     assert!(!String::from_utf8_lossy(&document).contains(PAID));
-    assert_eq!((&json["sponsor_bank"], &json["debited_account_last4"]), (&json!("Example Bank, Mumbai"), &json!("5566")));
+    assert_eq!(
+        (&json["sponsor_bank"], &json["debited_account_last4"]),
+        (&json!("Example Bank, Mumbai"), &json!("5566"))
+    );
     // The page, for whoever wants to look at it.
     if let Ok(folder) = std::env::var("HUNDI_TEST_PAGES") {
         fs::write(format!("{folder}/live.pdf"), &page).unwrap();
     }
-    let shown = Command::new("pdftotext").args([&pdf, "-"]).output().expect("pdftotext, of poppler-utils");
+    let shown =
+        Command::new("pdftotext").args([&pdf, "-"]).output().expect("pdftotext, of poppler-utils");
     let text = String::from_utf8(shown.stdout).unwrap();
     for part in [HOLDER, "8,841.25", "Example Bank, Mumbai, account ending in 5566"] {
         assert!(text.contains(part) && !text.contains(PAID), "{text}");
@@ -456,7 +606,11 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     let stage = Stage::set().await;
     let server = stage.start();
     let key = stage.done(&["keys", "create", "--mode", "live"]).trim().to_owned();
-    let mut caller = Caller { stage: &stage, client: Client::of(&server.address().to_string(), &key), sender_id: String::new() };
+    let mut caller = Caller {
+        stage: &stage,
+        client: Client::of(&server.address().to_string(), &key),
+        sender_id: String::new(),
+    };
     caller.sender_id = id(&caller.sender("Ravi Raghunathan").await);
     let beneficiary_id = caller.beneficiary(PAID).await;
     let waiting = caller.client.beneficiary(PAID).await;
@@ -471,12 +625,18 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     let doctor = |state: &str, verdict: &str| {
         let outcome = stage.run(&["doctor"]);
         let told = format!("{}{}", outcome.stdout, outcome.stderr);
-        assert!(!outcome.status.success() && told.contains(state) && told.contains(verdict), "{told}");
+        assert!(
+            !outcome.status.success() && told.contains(state) && told.contains(verdict),
+            "{told}"
+        );
     };
 
     // A bank that has not marked the account: the service starts and refuses transfers.
     stage.rewrite("supports_nre = true", "supports_nre = false");
-    doctor("bank         fails        supports_nre is false", "the service starts, and refuses what needs the parts that fail (1 part)");
+    doctor(
+        "bank         fails        supports_nre is false",
+        "the service starts, and refuses what needs the parts that fail (1 part)",
+    );
     let server = starts().expect("a start");
     caller.client = moved(&caller.client, &server);
     let body = caller.body(&beneficiary_id, "50.00").await;
@@ -485,11 +645,15 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     stage.rewrite("supports_nre = false", "supports_nre = true");
 
     // A test net that is another chain: the service does not start.
-    stage.rewrite("[live_chain]", &format!(
-        "[test_chain]\nname = 'tron'\nendpoints = ['{}']\nchain_id = 1\ntoken_contract = '{}'\naccount_key = '{ACCOUNT_KEY}'\n[live_chain]",
-        stage.chain.url(),
-        stage.token.address
-    ));
+    stage.rewrite(
+        "[live_chain]",
+        &format!(
+            "[test_chain]\nname = 'tron'\nendpoints = ['{}']\nchain_id = 1\ntoken_contract = \
+         '{}'\naccount_key = '{ACCOUNT_KEY}'\n[live_chain]",
+            stage.chain.url(),
+            stage.token.address
+        ),
+    );
     doctor("test_chain   stops", "the service does not start: 1 part not right");
     assert!(starts().is_err());
     stage.rewrite("chain_id = 1\n", &format!("chain_id = {}\n", Process::chain_now().chain_id));
@@ -506,7 +670,10 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
 
     // Rates that contradict themselves: the service starts, and quotes nothing.
     stage.feed.say("/usdt", json!({"price": 0.9}));
-    doctor("rates        fails        no rate that can be quoted: ", "the service starts, and refuses what needs");
+    doctor(
+        "rates        fails        no rate that can be quoted: ",
+        "the service starts, and refuses what needs",
+    );
     stage.feed.say("/usdt", json!({"price": 1.0}));
 
     // Folders that cannot be made: payouts would wait for nobody, so the service does not start.
@@ -522,19 +689,32 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     let client = moved(&caller.client, &server);
     let asked = json!({"sell_currency": "USD", "buy_currency": "INR", "amount": "50.00"});
     assert_eq!(client.post("/v1/quote_locks", asked).await.error(403), "action_unauthorized");
-    // Its chain is followed all the same, whatever the money means: the excess goes back once the operator sends it.
+    // Its chain is followed all the same, whatever the money means: the excess goes back once the
+    // operator sends it.
     stage.token.transfer(address(&over), 55_000_000).await;
     stage.settle().await;
-    let refunds = client.wait_until("/v1/refunds", |found| found["data"].as_array().is_some_and(|refunds| !refunds.is_empty())).await;
+    let refunds = client
+        .wait_until("/v1/refunds", |found| {
+            found["data"].as_array().is_some_and(|refunds| !refunds.is_empty())
+        })
+        .await;
     let refund = &refunds["data"][0];
-    let told = [&refund["transfer_id"], &refund["amount"], &refund["status"], &refund["kind"]].map(|word| word.as_str());
+    let told = [&refund["transfer_id"], &refund["amount"], &refund["status"], &refund["kind"]]
+        .map(|word| word.as_str());
     assert_eq!(told, [over["id"].as_str(), Some("5.00"), Some("processing"), Some("excess")]);
-    assert!(!tokio::task::block_in_place(|| stage.home.log()).contains("the store does not take it"));
+    assert!(
+        !tokio::task::block_in_place(|| stage.home.log()).contains("the store does not take it")
+    );
     Stage::stop(server);
     stage.rewrite("[rates]", "[checks]\nadapter = 'manual'\n[rates]");
 
-    // Lists that name somebody new: everybody is screened again, and who may be meant is not paid until the operator decides.
-    fs::write(stage.lists.join("own.csv"), format!("id,name,aliases,date_of_birth,country,address,note\nown-3,{HOLDER},,,,,\n")).unwrap();
+    // Lists that name somebody new: everybody is screened again, and who may be meant is not paid
+    // until the operator decides.
+    fs::write(
+        stage.lists.join("own.csv"),
+        format!("id,name,aliases,date_of_birth,country,address,note\nown-3,{HOLDER},,,,,\n"),
+    )
+    .unwrap();
     let server = starts().expect("a start");
     let client = moved(&caller.client, &server);
     let path = format!("/v1/beneficiaries/{beneficiary_id}");

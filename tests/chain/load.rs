@@ -1,4 +1,5 @@
-//! Much at once: a long way to catch up, many open addresses in full blocks, and two followers on one cursor.
+//! Much at once: a long way to catch up, many open addresses in full blocks, and two followers on
+//! one cursor.
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -41,7 +42,11 @@ async fn five_thousand_blocks_are_caught_up() {
     let started = Instant::now();
     stage.followed().await;
     let blocks = stage.height() - from;
-    eprintln!("{blocks} blocks were caught up in {:?}, with {} requests", started.elapsed(), stage.proxy().requests());
+    eprintln!(
+        "{blocks} blocks were caught up in {:?}, with {} requests",
+        started.elapsed(),
+        stage.proxy().requests()
+    );
     assert!(blocks > BEHIND_BLOCKS as i64);
     for transfer in [&first, &last] {
         stage.awaits(transfer, "payout_settled").await;
@@ -54,9 +59,12 @@ async fn five_thousand_blocks_are_caught_up() {
 async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
     let like: Id<kind::Transfer> = Id::parse(like["id"].as_str().unwrap()).unwrap();
     let scope = Scope::new(1, Mode::Test);
-    let addresses: Vec<TronAddress> = (0..ADDRESSES).map(|number| nobody(1 << 40 | number)).collect();
+    let addresses: Vec<TronAddress> =
+        (0..ADDRESSES).map(|number| nobody(1 << 40 | number)).collect();
     // As the pool does with each that it hands out.
-    addresses.iter().for_each(|address| stage.app.world.test.addresses.watched.note(address.as_evm()));
+    addresses
+        .iter()
+        .for_each(|address| stage.app.world.test.addresses.watched.note(address.as_evm()));
     for part in addresses.chunks(500) {
         let part = part.to_vec();
         let made = stage.app.store.write(move |tx, now| {
@@ -87,14 +95,19 @@ async fn ten_thousand_open_addresses_in_full_blocks() {
     let started = Instant::now();
     let mut number = 0;
     for _ in 0..FULL_BLOCKS {
-        // Ten transactions of eight transfers, every other one to us; most are a part of what is expected.
+        // Ten transactions of eight transfers, every other one to us; most are a part of what is
+        // expected.
         for _ in 0..FULL_BLOCK_TRANSFERS / 8 {
             let mut transfers = Vec::new();
             for place in 0..8 {
                 number += 1;
                 let ours = addresses[(number * 7_919 % ADDRESSES) as usize];
                 let units = if number % 16 == 1 { 100_000_000 } else { 1_000_000 + number };
-                transfers.push(if place % 2 == 0 { (ours, units) } else { (nobody(number), number) });
+                transfers.push(if place % 2 == 0 {
+                    (ours, units)
+                } else {
+                    (nobody(number), number)
+                });
             }
             stage.token.transfer_many(&transfers).await;
         }
@@ -107,7 +120,8 @@ async fn ten_thousand_open_addresses_in_full_blocks() {
     let followed = started.elapsed();
     let compared = stage.verify().await;
     eprintln!(
-        "{} deposits of {number} transfers in {FULL_BLOCKS} blocks to {ADDRESSES} open addresses: sent in {sent:?}, followed in {followed:?}, \
+        "{} deposits of {number} transfers in {FULL_BLOCKS} blocks to {ADDRESSES} open addresses: \
+         sent in {sent:?}, followed in {followed:?}, \
          compared in {:?}",
         compared.deposits,
         started.elapsed() - followed
@@ -117,7 +131,9 @@ async fn ten_thousand_open_addresses_in_full_blocks() {
 
 #[tokio::test]
 async fn two_followers_share_one_cursor() {
-    let stage = Stage::set_with(Setup { funding_seconds: 86_400, blocks_at_once: 2, ..Setup::default() }).await;
+    let stage =
+        Stage::set_with(Setup { funding_seconds: 86_400, blocks_at_once: 2, ..Setup::default() })
+            .await;
     let second = stage.follow_twice().await;
     let mut open = Vec::new();
     for _ in 0..12 {
@@ -132,9 +148,13 @@ async fn two_followers_share_one_cursor() {
         stage.mine(3).await;
     }
     stage.settle().await;
-    eventually("the second follower", async || (second.stats.height.load(Ordering::Relaxed) >= stage.height()).then_some(())).await;
+    eventually("the second follower", async || {
+        (second.stats.height.load(Ordering::Relaxed) >= stage.height()).then_some(())
+    })
+    .await;
     assert_eq!(stage.verify().await.deposits, count);
-    let taken = [&stage.followed_chain().stats, &second.stats].map(|stats| stats.deposits.load(Ordering::Relaxed));
+    let taken = [&stage.followed_chain().stats, &second.stats]
+        .map(|stats| stats.deposits.load(Ordering::Relaxed));
     assert_eq!(taken[0] + taken[1], count as u64, "each was taken over once: {taken:?}");
     assert!(!stage.is_in_trouble() && !second.stats.is_in_trouble.load(Ordering::Relaxed));
 }

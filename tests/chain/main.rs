@@ -1,5 +1,5 @@
-//! Following a real chain: one test binary, one file a subject. The node is anvil, and between it and the follower stands a
-//! proxy that can behave like every kind of bad node.
+//! Following a real chain: one test binary, one file a subject. The node is anvil, and between it
+//! and the follower stands a proxy that can behave like every kind of bad node.
 //!
 //! ```ignore
 //! let chain = Anvil::start().await;              // a node of its own, killed on drop
@@ -11,9 +11,9 @@
 //! // ... point the follower at proxy.endpoint(), and compare with token.transfers(0, u64::MAX)
 //! ```
 //!
-//! `service.rs` puts the service before such a chain, in this process or as the real binary, and `oracle.rs` judges it. The
-//! scenarios run within a few minutes; `HUNDI_CHAIN_KILLS=500` and `HUNDI_CHAIN_ROUNDS=5000` make the one with kill -9 and the random one
-//! as long as you like.
+//! `service.rs` puts the service before such a chain, in this process or as the real binary, and
+//! `oracle.rs` judges it. The scenarios run within a few minutes; `HUNDI_CHAIN_KILLS=500` and
+//! `HUNDI_CHAIN_ROUNDS=5000` make the one with kill -9 and the random one as long as you like.
 
 mod anvil;
 mod proxy;

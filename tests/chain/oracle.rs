@@ -1,8 +1,9 @@
 //! What is true: the chain's own unfiltered receipts against what the service wrote down.
 //!
-//! Every final movement of the token to a handed-out address is exactly one completed deposit, with its amount, transaction, place,
-//! block and time; none is missed and none invented. What left our addresses is a sweep, other tokens are failed deposits, the book
-//! balances, and events tell what the histories tell. It reads the database, so it judges a service in any process.
+//! Every final movement of the token to a handed-out address is exactly one completed deposit, with
+//! its amount, transaction, place, block and time; none is missed and none invented. What left our
+//! addresses is a sweep, other tokens are failed deposits, the book balances, and events tell what
+//! the histories tell. It reads the database, so it judges a service in any process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -44,7 +45,8 @@ pub struct Followed {
 pub fn followed(database: &Path) -> Option<Followed> {
     let connection = open_reader(database).ok()?;
     let mut tx = SqliteTx::new(&connection);
-    let mut row = tx.row("SELECT height, block_hash FROM chain_cursors WHERE mode = 'test'", &[]).ok()??;
+    let mut row =
+        tx.row("SELECT height, block_hash FROM chain_cursors WHERE mode = 'test'", &[]).ok()??;
     Some(Followed { height: row.int().ok()?, hash: row.word(Hash::parse).ok()? })
 }
 
@@ -55,7 +57,8 @@ pub struct Oracle<'a> {
     /// Other tokens that the service looks out for, by their symbol.
     pub others: &'a [(String, Token)],
     pub database: &'a Path,
-    /// Transactions of which the nodes told the service that they failed: they must not be credited.
+    /// Transactions of which the nodes told the service that they failed: they must not be
+    /// credited.
     pub failed: BTreeSet<Hash>,
 }
 
@@ -74,7 +77,12 @@ impl Oracle<'_> {
         let caller = std::panic::Location::caller();
         async move {
             let (compared, faults) = self.faults().await;
-            assert!(faults.is_empty(), "at {caller}: {} faults, such as\n{}", faults.len(), faults[..faults.len().min(12)].join("\n"));
+            assert!(
+                faults.is_empty(),
+                "at {caller}: {} faults, such as\n{}",
+                faults.len(),
+                faults[..faults.len().min(12)].join("\n")
+            );
             compared
         }
     }
@@ -88,7 +96,10 @@ impl Oracle<'_> {
         let cursor = followed(self.database).expect("a followed chain");
         let block = self.chain.block(cursor.height as u64).await;
         if block.as_ref().is_none_or(|block| block.hash != cursor.hash) {
-            faults.push(format!("the cursor stands at {cursor:?}, and the chain there at {:?}", block.map(|block| block.hash)));
+            faults.push(format!(
+                "the cursor stands at {cursor:?}, and the chain there at {:?}",
+                block.map(|block| block.hash)
+            ));
         }
         if cursor.height as u64 > self.chain.finalized().await {
             faults.push(format!("the cursor stands at {} above the final view", cursor.height));
@@ -97,9 +108,17 @@ impl Oracle<'_> {
         let ours = addresses(&mut tx);
         let (mut deposits, mut sweeps, mut unsupported) = (Vec::new(), Vec::new(), Vec::new());
         for (log, time) in self.final_transfers(cursor.height as u64).await {
-            let symbol = self.others.iter().find(|(_, other)| other.address == log.contract).map(|(symbol, _)| symbol.as_str());
+            let symbol = self
+                .others
+                .iter()
+                .find(|(_, other)| other.address == log.contract)
+                .map(|(symbol, _)| symbol.as_str());
             let asset = if log.contract == self.token.address { Some("USDT") } else { symbol };
-            let Some(asset) = asset.filter(|_| log.units > 0 && !self.failed.contains(&log.transaction)) else { continue };
+            let Some(asset) =
+                asset.filter(|_| log.units > 0 && !self.failed.contains(&log.transaction))
+            else {
+                continue;
+            };
             let moved = Moved {
                 block: log.block_number as i64,
                 log_index: log.log_index as i64,
@@ -110,36 +129,58 @@ impl Oracle<'_> {
                 units: log.units as i64,
                 asset: asset.to_owned(),
             };
-            match (asset, ours.contains_key(log.from.as_evm()), ours.contains_key(log.to.as_evm())) {
+            match (asset, ours.contains_key(log.from.as_evm()), ours.contains_key(log.to.as_evm()))
+            {
                 ("USDT", true, _) => sweeps.push(moved),
                 ("USDT", false, true) => deposits.push(moved),
                 (_, false, true) => unsupported.push(moved),
                 _ => {}
             }
         }
-        let columns = "block_number, log_index, transaction_hash, block_time, from_address, to_address, units, asset";
-        let completed = moved(&mut tx, &format!("SELECT {columns} FROM deposits WHERE status = 'completed'"));
-        let failed = moved(&mut tx, &format!("SELECT {columns} FROM deposits WHERE reason_code = 'asset_unsupported'"));
-        let swept = moved(&mut tx, &format!("SELECT {} FROM chain_sweeps", columns.replace("asset", "'USDT'")));
+        let columns = "block_number, log_index, transaction_hash, block_time, from_address, \
+         to_address, units, asset";
+        let completed =
+            moved(&mut tx, &format!("SELECT {columns} FROM deposits WHERE status = 'completed'"));
+        let failed = moved(
+            &mut tx,
+            &format!("SELECT {columns} FROM deposits WHERE reason_code = 'asset_unsupported'"),
+        );
+        let swept = moved(
+            &mut tx,
+            &format!("SELECT {} FROM chain_sweeps", columns.replace("asset", "'USDT'")),
+        );
         compare("deposit", &deposits, completed, &mut faults);
         compare("sweep", &sweeps, swept, &mut faults);
         compare("deposit of another token", &unsupported, failed, &mut faults);
 
         let strangers = tx
             .rows(
-                "SELECT hex(d.id) FROM deposits d LEFT JOIN deposit_addresses a ON a.address = d.to_address \
-                 WHERE a.transfer_id IS NULL OR a.transfer_id <> d.transfer_id OR a.scope <> d.scope",
+                "SELECT hex(d.id) FROM deposits d LEFT JOIN deposit_addresses a ON a.address = \
+                 d.to_address \
+                 WHERE a.transfer_id IS NULL OR a.transfer_id <> d.transfer_id OR a.scope <> \
+                 d.scope",
                 &[],
             )
             .expect("a query");
-        faults.extend(strangers.into_iter().map(|mut row| format!("deposit {} is of another transfer's address", row.text().unwrap())));
+        faults.extend(strangers.into_iter().map(|mut row| {
+            format!("deposit {} is of another transfer's address", row.text().unwrap())
+        }));
         events(&mut tx, &mut faults);
-        let report = check::run(&hundi::store::Database::Sqlite(self.database.to_path_buf())).expect("a check");
+        let report = check::run(&hundi::store::Database::Sqlite(self.database.to_path_buf()))
+            .expect("a check");
         faults.extend(report.faults.into_iter().map(|fault| format!("hundi check: {fault}")));
-        (Compared { deposits: deposits.len(), sweeps: sweeps.len(), unsupported: unsupported.len() }, faults)
+        (
+            Compared {
+                deposits: deposits.len(),
+                sweeps: sweeps.len(),
+                unsupported: unsupported.len(),
+            },
+            faults,
+        )
     }
 
-    /// All transfers of all contracts in successful transactions up to a height, from unfiltered receipts, with their blocks' times.
+    /// All transfers of all contracts in successful transactions up to a height, from unfiltered
+    /// receipts, with their blocks' times.
     async fn final_transfers(&self, to: u64) -> Vec<(TransferLog, i64)> {
         let rpc = Rpc::new(self.chain.endpoint());
         let mut found = Vec::new();
@@ -153,7 +194,9 @@ impl Oracle<'_> {
             }
             let answers = rpc.batch(&calls).await.expect("the chain's receipts");
             for pair in answers.chunks(2) {
-                let [Ok(block), Ok(Value::Array(receipts))] = pair else { panic!("a block without receipts") };
+                let [Ok(block), Ok(Value::Array(receipts))] = pair else {
+                    panic!("a block without receipts")
+                };
                 let time = number_of(&block["timestamp"]) as i64;
                 for receipt in receipts.iter().filter(|receipt| receipt["status"] == "0x1") {
                     let logs = receipt["logs"].as_array().expect("logs");
@@ -168,7 +211,9 @@ impl Oracle<'_> {
 
 fn addresses(tx: &mut SqliteTx<'_>) -> BTreeMap<[u8; 20], Vec<u8>> {
     let rows = tx.rows("SELECT address, transfer_id FROM deposit_addresses", &[]).expect("a query");
-    rows.into_iter().map(|mut row| (row.bytes().unwrap().try_into().expect("20 bytes"), row.bytes().unwrap())).collect()
+    rows.into_iter()
+        .map(|mut row| (row.bytes().unwrap().try_into().expect("20 bytes"), row.bytes().unwrap()))
+        .collect()
 }
 
 fn moved(tx: &mut SqliteTx<'_>, sql: &str) -> Vec<Moved> {
@@ -192,20 +237,34 @@ fn compare(what: &str, truth: &[Moved], mut written: Vec<Moved>, faults: &mut Ve
     for moved in truth {
         match written.iter().position(|one| one == moved) {
             Some(place) => drop(written.swap_remove(place)),
-            None => faults.push(format!("a {what} is missing or wrong: {} to {}", told(moved), TronAddress::from_evm(moved.to))),
+            None => faults.push(format!(
+                "a {what} is missing or wrong: {} to {}",
+                told(moved),
+                TronAddress::from_evm(moved.to)
+            )),
         }
     }
-    faults.extend(written.iter().map(|moved| format!("a {what} that the chain does not show: {}", told(moved))));
+    faults.extend(
+        written
+            .iter()
+            .map(|moved| format!("a {what} that the chain does not show: {}", told(moved))),
+    );
 }
 
 fn told(moved: &Moved) -> String {
-    format!("{} {} in block {} at {} of {}", moved.units, moved.asset, moved.block, moved.log_index, moved.transaction)
+    format!(
+        "{} {} in block {} at {} of {}",
+        moved.units, moved.asset, moved.block, moved.log_index, moved.transaction
+    )
 }
 
 /// The events of each object say its history, and each completed deposit has one.
 fn events(tx: &mut SqliteTx<'_>, faults: &mut Vec<String>) {
     let mut told: BTreeMap<(i64, Vec<u8>), Vec<String>> = BTreeMap::new();
-    for mut row in tx.rows("SELECT scope, linked_id, type FROM events ORDER BY scope, id", &[]).expect("a query") {
+    for mut row in tx
+        .rows("SELECT scope, linked_id, type FROM events ORDER BY scope, id", &[])
+        .expect("a query")
+    {
         let key = (row.int().unwrap(), row.bytes().unwrap());
         told.entry(key).or_default().push(row.text().unwrap());
     }
@@ -213,9 +272,17 @@ fn events(tx: &mut SqliteTx<'_>, faults: &mut Vec<String>) {
         let sql = format!("SELECT scope, id, status_history FROM {table}");
         for mut row in tx.rows(&sql, &[]).expect("a query") {
             let (key, history) = ((row.int().unwrap(), row.bytes().unwrap()), row.text().unwrap());
-            let taken: Vec<&str> = history.split(' ').map(|taken| taken.split('@').next().unwrap_or_default()).collect();
+            let taken: Vec<&str> = history
+                .split(' ')
+                .map(|taken| taken.split('@').next().unwrap_or_default())
+                .collect();
             let prefix = format!("{kind}.status.");
-            let told: Vec<&str> = told.get(&key).into_iter().flatten().filter_map(|told| told.strip_prefix(&prefix)).collect();
+            let told: Vec<&str> = told
+                .get(&key)
+                .into_iter()
+                .flatten()
+                .filter_map(|told| told.strip_prefix(&prefix))
+                .collect();
             if taken != told {
                 faults.push(format!("a {kind} went {taken:?} and its events say {told:?}"));
             }
@@ -224,7 +291,8 @@ fn events(tx: &mut SqliteTx<'_>, faults: &mut Vec<String>) {
     for mut row in tx.rows("SELECT scope, id, status FROM deposits", &[]).expect("a query") {
         let (key, status) = ((row.int().unwrap(), row.bytes().unwrap()), row.text().unwrap());
         let told: Vec<&str> = told.get(&key).into_iter().flatten().map(String::as_str).collect();
-        let expected: &[&str] = if status == "completed" { &["deposit.status.completed"] } else { &[] };
+        let expected: &[&str] =
+            if status == "completed" { &["deposit.status.completed"] } else { &[] };
         if told != expected {
             faults.push(format!("a deposit that is {status} has the events {told:?}"));
         }

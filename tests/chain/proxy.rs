@@ -1,9 +1,11 @@
-//! A bad node: an HTTP server between the follower and the chain that speaks like a TRON node and can be made to fail in every
-//! way that TRON nodes, their load balancers and their providers are known to fail in.
+//! A bad node: an HTTP server between the follower and the chain that speaks like a TRON node and
+//! can be made to fail in every way that TRON nodes, their load balancers and their providers are
+//! known to fail in.
 //!
-//! With `Faults::default()` it is a healthy java-tron: its methods only, its limits, `[]` for ranges beyond the head, `stateRoot`
-//! "0x", no `blockTimestamp` in logs, and `/walletsolidity/getnowblock` beside `/jsonrpc`. Faults can be switched while it runs, in
-//! any combination; each is one field of [`Faults`].
+//! With `Faults::default()` it is a healthy java-tron: its methods only, its limits, `[]` for
+//! ranges beyond the head, `stateRoot` "0x", no `blockTimestamp` in logs, and
+//! `/walletsolidity/getnowblock` beside `/jsonrpc`. Faults can be switched while it runs, in any
+//! combination; each is one field of [`Faults`].
 //!
 //! ```ignore
 //! let proxy = Proxy::start(&chain).await;
@@ -46,7 +48,9 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::anvil::Anvil;
 use crate::rpc::{Rpc, RpcError};
-use crate::wire::{DEPRECATE_TOPIC, Hash, TRANSFER_TOPIC, evm, hex, number_in, number_of, quantity, topic};
+use crate::wire::{
+    DEPRECATE_TOPIC, Hash, TRANSFER_TOPIC, evm, hex, number_in, number_of, quantity, topic,
+};
 
 /// Calls that are remembered for a test to look at.
 const CALLS_REMEMBERED_MAX: usize = 200_000;
@@ -132,7 +136,8 @@ pub enum Sanction {
     TooMany { retry_after_seconds: u64 },
 }
 
-/// Block hashes that differ from the chain's, the same way in every answer: another branch from `blocks.start()` on.
+/// Block hashes that differ from the chain's, the same way in every answer: another branch from
+/// `blocks.start()` on.
 #[derive(Clone, Debug)]
 pub struct Fork {
     pub blocks: RangeInclusive<u64>,
@@ -158,7 +163,8 @@ pub struct Invented {
 #[derive(Clone, Debug)]
 pub struct Faults {
     // ---- Limits ----
-    /// `eth_getLogs` with `toBlock - fromBlock` above this answers -32602 `exceed max block range: N`.
+    /// `eth_getLogs` with `toBlock - fromBlock` above this answers -32602 `exceed max block range:
+    /// N`.
     pub range_blocks_max: Option<u64>,
     /// `eth_getLogs` with more logs answers -32005 `query returned more than N results`.
     pub results_max: Option<usize>,
@@ -185,10 +191,11 @@ pub struct Faults {
     pub is_batch_reversed: bool,
 
     // ---- The view ----
-    /// A stale replica: it knows nothing of the last so many blocks, nor of their finality. Headers beyond are null, ranges are
-    /// cut silently.
+    /// A stale replica: it knows nothing of the last so many blocks, nor of their finality. Headers
+    /// beyond are null, ranges are cut silently.
     pub behind_blocks: u64,
-    /// Only these methods (or paths) meet the stale replica, as behind a load balancer; `None` is all of them.
+    /// Only these methods (or paths) meet the stale replica, as behind a load balancer; `None` is
+    /// all of them.
     pub behind_methods: Option<BTreeSet<&'static str>>,
     /// Finality alone trails by so many more blocks, as when producers are down.
     pub finality_behind_blocks: u64,
@@ -198,7 +205,8 @@ pub struct Faults {
     pub time_shift: Option<(Blocks, i64)>,
     pub chain_id: Option<u64>,
     pub fork: Option<Fork>,
-    /// `finalized` answers -32602, as before version 4.8.0; the solid height is at `/walletsolidity/getnowblock`.
+    /// `finalized` answers -32602, as before version 4.8.0; the solid height is at
+    /// `/walletsolidity/getnowblock`.
     pub is_finalized_refused: bool,
     /// `/walletsolidity/getnowblock` is not there, as behind a gateway for the JSON-RPC alone.
     pub is_solid_missing: bool,
@@ -208,7 +216,8 @@ pub struct Faults {
     pub is_time_in_logs: bool,
 
     // ---- What it says ----
-    /// The bloom hole: `eth_getLogs` with an address or topics leaves the logs of these blocks out. Receipts stay right.
+    /// The bloom hole: `eth_getLogs` with an address or topics leaves the logs of these blocks out.
+    /// Receipts stay right.
     pub logs_hidden: Blocks,
     /// Any call that touches one of these blocks answers an error.
     pub poison: Blocks,
@@ -260,7 +269,8 @@ impl Default for Faults {
     }
 }
 
-/// A call that arrived, whatever became of it. `/wallet` paths are here with the path as their method.
+/// A call that arrived, whatever became of it. `/wallet` paths are here with the path as their
+/// method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub method: String,
@@ -337,7 +347,11 @@ impl Proxy {
     pub async fn before(node: Endpoint) -> Proxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
-        let shared = Arc::new(Shared { node: Rpc::new(node), state: Mutex::default(), called: Notify::new() });
+        let shared = Arc::new(Shared {
+            node: Rpc::new(node),
+            state: Mutex::default(),
+            called: Notify::new(),
+        });
         let serving = shared.clone();
         let accepting = tokio::spawn(async move {
             // Connections end with the proxy: the set aborts its tasks when it is dropped.
@@ -347,15 +361,19 @@ impl Proxy {
                 let shared = serving.clone();
                 let service = service_fn(move |request| answer(shared.clone(), request));
                 connections.spawn(async move {
-                    // A connection that breaks is the caller's affair, or the very fault that was asked for.
-                    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    // A connection that breaks is the caller's affair, or the very fault that was
+                    // asked for.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
                 });
             }
         });
         Proxy { shared, address, accepting }
     }
 
-    /// Where a follower goes: `/jsonrpc`. `Endpoint::with_path` gives `/walletsolidity/getnowblock`.
+    /// Where a follower goes: `/jsonrpc`. `Endpoint::with_path` gives
+    /// `/walletsolidity/getnowblock`.
     pub fn endpoint(&self) -> Endpoint {
         Endpoint::new(&self.url(), None).expect("an address")
     }
@@ -389,8 +407,9 @@ impl Proxy {
     pub fn is_banned(&self) -> bool {
         self.shared.state().banned_until.is_some_and(|until| Instant::now() < until)
     }
-    /// Keeps back the answer to the next call of a method, after it was made. The calls behind it in a batch are made after the
-    /// release. A path such as `/walletsolidity/getnowblock` is a method too.
+    /// Keeps back the answer to the next call of a method, after it was made. The calls behind it
+    /// in a batch are made after the release. A path such as `/walletsolidity/getnowblock` is a
+    /// method too.
     pub fn hold(&self, method: &str) -> Held {
         let (tell_arrived, arrived) = oneshot::channel();
         let (release, released) = oneshot::channel();
@@ -400,7 +419,8 @@ impl Proxy {
 
     // ---- What was asked ----
 
-    /// How often a method was called since the start or the last `forget_calls`, refused calls included.
+    /// How often a method was called since the start or the last `forget_calls`, refused calls
+    /// included.
     pub fn calls(&self, method: &str) -> usize {
         self.shared.state().calls.iter().filter(|call| call.method == method).count()
     }
@@ -414,7 +434,9 @@ impl Proxy {
     }
     /// What each request had in a header, those without it included.
     pub fn header_seen(&self, name: &str) -> Vec<Option<String>> {
-        let told = |headers: &http::HeaderMap| headers.get(name).map(|value| value.to_str().expect("a text").to_owned());
+        let told = |headers: &http::HeaderMap| {
+            headers.get(name).map(|value| value.to_str().expect("a text").to_owned())
+        };
         self.shared.state().headers.iter().map(told).collect()
     }
     pub fn forget_calls(&self) {
@@ -437,7 +459,11 @@ impl Proxy {
                 called.await;
             }
         });
-        assert!(waited.await.is_ok(), "{method} was called {} times and not {count}", self.calls(method));
+        assert!(
+            waited.await.is_ok(),
+            "{method} was called {} times and not {count}",
+            self.calls(method)
+        );
     }
 }
 
@@ -491,18 +517,28 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
         return Ok(json_reply(StatusCode::FORBIDDEN, &told));
     }
     if let Some(seconds) = faults.too_many_retry_after_seconds.or(is_too_many) {
-        let mut told = json_reply(StatusCode::TOO_MANY_REQUESTS, &json!({"Error": "too many requests"}));
+        let mut told =
+            json_reply(StatusCode::TOO_MANY_REQUESTS, &json!({"Error": "too many requests"}));
         told.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
         return Ok(told);
     }
     if faults.is_overloaded {
-        let told = json!({"Error": "class java.lang.IllegalAccessException : lack of computing resources"});
+        let told = json!({"Error": "class java.lang.IllegalAccessException : lack of computing \
+         resources"});
         return Ok(json_reply(StatusCode::OK, &told));
     }
     match faults.garbage {
-        Some(Garbage::Page) => return Ok(reply(StatusCode::OK, "text/html", "<!doctype html><title>Bad gateway</title>")),
+        Some(Garbage::Page) => {
+            return Ok(reply(
+                StatusCode::OK,
+                "text/html",
+                "<!doctype html><title>Bad gateway</title>",
+            ));
+        }
         Some(Garbage::Empty) => return Ok(reply(StatusCode::OK, "application/json", "")),
-        Some(Garbage::Bytes) => return Ok(reply(StatusCode::OK, "application/json", vec![0xff, 0x00, 0xfe, 0x80])),
+        Some(Garbage::Bytes) => {
+            return Ok(reply(StatusCode::OK, "application/json", vec![0xff, 0x00, 0xfe, 0x80]));
+        }
         Some(Garbage::Truncated | Garbage::OtherIds | Garbage::WrongTypes) | None => {}
     }
 
@@ -519,7 +555,9 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
     } else {
         let made = match path.as_str() {
             "/wallet/getnowblock" => view.now_block("latest").await,
-            "/walletsolidity/getnowblock" if !faults.is_solid_missing => view.now_block("finalized").await,
+            "/walletsolidity/getnowblock" if !faults.is_solid_missing => {
+                view.now_block("finalized").await
+            }
             _ => return Ok(reply(StatusCode::NOT_FOUND, "text/plain", "not found")),
         };
         wait_if_held(&shared, &path).await;
@@ -535,13 +573,22 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
     Ok(reply(StatusCode::OK, "application/json", text))
 }
 
-/// Counts a request and says how it is to be treated: its faults, whether it is banned, and after how many seconds it may come again.
-fn register(shared: &Shared, path: &str, is_rpc: bool, calls: &[Value]) -> (Faults, bool, Option<u64>) {
+/// Counts a request and says how it is to be treated: its faults, whether it is banned, and after
+/// how many seconds it may come again.
+fn register(
+    shared: &Shared,
+    path: &str,
+    is_rpc: bool,
+    calls: &[Value],
+) -> (Faults, bool, Option<u64>) {
     let mut state = shared.state();
     state.requests_count += 1;
     let seen: Vec<Call> = if is_rpc {
         let method = |call: &Value| call["method"].as_str().unwrap_or_default().to_owned();
-        calls.iter().map(|call| Call { method: method(call), params: call["params"].clone() }).collect()
+        calls
+            .iter()
+            .map(|call| Call { method: method(call), params: call["params"].clone() })
+            .collect()
     } else {
         vec![Call { method: path.to_owned(), params: Value::Null }]
     };
@@ -565,7 +612,9 @@ fn register(shared: &Shared, path: &str, is_rpc: bool, calls: &[Value]) -> (Faul
         && recent_count > calls_max
     {
         match sanction {
-            Sanction::Ban { duration } if state.banned_until.is_none_or(|until| until <= now) => state.banned_until = Some(now + duration),
+            Sanction::Ban { duration } if state.banned_until.is_none_or(|until| until <= now) => {
+                state.banned_until = Some(now + duration)
+            }
             Sanction::Ban { .. } => {}
             Sanction::TooMany { retry_after_seconds } => is_too_many = Some(retry_after_seconds),
         }
@@ -600,7 +649,11 @@ async fn answer_batch(shared: &Shared, view: &View<'_>, batch: &[Value]) -> Valu
     if let Some(calls_max) = view.faults.batch_calls_max
         && batch.len() > calls_max
     {
-        return refusal(&Value::Null, LIMIT_EXCEEDED, &format!("batch size {} exceeds the limit of {calls_max}", batch.len()));
+        return refusal(
+            &Value::Null,
+            LIMIT_EXCEEDED,
+            &format!("batch size {} exceeds the limit of {calls_max}", batch.len()),
+        );
     }
     let mut bytes_left = view.faults.response_bytes_max;
     let mut answers = Vec::with_capacity(batch.len());
@@ -613,12 +666,23 @@ async fn answer_batch(shared: &Shared, view: &View<'_>, batch: &[Value]) -> Valu
     Value::Array(answers)
 }
 
-async fn answer_call(shared: &Shared, view: &View<'_>, call: &Value, bytes_left: &mut Option<usize>) -> Value {
+async fn answer_call(
+    shared: &Shared,
+    view: &View<'_>,
+    call: &Value,
+    bytes_left: &mut Option<usize>,
+) -> Value {
     if view.faults.is_rate_limited {
-        return refusal(&call["id"], LIMIT_EXCEEDED, "daily request count exceeded, request rate limited");
+        return refusal(
+            &call["id"],
+            LIMIT_EXCEEDED,
+            "daily request count exceeded, request rate limited",
+        );
     }
     let id = &call["id"];
-    let Some(method) = call["method"].as_str() else { return refusal(id, -32600, "invalid request") };
+    let Some(method) = call["method"].as_str() else {
+        return refusal(id, -32600, "invalid request");
+    };
     let no_params = Vec::new();
     let params = call["params"].as_array().unwrap_or(&no_params);
     let made = view.call(method, params).await;
@@ -626,7 +690,9 @@ async fn answer_call(shared: &Shared, view: &View<'_>, call: &Value, bytes_left:
     let answered = match made {
         Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
         Err(RpcError::Refused { code, message }) => refusal(id, code, &message),
-        Err(RpcError::Unreachable(problem)) => refusal(id, INTERNAL, &format!("the node behind the proxy: {problem}")),
+        Err(RpcError::Unreachable(problem)) => {
+            refusal(id, INTERNAL, &format!("the node behind the proxy: {problem}"))
+        }
     };
     if let Some(left) = bytes_left {
         let length = answered.to_string().len();
@@ -656,8 +722,13 @@ struct View<'a> {
 
 impl View<'_> {
     async fn call(&self, method: &str, params: &[Value]) -> Result<Value, RpcError> {
-        if !METHODS.contains(&method) || (method == "eth_getBlockReceipts" && self.faults.is_receipts_missing) {
-            return Err(RpcError::refused(METHOD_MISSING, format!("the method {method} does not exist/is not available")));
+        if !METHODS.contains(&method)
+            || (method == "eth_getBlockReceipts" && self.faults.is_receipts_missing)
+        {
+            return Err(RpcError::refused(
+                METHOD_MISSING,
+                format!("the method {method} does not exist/is not available"),
+            ));
         }
         let first = params.first().unwrap_or(&Value::Null);
         let mut result = match method {
@@ -679,12 +750,18 @@ impl View<'_> {
                 }
             }
             "eth_getBlockByHash" => match self.height_of_hash(method, first).await? {
-                Some(number) => self.block(number, params.get(1) == Some(&Value::Bool(true))).await?,
+                Some(number) => {
+                    self.block(number, params.get(1) == Some(&Value::Bool(true))).await?
+                }
                 None => Value::Null,
             },
             "eth_getBlockReceipts" => {
                 let is_hash = first.as_str().is_some_and(|text| text.len() == 66);
-                let number = if is_hash { self.height_of_hash(method, first).await? } else { self.height(method, first).await? };
+                let number = if is_hash {
+                    self.height_of_hash(method, first).await?
+                } else {
+                    self.height(method, first).await?
+                };
                 match number {
                     Some(number) => {
                         self.touch(number, number)?;
@@ -711,7 +788,10 @@ impl View<'_> {
                     return self.node.call(method, json!([first, stale])).await;
                 }
                 if params.get(1).is_some_and(|tag| tag != "latest") {
-                    return Err(RpcError::refused(INVALID_PARAMS, "QUANTITY not supported, just support TAG as latest"));
+                    return Err(RpcError::refused(
+                        INVALID_PARAMS,
+                        "QUANTITY not supported, just support TAG as latest",
+                    ));
                 }
                 self.node.call(method, json!(params)).await?
             }
@@ -721,16 +801,22 @@ impl View<'_> {
     }
 
     fn touch(&self, from: u64, to: u64) -> Result<(), RpcError> {
-        if self.faults.poison.meets(from, to) { Err(RpcError::refused(INTERNAL, "illegal state. 0")) } else { Ok(()) }
+        if self.faults.poison.meets(from, to) {
+            Err(RpcError::refused(INTERNAL, "illegal state. 0"))
+        } else {
+            Ok(())
+        }
     }
 
     fn behind(&self, method: &str) -> u64 {
-        let is_stale = self.faults.behind_methods.as_ref().is_none_or(|methods| methods.contains(method));
+        let is_stale =
+            self.faults.behind_methods.as_ref().is_none_or(|methods| methods.contains(method));
         if is_stale { self.faults.behind_blocks } else { 0 }
     }
 
     async fn head(&self, method: &str) -> Result<u64, RpcError> {
-        Ok(number_of(&self.node.call("eth_blockNumber", json!([])).await?).saturating_sub(self.behind(method)))
+        Ok(number_of(&self.node.call("eth_blockNumber", json!([])).await?)
+            .saturating_sub(self.behind(method)))
     }
 
     /// The last final height. A chain that is shorter than its finality has a final genesis block.
@@ -740,7 +826,9 @@ impl View<'_> {
         }
         let block = self.node.call("eth_getBlockByNumber", json!(["finalized", false])).await?;
         let number = number_in(&block["number"]).unwrap_or(0);
-        Ok(number.saturating_sub(self.behind(method)).saturating_sub(self.faults.finality_behind_blocks))
+        Ok(number
+            .saturating_sub(self.behind(method))
+            .saturating_sub(self.faults.finality_behind_blocks))
     }
 
     /// The height that a tag or a number means; `None` beyond the head of this view.
@@ -749,8 +837,12 @@ impl View<'_> {
         match tag.as_str() {
             Some("latest") => Ok(Some(head)),
             Some("earliest") => Ok(Some(0)),
-            Some("finalized") if !self.faults.is_finalized_refused => Ok(Some(self.finalized(method).await?)),
-            Some("finalized" | "safe" | "pending") => Err(RpcError::refused(INVALID_PARAMS, format!("TAG {tag} not supported"))),
+            Some("finalized") if !self.faults.is_finalized_refused => {
+                Ok(Some(self.finalized(method).await?))
+            }
+            Some("finalized" | "safe" | "pending") => {
+                Err(RpcError::refused(INVALID_PARAMS, format!("TAG {tag} not supported")))
+            }
             _ => match number_in(tag) {
                 Some(number) => Ok((number <= head).then_some(number)),
                 None => Err(RpcError::refused(INVALID_PARAMS, "invalid block number")),
@@ -760,11 +852,15 @@ impl View<'_> {
 
     /// The height of a block that this view knows by this hash.
     async fn height_of_hash(&self, method: &str, hash: &Value) -> Result<Option<u64>, RpcError> {
-        let Some(hash) = hash.as_str().and_then(Hash::parse) else { return Err(RpcError::refused(INVALID_PARAMS, "invalid hash value")) };
+        let Some(hash) = hash.as_str().and_then(Hash::parse) else {
+            return Err(RpcError::refused(INVALID_PARAMS, "invalid hash value"));
+        };
         let head = self.head(method).await?;
-        let candidates = [Some(hash), self.faults.fork.as_ref().map(|fork| marked(hash, fork.mark))];
+        let candidates =
+            [Some(hash), self.faults.fork.as_ref().map(|fork| marked(hash, fork.mark))];
         for candidate in candidates.into_iter().flatten() {
-            let block = self.node.call("eth_getBlockByHash", json!([candidate.to_string(), false])).await?;
+            let block =
+                self.node.call("eth_getBlockByHash", json!([candidate.to_string(), false])).await?;
             let Some(number) = number_in(&block["number"]) else { continue };
             // On a fork a block answers to its altered hash and not to its own.
             if number <= head && self.altered(number, candidate) == hash {
@@ -786,17 +882,24 @@ impl View<'_> {
             let from = self.bound(&filter["fromBlock"], head).await?;
             let to = self.bound(&filter["toBlock"], head).await?;
             if from > to {
-                return Err(RpcError::refused(INVALID_PARAMS, "please verify: fromBlock <= toBlock"));
+                return Err(RpcError::refused(
+                    INVALID_PARAMS,
+                    "please verify: fromBlock <= toBlock",
+                ));
             }
             if let Some(blocks_max) = self.faults.range_blocks_max
                 && to - from > blocks_max
             {
-                return Err(RpcError::refused(INVALID_PARAMS, format!("exceed max block range: {blocks_max}")));
+                return Err(RpcError::refused(
+                    INVALID_PARAMS,
+                    format!("exceed max block range: {blocks_max}"),
+                ));
             }
             (from, to.min(head))
         } else {
             let number = self.height_of_hash(METHOD, &filter["blockHash"]).await?;
-            let number = number.ok_or_else(|| RpcError::refused(INVALID_PARAMS, "invalid blockHash"))?;
+            let number =
+                number.ok_or_else(|| RpcError::refused(INVALID_PARAMS, "invalid blockHash"))?;
             (number, number)
         };
         // Beyond the head there is nothing, and nothing is said of it.
@@ -811,7 +914,8 @@ impl View<'_> {
                 asked[name] = filter[name].clone();
             }
         }
-        let is_filtered = asked.get("address").is_some() || asked["topics"].as_array().is_some_and(|topics| !topics.is_empty());
+        let is_filtered = asked.get("address").is_some()
+            || asked["topics"].as_array().is_some_and(|topics| !topics.is_empty());
         let Value::Array(mut logs) = self.node.call(METHOD, json!([asked])).await? else {
             return Err(RpcError::Unreachable("no list of logs".into()));
         };
@@ -825,16 +929,23 @@ impl View<'_> {
         }
         logs.sort_by_key(|log| (number_of(&log["blockNumber"]), number_of(&log["logIndex"])));
         logs.retain(|log| {
-            let is_hidden = is_filtered && self.faults.logs_hidden.has(number_of(&log["blockNumber"]));
-            !is_hidden && !self.faults.short.contains(&(Hash::of(&log["transactionHash"]), number_of(&log["logIndex"])))
+            let is_hidden =
+                is_filtered && self.faults.logs_hidden.has(number_of(&log["blockNumber"]));
+            !is_hidden
+                && !self
+                    .faults
+                    .short
+                    .contains(&(Hash::of(&log["transactionHash"]), number_of(&log["logIndex"])))
         });
         for log in &mut logs {
-            log["removed"] = json!(self.faults.removed.contains(&Hash::of(&log["transactionHash"])));
+            log["removed"] =
+                json!(self.faults.removed.contains(&Hash::of(&log["transactionHash"])));
         }
         match self.faults.results_max {
-            Some(results_max) if logs.len() > results_max => {
-                Err(RpcError::refused(LIMIT_EXCEEDED, format!("query returned more than {results_max} results")))
-            }
+            Some(results_max) if logs.len() > results_max => Err(RpcError::refused(
+                LIMIT_EXCEEDED,
+                format!("query returned more than {results_max} results"),
+            )),
             _ => Ok(Value::Array(logs)),
         }
     }
@@ -849,10 +960,16 @@ impl View<'_> {
     }
 
     async fn invent(&self, invented: &Invented) -> Result<Value, RpcError> {
-        let block = self.node.call("eth_getBlockByNumber", json!([quantity(invented.block), false])).await?;
+        let block = self
+            .node
+            .call("eth_getBlockByNumber", json!([quantity(invented.block), false]))
+            .await?;
         let (topics, data) = match invented.is_deprecation {
             true => (json!([DEPRECATE_TOPIC]), format!("0x{:064x}", 0)),
-            false => (json!([TRANSFER_TOPIC, topic(invented.from), topic(invented.to)]), format!("0x{:064x}", invented.units)),
+            false => (
+                json!([TRANSFER_TOPIC, topic(invented.from), topic(invented.to)]),
+                format!("0x{:064x}", invented.units),
+            ),
         };
         Ok(json!({
             "address": evm(invented.contract),
@@ -868,10 +985,14 @@ impl View<'_> {
         }))
     }
 
-    /// The head or the last solid block in the shape of TRON's own HTTP interface: milliseconds, hashes without `0x`.
+    /// The head or the last solid block in the shape of TRON's own HTTP interface: milliseconds,
+    /// hashes without `0x`.
     async fn now_block(&self, tag: &str) -> Result<Value, RpcError> {
-        let number =
-            if tag == "latest" { self.head("/wallet/getnowblock").await? } else { self.finalized("/walletsolidity/getnowblock").await? };
+        let number = if tag == "latest" {
+            self.head("/wallet/getnowblock").await?
+        } else {
+            self.finalized("/walletsolidity/getnowblock").await?
+        };
         let block = self.block(number, false).await?;
         let plain = |number: u64, value: &Value| self.altered(number, Hash::of(value)).plain();
         Ok(json!({
@@ -903,12 +1024,19 @@ impl View<'_> {
         match value {
             Value::Array(values) => values.iter_mut().for_each(|value| self.dress(value)),
             Value::Object(object) => {
-                if let (Some(number), Some(hash)) = (object.get("number").and_then(number_in), object.get("hash").cloned())
+                if let (Some(number), Some(hash)) =
+                    (object.get("number").and_then(number_in), object.get("hash").cloned())
                     && object.contains_key("parentHash")
                 {
                     let parent = Hash::of(&object["parentHash"]);
-                    object.insert("hash".into(), json!(self.altered(number, Hash::of(&hash)).to_string()));
-                    object.insert("parentHash".into(), json!(self.altered(number.saturating_sub(1), parent).to_string()));
+                    object.insert(
+                        "hash".into(),
+                        json!(self.altered(number, Hash::of(&hash)).to_string()),
+                    );
+                    object.insert(
+                        "parentHash".into(),
+                        json!(self.altered(number.saturating_sub(1), parent).to_string()),
+                    );
                     object.insert("stateRoot".into(), json!("0x"));
                     if let Some((blocks, seconds)) = &self.faults.time_shift
                         && blocks.has(number)
@@ -917,10 +1045,15 @@ impl View<'_> {
                         object.insert("timestamp".into(), json!(quantity(time as u64)));
                     }
                 }
-                if let (Some(number), Some(hash)) = (object.get("blockNumber").and_then(number_in), object.get("blockHash").cloned())
-                    && hash.is_string()
+                if let (Some(number), Some(hash)) = (
+                    object.get("blockNumber").and_then(number_in),
+                    object.get("blockHash").cloned(),
+                ) && hash.is_string()
                 {
-                    object.insert("blockHash".into(), json!(self.altered(number, Hash::of(&hash)).to_string()));
+                    object.insert(
+                        "blockHash".into(),
+                        json!(self.altered(number, Hash::of(&hash)).to_string()),
+                    );
                 }
                 if object.contains_key("logsBloom") {
                     object.insert("logsBloom".into(), json!(format!("0x{}", "0".repeat(512))));
@@ -928,7 +1061,9 @@ impl View<'_> {
                 if !self.faults.is_time_in_logs {
                     object.remove("blockTimestamp");
                 }
-                if object.contains_key("status") && self.faults.failed.contains(&Hash::of(&object["transactionHash"])) {
+                if object.contains_key("status")
+                    && self.faults.failed.contains(&Hash::of(&object["transactionHash"]))
+                {
                     object.insert("status".into(), json!("0x0"));
                 }
                 object.values_mut().for_each(|value| self.dress(value));
@@ -947,7 +1082,9 @@ fn marked(hash: Hash, mark: u8) -> Hash {
 fn fits(log: &Value, filter: &Value) -> bool {
     let is_one_of = |wanted: &Value, found: &Value| match wanted {
         Value::Null => true,
-        Value::Array(several) => several.is_empty() || several.iter().any(|one| is_same(one, found)),
+        Value::Array(several) => {
+            several.is_empty() || several.iter().any(|one| is_same(one, found))
+        }
         one => is_same(one, found),
     };
     let no_topics = Vec::new();
@@ -957,5 +1094,6 @@ fn fits(log: &Value, filter: &Value) -> bool {
 }
 
 fn is_same(one: &Value, other: &Value) -> bool {
-    matches!((one.as_str(), other.as_str()), (Some(one), Some(other)) if one.eq_ignore_ascii_case(other))
+    matches!((one.as_str(), other.as_str()), (Some(one),
+        Some(other)) if one.eq_ignore_ascii_case(other))
 }

@@ -14,7 +14,8 @@ async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), Fail
     let id: Id<kind::Refund> = Id::parse(refund["id"].as_str().unwrap()).unwrap();
     let hash = hash.to_owned();
     let work = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
-        let mut refund = refunds::rows::find(tx, Scope::new(1, hundi::kernel::Mode::Test), id)?.expect("a refund");
+        let mut refund = refunds::rows::find(tx, Scope::new(1, hundi::kernel::Mode::Test), id)?
+            .expect("a refund");
         refunds::mark_sent(tx, &mut refund, &hash)
     };
     stage.app.store.write(work).await
@@ -22,7 +23,9 @@ async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), Fail
 
 async fn fault(stage: &Stage, refund: &Value) -> Option<&'static str> {
     let id: Id<kind::Refund> = Id::parse(refund["id"].as_str().unwrap()).unwrap();
-    let found = stage.app.store.read(Cost::Point, move |tx| Ok(refunds::rows::find(tx, Scope::new(1, hundi::kernel::Mode::Test), id)?));
+    let found = stage.app.store.read(Cost::Point, move |tx| {
+        Ok(refunds::rows::find(tx, Scope::new(1, hundi::kernel::Mode::Test), id)?)
+    });
     found.await.unwrap().expect("a refund").sent_fault.map(refunds::state::SentFault::as_str)
 }
 
@@ -60,7 +63,9 @@ async fn only_the_right_transaction_confirms_a_refund() {
     let stage = Stage::set().await;
     let to = nobody(77);
     let owed = excesses(&stage, &to.to_string(), 6).await;
-    assert!(owed.iter().all(|refund| refund["status"] == "processing" && refund["amount"] == "5.00"));
+    assert!(
+        owed.iter().all(|refund| refund["status"] == "processing" && refund["amount"] == "5.00")
+    );
     let short = stage.token.transfer(to, 4_999_999).await;
     let elsewhere = stage.token.transfer(nobody(78), 5_000_000).await;
     let reverted = stage.token.transfer_reverted(to, 5_000_000).await;
@@ -75,12 +80,19 @@ async fn only_the_right_transaction_confirms_a_refund() {
         let text = if number % 2 == 0 { hash.to_string() } else { hash.plain() };
         mark_sent(&stage, refund, &text).await.unwrap();
     }
-    eventually("the unknown hash to be told", async || (fault(&stage, &owed[3]).await == Some("not_found")).then_some(())).await;
+    eventually("the unknown hash to be told", async || {
+        (fault(&stage, &owed[3]).await == Some("not_found")).then_some(())
+    })
+    .await;
     assert!(shown(&stage, &owed[4]).await["transaction_hash"].is_null(), "it is not final yet");
     stage.settle().await;
-    let expected = [Some("no_such_movement"), Some("no_such_movement"), Some("reverted"), Some("not_found")];
+    let expected =
+        [Some("no_such_movement"), Some("no_such_movement"), Some("reverted"), Some("not_found")];
     for (refund, expected) in owed.iter().zip(expected) {
-        eventually("the transaction to be refused", async || (fault(&stage, refund).await == expected).then_some(())).await;
+        eventually("the transaction to be refused", async || {
+            (fault(&stage, refund).await == expected).then_some(())
+        })
+        .await;
         assert_eq!(shown(&stage, refund).await["status"], "processing");
     }
     // One movement confirms one refund.
@@ -93,7 +105,10 @@ async fn only_the_right_transaction_confirms_a_refund() {
     let (done, twice) = if used[0].is_none() { (&owed[4], &owed[5]) } else { (&owed[5], &owed[4]) };
     let confirmed = awaits(&stage, done, "completed").await;
     assert_eq!(confirmed["transaction_hash"], right.plain());
-    assert!(mark_sent(&stage, done, &short.to_string()).await.is_err(), "a completed refund is not sent again");
+    assert!(
+        mark_sent(&stage, done, &short.to_string()).await.is_err(),
+        "a completed refund is not sent again"
+    );
 
     // One transaction with two movements confirms two.
     mark_sent(&stage, twice, &pair.to_string()).await.unwrap();
@@ -117,8 +132,12 @@ async fn a_transfer_ends_refunded_when_the_chain_says_so() {
     stage.settle().await;
     stage.awaits(&transfer, "refund_processing").await;
     let refund = stage.refunds(&transfer).await.remove(0);
-    assert_eq!((refund["kind"].as_str(), refund["amount"].as_str()), (Some("principal"), Some("100.00")));
-    // The operator empties the deposit address straight to the customer: a sweep and the refund at once.
+    assert_eq!(
+        (refund["kind"].as_str(), refund["amount"].as_str()),
+        (Some("principal"), Some("100.00"))
+    );
+    // The operator empties the deposit address straight to the customer: a sweep and the refund at
+    // once.
     let sent = stage.token.transfer_from(address(&transfer), to, 100_000_000).await;
     mark_sent(&stage, &refund, &sent.to_string()).await.unwrap();
     stage.settle().await;
@@ -128,19 +147,26 @@ async fn a_transfer_ends_refunded_when_the_chain_says_so() {
     assert_eq!((compared.deposits, compared.sweeps), (1, 1));
 }
 
-/// Transactions that are never found do not keep others from being looked for, however many they are.
+/// Transactions that are never found do not keep others from being looked for, however many they
+/// are.
 #[tokio::test]
 async fn a_refund_behind_many_that_are_never_found_is_confirmed() {
     const NEVER_FOUND: usize = 120;
     let stage = Stage::set().await;
     let to = nobody(77);
     let owed = excesses(&stage, &to.to_string(), 1).await.remove(0);
-    let sql = async |sql: String| stage.app.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap();
+    let sql = async |sql: String| {
+        stage.app.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap()
+    };
     sql("CREATE TABLE kept_refunds AS SELECT * FROM refunds".into()).await;
     for number in 0..NEVER_FOUND {
         // Before the real one in the order of identifiers.
         let id = format!("{number:032x}");
-        sql(format!("UPDATE kept_refunds SET id = X'{id}', sent_transaction_hash = '{number:064x}', sent_fault = 'not_found'")).await;
+        sql(format!(
+            "UPDATE kept_refunds SET id = X'{id}', sent_transaction_hash = \
+         '{number:064x}', sent_fault = 'not_found'"
+        ))
+        .await;
         sql("INSERT INTO refunds SELECT * FROM kept_refunds".into()).await;
     }
     let sent = stage.token.transfer(to, 5_000_000).await;

@@ -1,4 +1,5 @@
-//! Blocks that are replaced: above the final view a deposit loses its block and gets it back, below it everything stops.
+//! Blocks that are replaced: above the final view a deposit loses its block and gets it back, below
+//! it everything stops.
 
 use serde_json::{Value, json};
 
@@ -16,12 +17,16 @@ fn is_in_none(deposits: &[Value]) -> bool {
     deposits.len() == 1 && deposits[0]["block_number"].is_null()
 }
 
-/// Transfers of 100.00 that were paid from accounts of their own, in this order, in one block that the service has seen.
+/// Transfers of 100.00 that were paid from accounts of their own, in this order, in one block that
+/// the service has seen.
 async fn paid(stage: &Stage, count: usize) -> Vec<(Value, Hash, Value)> {
     let mut all = Vec::new();
     for number in 0..count {
         let transfer = stage.transfer("100.00").await;
-        let hash = stage.token.transfer_from(stage.chain.account(1 + number), address(&transfer), 100_000_000).await;
+        let hash = stage
+            .token
+            .transfer_from(stage.chain.account(1 + number), address(&transfer), 100_000_000)
+            .await;
         all.push((transfer, hash));
     }
     stage.mine(1).await;
@@ -48,19 +53,31 @@ async fn above_the_final_view_a_deposit_keeps_its_identifier() {
     for ((transfer, _, before), (height, place)) in seen.iter().zip(expected) {
         let now = stage
             .awaits_deposits(transfer, |deposits| {
-                is_in_block(deposits) && deposits[0]["block_number"] == height && deposits[0]["log_index"] == place
+                is_in_block(deposits)
+                    && deposits[0]["block_number"] == height
+                    && deposits[0]["log_index"] == place
             })
             .await;
         assert_eq!((&now[0]["id"], &now[0]["status"]), (&before["id"], &json!("processing")));
     }
     // And back to where they were before, all of them dropped and moved once more.
-    stage.chain.reorg(5, &[Kept::at(seen[0].1, 1), Kept::at(seen[1].1, 1), Kept::at(seen[2].1, 1)]).await;
-    stage.awaits_deposits(&seen[2].0, |deposits| is_in_block(deposits) && deposits[0]["log_index"] == 2).await;
+    stage
+        .chain
+        .reorg(5, &[Kept::at(seen[0].1, 1), Kept::at(seen[1].1, 1), Kept::at(seen[2].1, 1)])
+        .await;
+    stage
+        .awaits_deposits(&seen[2].0, |deposits| {
+            is_in_block(deposits) && deposits[0]["log_index"] == 2
+        })
+        .await;
     stage.settle().await;
     for (transfer, _, before) in &seen[..3] {
         stage.awaits(transfer, "payout_settled").await;
         let now = stage.deposits(transfer).await;
-        assert_eq!((now.len(), &now[0]["id"], &now[0]["status"]), (1, &before["id"], &json!("completed")));
+        assert_eq!(
+            (now.len(), &now[0]["id"], &now[0]["status"]),
+            (1, &before["id"], &json!("completed"))
+        );
     }
     assert_eq!(stage.verify().await.deposits, 3);
     assert!(!stage.is_in_trouble());
@@ -71,7 +88,11 @@ async fn above_the_final_view_a_deposit_keeps_its_identifier() {
     stage.mine_at(stage.now()).await;
     stage.settle().await;
     assert_eq!(stage.deposits(dropped).await[0]["status"], "processing");
-    assert_eq!(stage.shown(dropped).await["status"], "funding", "it may still turn out to be in time");
+    assert_eq!(
+        stage.shown(dropped).await["status"],
+        "funding",
+        "it may still turn out to be in time"
+    );
     stage.advance_seconds(3_700);
     let failed = stage.awaits_deposits(dropped, |deposits| deposits[0]["status"] == "failed").await;
     assert_eq!((&failed[0]["id"], &failed[0]["reason_code"]), (&before["id"], &json!("dropped")));
@@ -90,7 +111,11 @@ async fn what_was_given_up_and_comes_back_is_credited() {
     stage.awaits_deposits(transfer, is_in_none).await;
     stage.advance_seconds(DAY + 10);
     stage.awaits_deposits(transfer, |deposits| deposits[0]["status"] == "failed").await;
-    assert_eq!(stage.chain.rpc("eth_sendRawTransaction", json!([raw])).await, json!(hash.to_string()), "the same transaction");
+    assert_eq!(
+        stage.chain.rpc("eth_sendRawTransaction", json!([raw])).await,
+        json!(hash.to_string()),
+        "the same transaction"
+    );
     stage.settle().await;
     let deposits = stage.awaits_deposits(transfer, |deposits| deposits.len() == 2).await;
     assert_eq!((&deposits[0]["id"], &deposits[0]["status"]), (&before["id"], &json!("failed")));
@@ -112,12 +137,19 @@ async fn the_same_branch_with_other_hashes_changes_nothing_for_callers() {
         stage.chain.reorg(depth + 1, &[Kept::at(seen[0].1, 0), Kept::at(seen[1].1, 0)]).await;
         held.release();
         let confirmations = depth as i64;
-        stage.awaits_deposits(&seen[round % 2].0, |deposits| deposits[0]["confirmations"].as_i64() > Some(confirmations)).await;
+        stage
+            .awaits_deposits(&seen[round % 2].0, |deposits| {
+                deposits[0]["confirmations"].as_i64() > Some(confirmations)
+            })
+            .await;
     }
     stage.settle().await;
     for (transfer, _, before) in &seen {
         let now = stage.deposits(transfer).await;
-        assert_eq!((now.len(), &now[0]["id"], &now[0]["block_number"]), (1, &before["id"], &before["block_number"]));
+        assert_eq!(
+            (now.len(), &now[0]["id"], &now[0]["block_number"]),
+            (1, &before["id"], &before["block_number"])
+        );
         stage.awaits(transfer, "payout_settled").await;
     }
     assert_eq!(stage.verify().await.deposits, 2);
@@ -133,8 +165,15 @@ async fn a_shorter_view_says_nothing_of_what_stands_above_it() {
     stage.chain.rollback(1).await;
     stage.proxy().heal();
     stage.no_trouble().await;
-    stage.proxy().await_calls("eth_getBlockByNumber", stage.proxy().calls("eth_getBlockByNumber") + 8).await;
-    assert_eq!(stage.deposits(transfer).await[0]["block_number"], before["block_number"], "the head does not reach it");
+    stage
+        .proxy()
+        .await_calls("eth_getBlockByNumber", stage.proxy().calls("eth_getBlockByNumber") + 8)
+        .await;
+    assert_eq!(
+        stage.deposits(transfer).await[0]["block_number"],
+        before["block_number"],
+        "the head does not reach it"
+    );
     stage.mine(1).await;
     let gone = stage.awaits_deposits(transfer, is_in_none).await;
     assert_eq!(gone[0]["id"], before["id"]);
@@ -175,7 +214,11 @@ async fn a_replaced_final_block_stops_everything() {
     let before = doubts();
     crate::service::eventually("more doubts", async || (doubts() > before + 1).then_some(())).await;
     assert_eq!((stage.height(), stage.is_in_trouble()), (height, true));
-    assert_eq!(stage.deposits(&stolen).await, Vec::<Value>::new(), "the other branch is not believed");
+    assert_eq!(
+        stage.deposits(&stolen).await,
+        Vec::<Value>::new(),
+        "the other branch is not believed"
+    );
     assert_eq!(stage.deposits(&safe).await.len(), 1);
 }
 
@@ -211,24 +254,31 @@ async fn a_node_restarts_and_one_loses_its_last_blocks() {
     assert_eq!(stage.verify().await.deposits, 2);
 }
 
-/// A request that fails while the blocks above the final view are looked at takes no deposit out of sight.
+/// A request that fails while the blocks above the final view are looked at takes no deposit out of
+/// sight.
 #[tokio::test]
 async fn a_request_that_fails_hides_no_deposit() {
     let stage = Stage::set().await;
     let transfer = stage.transfer("100.00").await;
     stage.token.transfer(address(&transfer), 100_000_000).await;
     stage.mine(2).await;
-    let confirmations = |deposits: &[Value]| deposits.first().and_then(|deposit| deposit["confirmations"].as_i64());
-    let before = stage.awaits_deposits(&transfer, |deposits| confirmations(deposits) > Some(1)).await;
+    let confirmations =
+        |deposits: &[Value]| deposits.first().and_then(|deposit| deposit["confirmations"].as_i64());
+    let before =
+        stage.awaits_deposits(&transfer, |deposits| confirmations(deposits) > Some(1)).await;
     // The block up to which they were looked at cannot be read for a moment.
     let top = stage.chain.head().await;
     stage.proxy().change(|faults| faults.poison = Blocks::only([top]));
-    let is_in_trouble = || stage.followed_chain().stats.is_in_trouble.load(std::sync::atomic::Ordering::Relaxed);
+    let is_in_trouble =
+        || stage.followed_chain().stats.is_in_trouble.load(std::sync::atomic::Ordering::Relaxed);
     stage.mine(1).await;
     eventually("the node to fail", async || is_in_trouble().then_some(())).await;
     stage.proxy().heal();
     eventually("the node to be well", async || (!is_in_trouble()).then_some(())).await;
     stage.mine(1).await;
-    let deposit = stage.awaits_deposits(&transfer, |deposits| confirmations(deposits) > confirmations(&before)).await.remove(0);
+    let deposit = stage
+        .awaits_deposits(&transfer, |deposits| confirmations(deposits) > confirmations(&before))
+        .await
+        .remove(0);
     assert!(deposit["block_number"].is_i64(), "{deposit}");
 }

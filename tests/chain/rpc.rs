@@ -47,25 +47,40 @@ impl Rpc {
 
     /// One call.
     pub async fn call(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        let body = self.post(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})).await?;
+        let body = self
+            .post(&json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            .await?;
         result_in(body)
     }
 
-    /// Several calls in one request, their results in the order of the calls; `Err` where the request failed as a whole.
-    pub async fn batch(&self, calls: &[(&str, Value)]) -> Result<Vec<Result<Value, RpcError>>, RpcError> {
+    /// Several calls in one request, their results in the order of the calls; `Err` where the
+    /// request failed as a whole.
+    pub async fn batch(
+        &self,
+        calls: &[(&str, Value)],
+    ) -> Result<Vec<Result<Value, RpcError>>, RpcError> {
         let calls: Vec<Value> = calls
             .iter()
             .enumerate()
-            .map(|(id, (method, params))| json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            .map(|(id, (method, params))| {
+                json!({"jsonrpc": "2.0", "id": id, "method": method,
+                "params": params})
+            })
             .collect();
         match self.post(&Value::Array(calls.clone())).await? {
             Value::Array(answers) => Ok((0..calls.len())
                 .map(|id| {
                     let answer = answers.iter().find(|answer| answer["id"] == json!(id)).cloned();
-                    result_in(answer.ok_or_else(|| RpcError::Unreachable(format!("no answer to call {id}")))?)
+                    result_in(
+                        answer.ok_or_else(|| {
+                            RpcError::Unreachable(format!("no answer to call {id}"))
+                        })?,
+                    )
                 })
                 .collect()),
-            whole => Err(result_in(whole).err().unwrap_or_else(|| RpcError::Unreachable("one answer to a batch".into()))),
+            whole => Err(result_in(whole)
+                .err()
+                .unwrap_or_else(|| RpcError::Unreachable("one answer to a batch".into()))),
         }
     }
 
@@ -85,16 +100,21 @@ impl Rpc {
                 String::from_utf8_lossy(&answer.body)
             )));
         }
-        serde_json::from_slice(&answer.body).map_err(|error| unreachable(format!("no JSON: {error}")))
+        serde_json::from_slice(&answer.body)
+            .map_err(|error| unreachable(format!("no JSON: {error}")))
     }
 
     /// Asks another path of the same host with GET and reads JSON.
     pub async fn get(&self, path: &str) -> Result<Value, RpcError> {
         let endpoint = self.endpoint.with_path(path).expect("a path");
-        let answer =
-            self.client.get(&endpoint, DEADLINE, ANSWER_BYTES_MAX).await.map_err(|error| RpcError::Unreachable(error.to_string()))?;
+        let answer = self
+            .client
+            .get(&endpoint, DEADLINE, ANSWER_BYTES_MAX)
+            .await
+            .map_err(|error| RpcError::Unreachable(error.to_string()))?;
         match answer.http_status {
-            200 => serde_json::from_slice(&answer.body).map_err(|error| RpcError::Unreachable(format!("no JSON: {error}"))),
+            200 => serde_json::from_slice(&answer.body)
+                .map_err(|error| RpcError::Unreachable(format!("no JSON: {error}"))),
             status => Err(RpcError::Unreachable(format!("HTTP {status}"))),
         }
     }

@@ -1,5 +1,5 @@
-//! The service under test, before a chain of the test's own: in this process with a clock that the test moves, or as the real
-//! binary that can be killed.
+//! The service under test, before a chain of the test's own: in this process with a clock that the
+//! test moves, or as the real binary that can be killed.
 //!
 //! ```ignore
 //! let stage = Stage::set().await;                    // chain, token, one proxy, service, a payable beneficiary
@@ -10,8 +10,8 @@
 //! assert_eq!(stage.verify().await.deposits, 1);      // the oracle
 //! ```
 //!
-//! On a stage the clock stands at the time of the chain's head and moves with it. With `HUNDI_CHAIN_LOG` set, the service's log
-//! goes to stderr.
+//! On a stage the clock stands at the time of the chain's head and moves with it. With
+//! `HUNDI_CHAIN_LOG` set, the service's log goes to stderr.
 
 #![allow(dead_code, reason = "each scenario uses its own part of the harness")]
 
@@ -40,8 +40,7 @@ use crate::proxy::Proxy;
 use crate::wire::Hash;
 
 /// The account key of the test vectors; nobody needs the private half here.
-pub const ACCOUNT_KEY: &str =
-    "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
+pub const ACCOUNT_KEY: &str = "xpub6D1AabNHCupeiLM65ZR9UStMhJ1vCpyV4XbZdyhMZBiJXALQtmn9p42VTQckoHVn8WNqS7dqnJokZHAHcHGoaQgmv8D45oNUKx6DZMNZBCd";
 /// How long a test waits for anything, on a machine that does other things too.
 pub const PATIENCE: Duration = Duration::from_secs(90);
 /// Blocks that a chain has before the service starts: some of them are final.
@@ -50,7 +49,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// Asks again and again until there is an answer.
 #[track_caller]
-pub fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> impl Future<Output = T> {
+pub fn eventually<T>(
+    what: &str,
+    mut probe: impl AsyncFnMut() -> Option<T>,
+) -> impl Future<Output = T> {
     let caller = std::panic::Location::caller();
     async move {
         let started = Instant::now();
@@ -58,7 +60,10 @@ pub fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> i
             if let Some(found) = probe().await {
                 return found;
             }
-            assert!(started.elapsed() < PATIENCE, "at {caller}: waited {PATIENCE:?} in vain for {what}");
+            assert!(
+                started.elapsed() < PATIENCE,
+                "at {caller}: waited {PATIENCE:?} in vain for {what}"
+            );
             tokio::time::sleep(LOOK_EVERY).await;
         }
     }
@@ -103,7 +108,10 @@ pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, 
         ("HUNDI_TEST_CHAIN_NAME", setup.name.to_owned()),
         ("HUNDI_TEST_CHAIN_ENDPOINTS", urls.join(",")),
         ("HUNDI_TEST_CHAIN_CHAIN_ID", setup.chain.chain_id.to_string()),
-        ("HUNDI_TEST_CHAIN_TOKEN_CONTRACT", Address::of_chain(setup.name, *token.address.as_evm()).to_string()),
+        (
+            "HUNDI_TEST_CHAIN_TOKEN_CONTRACT",
+            Address::of_chain(setup.name, *token.address.as_evm()).to_string(),
+        ),
         ("HUNDI_TEST_CHAIN_ACCOUNT_KEY", ACCOUNT_KEY.to_owned()),
         ("HUNDI_TEST_CHAIN_POLL_MILLISECONDS", "100".to_owned()),
         ("HUNDI_TEST_CHAIN_BLOCKS_AT_ONCE", setup.blocks_at_once.to_string()),
@@ -126,7 +134,9 @@ pub fn config(database: &Path, variables: &[(String, String)]) -> Config {
         metrics: true,
         ..Flags::default()
     };
-    let find = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let find = |name: &str| {
+        variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+    };
     Config::read(&flags, &find).expect("a configuration")
 }
 
@@ -137,7 +147,8 @@ impl Folder {
     pub fn new() -> Folder {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chain-service-{}-{count}", std::process::id()));
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("chain-service-{}-{count}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).expect("a folder");
         Folder(path)
@@ -185,14 +196,18 @@ impl Caller {
         let mut leg = json!({"rail": "stablecoin", "asset": "USDT", "chain": self.chain});
         leg.as_object_mut().unwrap().extend(funding.as_object().cloned().unwrap_or_default());
         json!({
-            "sender_id": self.sender_id, "beneficiary_id": self.beneficiary_id, "quote_lock_id": id(&lock),
+            "sender_id": self.sender_id, "beneficiary_id": self.beneficiary_id,
+                "quote_lock_id": id(&lock),
             "amount": amount, "currency": "USD", "payout_currency": "INR", "funding": leg,
         })
     }
     /// Expects that no transfer is taken now; answers the quote lock that it was asked for with.
     pub async fn expect_no_transfer(&self, amount: &str) -> String {
         let body = self.transfer_body(amount, json!({})).await;
-        assert_eq!(self.client.post("/v1/transfers", body.clone()).await.error(503), "service_unavailable");
+        assert_eq!(
+            self.client.post("/v1/transfers", body.clone()).await.error(503),
+            "service_unavailable"
+        );
         body["quote_lock_id"].as_str().expect("a quote lock").to_owned()
     }
     /// An unfunded transfer; `funding` adds to its funding leg.
@@ -214,19 +229,29 @@ impl Caller {
     }
     /// The transfer's deposits, oldest first.
     pub async fn deposits(&self, transfer: &Value) -> Vec<Value> {
-        let page = self.client.get(&format!("/v1/deposits?limit=100&transfer_id={}", id(transfer))).await.ok();
+        let page = self
+            .client
+            .get(&format!("/v1/deposits?limit=100&transfer_id={}", id(transfer)))
+            .await
+            .ok();
         page["data"].as_array().expect("a list").clone()
     }
     /// The transfer's refunds, oldest first.
     pub async fn refunds(&self, transfer: &Value) -> Vec<Value> {
-        let page = self.client.get(&format!("/v1/refunds?limit=100&transfer_id={}", id(transfer))).await.ok();
+        let page = self
+            .client
+            .get(&format!("/v1/refunds?limit=100&transfer_id={}", id(transfer)))
+            .await
+            .ok();
         page["data"].as_array().expect("a list").clone()
     }
 }
 
 /// Where a transfer's deposit goes.
 pub fn address(transfer: &Value) -> TronAddress {
-    let text = transfer["funding"]["deposit_address"].as_str().unwrap_or_else(|| panic!("no deposit address in {transfer}"));
+    let text = transfer["funding"]["deposit_address"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no deposit address in {transfer}"));
     TronAddress::from_evm(*Address::parse(text).expect("an address").bytes())
 }
 
@@ -292,16 +317,40 @@ impl Stage {
             watched.other_tokens.insert(symbol.clone(), address);
         }
         let clock = Arc::new(AtomicI64::new(chain.head_block().await.time * 1000));
-        let app = App::open(&config, Clock::Manual(clock.clone())).await.expect("the service opens");
+        let app =
+            App::open(&config, Clock::Manual(clock.clone())).await.expect("the service opens");
         let (listener, address) = server::bind(&config.listen).await.expect("a port");
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));
-        let request =
-            KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::parse("").unwrap(), expires_at: None };
-        let key = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.expect("a key");
+        let request = KeyRequest {
+            account: "default".into(),
+            mode: Mode::Test,
+            permissions: Permissions::parse("").unwrap(),
+            expires_at: None,
+        };
+        let key = app
+            .store
+            .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
+            .await
+            .expect("a key");
         let (nudged, store) = (clock.clone(), app.store.clone());
-        let caller = Caller::prepare(Client::of(&address.to_string(), &key), setup.name, || nudge(&nudged, &store)).await;
-        let stage = Stage { chain, token, others, proxies, app, caller, clock, failed: BTreeSet::new(), setup, stop, folder };
+        let caller = Caller::prepare(Client::of(&address.to_string(), &key), setup.name, || {
+            nudge(&nudged, &store)
+        })
+        .await;
+        let stage = Stage {
+            chain,
+            token,
+            others,
+            proxies,
+            app,
+            caller,
+            clock,
+            failed: BTreeSet::new(),
+            setup,
+            stop,
+            folder,
+        };
         stage.followed().await;
         stage
     }
@@ -318,10 +367,15 @@ impl Stage {
 
     /// Runs another follower of the same chain on the same store.
     pub async fn follow_twice(&self) -> Arc<FollowedChain> {
-        let client = hundi::outbound::Client::new(rustls::RootCertStore::empty()).expect("a client");
+        let client =
+            hundi::outbound::Client::new(rustls::RootCertStore::empty()).expect("a client");
         let settings = self.followed_chain().settings.clone();
         let second = Arc::new(FollowedChain::new(Mode::Test, settings, &client));
-        tokio::spawn(hundi::work::follow::run(self.app.clone(), second.clone(), self.stop.subscribe()));
+        tokio::spawn(hundi::work::follow::run(
+            self.app.clone(),
+            second.clone(),
+            self.stop.subscribe(),
+        ));
         second
     }
 
@@ -369,7 +423,10 @@ impl Stage {
     }
     pub async fn followed_to(&self, to: i64) {
         let stats = &self.followed_chain().stats;
-        eventually(&format!("block {to} to be followed"), async || (stats.height.load(Ordering::Relaxed) >= to).then_some(())).await;
+        eventually(&format!("block {to} to be followed"), async || {
+            (stats.height.load(Ordering::Relaxed) >= to).then_some(())
+        })
+        .await;
     }
     pub fn height(&self) -> i64 {
         self.followed_chain().stats.height.load(Ordering::Relaxed)
@@ -383,19 +440,29 @@ impl Stage {
     }
     /// A figure of the page for monitoring.
     pub async fn metric(&self, name: &str) -> i64 {
-        let page = String::from_utf8(self.client.get("/metrics").await.body.to_vec()).expect("a text");
-        let line = page.lines().find(|line| line.starts_with(&format!("{name}{{chain=\"tron\",mode=\"test\"}} ")));
-        line.and_then(|line| line.split(' ').nth(1)?.parse().ok()).unwrap_or_else(|| panic!("no {name} in {page}"))
+        let page =
+            String::from_utf8(self.client.get("/metrics").await.body.to_vec()).expect("a text");
+        let line = page
+            .lines()
+            .find(|line| line.starts_with(&format!("{name}{{chain=\"tron\",mode=\"test\"}} ")));
+        line.and_then(|line| line.split(' ').nth(1)?.parse().ok())
+            .unwrap_or_else(|| panic!("no {name} in {page}"))
     }
     /// Waits until a figure of that page is so.
     pub async fn awaits_metric(&self, name: &str, wanted: i64) {
-        eventually(&format!("{name} to be {wanted}"), async || (self.metric(name).await == wanted).then_some(())).await;
+        eventually(&format!("{name} to be {wanted}"), async || {
+            (self.metric(name).await == wanted).then_some(())
+        })
+        .await;
     }
     /// Waits until a whole look at the chain has begun and ended that every node was asked in.
     pub async fn looked_again(&self) {
-        let looks = |proxy: &Proxy| proxy.calls_seen().iter().filter(|call| call.params[0] == "finalized").count();
+        let looks = |proxy: &Proxy| {
+            proxy.calls_seen().iter().filter(|call| call.params[0] == "finalized").count()
+        };
         let before: Vec<usize> = self.proxies.iter().map(looks).collect();
-        let has_looked = || self.proxies.iter().zip(&before).all(|(proxy, before)| looks(proxy) > before + 2);
+        let has_looked =
+            || self.proxies.iter().zip(&before).all(|(proxy, before)| looks(proxy) > before + 2);
         eventually("another look", async || has_looked().then_some(())).await;
     }
     pub async fn no_trouble(&self) {
@@ -416,7 +483,11 @@ impl Stage {
         .await
     }
     /// Waits until a transfer's deposits are as wanted.
-    pub async fn awaits_deposits(&self, transfer: &Value, wanted: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    pub async fn awaits_deposits(
+        &self,
+        transfer: &Value,
+        wanted: impl Fn(&[Value]) -> bool,
+    ) -> Vec<Value> {
         eventually("the deposits to be as wanted", async || {
             let deposits = self.deposits(transfer).await;
             wanted(&deposits).then_some(deposits)
@@ -460,8 +531,8 @@ fn nudge(clock: &AtomicI64, store: &hundi::store::Store) {
     store.signals.tasks.notify_one();
 }
 
-/// The real binary on a database of its own, with the machine's clock. Tests that use it run on a runtime with several threads,
-/// because starting and killing block.
+/// The real binary on a database of its own, with the machine's clock. Tests that use it run on a
+/// runtime with several threads, because starting and killing block.
 pub struct Process {
     pub home: Home,
     pub server: Option<Server>,
@@ -474,13 +545,24 @@ impl Process {
     pub fn chain_now() -> Options {
         Process::chain_before(0)
     }
-    /// A chain that has room for so many blocks before the machine's time: none is believed that is minutes ahead of it.
+    /// A chain that has room for so many blocks before the machine's time: none is believed that is
+    /// minutes ahead of it.
     pub fn chain_before(blocks: u64) -> Options {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs() as i64);
-        Options { genesis_time: now - (BLOCKS_BEFORE as i64 + 3 + blocks as i64) * BLOCK_SECONDS, ..Options::default() }
+        let now = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |elapsed| elapsed.as_secs() as i64);
+        Options {
+            genesis_time: now - (BLOCKS_BEFORE as i64 + 3 + blocks as i64) * BLOCK_SECONDS,
+            ..Options::default()
+        }
     }
 
-    pub async fn start(urls: &[String], token: &Token, setup: &Setup, fault: Option<&str>) -> Process {
+    pub async fn start(
+        urls: &[String],
+        token: &Token,
+        setup: &Setup,
+        fault: Option<&str>,
+    ) -> Process {
         let mut home = Home::new("chain-binary").with_fault(fault);
         for (name, value) in variables(urls, token, setup) {
             home.set(&name, &value);
@@ -506,11 +588,16 @@ impl Process {
         followed(&self.home.database_path()).map_or(-1, |followed| followed.height)
     }
     pub async fn followed_to(&self, to: i64) {
-        eventually(&format!("block {to} to be followed"), async || (self.height() >= to).then_some(())).await;
+        eventually(&format!("block {to} to be followed"), async || {
+            (self.height() >= to).then_some(())
+        })
+        .await;
     }
     pub async fn faults(&self, chain: &Anvil, token: &Token) -> (Compared, Vec<String>) {
         let database = self.home.database_path();
-        Oracle { chain, token, others: &[], database: &database, failed: BTreeSet::new() }.faults().await
+        Oracle { chain, token, others: &[], database: &database, failed: BTreeSet::new() }
+            .faults()
+            .await
     }
 }
 

@@ -1,4 +1,5 @@
-//! Whom to believe: one of two nodes alone decides nothing while the other one answers, and where one is taken at its word, that is told.
+//! Whom to believe: one of two nodes alone decides nothing while the other one answers, and where
+//! one is taken at its word, that is told.
 
 use hundi::chains::rows::{self, Deprecation};
 
@@ -22,7 +23,11 @@ async fn pay_before_one_who_calls_all_final(stage: &Stage) {
     stage.mine(3).await;
     stage.looked_again().await;
     let last_final = stage.chain.finalized().await as i64;
-    assert!(stage.height() <= last_final, "followed to {}, and {last_final} is final", stage.height());
+    assert!(
+        stage.height() <= last_final,
+        "followed to {}, and {last_final} is final",
+        stage.height()
+    );
     assert_eq!(stage.deposits(&transfer).await[0]["status"], "processing");
     stage.mine(FINALITY_BLOCKS).await;
     stage.followed().await;
@@ -116,7 +121,11 @@ async fn a_second_node_that_stands_still_is_waited_for_and_not_for_ever() {
     stage.proxies[1].change(|faults| faults.behind_blocks = 40);
     stage.mine(20).await;
     stage.looked_again().await;
-    assert_eq!((stage.height(), stage.is_in_trouble()), (height, false), "the second node has not come to this block");
+    assert_eq!(
+        (stage.height(), stage.is_in_trouble()),
+        (height, false),
+        "the second node has not come to this block"
+    );
     // Ten minutes later it is given up.
     stage.proxies[1].change(|faults| faults.behind_blocks = 240);
     stage.mine(200).await;
@@ -138,7 +147,9 @@ async fn two_nodes_have_to_tell_the_time_of_a_deposit_alike() {
     let block = stage.chain.head().await + 1;
     // Between its neighbours, which are 3 s apart, so that only the two nodes together show it.
     stage.proxies[0].change(|faults| faults.finality_behind_blocks = 3);
-    stage.proxies[1].change(|faults| (faults.time_shift, faults.finality_behind_blocks) = (Some((Blocks::only([block]), 1)), 3));
+    stage.proxies[1].change(|faults| {
+        (faults.time_shift, faults.finality_behind_blocks) = (Some((Blocks::only([block]), 1)), 3)
+    });
     stage.mine(FINALITY_BLOCKS + 4).await;
     stage.trouble().await;
     assert!(stage.height() < block as i64);
@@ -202,7 +213,10 @@ async fn a_mark_that_the_contract_denies_goes() {
     let mode = stage.followed_chain().mode;
     let mark = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let cursor = rows::cursor(tx, mode, name)?.expect("a cursor");
-        let marked = rows::Cursor { deprecation: Some(Deprecation { contract, height: cursor.anchor.height }), ..cursor };
+        let marked = rows::Cursor {
+            deprecation: Some(Deprecation { contract, height: cursor.anchor.height }),
+            ..cursor
+        };
         Ok(rows::advance(tx, now, mode, name, &contract, cursor.anchor, &marked)?)
     };
     // While the node does not tell, the mark stays.
@@ -212,7 +226,8 @@ async fn a_mark_that_the_contract_denies_goes() {
     assert_eq!(view_status(&stage).await, "token_deprecated");
     stage.expect_no_transfer("100.00").await;
     stage.proxy().heal();
-    eventually("the mark to go", async || (view_status(&stage).await == "following").then_some(())).await;
+    eventually("the mark to go", async || (view_status(&stage).await == "following").then_some(()))
+        .await;
     stage.no_trouble().await;
     stage.transfer("100.00").await;
 
@@ -223,7 +238,11 @@ async fn a_mark_that_the_contract_denies_goes() {
     assert_eq!(view_status(&stage).await, "token_deprecated");
     stage.looked_again().await;
     assert!(stage.is_in_trouble());
-    assert_eq!(stage.height(), stage.chain.finalized().await as i64, "what is paid is found all the same");
+    assert_eq!(
+        stage.height(),
+        stage.chain.finalized().await as i64,
+        "what is paid is found all the same"
+    );
 }
 
 /// Test tokens can be minted freely.
@@ -233,7 +252,10 @@ async fn an_amount_that_no_book_holds_stops_nothing() {
     let (absurd, sound) = (stage.transfer("100.00").await, stage.transfer("100.00").await);
     // The treasury holds what three accounts held.
     for number in [1, 2] {
-        stage.token.transfer_from(stage.chain.account(number), stage.chain.treasury(), 900_000_000_000_000).await;
+        stage
+            .token
+            .transfer_from(stage.chain.account(number), stage.chain.treasury(), 900_000_000_000_000)
+            .await;
     }
     stage.mine(1).await;
     stage.token.transfer(address(&absurd), 2_000_000_000_000_000).await;

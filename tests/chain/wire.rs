@@ -1,4 +1,5 @@
-//! The few words and encodings of the chain that the harness needs: hashes, addresses as hexadecimal, calls of contracts.
+//! The few words and encodings of the chain that the harness needs: hashes, addresses as
+//! hexadecimal, calls of contracts.
 
 #![allow(dead_code, reason = "each scenario uses its own part of the harness")]
 
@@ -8,9 +9,11 @@ use hundi::chains::tron_address::TronAddress;
 use serde_json::Value;
 
 /// `Transfer(address,address,uint256)`.
-pub const TRANSFER_TOPIC: &str = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
+pub const TRANSFER_TOPIC: &str =
+    "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef";
 /// `Deprecate(address)`.
-pub const DEPRECATE_TOPIC: &str = "0xcc358699805e9a8b7f77b522628c7cb9abd07d9efb86b6fb616af1609036a99e";
+pub const DEPRECATE_TOPIC: &str =
+    "0xcc358699805e9a8b7f77b522628c7cb9abd07d9efb86b6fb616af1609036a99e";
 
 /// The hash of a block or a transaction; `Display` writes it with `0x`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -51,7 +54,10 @@ pub fn bytes_of(text: &str) -> Option<Vec<u8>> {
     if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
         return None;
     }
-    (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok()).collect()
+    (0..digits.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&digits[at..at + 2], 16).ok())
+        .collect()
 }
 
 /// A quantity as JSON-RPC writes it.
@@ -83,8 +89,11 @@ pub fn topic(address: TronAddress) -> String {
 #[track_caller]
 pub fn address_of(value: &Value) -> TronAddress {
     let bytes = value.as_str().and_then(bytes_of).unwrap_or_default();
-    let last: [u8; 20] =
-        bytes.len().checked_sub(20).and_then(|from| bytes[from..].try_into().ok()).unwrap_or_else(|| panic!("no address: {value}"));
+    let last: [u8; 20] = bytes
+        .len()
+        .checked_sub(20)
+        .and_then(|from| bytes[from..].try_into().ok())
+        .unwrap_or_else(|| panic!("no address: {value}"));
     TronAddress::from_evm(last)
 }
 
@@ -112,7 +121,8 @@ pub enum Argument<'a> {
     Numbers(&'a [u64]),
 }
 
-/// Encodes arguments by the contract ABI: fixed ones in the head, the others behind it with their offset in the head.
+/// Encodes arguments by the contract ABI: fixed ones in the head, the others behind it with their
+/// offset in the head.
 pub fn encode(arguments: &[Argument<'_>]) -> String {
     let (mut head, mut tail) = (String::new(), String::new());
     for argument in arguments {
@@ -127,12 +137,18 @@ pub fn encode(arguments: &[Argument<'_>]) -> String {
             }
             Argument::Text(text) => {
                 let digits = hex(text.as_bytes());
-                word(text.len() as u64) + &digits + &"0".repeat(digits.len().next_multiple_of(64) - digits.len())
+                word(text.len() as u64)
+                    + &digits
+                    + &"0".repeat(digits.len().next_multiple_of(64) - digits.len())
             }
             Argument::Addresses(addresses) => {
-                word(addresses.len() as u64) + &addresses.iter().map(|address| word_of_address(*address)).collect::<String>()
+                word(addresses.len() as u64)
+                    + &addresses.iter().map(|address| word_of_address(*address)).collect::<String>()
             }
-            Argument::Numbers(numbers) => word(numbers.len() as u64) + &numbers.iter().map(|number| word(*number)).collect::<String>(),
+            Argument::Numbers(numbers) => {
+                word(numbers.len() as u64)
+                    + &numbers.iter().map(|number| word(*number)).collect::<String>()
+            }
         };
         head += &word((arguments.len() * 32 + tail.len() / 2) as u64);
         tail += &behind;
@@ -145,7 +161,8 @@ pub struct Contract(Value);
 
 impl Contract {
     pub fn named(name: &str) -> Contract {
-        let fixture: Value = serde_json::from_str(include_str!("contracts.json")).expect("contracts.json, made by tests/chain/compile.sh");
+        let fixture: Value = serde_json::from_str(include_str!("contracts.json"))
+            .expect("contracts.json, made by tests/chain/compile.sh");
         Contract(fixture["contracts"][name].clone())
     }
     /// The data of the transaction that creates it.
@@ -154,7 +171,9 @@ impl Contract {
     }
     /// The data of a call; `signature` is like `transfer(address,uint256)`.
     pub fn call(&self, signature: &str, arguments: &[Argument<'_>]) -> String {
-        let selector = self.0["selectors"][signature].as_str().unwrap_or_else(|| panic!("no {signature} in the contract"));
+        let selector = self.0["selectors"][signature]
+            .as_str()
+            .unwrap_or_else(|| panic!("no {signature} in the contract"));
         format!("0x{selector}{}", encode(arguments))
     }
 }
@@ -163,7 +182,8 @@ impl Contract {
 fn arguments_are_encoded_by_the_contract_abi() {
     // Worked by hand from the ABI's rules: an offset, a fixed word, and a list behind the head.
     let encoded = encode(&[Argument::Text("ab"), Argument::Number(7), Argument::Numbers(&[1, 2])]);
-    let words: Vec<&str> = encoded.as_bytes().chunks(64).map(|word| std::str::from_utf8(word).unwrap()).collect();
+    let words: Vec<&str> =
+        encoded.as_bytes().chunks(64).map(|word| std::str::from_utf8(word).unwrap()).collect();
     let short: Vec<&str> = words.iter().map(|word| word.trim_start_matches('0')).collect();
     assert_eq!(short, ["60", "7", "a0", "2", &format!("6162{}", "0".repeat(60)), "2", "1", "2"]);
     assert_eq!(evm(address_of(&Value::from(topic(nobody(5))))), evm(nobody(5)));

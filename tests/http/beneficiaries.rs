@@ -1,4 +1,5 @@
-//! Beneficiaries: fields, the way from draft to payable, updates, steering and the helpers of test mode.
+//! Beneficiaries: fields, the way from draft to payable, updates, steering and the helpers of test
+//! mode.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,8 @@ use crate::stage::{self, Actor, STEP, event_types, faults};
 use crate::support::{Client, Server, id};
 
 fn valid() -> Value {
-    json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" })
+    json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001",
+        "account_type": "nre" })
 }
 
 /// The valid body with one field replaced.
@@ -27,7 +29,9 @@ fn path(object: &Value) -> String {
 }
 
 async fn help(client: &Client, beneficiary: &Value, helper: &str) -> crate::support::Answer {
-    client.post(&format!("/v1/test_helpers/beneficiaries/{}/{helper}", id(beneficiary)), json!({})).await
+    client
+        .post(&format!("/v1/test_helpers/beneficiaries/{}/{helper}", id(beneficiary)), json!({}))
+        .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -39,24 +43,42 @@ async fn a_new_beneficiary_shows_every_field_and_nothing_secret() {
         .post(
             "/v1/beneficiaries",
             json!({
-                "name": "Zoë D'Souza-राव", "account_number": "AB00987654321", "ifsc": "hdfc0abc12z", "account_type": "nre",
-                "email": "zoe@example.com", "phone": "+971501234567", "metadata": { "customer": "77", "यह": "ठीक" },
-                "pan": "ABCDE1234F", "passport_number": "Z1234567", "date_of_birth": "1980-02-29", "nationality": "IN", "relationship": "self",
+                "name": "Zoë D'Souza-राव", "account_number": "AB00987654321", "ifsc": "hdfc0abc12z",
+                    "account_type": "nre",
+                "email": "zoe@example.com", "phone": "+971501234567",
+                    "metadata": { "customer": "77", "यह": "ठीक" },
+                "pan": "ABCDE1234F", "passport_number": "Z1234567", "date_of_birth": "1980-02-29",
+                    "nationality": "IN", "relationship": "self",
             }),
         )
         .await;
     let created = answer.ok();
     let mut wanted = json!({
-        "object": "beneficiary", "id": created["id"], "name": "Zoë D'Souza-राव", "account_number_last4": "4321", "ifsc": "HDFC0ABC12Z",
-        "account_type": "nre", "status": "verifying", "payouts_enabled": false, "payouts_disabled_reason": "verification_pending",
-        "bank_name": created["bank_name"], "branch_name": created["branch_name"], "email": "zoe@example.com", "phone": "+971501234567",
-        "pan_last4": "234F", "passport_number_last4": "4567", "requirements": [], "verification": { "name_match": null, "checked_at": null },
+        "object": "beneficiary", "id": created["id"], "name": "Zoë D'Souza-राव",
+            "account_number_last4": "4321", "ifsc": "HDFC0ABC12Z",
+        "account_type": "nre", "status": "verifying", "payouts_enabled": false,
+            "payouts_disabled_reason": "verification_pending",
+        "bank_name": created["bank_name"], "branch_name": created["branch_name"],
+            "email": "zoe@example.com", "phone": "+971501234567",
+        "pan_last4": "234F", "passport_number_last4": "4567", "requirements": [],
+            "verification": { "name_match": null, "checked_at": null },
         "metadata": { "customer": "77", "यह": "ठीक" }, "created": actor.now(), "livemode": false,
     });
     assert_eq!(created, wanted);
-    assert!(id(&created).starts_with("beneficiary_") && id(&created).len() == "beneficiary_".len() + 26);
+    assert!(
+        id(&created).starts_with("beneficiary_") && id(&created).len() == "beneficiary_".len() + 26
+    );
     let text = String::from_utf8(answer.body.to_vec()).unwrap();
-    for secret in ["AB00987654321", "0987654", "ABCDE1234F", "Z1234567", "1980-02-29", "relationship", "nationality", "date_of_birth"] {
+    for secret in [
+        "AB00987654321",
+        "0987654",
+        "ABCDE1234F",
+        "Z1234567",
+        "1980-02-29",
+        "relationship",
+        "nationality",
+        "date_of_birth",
+    ] {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
     actor.advance(STEP).await;
@@ -65,7 +87,10 @@ async fn a_new_beneficiary_shows_every_field_and_nothing_secret() {
     wanted["payouts_disabled_reason"] = Value::Null;
     wanted["verification"] = json!({ "name_match": "match", "checked_at": actor.now() });
     assert_eq!(actor.client.get(&path(&created)).await.ok(), wanted);
-    assert_eq!(event_types(&actor.client, &id(&created)).await, ["beneficiary.status.verifying", "beneficiary.status.active"]);
+    assert_eq!(
+        event_types(&actor.client, &id(&created)).await,
+        ["beneficiary.status.verifying", "beneficiary.status.active"]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,8 +98,10 @@ async fn optional_fields_that_are_absent_are_null_and_metadata_is_an_empty_objec
     let server = Server::start().await;
     let client = server.client().await;
     let nulls = json!({
-        "name": "Asha Rao", "account_number": "12345", "ifsc": "HDFC0000001", "account_type": "nre", "email": null, "phone": null, "metadata": null,
-        "pan": null, "passport_number": null, "date_of_birth": null, "nationality": null, "relationship": null, "submit": null,
+        "name": "Asha Rao", "account_number": "12345", "ifsc": "HDFC0000001", "account_type": "nre",
+            "email": null, "phone": null, "metadata": null,
+        "pan": null, "passport_number": null, "date_of_birth": null, "nationality": null,
+            "relationship": null, "submit": null,
     });
     for body in [valid(), nulls] {
         let created = client.post("/v1/beneficiaries", body).await.ok();
@@ -95,7 +122,9 @@ async fn each_field_is_judged_on_its_own() {
     let server = Server::start().await;
     let client = server.client().await;
     let long = |length: usize| "x".repeat(length);
-    let pairs = |count: usize| Value::Object((0..count).map(|n| (format!("key{n}"), json!("value"))).collect());
+    let pairs = |count: usize| {
+        Value::Object((0..count).map(|n| (format!("key{n}"), json!("value"))).collect())
+    };
     let mut cases: Vec<(Value, &str, String)> = Vec::new();
     for field in ["name", "account_number", "ifsc", "account_type"] {
         cases.push((without(field), EMPTY, field.into()));
@@ -164,15 +193,25 @@ async fn each_field_is_judged_on_its_own() {
         let answer = client.post("/v1/beneficiaries", body.clone()).await;
         assert_eq!(answer.errors(400), faults(&[(code, &field)]), "{body}");
     }
-    for (field, value) in
-        [("date_of_birth", json!("2000-02-28T00:00:00Z")), ("metadata", json!({ "k".repeat(41): "x" })), ("metadata", json!({ "": "x" }))]
-    {
+    for (field, value) in [
+        ("date_of_birth", json!("2000-02-28T00:00:00Z")),
+        ("metadata", json!({ "k".repeat(41): "x" })),
+        ("metadata", json!({ "": "x" })),
+    ] {
         let answer = client.post("/v1/beneficiaries", with(field, value.clone())).await;
         let errors = answer.errors(400);
         assert_eq!(errors.len(), 1, "{errors:?}");
-        assert!(errors[0].0.starts_with("parameter_") && errors[0].1.as_deref().unwrap().starts_with(field), "{value}: {errors:?}");
+        assert!(
+            errors[0].0.starts_with("parameter_")
+                && errors[0].1.as_deref().unwrap().starts_with(field),
+            "{value}: {errors:?}"
+        );
     }
-    assert_eq!(client.get("/v1/beneficiaries").await.ok()["data"], json!([]), "a refused request left something behind");
+    assert_eq!(
+        client.get("/v1/beneficiaries").await.ok()["data"],
+        json!([]),
+        "a refused request left something behind"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -180,8 +219,10 @@ async fn all_problems_come_in_one_answer_with_dotted_names() {
     let server = Server::start().await;
     let client = server.client().await;
     let body = json!({
-        "name": "", "account_number": "123", "ifsc": "HDFC1000001", "email": "asha", "phone": "5", "pan": "x", "passport_number": "1",
-        "date_of_birth": "2001-02-29", "nationality": "ZZ", "relationship": "friend", "submit": "yes", "metadata": { "a": 1, "b": "" }, "colour": "red",
+        "name": "", "account_number": "123", "ifsc": "HDFC1000001", "email": "asha", "phone": "5",
+            "pan": "x", "passport_number": "1",
+        "date_of_birth": "2001-02-29", "nationality": "ZZ", "relationship": "friend",
+            "submit": "yes", "metadata": { "a": 1, "b": "" }, "colour": "red",
     });
     let mut found = client.post("/v1/beneficiaries", body).await.errors(400);
     found.sort();
@@ -214,7 +255,10 @@ async fn all_problems_come_in_one_answer_with_dotted_names() {
     ];
     assert_eq!(empty, faults(&required));
     let key = client.fresh_key();
-    assert_eq!(client.post_raw("/v1/beneficiaries", &key, "").await.error(400), "request_body_invalid");
+    assert_eq!(
+        client.post_raw("/v1/beneficiaries", &key, "").await.error(400),
+        "request_body_invalid"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -252,7 +296,10 @@ async fn a_draft_rests_until_it_is_submitted() {
     let actor = Actor::new(&server, "default").await;
     let client = &actor.client;
     let draft = client.post("/v1/beneficiaries", with("submit", json!(false))).await.ok();
-    assert_eq!((draft["status"].as_str(), draft["payouts_enabled"].as_bool()), (Some("draft"), Some(false)));
+    assert_eq!(
+        (draft["status"].as_str(), draft["payouts_enabled"].as_bool()),
+        (Some("draft"), Some(false))
+    );
     actor.advance(10 * STEP).await;
     assert_eq!(client.get(&path(&draft)).await.ok()["status"], "draft");
     let changed = client.post(&path(&draft), json!({ "name": "Asha R. Rao" })).await.ok();
@@ -265,7 +312,8 @@ async fn a_draft_rests_until_it_is_submitted() {
     assert_eq!(submitted["status"], "verifying", "submit alone counts as a field");
     actor.advance(STEP).await;
     assert_eq!(client.get(&path(&draft)).await.ok()["status"], "active");
-    let wanted = ["beneficiary.status.draft", "beneficiary.status.verifying", "beneficiary.status.active"];
+    let wanted =
+        ["beneficiary.status.draft", "beneficiary.status.verifying", "beneficiary.status.active"];
     assert_eq!(event_types(client, &id(&draft)).await, wanted);
 }
 
@@ -284,11 +332,18 @@ async fn an_update_replaces_clears_and_merges() {
     let mut wanted = draft.clone();
     let steps = [
         (json!({ "email": null }), json!({ "email": null })),
-        (json!({ "phone": "+14155550100", "name": "A. Rao" }), json!({ "phone": "+14155550100", "name": "A. Rao" })),
-        (json!({ "pan": null, "passport_number": "X7654321" }), json!({ "pan_last4": null, "passport_number_last4": "4321" })),
+        (
+            json!({ "phone": "+14155550100", "name": "A. Rao" }),
+            json!({ "phone": "+14155550100", "name": "A. Rao" }),
+        ),
+        (
+            json!({ "pan": null, "passport_number": "X7654321" }),
+            json!({ "pan_last4": null, "passport_number_last4": "4321" }),
+        ),
         (
             json!({ "account_number": "999988887777", "ifsc": "icic0000002" }),
-            json!({ "account_number_last4": "7777", "ifsc": "ICIC0000002", "bank_name": "ICICI Bank", "branch_name": "BANGALOREM G ROAD" }),
+            json!({ "account_number_last4": "7777", "ifsc": "ICIC0000002", "bank_name": "ICICI \
+             Bank", "branch_name": "BANGALOREM G ROAD" }),
         ),
         (
             json!({ "metadata": { "two": null, "one": "11", "four": "4" } }),
@@ -296,7 +351,11 @@ async fn an_update_replaces_clears_and_merges() {
         ),
         (json!({ "metadata": { "absent": null } }), json!({})),
         (json!({ "metadata": {} }), json!({})),
-        (json!({ "date_of_birth": "1980-01-01", "nationality": "AE", "relationship": "other", "submit": false }), json!({})),
+        (
+            json!({ "date_of_birth": "1980-01-01", "nationality": "AE", "relationship": "other",
+                "submit": false }),
+            json!({}),
+        ),
         (json!({ "metadata": null }), json!({ "metadata": {} })),
     ];
     for (change, effect) in steps {
@@ -327,7 +386,10 @@ async fn updates_are_refused_with_all_their_problems() {
         (json!({ "ifsc": "x" }), &[("parameter_min_length_invalid", "ifsc")]),
         (json!({ "colour": "red" }), &[("parameter_unexpected", "colour")]),
         (json!({ "metadata": { "a": 5 } }), &[("parameter_value_invalid", "metadata.a")]),
-        (json!({ "metadata": { "a": "1", "b": "2" } }), &[("parameter_max_length_invalid", "metadata")]),
+        (
+            json!({ "metadata": { "a": "1", "b": "2" } }),
+            &[("parameter_max_length_invalid", "metadata")],
+        ),
         (json!({ "submit": "no" }), &[("parameter_value_invalid", "submit")]),
         (
             json!({ "name": null, "email": "x@y", "account_type": "nre", "metadata": { "a": "" } }),
@@ -347,9 +409,17 @@ async fn updates_are_refused_with_all_their_problems() {
         assert_eq!(found, wanted, "{change}");
     }
     assert_eq!(client.get(&path).await.ok(), draft, "a refused update changed something");
-    for missing in ["beneficiary_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "sender_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "x"] {
+    for missing in
+        ["beneficiary_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "sender_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "x"]
+    {
         // The object in the path comes before the body's form.
-        assert_eq!(client.post(&format!("/v1/beneficiaries/{missing}"), json!({ "colour": 1 })).await.error(404), "object_not_found");
+        assert_eq!(
+            client
+                .post(&format!("/v1/beneficiaries/{missing}"), json!({ "colour": 1 }))
+                .await
+                .error(404),
+            "object_not_found"
+        );
     }
 }
 
@@ -363,7 +433,9 @@ async fn only_draft_and_input_required_can_be_changed() {
     let rejected = client.beneficiary("50100010000003").await;
     let input_required = client.beneficiary("50100010000002").await;
     actor.advance(STEP).await;
-    for (beneficiary, status) in [(&verifying, "verifying"), (&active, "active"), (&rejected, "rejected")] {
+    for (beneficiary, status) in
+        [(&verifying, "verifying"), (&active, "active"), (&rejected, "rejected")]
+    {
         let before = client.get(&path(beneficiary)).await.ok();
         assert_eq!(before["status"], status);
         let answer = client.post(&path(beneficiary), json!({ "name": "Somebody Else" })).await;
@@ -371,10 +443,19 @@ async fn only_draft_and_input_required_can_be_changed() {
         assert_eq!(client.get(&path(beneficiary)).await.ok(), before);
     }
     assert_eq!(client.get(&path(&input_required)).await.ok()["status"], "input_required");
-    let kept = client.post(&path(&input_required), json!({ "submit": false, "email": "a@example.com" })).await.ok();
-    assert_eq!((kept["status"].as_str(), kept["email"].as_str()), (Some("input_required"), Some("a@example.com")));
+    let kept = client
+        .post(&path(&input_required), json!({ "submit": false, "email": "a@example.com" }))
+        .await
+        .ok();
+    assert_eq!(
+        (kept["status"].as_str(), kept["email"].as_str()),
+        (Some("input_required"), Some("a@example.com"))
+    );
     let sent = client.post(&path(&input_required), json!({ "email": null })).await.ok();
-    assert_eq!(sent["status"], "verifying", "in input_required an update submits unless it says otherwise");
+    assert_eq!(
+        sent["status"], "verifying",
+        "in input_required an update submits unless it says otherwise"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -387,15 +468,24 @@ async fn account_numbers_steer_the_verification() {
     let waiting = client.beneficiary("50100010000004").await;
     actor.advance(STEP).await;
     let partial = client.get(&path(&partial)).await.ok();
-    assert_eq!((partial["status"].as_str(), partial["payouts_enabled"].as_bool()), (Some("input_required"), Some(false)));
+    assert_eq!(
+        (partial["status"].as_str(), partial["payouts_enabled"].as_bool()),
+        (Some("input_required"), Some(false))
+    );
     assert_eq!(partial["payouts_disabled_reason"], "name_mismatch");
-    assert_eq!(partial["verification"], json!({ "name_match": "partial", "checked_at": actor.now() }));
+    assert_eq!(
+        partial["verification"],
+        json!({ "name_match": "partial", "checked_at": actor.now() })
+    );
     let requirements = partial["requirements"].as_array().unwrap();
     assert_eq!(requirements.len(), 1);
     assert_eq!(stage::keys(&requirements[0]), ["code", "field_name", "message"]);
     assert_eq!(requirements[0]["field_name"], "name");
     let rejected = client.get(&path(&rejected)).await.ok();
-    assert_eq!((rejected["status"].as_str(), rejected["payouts_enabled"].as_bool()), (Some("rejected"), Some(false)));
+    assert_eq!(
+        (rejected["status"].as_str(), rejected["payouts_enabled"].as_bool()),
+        (Some("rejected"), Some(false))
+    );
     assert_eq!(rejected["requirements"], json!([]));
     actor.advance(30 * stage::DAY).await;
     let waiting = client.get(&path(&waiting)).await.ok();
@@ -404,16 +494,25 @@ async fn account_numbers_steer_the_verification() {
         (Some("verifying"), Some("verification_pending"))
     );
     // A corrected account passes.
-    let mended = client.post(&path(&partial), json!({ "account_number": "50100012345678" })).await.ok();
-    assert_eq!((mended["status"].as_str(), &mended["requirements"]), (Some("verifying"), &json!([])));
+    let mended =
+        client.post(&path(&partial), json!({ "account_number": "50100012345678" })).await.ok();
+    assert_eq!(
+        (mended["status"].as_str(), &mended["requirements"]),
+        (Some("verifying"), &json!([]))
+    );
     actor.advance(STEP).await;
     let mended = client.get(&path(&partial)).await.ok();
     assert_eq!(
-        (mended["status"].as_str(), mended["payouts_enabled"].as_bool(), &mended["payouts_disabled_reason"]),
+        (
+            mended["status"].as_str(),
+            mended["payouts_enabled"].as_bool(),
+            &mended["payouts_disabled_reason"]
+        ),
         (Some("active"), Some(true), &Value::Null)
     );
     assert_eq!(mended["verification"]["name_match"], "match");
-    let wanted = ["verifying", "input_required", "verifying", "active"].map(|status| format!("beneficiary.status.{status}"));
+    let wanted = ["verifying", "input_required", "verifying", "active"]
+        .map(|status| format!("beneficiary.status.{status}"));
     assert_eq!(event_types(client, &id(&partial)).await, wanted);
 }
 
@@ -428,13 +527,22 @@ async fn the_sixth_failed_pass_rejects() {
         actor.advance(STEP).await;
         let status = if pass < 6 { "input_required" } else { "rejected" };
         assert_eq!(actor.client.get(&path).await.ok()["status"], status, "pass {pass}");
-        wanted.extend(["beneficiary.status.verifying".to_owned(), format!("beneficiary.status.{status}")]);
+        wanted.extend([
+            "beneficiary.status.verifying".to_owned(),
+            format!("beneficiary.status.{status}"),
+        ]);
         if pass < 6 {
-            assert_eq!(actor.client.post(&path, json!({ "name": format!("Try {pass}") })).await.ok()["status"], "verifying");
+            assert_eq!(
+                actor.client.post(&path, json!({ "name": format!("Try {pass}") })).await.ok()["status"],
+                "verifying"
+            );
         }
     }
     assert_eq!(event_types(&actor.client, &id(&beneficiary)).await, wanted);
-    assert_eq!(actor.client.post(&path, json!({ "name": "Again" })).await.error(400), "beneficiary_not_editable");
+    assert_eq!(
+        actor.client.post(&path, json!({ "name": "Again" })).await.error(400),
+        "beneficiary_not_editable"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -442,16 +550,27 @@ async fn helpers_decide_a_verification_and_nothing_else() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "default").await;
     let client = &actor.client;
-    let outcomes = [("activate", "active", true), ("require_input", "input_required", false), ("reject", "rejected", false)];
+    let outcomes = [
+        ("activate", "active", true),
+        ("require_input", "input_required", false),
+        ("reject", "rejected", false),
+    ];
     for (helper, status, payouts_enabled) in outcomes {
         let beneficiary = client.beneficiary("50100010000004").await;
         let decided = help(client, &beneficiary, helper).await.ok();
-        assert_eq!((decided["object"].as_str(), decided["status"].as_str()), (Some("beneficiary"), Some(status)));
+        assert_eq!(
+            (decided["object"].as_str(), decided["status"].as_str()),
+            (Some("beneficiary"), Some(status))
+        );
         assert_eq!(decided["payouts_enabled"], payouts_enabled);
         assert_eq!(decided["payouts_disabled_reason"].is_null(), payouts_enabled);
-        assert_eq!(decided["requirements"].as_array().unwrap().is_empty(), status != "input_required");
+        assert_eq!(
+            decided["requirements"].as_array().unwrap().is_empty(),
+            status != "input_required"
+        );
         assert_eq!(client.get(&path(&beneficiary)).await.ok(), decided);
-        let wanted = ["beneficiary.status.verifying".to_owned(), format!("beneficiary.status.{status}")];
+        let wanted =
+            ["beneficiary.status.verifying".to_owned(), format!("beneficiary.status.{status}")];
         assert_eq!(event_types(client, &id(&beneficiary)).await, wanted);
         for again in ["activate", "require_input", "reject"] {
             let answer = help(client, &beneficiary, again).await;
@@ -462,7 +581,11 @@ async fn helpers_decide_a_verification_and_nothing_else() {
     }
     let draft = client.post("/v1/beneficiaries", with("submit", json!(false))).await.ok();
     for helper in ["activate", "require_input", "reject"] {
-        assert_eq!(help(client, &draft, helper).await.error(400), "test_helper_not_applicable", "{helper} in draft");
+        assert_eq!(
+            help(client, &draft, helper).await.error(400),
+            "test_helper_not_applicable",
+            "{helper} in draft"
+        );
     }
     let unknown = json!({ "id": "beneficiary_01JDK3Y5M8Q2X7N4V6T9R0ABCD" });
     assert_eq!(help(client, &unknown, "activate").await.error(404), "object_not_found");
@@ -474,7 +597,10 @@ async fn helpers_decide_a_verification_and_nothing_else() {
     // A helper takes no fields, and an empty body is as good as `{}`.
     let beneficiary = client.beneficiary("50100010000004").await;
     let helper = format!("/v1/test_helpers/beneficiaries/{}/activate", id(&beneficiary));
-    assert_eq!(client.post(&helper, json!({ "now": true })).await.errors(400), faults(&[("parameter_unexpected", "now")]));
+    assert_eq!(
+        client.post(&helper, json!({ "now": true })).await.errors(400),
+        faults(&[("parameter_unexpected", "now")])
+    );
     let key = client.fresh_key();
     assert_eq!(client.post_raw(&helper, &key, "").await.ok()["status"], "active");
 }

@@ -1,4 +1,5 @@
-//! `hundi check` finds what is wrong with a book: each damage is planted in a copy of a right one and has to be named.
+//! `hundi check` finds what is wrong with a book: each damage is planted in a copy of a right one
+//! and has to be named.
 
 use hundi::ledger::check;
 use rusqlite::Connection;
@@ -8,21 +9,45 @@ use crate::support::{Server, id, is_on_postgres};
 
 /// What is done to a right book, and words of the fault that has to be named.
 const DAMAGES: &[(&str, &str)] = &[
-    ("UPDATE ledger_postings SET units = units + 1 WHERE rowid_first", "a running balance differs from its postings"),
-    ("DELETE FROM ledger_postings WHERE rowid_first", "a running balance differs from its postings"),
-    ("UPDATE ledger_balances SET debit_units = debit_units + 5 WHERE account = 'custody'", "debits and credits differ"),
-    ("DELETE FROM ledger_balances WHERE account = 'available'", "postings without a running balance"),
+    (
+        "UPDATE ledger_postings SET units = units + 1 WHERE rowid_first",
+        "a running balance differs from its postings",
+    ),
+    (
+        "DELETE FROM ledger_postings WHERE rowid_first",
+        "a running balance differs from its postings",
+    ),
+    (
+        "UPDATE ledger_balances SET debit_units = debit_units + 5 WHERE account = 'custody'",
+        "debits and credits differ",
+    ),
+    (
+        "DELETE FROM ledger_balances WHERE account = 'available'",
+        "postings without a running balance",
+    ),
     ("UPDATE deposits SET units = units + 1", "deposits differ from what was credited"),
     ("UPDATE deposits SET status = 'processing'", "credited without a completed deposit"),
     ("UPDATE transfers SET received_units = received_units + 1", "amount received differs"),
-    ("UPDATE quote_locks SET transfer_id = x'00000000000000000000000000000001'", "do not name each other"),
+    (
+        "UPDATE quote_locks SET transfer_id = x'00000000000000000000000000000001'",
+        "do not name each other",
+    ),
     ("UPDATE payouts SET unique_transaction_reference = NULL", "has no reference"),
     ("UPDATE transfers SET status = 'payout_processing'", "a transfer and its payout disagree"),
-    ("UPDATE transfers SET status_history = 'funding@1 payout_settled@2'", "which no arrow permits"),
-    ("UPDATE transfers SET status_history = replace(status_history, 'funding@', 'funding@9')", "was taken before"),
+    (
+        "UPDATE transfers SET status_history = 'funding@1 payout_settled@2'",
+        "which no arrow permits",
+    ),
+    (
+        "UPDATE transfers SET status_history = replace(status_history, 'funding@', 'funding@9')",
+        "was taken before",
+    ),
     ("UPDATE beneficiaries SET status_history = 'verifying@1'", "the history ends in verifying"),
     ("UPDATE payouts SET status_history = ''", "does not read"),
-    ("UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'", "the schema is 999"),
+    (
+        "UPDATE meta SET value = CAST('999' AS BLOB) WHERE name = 'schema_version'",
+        "the schema is 999",
+    ),
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,17 +63,27 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
     let path = format!("/v1/transfers/{}", id(&transfer));
     client.wait_status(&path, "payout_settled").await;
     let right = server.folder.join("right.db");
-    hundi::backup::write(&hundi::store::Database::Sqlite(server.folder.join("test.db")), &right).unwrap();
-    assert_eq!(check::run(&hundi::store::Database::Sqlite(right.clone())).unwrap().faults, Vec::<String>::new());
+    hundi::backup::write(&hundi::store::Database::Sqlite(server.folder.join("test.db")), &right)
+        .unwrap();
+    assert_eq!(
+        check::run(&hundi::store::Database::Sqlite(right.clone())).unwrap().faults,
+        Vec::<String>::new()
+    );
 
     for (index, (damage, named)) in DAMAGES.iter().enumerate() {
         let damaged = server.folder.join(format!("damaged-{index}.db"));
         std::fs::copy(&right, &damaged).unwrap();
         let first = "id = (SELECT MIN(id) FROM ledger_postings)";
-        let changed = Connection::open(&damaged).unwrap().execute(&damage.replace("rowid_first", first), []).unwrap();
+        let changed = Connection::open(&damaged)
+            .unwrap()
+            .execute(&damage.replace("rowid_first", first), [])
+            .unwrap();
         assert!(changed > 0, "{damage} damaged nothing");
         let faults = check::run(&hundi::store::Database::Sqlite(damaged)).unwrap().faults;
-        assert!(faults.iter().any(|fault| fault.contains(named)), "{damage}: wanted {named:?}, found {faults:?}");
+        assert!(
+            faults.iter().any(|fault| fault.contains(named)),
+            "{damage}: wanted {named:?}, found {faults:?}"
+        );
     }
 }
 
@@ -64,9 +99,12 @@ async fn the_writing_connection_refuses_to_change_a_posting() {
         assert!(format!("{refused:?}").contains("not authorized"), "{sql}: {refused:?}");
     }
     for sql in [
-        "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'hold', 'USDT', 1, x'01', 0)",
-        "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'custody', 'USDT', 0, x'01', 0)",
-        "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'custody', 'EUR', 1, x'01', 0)",
+        "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'hold', 'USDT', 1, \
+         x'01', 0)",
+        "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'custody', 'USDT', 0, \
+         x'01', 0)",
+        "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'custody', 'EUR', 1, \
+         x'01', 0)",
     ] {
         let refused = server.app.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;
         assert!(format!("{refused:?}").contains("constraint"), "{sql}: {refused:?}");

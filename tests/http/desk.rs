@@ -56,11 +56,15 @@ impl Desk {
     async fn new(rates: Box<dyn RateSource>, checks: Box<dyn Checks>) -> Desk {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();
-        let folder = std::env::temp_dir().join(format!("hundi-desk-{:016x}", u64::from_be_bytes(random)));
+        let folder =
+            std::env::temp_dir().join(format!("hundi-desk-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&folder).unwrap();
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
-        let store = Store::open(&folder.join("test.db"), Clock::Manual(clock.clone()), events::sequence).unwrap();
-        // A list with one entry that is nobody here: without a list everybody would wait for the operator.
+        let store =
+            Store::open(&folder.join("test.db"), Clock::Manual(clock.clone()), events::sequence)
+                .unwrap();
+        // A list with one entry that is nobody here: without a list everybody would wait for the
+        // operator.
         let list = folder.join("own.csv");
         std::fs::write(&list, format!("{LIST_HEADER}1,Zebulon Quackenbush,,,,,\n")).unwrap();
         let source = ScreeningSource { operator_file: Some(list), ..ScreeningSource::default() };
@@ -70,7 +74,10 @@ impl Desk {
             rates,
             rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
             checks,
-            addresses: AddressPool::new(AccountKey::generate_for_test(&[7; 64]), "test_address_index_next".into()),
+            addresses: AddressPool::new(
+                AccountKey::generate_for_test(&[7; 64]),
+                "test_address_index_next".into(),
+            ),
             chain: ChainProfile {
                 name: ChainName::Tron,
                 asset: Currency::Usdt,
@@ -88,7 +95,12 @@ impl Desk {
             screening: Some(lists),
         });
         let desk = Desk { store, world, clock, folder };
-        let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+        let request = KeyRequest {
+            account: "default".into(),
+            mode: Mode::Test,
+            permissions: Permissions::All,
+            expires_at: None,
+        };
         desk.write(move |tx, now, _| Ok(create_key(tx, now, &request)?)).await.unwrap();
         desk
     }
@@ -115,7 +127,12 @@ impl Desk {
     }
 
     /// Creates a submitted beneficiary.
-    pub async fn beneficiary(&self, scope: Scope, account_number: &str, ifsc: &str) -> Id<kind::Beneficiary> {
+    pub async fn beneficiary(
+        &self,
+        scope: Scope,
+        account_number: &str,
+        ifsc: &str,
+    ) -> Id<kind::Beneficiary> {
         let (account_number, ifsc) = (account_number.to_owned(), ifsc.to_owned());
         let created = self.write(move |tx, now, world| {
             let ask = NewBeneficiary {
@@ -140,7 +157,10 @@ impl Desk {
     }
 
     pub async fn find(&self, scope: Scope, id: Id<kind::Beneficiary>) -> Beneficiary {
-        self.write(move |tx, _, _| Ok(beneficiaries::rows::find(tx, scope, id)?)).await.unwrap().unwrap()
+        self.write(move |tx, _, _| Ok(beneficiaries::rows::find(tx, scope, id)?))
+            .await
+            .unwrap()
+            .unwrap()
     }
 }
 

@@ -1,4 +1,5 @@
-//! What became of a payment, in test mode: every answer that the simulated chain can give, and the order of checks around it.
+//! What became of a payment, in test mode: every answer that the simulated chain can give, and the
+//! order of checks around it.
 
 use hundi::kernel::Mode;
 use serde_json::{Value, json};
@@ -7,7 +8,13 @@ use crate::stage::{Actor, SETTLES, STEP, server};
 use crate::support::{Answer, Server, id};
 
 async fn ask(actor: &Actor, transfer: &Value, hash: &str) -> Answer {
-    actor.client.post(&format!("/v1/transfers/{}/funding/diagnose", id(transfer)), json!({ "transaction_hash": hash })).await
+    actor
+        .client
+        .post(
+            &format!("/v1/transfers/{}/funding/diagnose", id(transfer)),
+            json!({ "transaction_hash": hash }),
+        )
+        .await
 }
 
 fn hash(deposit: &Value) -> &str {
@@ -26,21 +33,31 @@ async fn every_payment_of_the_simulated_chain_is_told() {
     assert_eq!(
         seen,
         json!({
-            "object": "funding_diagnosis", "transfer_id": id(&exact), "transaction_hash": hash(&paid), "code": "confirming",
-            "message": seen["message"], "deposit_id": id(&paid), "amount": "1000.00", "currency": "USDT", "short_by": null,
-            "late_by_seconds": null, "block_number": null, "block_time": null, "confirmations": null,
-            "to_address": exact["funding"]["deposit_address"], "token_contract": exact["funding"]["token_contract"], "livemode": false,
+            "object": "funding_diagnosis", "transfer_id": id(&exact),
+                "transaction_hash": hash(&paid), "code": "confirming",
+            "message": seen["message"], "deposit_id": id(&paid), "amount": "1000.00",
+                "currency": "USDT", "short_by": null,
+            "late_by_seconds": null, "block_number": null, "block_time": null,
+                "confirmations": null,
+            "to_address": exact["funding"]["deposit_address"],
+                "token_contract": exact["funding"]["token_contract"], "livemode": false,
         })
     );
     actor.advance(STEP).await;
     let confirming = ask(&actor, &exact, hash(&paid)).await.ok();
-    assert_eq!((&confirming["code"], &confirming["confirmations"]), (&json!("confirming"), &json!(1)));
+    assert_eq!(
+        (&confirming["code"], &confirming["confirmations"]),
+        (&json!("confirming"), &json!(1))
+    );
     assert!(confirming["block_number"].is_i64() && confirming["block_time"].is_i64());
     actor.finalise().await;
     // In capital letters and with 0x it is the same transaction.
     let written = format!("0x{}", hash(&paid).to_uppercase());
     let credited = ask(&actor, &exact, &written).await.ok();
-    assert_eq!((&credited["code"], &credited["transaction_hash"]), (&json!("credited"), &json!(hash(&paid))));
+    assert_eq!(
+        (&credited["code"], &credited["transaction_hash"]),
+        (&json!("credited"), &json!(hash(&paid)))
+    );
 
     let more = actor.pay(&exact, "1.00").await;
     actor.finalise().await;
@@ -50,7 +67,10 @@ async fn every_payment_of_the_simulated_chain_is_told() {
     let part = actor.pay(&short, "999.50").await;
     actor.finalise().await;
     let told = ask(&actor, &short, hash(&part)).await.ok();
-    assert_eq!((&told["code"], &told["short_by"], &told["amount"]), (&json!("short_by"), &json!("0.50"), &json!("999.50")));
+    assert_eq!(
+        (&told["code"], &told["short_by"], &told["amount"]),
+        (&json!("short_by"), &json!("0.50"), &json!("999.50"))
+    );
     // The first part of a sum that became whole counts.
     actor.pay(&short, "0.50").await;
     actor.finalise().await;
@@ -60,13 +80,30 @@ async fn every_payment_of_the_simulated_chain_is_told() {
     let other = actor.client.deposit(&foreign, json!({ "amount": "5.00", "asset": "USDC" })).await;
     for _ in 0..2 {
         let told = ask(&actor, &foreign, hash(&other)).await.ok();
-        assert_eq!((&told["code"], &told["currency"], &told["amount"]), (&json!("wrong_token"), &json!("USDC"), &json!("5.00")));
+        assert_eq!(
+            (&told["code"], &told["currency"], &told["amount"]),
+            (&json!("wrong_token"), &json!("USDC"), &json!("5.00"))
+        );
         actor.finalise().await;
     }
-    // What was sent for another transfer of one's own: the address, which the chain shows to all, and nothing else.
+    // What was sent for another transfer of one's own: the address, which the chain shows to all,
+    // and nothing else.
     let elsewhere = ask(&actor, &foreign, hash(&paid)).await.ok();
-    let facts = (&elsewhere["code"], &elsewhere["to_address"], &elsewhere["deposit_id"], &elsewhere["transfer_id"]);
-    assert_eq!(facts, (&json!("wrong_address"), &exact["funding"]["deposit_address"], &Value::Null, &json!(id(&foreign))));
+    let facts = (
+        &elsewhere["code"],
+        &elsewhere["to_address"],
+        &elsewhere["deposit_id"],
+        &elsewhere["transfer_id"],
+    );
+    assert_eq!(
+        facts,
+        (
+            &json!("wrong_address"),
+            &exact["funding"]["deposit_address"],
+            &Value::Null,
+            &json!(id(&foreign))
+        )
+    );
     assert!(!elsewhere.to_string().contains(&id(&exact)));
     assert_eq!(ask(&actor, &foreign, &"ab".repeat(32)).await.ok()["code"], "not_found");
     // Another account's transaction stands on another chain.
@@ -81,7 +118,10 @@ async fn every_payment_of_the_simulated_chain_is_told() {
     assert_eq!(ask(&actor, &late, hash(&after)).await.ok()["late_by_seconds"], 90, "foreseen");
     actor.finalise().await;
     let told = ask(&actor, &late, hash(&after)).await.ok();
-    assert_eq!((&told["code"], &told["late_by_seconds"], &told["short_by"]), (&json!("late_by"), &json!(90), &Value::Null));
+    assert_eq!(
+        (&told["code"], &told["late_by_seconds"], &told["short_by"]),
+        (&json!("late_by"), &json!(90), &Value::Null)
+    );
 
     let cancelled = actor.transfer(SETTLES, json!({})).await;
     actor.cancel(&cancelled).await.ok();
@@ -97,7 +137,8 @@ async fn it_is_a_post_like_any_other_and_changes_nothing() {
     let transfer = client.transfer().await;
     let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
     let deposit = client.deposit(&transfer, json!({})).await;
-    let settled = client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
+    let settled =
+        client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
     let payout = format!("/v1/payouts/{}", id(&settled["payout"]));
     client.wait_until(&payout, |found| found["payment_advice"]["status"] == "available").await;
     let body = json!({ "transaction_hash": deposit["transaction_hash"] });
@@ -122,9 +163,16 @@ async fn it_is_a_post_like_any_other_and_changes_nothing() {
         (json!("ab".repeat(34)), "parameter_max_length_invalid"),
     ] {
         let answer = client.post(&path, json!({ "transaction_hash": hash })).await;
-        assert_eq!(answer.errors(400), [(code.to_owned(), Some("transaction_hash".to_owned()))], "{hash}");
+        assert_eq!(
+            answer.errors(400),
+            [(code.to_owned(), Some("transaction_hash".to_owned()))],
+            "{hash}"
+        );
     }
-    assert_eq!(client.post(&format!("{path}?x=1"), body.clone()).await.error(400), "request_query_parameter_invalid");
+    assert_eq!(
+        client.post(&format!("{path}?x=1"), body.clone()).await.error(400),
+        "request_query_parameter_invalid"
+    );
     let reader = server.client_of("default", Mode::Test, "transfers:read").await;
     assert_eq!(reader.post(&path, body.clone()).await.error(403), "action_unauthorized");
     let writer = server.client_of("default", Mode::Test, "transfers:write").await;

@@ -1,4 +1,5 @@
-//! A server on loopback that answers paths as it is told and keeps what it was asked: rate sources and look-ups.
+//! A server on loopback that answers paths as it is told and keeps what it was asked: rate sources
+//! and look-ups.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -35,7 +36,8 @@ impl Feed {
     pub async fn start() -> Feed {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
-        let (state, told) = (Arc::new(Mutex::new(State::default())), Arc::new(tokio::sync::Notify::new()));
+        let (state, told) =
+            (Arc::new(Mutex::new(State::default())), Arc::new(tokio::sync::Notify::new()));
         let feed = Feed { address, state: state.clone(), told: told.clone() };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -57,7 +59,14 @@ impl Feed {
     }
     /// The bodies that a path was asked with.
     pub fn asked(&self, path: &str) -> Vec<String> {
-        self.state.lock().unwrap().asked.iter().filter(|(asked, _)| asked == path).map(|(_, body)| body.clone()).collect()
+        self.state
+            .lock()
+            .unwrap()
+            .asked
+            .iter()
+            .filter(|(asked, _)| asked == path)
+            .map(|(_, body)| body.clone())
+            .collect()
     }
     /// Waits until a path was asked so often.
     pub async fn until_asked(&self, path: &str, times: usize) {
@@ -70,7 +79,9 @@ impl Feed {
                 told.await;
             }
         };
-        tokio::time::timeout(WAIT, waiting).await.unwrap_or_else(|_| panic!("{path} was not asked {times} times"));
+        tokio::time::timeout(WAIT, waiting)
+            .await
+            .unwrap_or_else(|_| panic!("{path} was not asked {times} times"));
     }
 }
 
@@ -84,7 +95,10 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, told: Arc<tokio:
         }
         let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
         let head = String::from_utf8_lossy(&bytes[..end]).to_lowercase();
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0_usize);
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok())
+            .unwrap_or(0_usize);
         if bytes.len() >= end + 4 + length {
             break (end, length);
         }
@@ -99,7 +113,10 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<State>>, told: Arc<tokio:
     told.notify_waiters();
     match reply.unwrap_or(Reply::Json(404, "{}".into())) {
         Reply::Json(status, body) => {
-            let head = format!("HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            let head = format!(
+                "HTTP/1.1 {status} x\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+                body.len()
+            );
             let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         }
         Reply::Silence => std::future::pending().await,

@@ -18,7 +18,10 @@ const VERIFYING: &str = "beneficiary.status.verifying";
 const SLOTS_MAX: usize = 8;
 
 async fn register(client: &Client, url: &str) -> Value {
-    client.post("/v1/webhook_endpoints", json!({ "url": url, "enabled_events": [VERIFYING] })).await.ok()
+    client
+        .post("/v1/webhook_endpoints", json!({ "url": url, "enabled_events": [VERIFYING] }))
+        .await
+        .ok()
 }
 
 fn deliveries_path(endpoint: &Value) -> String {
@@ -56,7 +59,8 @@ impl Dead {
 async fn one_dead_endpoint_among_200_healthy_costs_the_others_nothing() {
     const HEALTHY: usize = 200;
     const EVENTS: usize = 3;
-    /// The dead endpoint's account has so many events that its slots taken one after another would outlast the test.
+    /// The dead endpoint's account has so many events that its slots taken one after another would
+    /// outlast the test.
     const DEAD_EVENTS: usize = 30;
     let server = Server::start().await;
     let dead = Dead::start().await;
@@ -93,7 +97,11 @@ async fn one_dead_endpoint_among_200_healthy_costs_the_others_nothing() {
         };
         let list = accounts[*number].wait_until(&deliveries_path(endpoint), is_done).await;
         for delivery in list["data"].as_array().unwrap() {
-            assert_eq!(delivery["attempts"].as_array().unwrap().len(), 1, "not at its first attempt: {delivery}");
+            assert_eq!(
+                delivery["attempts"].as_array().unwrap().len(),
+                1,
+                "not at its first attempt: {delivery}"
+            );
         }
         assert_eq!(receiver.count(), events);
     }
@@ -156,7 +164,9 @@ async fn act(malice: Malice, stream: &mut TcpStream, url: &str) -> std::io::Resu
         Malice::EndlessChunks => {
             stream.write_all(b"HTTP/1.1 500 No\r\ntransfer-encoding: chunked\r\n\r\n").await?;
             loop {
-                stream.write_all(b"1;extension=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\na\r\n").await?;
+                stream
+                    .write_all(b"1;extension=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\r\na\r\n")
+                    .await?;
             }
         }
         Malice::HugeHeader => {
@@ -168,10 +178,19 @@ async fn act(malice: Malice, stream: &mut TcpStream, url: &str) -> std::io::Resu
         }
         Malice::ManyHeaders => {
             let headers: String = (0..1_000).map(|number| format!("x-{number}: a\r\n")).collect();
-            stream.write_all(format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n").as_bytes()).await?;
+            stream
+                .write_all(
+                    format!("HTTP/1.1 200 OK\r\n{headers}content-length: 0\r\n\r\n").as_bytes(),
+                )
+                .await?;
         }
         Malice::RedirectLoop => {
-            stream.write_all(format!("HTTP/1.1 307 Go\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n").as_bytes()).await?;
+            stream
+                .write_all(
+                    format!("HTTP/1.1 307 Go\r\nlocation: {url}\r\ncontent-length: 0\r\n\r\n")
+                        .as_bytes(),
+                )
+                .await?;
         }
         Malice::Reset => {
             // Closing without a wait drops what is unsent and tells the peer so.
@@ -183,7 +202,9 @@ async fn act(malice: Malice, stream: &mut TcpStream, url: &str) -> std::io::Resu
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-le").await?;
             return Ok(());
         }
-        Malice::NotHttp | Malice::TalksFirst => stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n").await?,
+        Malice::NotHttp | Malice::TalksFirst => {
+            stream.write_all(b"SSH-2.0-OpenSSH_9.9\r\n").await?
+        }
         Malice::Late => {
             tokio::time::sleep(Duration::from_millis(1_500)).await;
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await?;
@@ -214,7 +235,8 @@ async fn start(malice: Malice, scheme: &str) -> (String, mpsc::UnboundedReceiver
     (url, lives)
 }
 
-/// What the deliveries list must tell of the first attempt: status, error, and bounds of its duration in milliseconds.
+/// What the deliveries list must tell of the first attempt: status, error, and bounds of its
+/// duration in milliseconds.
 type Expected = (Option<u16>, Option<&'static str>, std::ops::Range<i64>);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -247,17 +269,24 @@ async fn hostile_receivers_free_their_slot_within_16_seconds() {
     }
     client.beneficiary("50100012345678").await;
     for (malice, (http_status, error, duration), endpoint, lives) in &mut receivers {
-        let has_attempt = |list: &Value| list["data"][0]["attempts"].as_array().is_some_and(|attempts| !attempts.is_empty());
+        let has_attempt = |list: &Value| {
+            list["data"][0]["attempts"].as_array().is_some_and(|attempts| !attempts.is_empty())
+        };
         let list = client.wait_until(&deliveries_path(endpoint), has_attempt).await;
         let attempt = &list["data"][0]["attempts"][0];
-        assert_eq!((&attempt["http_status"], &attempt["error"]), (&json!(http_status), &json!(error)), "{malice:?}: {attempt}");
+        assert_eq!(
+            (&attempt["http_status"], &attempt["error"]),
+            (&json!(http_status), &json!(error)),
+            "{malice:?}: {attempt}"
+        );
         let measured = attempt["duration_milliseconds"].as_i64().unwrap();
         assert!(duration.contains(&measured), "{malice:?} took {measured} ms");
         assert!(attempt["answer"].as_str().unwrap().len() <= 2_048, "{malice:?}");
         // A connection that is kept for reuse is no slot.
         if !matches!(malice, Malice::Late | Malice::RedirectLoop) {
             let life = tokio::time::timeout(Duration::from_secs(16), lives.recv()).await;
-            let life = life.unwrap_or_else(|_| panic!("{malice:?} still has its connection")).unwrap();
+            let life =
+                life.unwrap_or_else(|_| panic!("{malice:?} still has its connection")).unwrap();
             assert!(life < Duration::from_secs(16), "{malice:?} kept its connection {life:?}");
         }
     }

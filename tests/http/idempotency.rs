@@ -36,7 +36,11 @@ fn assert_replay(first: &Answer, second: &Answer, what: &str) {
     assert_eq!(first.status, second.status, "{what}");
     assert_eq!(first.body, second.body, "{what}");
     assert_eq!(first.header("content-type"), second.header("content-type"), "{what}");
-    assert_ne!(first.header("request-id"), second.header("request-id"), "{what}: a replay is a request of its own");
+    assert_ne!(
+        first.header("request-id"),
+        second.header("request-id"),
+        "{what}: a replay is a request of its own"
+    );
 }
 
 async fn senders_count(client: &Client) -> usize {
@@ -52,12 +56,18 @@ async fn poll_once<F: Future>(mut future: Pin<&mut F>) {
     .await;
 }
 
-/// While the write lane stands still: sends one request twice at once. One of them runs, the other is locked out and
-/// answered. The connection of the one that runs ends when its task is aborted.
-pub async fn running_and_locked(client: &Client, key: &str) -> (tokio::task::JoinHandle<Option<Answer>>, Answer) {
+/// While the write lane stands still: sends one request twice at once. One of them runs, the other
+/// is locked out and answered. The connection of the one that runs ends when its task is aborted.
+pub async fn running_and_locked(
+    client: &Client,
+    key: &str,
+) -> (tokio::task::JoinHandle<Option<Answer>>, Answer) {
     let authorization = format!("Bearer {}", client.key);
-    let headers: [(&str, &[u8]); 3] =
-        [("authorization", authorization.as_bytes()), ("content-type", b"application/json"), ("idempotency-key", key.as_bytes())];
+    let headers: [(&str, &[u8]); 3] = [
+        ("authorization", authorization.as_bytes()),
+        ("content-type", b"application/json"),
+        ("idempotency-key", key.as_bytes()),
+    ];
     let bytes = wire::request("POST", SENDERS, &headers, sender_body().to_string().as_bytes());
     let send = || {
         let (address, bytes) = (client.address.clone(), bytes.clone());
@@ -78,7 +88,11 @@ async fn spelling_is_no_difference() {
     let server = Server::start().await;
     let client = server.client().await;
     let pairs = [
-        ("the order of keys", r#"{"name":"A","type":"individual","country":"AE"}"#, r#"{"country":"AE","type":"individual","name":"A"}"#),
+        (
+            "the order of keys",
+            r#"{"name":"A","type":"individual","country":"AE"}"#,
+            r#"{"country":"AE","type":"individual","name":"A"}"#,
+        ),
         (
             "white space",
             r#"{"name":"A","type":"individual","country":"AE"}"#,
@@ -116,10 +130,34 @@ async fn another_request_on_the_key_is_refused_and_leaves_the_first_answer() {
     let client = server.client().await;
     let base = r#"{"name":"A","type":"individual","country":"AE"}"#;
     let rows = [
-        ("another value", SENDERS, base, SENDERS, r#"{"name":"B","type":"individual","country":"AE"}"#),
-        ("a field more", SENDERS, base, SENDERS, r#"{"name":"A","type":"individual","country":"AE","email":"a@example.com"}"#),
-        ("null is not absent", SENDERS, base, SENDERS, r#"{"name":"A","type":"individual","country":"AE","email":null}"#),
-        ("an empty object is not absent", SENDERS, base, SENDERS, r#"{"name":"A","type":"individual","country":"AE","metadata":{}}"#),
+        (
+            "another value",
+            SENDERS,
+            base,
+            SENDERS,
+            r#"{"name":"B","type":"individual","country":"AE"}"#,
+        ),
+        (
+            "a field more",
+            SENDERS,
+            base,
+            SENDERS,
+            r#"{"name":"A","type":"individual","country":"AE","email":"a@example.com"}"#,
+        ),
+        (
+            "null is not absent",
+            SENDERS,
+            base,
+            SENDERS,
+            r#"{"name":"A","type":"individual","country":"AE","email":null}"#,
+        ),
+        (
+            "an empty object is not absent",
+            SENDERS,
+            base,
+            SENDERS,
+            r#"{"name":"A","type":"individual","country":"AE","metadata":{}}"#,
+        ),
         (
             "the order of items",
             "/v1/webhook_endpoints",
@@ -134,8 +172,20 @@ async fn another_request_on_the_key_is_refused_and_leaves_the_first_answer() {
             SENDERS,
             "{\"name\":\"e\u{301}\",\"type\":\"individual\",\"country\":\"AE\"}",
         ),
-        ("1 and 1.0", "/v1/test_helpers/clock", r#"{"advance_seconds":1}"#, "/v1/test_helpers/clock", r#"{"advance_seconds":1.0}"#),
-        ("1 and 1e0", "/v1/test_helpers/clock", r#"{"advance_seconds":1}"#, "/v1/test_helpers/clock", r#"{"advance_seconds":1e0}"#),
+        (
+            "1 and 1.0",
+            "/v1/test_helpers/clock",
+            r#"{"advance_seconds":1}"#,
+            "/v1/test_helpers/clock",
+            r#"{"advance_seconds":1.0}"#,
+        ),
+        (
+            "1 and 1e0",
+            "/v1/test_helpers/clock",
+            r#"{"advance_seconds":1}"#,
+            "/v1/test_helpers/clock",
+            r#"{"advance_seconds":1e0}"#,
+        ),
         (
             "integers that a double cannot tell apart",
             "/v1/test_helpers/clock",
@@ -169,8 +219,13 @@ async fn another_request_on_the_key_is_refused_and_leaves_the_first_answer() {
         let second = client.post_raw(other_path, &key, other_body).await;
         assert_eq!(second.error(409), "idempotency_key_reuse", "{what}");
         assert!(!is_replayed(&second), "{what}");
-        // The refusal itself is not stored either: it is the same the second time, and the first answer still stands.
-        assert_eq!(client.post_raw(other_path, &key, other_body).await.error(409), "idempotency_key_reuse", "{what}");
+        // The refusal itself is not stored either: it is the same the second time, and the first
+        // answer still stands.
+        assert_eq!(
+            client.post_raw(other_path, &key, other_body).await.error(409),
+            "idempotency_key_reuse",
+            "{what}"
+        );
         assert_replay(&first, &client.post_raw(path, &key, body).await, what);
     }
 }
@@ -215,14 +270,20 @@ async fn a_body_that_does_not_parse_is_stored_under_its_bytes() {
         assert_eq!(first.error(400), "request_body_invalid", "{what}");
         assert_replay(&first, &client.post_raw(SENDERS, &key, body.to_vec()).await, &what);
         let other = [*body, b" "].concat();
-        assert_eq!(client.post_raw(SENDERS, &key, other).await.error(409), "idempotency_key_reuse", "{what}: one byte more");
+        assert_eq!(
+            client.post_raw(SENDERS, &key, other).await.error(409),
+            "idempotency_key_reuse",
+            "{what}: one byte more"
+        );
     }
     // The wrong type of a body is one of its faults, and as such stored too.
     let key = client.fresh_key();
     let headers = [("idempotency-key", key.as_str()), ("content-type", "text/plain")];
-    let first = client.send(Method::POST, SENDERS, &headers, sender_body().to_string().into()).await;
+    let first =
+        client.send(Method::POST, SENDERS, &headers, sender_body().to_string().into()).await;
     assert_eq!(first.error(400), "request_body_invalid");
-    let second = client.send(Method::POST, SENDERS, &headers, sender_body().to_string().into()).await;
+    let second =
+        client.send(Method::POST, SENDERS, &headers, sender_body().to_string().into()).await;
     assert_replay(&first, &second, "another type");
     assert_eq!(senders_count(&client).await, 0);
 }
@@ -244,7 +305,14 @@ async fn completed_refusals_are_replayed_byte_for_byte() {
         ("empty update", &client, "/v1/beneficiaries/x", json!({}), 404, "object_not_found"),
         ("object in the path", &client, missing, json!({ "name": "A" }), 404, "object_not_found"),
         ("reference in the body", &client, "/v1/transfers", unknown, 404, "object_not_found"),
-        ("query", &client, "/v1/senders?limit=1", sender_body(), 400, "request_query_parameter_invalid"),
+        (
+            "query",
+            &client,
+            "/v1/senders?limit=1",
+            sender_body(),
+            400,
+            "request_query_parameter_invalid",
+        ),
         ("business rule", &client, "/v1/transfers", used, 400, "quote_lock_already_used"),
         ("permission", &reader, SENDERS, sender_body(), 403, "action_unauthorized"),
         (
@@ -255,12 +323,23 @@ async fn completed_refusals_are_replayed_byte_for_byte() {
             403,
             "action_unauthorized",
         ),
-        ("helper with a live key", &live, "/v1/test_helpers/clock", json!({ "advance_seconds": 1 }), 403, "testmode_action_only"),
+        (
+            "helper with a live key",
+            &live,
+            "/v1/test_helpers/clock",
+            json!({ "advance_seconds": 1 }),
+            403,
+            "testmode_action_only",
+        ),
     ];
     for (what, client, path, body, status, code) in rows {
         let key = client.fresh_key();
         let first = client.post_with(path, &key, body.clone()).await;
-        assert!(first.errors(status).iter().any(|error| error.0 == code), "{what}: {:?}", first.body);
+        assert!(
+            first.errors(status).iter().any(|error| error.0 == code),
+            "{what}: {:?}",
+            first.body
+        );
         assert_replay(&first, &client.post_with(path, &key, body).await, what);
     }
 }
@@ -269,7 +348,8 @@ async fn completed_refusals_are_replayed_byte_for_byte() {
 async fn a_replay_shows_what_was_answered_then_and_not_what_is_now() {
     let server = Server::start().await;
     let client = server.client().await;
-    let body = json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" });
+    let body = json!({ "name": "Asha Rao", "account_number": "50100012345678",
+        "ifsc": "HDFC0000001", "account_type": "nre" });
     let key = client.fresh_key();
     let first = client.post_with("/v1/beneficiaries", &key, body.clone()).await;
     assert_eq!(first.ok()["status"], "verifying");
@@ -284,8 +364,15 @@ async fn a_replay_shows_what_was_answered_then_and_not_what_is_now() {
     let refused = client.post_with("/v1/transfers", &key, transfer.clone()).await;
     assert_eq!(refused.error(400), "beneficiary_not_payable");
     assert_eq!(refused.json()["errors"][0]["metadata"]["new_key_required"], true);
-    client.post(&format!("/v1/test_helpers/beneficiaries/{}/activate", id(&verifying)), json!({})).await.ok();
-    assert_replay(&refused, &client.post_with("/v1/transfers", &key, transfer.clone()).await, "healed");
+    client
+        .post(&format!("/v1/test_helpers/beneficiaries/{}/activate", id(&verifying)), json!({}))
+        .await
+        .ok();
+    assert_replay(
+        &refused,
+        &client.post_with("/v1/transfers", &key, transfer.clone()).await,
+        "healed",
+    );
     assert_eq!(client.post("/v1/transfers", transfer).await.ok()["status"], "funding");
 }
 
@@ -299,9 +386,14 @@ async fn an_unavailable_quote_is_not_stored() {
         let answer = client.post_with("/v1/quote_locks", &key, body.clone()).await;
         assert_eq!(answer.error(503), "quote_unavailable");
         assert!(!is_replayed(&answer));
-        assert!(answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()), "{:?}", answer.headers);
+        assert!(
+            answer.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok()),
+            "{:?}",
+            answer.headers
+        );
     }
-    // The key is free, so even another request may take it; had the first kept it, this would be a conflict.
+    // The key is free, so even another request may take it; had the first kept it, this would be a
+    // conflict.
     client.post_with(SENDERS, &key, sender_body()).await.ok();
 }
 
@@ -311,7 +403,9 @@ async fn a_full_queue_answers_503_and_releases_the_key() {
     let client = server.client().await;
     let hold = LaneHold::of(&server, &client).await;
     let store = &server.app.store;
-    let mut crowd = pin!(futures_util::future::join_all((0..hundi::store::handle::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))));
+    let mut crowd = pin!(futures_util::future::join_all(
+        (0..hundi::store::handle::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))
+    ));
     poll_once(crowd.as_mut()).await;
     let key = client.fresh_key();
     let refused = client.post_with(SENDERS, &key, sender_body()).await;
@@ -336,12 +430,17 @@ async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
     let hold = LaneHold::of(&server, &client).await;
     let key = client.fresh_key();
     let (first, _) = running_and_locked(&client, &key).await;
-    // More requests, by which time the first one stands in the lane's queue; the job that fails joins its group.
+    // More requests, by which time the first one stands in the lane's queue; the job that fails
+    // joins its group.
     for _ in 0..3 {
-        assert_eq!(client.post_with(SENDERS, &key, sender_body()).await.error(409), "resource_locked");
+        assert_eq!(
+            client.post_with(SENDERS, &key, sender_body()).await.error(409),
+            "resource_locked"
+        );
     }
-    let mut planted =
-        pin!(server.app.store.write::<(), _>(|_, _| Err(Failure::Store(StoreError::Unavailable("planted by the test".into())))));
+    let mut planted = pin!(server.app.store.write::<(), _>(|_, _| Err(Failure::Store(
+        StoreError::Unavailable("planted by the test".into())
+    ))));
     poll_once(planted.as_mut()).await;
     hold.let_go();
     assert!(planted.await.is_err());
@@ -351,7 +450,11 @@ async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
     let second = client.post_with(SENDERS, &key, sender_body()).await;
     second.ok();
     assert!(!is_replayed(&second));
-    assert_replay(&second, &client.post_with(SENDERS, &key, sender_body()).await, "after the retry");
+    assert_replay(
+        &second,
+        &client.post_with(SENDERS, &key, sender_body()).await,
+        "after the retry",
+    );
     assert_eq!(senders_count(&client).await, 1);
 }
 
@@ -369,8 +472,15 @@ async fn while_the_first_request_runs_its_key_is_locked() {
     hold.let_go();
     let first = first.await.unwrap().unwrap();
     first.ok();
-    assert_replay(&first, &client.post_with(SENDERS, &key, sender_body()).await, "neither 409 was stored");
-    assert_eq!(client.post_with(SENDERS, &key, json!({ "name": "B" })).await.error(409), "idempotency_key_reuse");
+    assert_replay(
+        &first,
+        &client.post_with(SENDERS, &key, sender_body()).await,
+        "neither 409 was stored",
+    );
+    assert_eq!(
+        client.post_with(SENDERS, &key, json!({ "name": "B" })).await.error(409),
+        "idempotency_key_reuse"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -417,7 +527,11 @@ async fn an_answer_is_kept_for_24_hours() {
     refused.errors(400);
     server.advance_seconds(DAY_SECONDS - 1);
     assert_replay(&first, &client.post_with(SENDERS, &key, sender_body()).await, "at 24 h - 1 s");
-    assert_replay(&refused, &client.post_with(SENDERS, &refused_key, json!({})).await, "at 24 h - 1 s");
+    assert_replay(
+        &refused,
+        &client.post_with(SENDERS, &refused_key, json!({})).await,
+        "at 24 h - 1 s",
+    );
     // A replay does not make the answer younger.
     server.advance_seconds(1);
     let again = client.post_with(SENDERS, &key, sender_body()).await;
@@ -426,7 +540,11 @@ async fn an_answer_is_kept_for_24_hours() {
     // The key belongs to the new request now, and another one may take an expired key.
     assert_replay(&again, &client.post_with(SENDERS, &key, sender_body()).await, "the new answer");
     client
-        .post_with("/v1/quote_locks", &refused_key, json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "10.00" }))
+        .post_with(
+            "/v1/quote_locks",
+            &refused_key,
+            json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "10.00" }),
+        )
         .await
         .ok();
     assert_eq!(senders_count(&client).await, 2);
@@ -451,9 +569,13 @@ async fn a_purge_takes_expired_answers_only() {
 }
 
 /// The identifier of a client's key.
-async fn key_id(server: &Server, client: &Client) -> hundi::kernel::Id<hundi::kernel::id::kind::ApiKey> {
+async fn key_id(
+    server: &Server,
+    client: &Client,
+) -> hundi::kernel::Id<hundi::kernel::id::kind::ApiKey> {
     let hash = keys::key_hash(&client.key);
-    let found = server.app.store.write(move |tx, _| Ok(keys::rows::find_caller(tx, &hash)?)).await.unwrap();
+    let found =
+        server.app.store.write(move |tx, _| Ok(keys::rows::find_caller(tx, &hash)?)).await.unwrap();
     found.unwrap().key_id
 }
 
@@ -464,7 +586,14 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
     let key = client.fresh_key();
     client.post_with(SENDERS, &key, sender_body()).await.ok();
     let revoked = key_id(&server, &client).await;
-    assert!(server.app.store.write(move |tx, now| Ok(keys::rows::revoke(tx, now, revoked)?)).await.unwrap());
+    assert!(
+        server
+            .app
+            .store
+            .write(move |tx, now| Ok(keys::rows::revoke(tx, now, revoked)?))
+            .await
+            .unwrap()
+    );
     server.advance_seconds(2);
     for _ in 0..2 {
         let answer = client.post_with(SENDERS, &key, sender_body()).await;
@@ -473,7 +602,12 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
     }
 
     let now = server.app.store.clock.milliseconds() / 1_000;
-    let expiring = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: Some(now + 10) };
+    let expiring = KeyRequest {
+        account: "default".into(),
+        mode: Mode::Test,
+        permissions: Permissions::All,
+        expires_at: Some(now + 10),
+    };
     let expiring = server.client_with(expiring).await;
     let first = expiring.post_with(SENDERS, &key, sender_body()).await;
     first.ok();
@@ -486,7 +620,14 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
     let client = server.client_of("paused", Mode::Test, "").await;
     let first = client.post_with(SENDERS, &key, sender_body()).await;
     for suspended in [true, false] {
-        assert!(server.app.store.write(move |tx, _| Ok(keys::rows::suspend(tx, "paused", suspended)?)).await.unwrap());
+        assert!(
+            server
+                .app
+                .store
+                .write(move |tx, _| Ok(keys::rows::suspend(tx, "paused", suspended)?))
+                .await
+                .unwrap()
+        );
         server.advance_seconds(2);
         let answer = client.post_with(SENDERS, &key, sender_body()).await;
         if suspended {
@@ -517,7 +658,10 @@ async fn a_key_belongs_to_one_api_key() {
     seen.sort();
     seen.dedup();
     assert_eq!(seen.len(), clients.len());
-    assert_eq!(clients[3].post_with("/v1/quote_locks", key, json!({})).await.error(409), "idempotency_key_reuse");
+    assert_eq!(
+        clients[3].post_with("/v1/quote_locks", key, json!({})).await.error(409),
+        "idempotency_key_reuse"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -546,7 +690,10 @@ async fn the_header_has_a_form() {
         ("a space within", &[b"hhhhhhhhh hhhhhhhhhhh"], ""),
     ];
     for (what, values, code) in rows {
-        let mut headers: Vec<(&str, &[u8])> = vec![("authorization", authorization.as_bytes()), ("content-type", b"application/json")];
+        let mut headers: Vec<(&str, &[u8])> = vec![
+            ("authorization", authorization.as_bytes()),
+            ("content-type", b"application/json"),
+        ];
         headers.extend(values.iter().map(|value| ("idempotency-key", *value)));
         let bytes = wire::request("POST", SENDERS, &headers, sender_body().to_string().as_bytes());
         let answer = wire::exchange(&server.address, &bytes).await.unwrap();
@@ -554,8 +701,15 @@ async fn the_header_has_a_form() {
             answer.ok();
             continue;
         }
-        assert_eq!(answer.errors(400), [((*code).to_owned(), Some("Idempotency-Key".to_owned()))], "{what}");
-        assert!(!is_replayed(&wire::exchange(&server.address, &bytes).await.unwrap()), "{what}: stored");
+        assert_eq!(
+            answer.errors(400),
+            [((*code).to_owned(), Some("Idempotency-Key".to_owned()))],
+            "{what}"
+        );
+        assert!(
+            !is_replayed(&wire::exchange(&server.address, &bytes).await.unwrap()),
+            "{what}: stored"
+        );
     }
     assert_eq!(senders_count(&client).await, 3);
 }
@@ -564,13 +718,17 @@ async fn the_header_has_a_form() {
 async fn quotes_around_the_key_are_not_part_of_it() {
     let server = Server::start().await;
     let client = server.client().await;
-    let first = client.post_with(SENDERS, "8e03978e-40d5-43dd-bc93-6894a57f9324", sender_body()).await;
-    let second = client.post_with(SENDERS, "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", sender_body()).await;
+    let first =
+        client.post_with(SENDERS, "8e03978e-40d5-43dd-bc93-6894a57f9324", sender_body()).await;
+    let second =
+        client.post_with(SENDERS, "\"8e03978e-40d5-43dd-bc93-6894a57f9324\"", sender_body()).await;
     assert_replay(&first, &second, "quoted");
     // One pair only, and only a whole one.
-    for other in
-        ["\"\"8e03978e-40d5-43dd-bc93-6894a57f9324\"\"", "\"8e03978e-40d5-43dd-bc93-6894a57f9324", "8e03978e-40d5-43dd-bc93-6894a57f9324\""]
-    {
+    for other in [
+        "\"\"8e03978e-40d5-43dd-bc93-6894a57f9324\"\"",
+        "\"8e03978e-40d5-43dd-bc93-6894a57f9324",
+        "8e03978e-40d5-43dd-bc93-6894a57f9324\"",
+    ] {
         let answer = client.post_with(SENDERS, other, sender_body()).await;
         answer.ok();
         assert!(!is_replayed(&answer), "{other}");
@@ -582,15 +740,24 @@ async fn reading_and_deleting_take_no_key() {
     let server = Server::start().await;
     let client = server.client().await;
     let key = client.fresh_key();
-    let endpoint = client.post_with("/v1/webhook_endpoints", &key, json!({ "url": "https://example.com/" })).await.ok();
+    let endpoint = client
+        .post_with("/v1/webhook_endpoints", &key, json!({ "url": "https://example.com/" }))
+        .await
+        .ok();
     let path = format!("/v1/webhook_endpoints/{}", id(&endpoint));
     for value in [key.as_str(), "short", "", "\u{7}"] {
         let authorization = format!("Bearer {}", client.key);
-        let headers: [(&str, &[u8]); 3] =
-            [("authorization", authorization.as_bytes()), ("idempotency-key", value.as_bytes()), ("idempotency-key", b"x")];
+        let headers: [(&str, &[u8]); 3] = [
+            ("authorization", authorization.as_bytes()),
+            ("idempotency-key", value.as_bytes()),
+            ("idempotency-key", b"x"),
+        ];
         // A control character is no header value at all; only the connection's answer differs.
         if value != "\u{7}" {
-            let answer = wire::exchange(&server.address, &wire::request("GET", &path, &headers, b"")).await.unwrap();
+            let answer =
+                wire::exchange(&server.address, &wire::request("GET", &path, &headers, b""))
+                    .await
+                    .unwrap();
             assert_eq!(answer.ok()["id"], endpoint["id"], "{value:?}");
             assert!(!is_replayed(&answer));
         }
@@ -613,27 +780,44 @@ async fn an_oversized_body_is_refused_and_leaves_the_key_free() {
     };
     let authorization = format!("Bearer {}", client.key);
     let key = client.fresh_key();
-    let headers: [(&str, &[u8]); 3] =
-        [("authorization", authorization.as_bytes()), ("content-type", b"application/json"), ("idempotency-key", key.as_bytes())];
+    let headers: [(&str, &[u8]); 3] = [
+        ("authorization", authorization.as_bytes()),
+        ("content-type", b"application/json"),
+        ("idempotency-key", key.as_bytes()),
+    ];
     let large = padded(65_537);
     for _ in 0..2 {
-        let answer = wire::exchange(&server.address, &wire::request("POST", SENDERS, &headers, large.as_bytes())).await.unwrap();
+        let answer = wire::exchange(
+            &server.address,
+            &wire::request("POST", SENDERS, &headers, large.as_bytes()),
+        )
+        .await
+        .unwrap();
         assert_eq!(answer.error(400), "request_body_invalid");
         assert!(!is_replayed(&answer));
         assert_eq!(answer.header("connection"), Some("close"), "the rest of the body is not read");
     }
     // The same without a declared length.
-    let mut chunked = format!("POST {SENDERS} HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n").into_bytes();
+    let mut chunked =
+        format!("POST {SENDERS} HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n")
+            .into_bytes();
     for (name, value) in headers {
         chunked.extend([name.as_bytes(), b": ", value, b"\r\n"].concat());
     }
     chunked.extend(format!("\r\n{:x}\r\n{large}\r\n0\r\n\r\n", large.len()).into_bytes());
-    assert_eq!(wire::exchange(&server.address, &chunked).await.unwrap().error(400), "request_body_invalid");
+    assert_eq!(
+        wire::exchange(&server.address, &chunked).await.unwrap().error(400),
+        "request_body_invalid"
+    );
     let allowed = padded(65_536);
     let answer = client.post_raw(SENDERS, &key, allowed).await;
     answer.ok();
     assert!(!is_replayed(&answer));
-    assert_replay(&answer, &client.post_with(SENDERS, &key, sender_body()).await, "white space does not count");
+    assert_replay(
+        &answer,
+        &client.post_with(SENDERS, &key, sender_body()).await,
+        "white space does not count",
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -644,11 +828,20 @@ async fn what_comes_before_the_claim_is_not_stored() {
     let key_header = [("idempotency-key", key.as_str()), ("content-type", "application/json")];
     let with_key = [key_header[0], key_header[1], ("authorization", "Bearer nonsense")];
     let body = || Bytes::from(sender_body().to_string());
-    assert_eq!(client.send(Method::POST, SENDERS, &with_key, body()).await.error(401), "secret_key_invalid");
-    assert_eq!(client.send(Method::POST, "/v1/nothing", &key_header, body()).await.error(404), "object_not_found");
+    assert_eq!(
+        client.send(Method::POST, SENDERS, &with_key, body()).await.error(401),
+        "secret_key_invalid"
+    );
+    assert_eq!(
+        client.send(Method::POST, "/v1/nothing", &key_header, body()).await.error(404),
+        "object_not_found"
+    );
     let wrong_method = client.send(Method::PUT, SENDERS, &key_header, body()).await;
     assert_eq!(wrong_method.error(405), "request_method_invalid");
-    assert_eq!(wrong_method.header("allow").map(|allow| allow.contains("POST") && allow.contains("GET")), Some(true));
+    assert_eq!(
+        wrong_method.header("allow").map(|allow| allow.contains("POST") && allow.contains("GET")),
+        Some(true)
+    );
     // Eight writes are the burst; the rest of it is used up here.
     let mut limited = client.send(Method::POST, "/v1/nothing", &key_header, body()).await;
     let mut asked = 1;
@@ -680,10 +873,21 @@ async fn a_client_that_hangs_up_finds_one_effect_on_its_retry() {
     let authorization = format!("Bearer {}", client.key);
     for _ in 0..TRIES {
         let key = client.fresh_key();
-        let headers: [(&str, &[u8]); 3] =
-            [("authorization", authorization.as_bytes()), ("content-type", b"application/json"), ("idempotency-key", key.as_bytes())];
+        let headers: [(&str, &[u8]); 3] = [
+            ("authorization", authorization.as_bytes()),
+            ("content-type", b"application/json"),
+            ("idempotency-key", key.as_bytes()),
+        ];
         let mut stream = TcpStream::connect(&server.address).await.unwrap();
-        stream.write_all(&wire::request("POST", SENDERS, &headers, sender_body().to_string().as_bytes())).await.unwrap();
+        stream
+            .write_all(&wire::request(
+                "POST",
+                SENDERS,
+                &headers,
+                sender_body().to_string().as_bytes(),
+            ))
+            .await
+            .unwrap();
         drop(stream);
         loop {
             let answer = client.post_with(SENDERS, &key, sender_body()).await;
@@ -707,7 +911,10 @@ async fn a_running_request_goes_on_when_its_client_hangs_up() {
     assert!(running.await.is_err_and(|error| error.is_cancelled()));
     // The key stays held by the request, not by its connection.
     for _ in 0..5 {
-        assert_eq!(client.post_with(SENDERS, &key, sender_body()).await.error(409), "resource_locked");
+        assert_eq!(
+            client.post_with(SENDERS, &key, sender_body()).await.error(409),
+            "resource_locked"
+        );
     }
     hold.let_go();
     let started = Instant::now();
@@ -724,7 +931,9 @@ async fn a_running_request_goes_on_when_its_client_hangs_up() {
 }
 
 fn holds(files: &[(String, Vec<u8>)], wanted: &str) -> Option<String> {
-    let found = files.iter().find(|(_, bytes)| bytes.windows(wanted.len()).any(|part| part == wanted.as_bytes()));
+    let found = files
+        .iter()
+        .find(|(_, bytes)| bytes.windows(wanted.len()).any(|part| part == wanted.as_bytes()));
     found.map(|(path, _)| path.clone())
 }
 
@@ -736,8 +945,15 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
     let body = json!({ "url": "https://example.com/hook", "description": "stored in the open" });
     let created = client.post_with("/v1/webhook_endpoints", &key, body.clone()).await;
     let secret = created.ok()["secret"].as_str().unwrap().to_owned();
-    assert!(secret.starts_with("whsec_") && secret.len() == 50, "the secret is whsec_ and the base64 of 32 bytes");
-    assert_replay(&created, &client.post_with("/v1/webhook_endpoints", &key, body).await, "created");
+    assert!(
+        secret.starts_with("whsec_") && secret.len() == 50,
+        "the secret is whsec_ and the base64 of 32 bytes"
+    );
+    assert_replay(
+        &created,
+        &client.post_with("/v1/webhook_endpoints", &key, body).await,
+        "created",
+    );
     let path = format!("/v1/webhook_endpoints/{}", id(&created.json()));
     let rotate_path = format!("{path}/rotate_secret");
     let key = client.fresh_key();
@@ -745,15 +961,24 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
     let rotated_secret = rotated.ok()["secret"].as_str().unwrap().to_owned();
     assert_ne!(secret, rotated_secret);
     assert_replay(&rotated, &client.post_with(&rotate_path, &key, json!({})).await, "rotated");
-    assert!(client.get(&path).await.ok().get("secret").is_none(), "shown at these two occasions only");
+    assert!(
+        client.get(&path).await.ok().get("secret").is_none(),
+        "shown at these two occasions only"
+    );
 
     let personal = json!({
-        "name": "Recognisable Holder", "account_number": "91827364550001", "ifsc": "HDFC0000001", "account_type": "nre",
-        "pan": "QWXYZ4821K", "passport_number": "Z81736455", "date_of_birth": "1971-03-09", "submit": false,
+        "name": "Recognisable Holder", "account_number": "91827364550001", "ifsc": "HDFC0000001",
+            "account_type": "nre",
+        "pan": "QWXYZ4821K", "passport_number": "Z81736455", "date_of_birth": "1971-03-09",
+            "submit": false,
     });
     let key = client.fresh_key();
     let beneficiary = client.post_with("/v1/beneficiaries", &key, personal.clone()).await;
-    assert_replay(&beneficiary, &client.post_with("/v1/beneficiaries", &key, personal.clone()).await, "beneficiary");
+    assert_replay(
+        &beneficiary,
+        &client.post_with("/v1/beneficiaries", &key, personal.clone()).await,
+        "beneficiary",
+    );
     let update = json!({ "account_number": "91827364550002", "passport_number": "Y71736455" });
     client.post(&format!("/v1/beneficiaries/{}", id(&beneficiary.json())), update).await.ok();
     let mut sender = sender_body();
@@ -771,7 +996,10 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
         files = files.iter().map(|file| &file.0).collect::<Vec<_>>()
     );
     for known in ["Recognisable Holder", "stored in the open"] {
-        assert!(holds(&files, known).is_some(), "the search does not find {known}, which is stored in the open");
+        assert!(
+            holds(&files, known).is_some(),
+            "the search does not find {known}, which is stored in the open"
+        );
     }
     for wanted in [
         "whsec_",
@@ -793,8 +1021,11 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_that_heal_say_that_a_new_key_is_needed() {
     let is_listed = |code: &str| {
-        ["beneficiary_not_payable", "sender_not_eligible", "refund_address_required"].contains(&code)
-            || ["_action_invalid", "_not_applicable", "_not_ready"].iter().any(|end| code.ends_with(end))
+        ["beneficiary_not_payable", "sender_not_eligible", "refund_address_required"]
+            .contains(&code)
+            || ["_action_invalid", "_not_applicable", "_not_ready"]
+                .iter()
+                .any(|end| code.ends_with(end))
     };
     for code in Code::ALL {
         assert_eq!(code.new_key_required(), is_listed(code.as_str()), "{}", code.as_str());
@@ -811,23 +1042,51 @@ async fn refusals_that_heal_say_that_a_new_key_is_needed() {
         client.post("/v1/transfers", not_payable).await,
         client.post("/v1/transfers", used).await,
         client.post(&format!("{path}/resolve_funding"), json!({ "action": "refund" })).await,
-        client.post(&format!("/v1/beneficiaries/{}", transfer["beneficiary_id"].as_str().unwrap()), json!({ "name": "B" })).await,
-        client.post(&format!("/v1/test_helpers/beneficiaries/{}/reject", transfer["beneficiary_id"].as_str().unwrap()), json!({})).await,
+        client
+            .post(
+                &format!("/v1/beneficiaries/{}", transfer["beneficiary_id"].as_str().unwrap()),
+                json!({ "name": "B" }),
+            )
+            .await,
+        client
+            .post(
+                &format!(
+                    "/v1/test_helpers/beneficiaries/{}/reject",
+                    transfer["beneficiary_id"].as_str().unwrap()
+                ),
+                json!({}),
+            )
+            .await,
     ];
     client.post(&format!("{path}/cancel"), json!({})).await.ok();
     answers.push(client.post(&format!("{path}/cancel"), json!({})).await);
     let short = client.transfer().await;
     client.deposit(&short, json!({ "amount": "1.00" })).await;
-    client.wait_until(&format!("/v1/transfers/{}", id(&short)), |found| found["funding"]["amount_received"] == "1.00").await;
+    client
+        .wait_until(&format!("/v1/transfers/{}", id(&short)), |found| {
+            found["funding"]["amount_received"] == "1.00"
+        })
+        .await;
     client.advance(3_600).await;
     client.wait_status(&format!("/v1/transfers/{}", id(&short)), "funding_hold").await;
-    answers.push(client.post(&format!("/v1/transfers/{}/resolve_funding", id(&short)), json!({ "action": "refund" })).await);
+    answers.push(
+        client
+            .post(
+                &format!("/v1/transfers/{}/resolve_funding", id(&short)),
+                json!({ "action": "refund" }),
+            )
+            .await,
+    );
     let mut seen = Vec::new();
     for answer in answers {
         let error = answer.json()["errors"][0].clone();
         let code = error["code"].as_str().unwrap().to_owned();
         assert_eq!(answer.status, 400, "{error}");
-        assert_eq!(error["metadata"].get("new_key_required").is_some(), is_listed(&code), "{error}");
+        assert_eq!(
+            error["metadata"].get("new_key_required").is_some(),
+            is_listed(&code),
+            "{error}"
+        );
         seen.push(code);
     }
     assert_eq!(
@@ -850,13 +1109,22 @@ async fn the_answer_to_a_body_of_faults_alone_is_bounded_and_replayed() {
     let server = Server::start().await;
     let client = server.client().await;
     let letters = || b'a'..=b'z';
-    let keys = letters().flat_map(|first| letters().flat_map(move |second| letters().map(move |third| [first, second, third])));
-    let policy: serde_json::Map<String, Value> = keys.take(6_000).map(|key| (String::from_utf8(key.to_vec()).unwrap(), json!(1))).collect();
+    let keys = letters().flat_map(|first| {
+        letters().flat_map(move |second| letters().map(move |third| [first, second, third]))
+    });
+    let policy: serde_json::Map<String, Value> =
+        keys.take(6_000).map(|key| (String::from_utf8(key.to_vec()).unwrap(), json!(1))).collect();
     let body = json!({ "funding": { "policy": policy } });
     let key = client.fresh_key();
     let first = client.post_with("/v1/transfers", &key, body.clone()).await;
     let told: Value = serde_json::from_slice(&first.body).unwrap();
-    assert_eq!((first.status, told["errors"].as_array().unwrap().len()), (400, hundi::kernel::refusal::FAULTS_MAX));
+    assert_eq!(
+        (first.status, told["errors"].as_array().unwrap().len()),
+        (400, hundi::kernel::refusal::FAULTS_MAX)
+    );
     let again = client.post_with("/v1/transfers", &key, body).await;
-    assert_eq!((again.status, &again.body, again.header("idempotent-replayed")), (400, &first.body, Some("true")));
+    assert_eq!(
+        (again.status, &again.body, again.header("idempotent-replayed")),
+        (400, &first.body, Some("true"))
+    );
 }

@@ -1,4 +1,5 @@
-//! Nobody sees, changes or learns of another account's objects, or of the other mode's: a matrix over every route.
+//! Nobody sees, changes or learns of another account's objects, or of the other mode's: a matrix
+//! over every route.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Client, Server, id};
 
-use ObjectKind::{Beneficiary, Deposit, Event, Payout, QuoteLock, Refund, Sender, Transfer, WebhookDelivery, WebhookEndpoint};
+use ObjectKind::{
+    Beneficiary, Deposit, Event, Payout, QuoteLock, Refund, Sender, Transfer, WebhookDelivery,
+    WebhookEndpoint,
+};
 
 /// What a route is about.
 struct Row {
@@ -31,11 +35,16 @@ const fn row(route: &'static str, of: Option<ObjectKind>, body: &'static str) ->
     Row { route, of, body, references: &[], is_live_creation: false }
 }
 
-const fn creation(route: &'static str, body: &'static str, references: &'static [(&'static str, ObjectKind)]) -> Row {
+const fn creation(
+    route: &'static str,
+    body: &'static str,
+    references: &'static [(&'static str, ObjectKind)],
+) -> Row {
     Row { route, of: None, body, references, is_live_creation: true }
 }
 
-const HASH_BODY: &str = r#"{"transaction_hash":"00000000000000000000000000000000000000000000000000000000000000ff"}"#;
+const HASH_BODY: &str =
+    r#"{"transaction_hash":"00000000000000000000000000000000000000000000000000000000000000ff"}"#;
 
 const ROWS: &[Row] = &[
     creation(
@@ -49,7 +58,11 @@ const ROWS: &[Row] = &[
     row("POST /v1/senders", None, r#"{"name":"A B","type":"individual","country":"AE"}"#),
     row("GET /v1/senders", None, ""),
     row("GET /v1/senders/{id}", Some(Sender), ""),
-    creation("POST /v1/quote_locks", r#"{"sell_currency":"USD","buy_currency":"INR","amount":"10.00"}"#, &[]),
+    creation(
+        "POST /v1/quote_locks",
+        r#"{"sell_currency":"USD","buy_currency":"INR","amount":"10.00"}"#,
+        &[],
+    ),
     row("GET /v1/quote_locks", None, ""),
     row("GET /v1/quote_locks/{id}", Some(QuoteLock), ""),
     row("GET /v1/corridors", None, ""),
@@ -76,7 +89,11 @@ const ROWS: &[Row] = &[
     row("GET /v1/payouts/{id}/payment_advice", Some(Payout), ""),
     row("GET /v1/refunds", None, ""),
     row("GET /v1/refunds/{id}", Some(Refund), ""),
-    row("POST /v1/refunds/{id}", Some(Refund), r#"{"to_address":"TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"}"#),
+    row(
+        "POST /v1/refunds/{id}",
+        Some(Refund),
+        r#"{"to_address":"TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf"}"#,
+    ),
     row("GET /v1/balance", None, ""),
     row("GET /v1/statements", None, ""),
     row("GET /v1/events", None, ""),
@@ -84,7 +101,11 @@ const ROWS: &[Row] = &[
     row("POST /v1/webhook_endpoints", None, r#"{"url":"https://example.com/hook"}"#),
     row("GET /v1/webhook_endpoints", None, ""),
     row("GET /v1/webhook_endpoints/{id}", Some(WebhookEndpoint), ""),
-    row("POST /v1/webhook_endpoints/{id}", Some(WebhookEndpoint), r#"{"url":"https://example.com/taken-over"}"#),
+    row(
+        "POST /v1/webhook_endpoints/{id}",
+        Some(WebhookEndpoint),
+        r#"{"url":"https://example.com/taken-over"}"#,
+    ),
     row("DELETE /v1/webhook_endpoints/{id}", Some(WebhookEndpoint), ""),
     row("POST /v1/webhook_endpoints/{id}/rotate_secret", Some(WebhookEndpoint), "{}"),
     row("GET /v1/webhook_endpoints/{id}/deliveries", Some(WebhookEndpoint), ""),
@@ -120,7 +141,9 @@ impl Row {
     fn body(&self, own: &Objects, other: Option<(&str, &str)>) -> String {
         let mut body = self.body.to_owned();
         for (name, kind) in self.references {
-            let value = other.filter(|(field, _)| field == name).map_or_else(|| own.id(*kind), |(_, id)| id.to_owned());
+            let value = other
+                .filter(|(field, _)| field == name)
+                .map_or_else(|| own.id(*kind), |(_, id)| id.to_owned());
             body = body.replace(&format!("${name}"), &value);
         }
         body
@@ -148,21 +171,31 @@ impl Objects {
     }
     #[track_caller]
     fn id(&self, kind: ObjectKind) -> String {
-        self.ids.get(kind.as_str()).and_then(|ids| ids.last()).unwrap_or_else(|| panic!("no {}", kind.as_str())).clone()
+        self.ids
+            .get(kind.as_str())
+            .and_then(|ids| ids.last())
+            .unwrap_or_else(|| panic!("no {}", kind.as_str()))
+            .clone()
     }
     fn all(&self) -> BTreeSet<&str> {
         self.ids.values().flatten().map(String::as_str).collect()
     }
 }
 
-/// Makes every kind of object: a payout that settled, a refund that completed, and one that waits for an address.
+/// Makes every kind of object: a payout that settled, a refund that completed, and one that waits
+/// for an address.
 async fn populate(client: &Client) -> Objects {
     let mut objects = Objects::default();
-    let endpoint = client.post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/never" })).await.ok();
+    let endpoint = client
+        .post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/never" }))
+        .await
+        .ok();
     objects.add(WebhookEndpoint, id(&endpoint));
-    for (account_number, refund_address) in
-        [("50100012341001", Some("TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf")), ("50100022341001", None), ("50100012345678", None)]
-    {
+    for (account_number, refund_address) in [
+        ("50100012341001", Some("TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf")),
+        ("50100022341001", None),
+        ("50100012345678", None),
+    ] {
         let mut body = client.transfer_body(account_number, "100.00").await;
         body["funding"]["refund_address"] = json!(refund_address);
         let transfer = client.post("/v1/transfers", body).await.ok();
@@ -175,7 +208,12 @@ async fn populate(client: &Client) -> Objects {
             (true, None) => "refund_processing",
         };
         let transfer = client.wait_status(&path, wanted).await;
-        for (kind, field) in [(Sender, "sender_id"), (Beneficiary, "beneficiary_id"), (QuoteLock, "quote_lock_id"), (Transfer, "id")] {
+        for (kind, field) in [
+            (Sender, "sender_id"),
+            (Beneficiary, "beneficiary_id"),
+            (QuoteLock, "quote_lock_id"),
+            (Transfer, "id"),
+        ] {
             objects.add(kind, transfer[field].as_str().unwrap().to_owned());
         }
         objects.add(Deposit, id(&deposit));
@@ -187,7 +225,10 @@ async fn populate(client: &Client) -> Objects {
             }
         } else {
             let deposit = client.get(&format!("/v1/deposits/{}", id(&deposit))).await.ok();
-            objects.texts.insert("/v1/deposits transaction_hash", deposit["transaction_hash"].as_str().unwrap().to_owned());
+            objects.texts.insert(
+                "/v1/deposits transaction_hash",
+                deposit["transaction_hash"].as_str().unwrap().to_owned(),
+            );
             let reference = transfer["payout"]["unique_transaction_reference"].as_str().unwrap();
             objects.texts.insert("/v1/payouts unique_transaction_reference", reference.to_owned());
         }
@@ -208,7 +249,13 @@ async fn populate(client: &Client) -> Objects {
 async fn populate_live(client: &Client) -> Objects {
     let mut objects = Objects::default();
     objects.add(Sender, id(&client.sender().await));
-    objects.add(WebhookEndpoint, id(&client.post("/v1/webhook_endpoints", json!({ "url": "https://example.com/live" })).await.ok()));
+    objects.add(
+        WebhookEndpoint,
+        id(&client
+            .post("/v1/webhook_endpoints", json!({ "url": "https://example.com/live" }))
+            .await
+            .ok()),
+    );
     objects
 }
 
@@ -237,7 +284,12 @@ fn malformed(id: &str, kind: ObjectKind) -> Vec<String> {
         "0".to_owned(),
         "a".repeat(250),
     ];
-    texts.extend(ObjectKind::ALL.iter().filter(|other| **other != kind).map(|other| format!("{}_{ulid}", other.as_str())));
+    texts.extend(
+        ObjectKind::ALL
+            .iter()
+            .filter(|other| **other != kind)
+            .map(|other| format!("{}_{ulid}", other.as_str())),
+    );
     texts
 }
 
@@ -267,7 +319,10 @@ impl Scene {
         for (kind, ids) in more.ids {
             strange.ids.entry(kind).or_default().extend(ids);
         }
-        let deleted = id(&owner.post("/v1/webhook_endpoints", json!({ "url": "https://example.com/" })).await.ok());
+        let deleted = id(&owner
+            .post("/v1/webhook_endpoints", json!({ "url": "https://example.com/" }))
+            .await
+            .ok());
         owner.delete(&format!("/v1/webhook_endpoints/{deleted}")).await.ok();
         Scene { server, owner, owner_live, stranger, owned, owned_live, strange, deleted }
     }
@@ -287,7 +342,8 @@ impl Scene {
         if kind == WebhookEndpoint {
             probes.push(("a deleted one", &self.owner, self.deleted.clone()));
         }
-        probes.extend(malformed(&own, kind).into_iter().map(|text| ("malformed", &self.owner, text)));
+        probes
+            .extend(malformed(&own, kind).into_iter().map(|text| ("malformed", &self.owner, text)));
         probes
     }
 }
@@ -297,17 +353,44 @@ fn the_matrix_has_every_route_and_no_other() {
     let listed: BTreeSet<String> = ROWS.iter().map(|row| row.route.to_owned()).collect();
     assert_eq!(listed.len(), ROWS.len(), "a route is listed twice");
     let routes = routes();
-    let served: BTreeSet<String> = routes.iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
-    assert_eq!(served.difference(&listed).collect::<Vec<_>>(), Vec::<&String>::new(), "routes without a row in the matrix");
-    assert_eq!(listed.difference(&served).collect::<Vec<_>>(), Vec::<&String>::new(), "rows without a route");
+    let served: BTreeSet<String> =
+        routes.iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
+    assert_eq!(
+        served.difference(&listed).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "routes without a row in the matrix"
+    );
+    assert_eq!(
+        listed.difference(&served).collect::<Vec<_>>(),
+        Vec::<&String>::new(),
+        "rows without a route"
+    );
     for row in ROWS {
-        let route = routes.iter().find(|route| format!("{} {}", route.verb.as_str(), route.path) == row.route).unwrap();
+        let route = routes
+            .iter()
+            .find(|route| format!("{} {}", route.verb.as_str(), route.path) == row.route)
+            .unwrap();
         assert_eq!(route.path.contains("{id}"), row.of.is_some(), "{}", row.route);
-        assert_eq!(route.body.is_some(), row.method() == Method::POST && route.verb == Verb::Post, "{}", row.route);
+        assert_eq!(
+            route.body.is_some(),
+            row.method() == Method::POST && route.verb == Verb::Post,
+            "{}",
+            row.route
+        );
         // Every field that refers to an object has its row of probes.
-        let fields = route.body.as_ref().and_then(|body| body.schema["properties"].as_object().cloned()).unwrap_or_default();
-        let references: BTreeSet<&str> = fields.keys().map(String::as_str).filter(|name| name.ends_with("_id")).collect();
-        assert_eq!(references, row.references.iter().map(|(name, _)| *name).collect(), "{}", row.route);
+        let fields = route
+            .body
+            .as_ref()
+            .and_then(|body| body.schema["properties"].as_object().cloned())
+            .unwrap_or_default();
+        let references: BTreeSet<&str> =
+            fields.keys().map(String::as_str).filter(|name| name.ends_with("_id")).collect();
+        assert_eq!(
+            references,
+            row.references.iter().map(|(name, _)| *name).collect(),
+            "{}",
+            row.route
+        );
     }
 }
 
@@ -321,12 +404,19 @@ async fn what_is_not_yours_answers_like_what_never_was() {
         let Some(kind) = row.of else { continue };
         for (what, client, id) in scene.probes(kind) {
             let what = format!("{}: {what}: {id}", row.route);
-            let own = if std::ptr::eq(client, &scene.stranger) { &scene.strange } else { &scene.owned };
+            let own =
+                if std::ptr::eq(client, &scene.stranger) { &scene.strange } else { &scene.owned };
             let body = row.body(own, None);
             let answers = [
                 ask(client, row, &row.path(&id), body).await,
                 // The object comes before the query and before the body's form.
-                ask(client, row, &format!("{}?nonsense=1", row.path(&id)), r#"{"nonsense":1}"#.to_owned()).await,
+                ask(
+                    client,
+                    row,
+                    &format!("{}?nonsense=1", row.path(&id)),
+                    r#"{"nonsense":1}"#.to_owned(),
+                )
+                .await,
             ];
             for answer in answers {
                 if row.is_helper() && std::ptr::eq(client, &scene.owner_live) {
@@ -334,7 +424,11 @@ async fn what_is_not_yours_answers_like_what_never_was() {
                     continue;
                 }
                 assert_eq!((answer.status, &answer.body), (404, &expected.body), "{what}");
-                assert_eq!(answer.header("content-length"), expected.header("content-length"), "{what}");
+                assert_eq!(
+                    answer.header("content-length"),
+                    expected.header("content-length"),
+                    "{what}"
+                );
                 seen += 1;
             }
         }
@@ -342,7 +436,11 @@ async fn what_is_not_yours_answers_like_what_never_was() {
     assert!(seen > 800, "{seen} probes");
 
     // Nothing of the owner's was changed by all this.
-    let endpoint = scene.owner.get(&format!("/v1/webhook_endpoints/{}", scene.owned.id(WebhookEndpoint))).await.ok();
+    let endpoint = scene
+        .owner
+        .get(&format!("/v1/webhook_endpoints/{}", scene.owned.id(WebhookEndpoint)))
+        .await
+        .ok();
     assert_eq!(endpoint["url"], "http://127.0.0.1:9/never");
     let refund = scene.owner.get(&format!("/v1/refunds/{}", scene.owned.id(Refund))).await.ok();
     assert_eq!(refund["status"], "requires_address");
@@ -353,7 +451,13 @@ async fn what_is_not_yours_answers_like_what_never_was() {
     for row in rows {
         let id = scene.owned.id(row.of.unwrap());
         let answer = ask(&scene.owner, row, &row.path(&id), row.body(&scene.owned, None)).await;
-        assert!([200, 400].contains(&answer.status), "{} {}: {}", row.route, answer.status, String::from_utf8_lossy(&answer.body));
+        assert!(
+            [200, 400].contains(&answer.status),
+            "{} {}: {}",
+            row.route,
+            answer.status,
+            String::from_utf8_lossy(&answer.body)
+        );
     }
 }
 
@@ -366,16 +470,36 @@ async fn references_in_bodies_reveal_nothing() {
             let path_id = row.of.map_or_else(String::new, |kind| scene.owned.id(kind));
             let strange_path_id = row.of.map_or_else(String::new, |kind| scene.strange.id(kind));
             let random = random_id(*kind);
-            let expected = ask(&scene.owner, row, &row.path(&path_id), row.body(&scene.owned, Some((field, &random)))).await;
-            assert_eq!(expected.errors(404), [("object_not_found".to_owned(), Some((*field).to_owned()))], "{}", row.route);
+            let expected = ask(
+                &scene.owner,
+                row,
+                &row.path(&path_id),
+                row.body(&scene.owned, Some((field, &random))),
+            )
+            .await;
+            assert_eq!(
+                expected.errors(404),
+                [("object_not_found".to_owned(), Some((*field).to_owned()))],
+                "{}",
+                row.route
+            );
             for (what, client, id) in scene.probes(*kind) {
                 let what = format!("{} {field}: {what}: {id}", row.route);
-                let (own, path_id) =
-                    if std::ptr::eq(client, &scene.stranger) { (&scene.strange, &strange_path_id) } else { (&scene.owned, &path_id) };
-                let answer = ask(client, row, &row.path(path_id), row.body(own, Some((field, &id)))).await;
+                let (own, path_id) = if std::ptr::eq(client, &scene.stranger) {
+                    (&scene.strange, &strange_path_id)
+                } else {
+                    (&scene.owned, &path_id)
+                };
+                let answer =
+                    ask(client, row, &row.path(path_id), row.body(own, Some((field, &id)))).await;
                 if std::ptr::eq(client, &scene.owner_live) {
-                    // With a live key the object in the path is not found either, and creations are not open yet.
-                    let expected = if row.is_live_creation { (403, "action_unauthorized") } else { (404, "object_not_found") };
+                    // With a live key the object in the path is not found either, and creations are
+                    // not open yet.
+                    let expected = if row.is_live_creation {
+                        (403, "action_unauthorized")
+                    } else {
+                        (404, "object_not_found")
+                    };
                     assert_eq!(answer.error(expected.0), expected.1, "{what}");
                     continue;
                 }
@@ -403,7 +527,8 @@ async fn live_keys_create_nothing_that_would_move_money() {
     for row in helpers {
         let id = row.of.map_or_else(String::new, |kind| scene.owned.id(kind));
         for id in [id.as_str(), "garbage"] {
-            let answer = ask(&scene.owner_live, row, &row.path(id), row.body(&scene.owned, None)).await;
+            let answer =
+                ask(&scene.owner_live, row, &row.path(id), row.body(&scene.owned, None)).await;
             assert_eq!(answer.error(403), "testmode_action_only", "{}", row.route);
         }
     }
@@ -418,12 +543,18 @@ async fn live_keys_create_nothing_that_would_move_money() {
 }
 
 /// Every list with its kind, for one account; deliveries are those of its endpoint.
-fn lists(objects: &Objects) -> Vec<(String, &'static str, ObjectKind, &'static [hundi::http::query::Filter])> {
+fn lists(
+    objects: &Objects,
+) -> Vec<(String, &'static str, ObjectKind, &'static [hundi::http::query::Filter])> {
     routes()
         .iter()
         .filter_map(|route| {
             let (kind, filters) = route.list?;
-            let id = if route.path.contains("{id}") { objects.id(WebhookEndpoint) } else { String::new() };
+            let id = if route.path.contains("{id}") {
+                objects.id(WebhookEndpoint)
+            } else {
+                String::new()
+            };
             Some((route.path.replace("{id}", &id), route.path, kind, filters))
         })
         .collect()
@@ -443,9 +574,11 @@ async fn a_cursor_is_only_a_position() {
         for cursor in foreign.iter().take(6) {
             for side in ["starting_after", "ending_before"] {
                 for order in ["asc", "desc"] {
-                    let page = |cursor: &str| format!("{path}?limit=2&{side}={cursor}&order={order}");
+                    let page =
+                        |cursor: &str| format!("{path}?limit=2&{side}={cursor}&order={order}");
                     let (there, beside) = (page(cursor), page(&neighbour(cursor)));
-                    let (there, beside) = (scene.stranger.get(&there).await, scene.stranger.get(&beside).await);
+                    let (there, beside) =
+                        (scene.stranger.get(&there).await, scene.stranger.get(&beside).await);
                     there.ok();
                     assert_eq!(there.body, beside.body, "{path} {side} {cursor} {order}");
                     nonempty += usize::from(!there.json()["data"].as_array().unwrap().is_empty());
@@ -474,32 +607,53 @@ async fn lists_and_filters_show_one_account_in_one_mode() {
     }
     let mut filtered = 0;
     for (owner_path, route, _, filters) in lists(&scene.owned) {
-        let stranger_path = owner_path.replace(&scene.owned.id(WebhookEndpoint), &scene.strange.id(WebhookEndpoint));
+        let stranger_path = owner_path
+            .replace(&scene.owned.id(WebhookEndpoint), &scene.strange.id(WebhookEndpoint));
         for filter in filters {
             let value = match filter.kind {
                 FilterKind::Id(kind) => {
                     // The identifier that the list's own objects show under this name.
                     let data = scene.owner.get(&format!("{owner_path}?limit=1")).await.ok();
-                    let value =
-                        data["data"][0][filter.name].as_str().unwrap_or_else(|| panic!("{route} {}: {data}", filter.name)).to_owned();
+                    let value = data["data"][0][filter.name]
+                        .as_str()
+                        .unwrap_or_else(|| panic!("{route} {}: {data}", filter.name))
+                        .to_owned();
                     assert!(value.starts_with(kind.as_str()));
                     value
                 }
                 FilterKind::AnyId { .. } => scene.owned.id(Transfer),
                 FilterKind::Text => {
                     let name = format!("{route} {}", filter.name);
-                    scene.owned.texts.get(name.as_str()).unwrap_or_else(|| panic!("no value for the filter {name}")).clone()
+                    scene
+                        .owned
+                        .texts
+                        .get(name.as_str())
+                        .unwrap_or_else(|| panic!("no value for the filter {name}"))
+                        .clone()
                 }
                 // These refer to nobody's objects.
                 FilterKind::Time | FilterKind::Word(_) => continue,
             };
             let query = format!("?limit=100&{}={value}", filter.name);
             let own = scene.owner.get(&format!("{owner_path}{query}")).await.ok();
-            assert!(!own["data"].as_array().unwrap().is_empty(), "{route} {}: the owner finds its own", filter.name);
+            assert!(
+                !own["data"].as_array().unwrap().is_empty(),
+                "{route} {}: the owner finds its own",
+                filter.name
+            );
             for client in [&scene.stranger, &scene.owner_live] {
-                let path = if std::ptr::eq(client, &scene.stranger) { &stranger_path } else { &owner_path };
+                let path = if std::ptr::eq(client, &scene.stranger) {
+                    &stranger_path
+                } else {
+                    &owner_path
+                };
                 let strange = client.get(&format!("{path}{query}")).await;
-                assert_eq!(strange.ok(), json!({ "object": "list", "data": [], "has_next": false }), "{route} {}", filter.name);
+                assert_eq!(
+                    strange.ok(),
+                    json!({ "object": "list", "data": [], "has_next": false }),
+                    "{route} {}",
+                    filter.name
+                );
             }
             filtered += 1;
         }
@@ -510,11 +664,24 @@ async fn lists_and_filters_show_one_account_in_one_mode() {
 #[tokio::test(flavor = "multi_thread")]
 async fn balances_and_test_clocks_are_the_accounts_own() {
     let scene = Scene::new().await;
-    let before: Vec<Value> = [scene.stranger.get("/v1/balance").await.ok(), scene.owner_live.get("/v1/balance").await.ok()].into();
+    let before: Vec<Value> = [
+        scene.stranger.get("/v1/balance").await.ok(),
+        scene.owner_live.get("/v1/balance").await.ok(),
+    ]
+    .into();
     let transfer = scene.owner.transfer().await;
     scene.owner.deposit(&transfer, json!({ "amount": "7.00" })).await;
-    scene.owner.wait_until(&format!("/v1/transfers/{}", id(&transfer)), |found| found["funding"]["amount_received"] == "7.00").await;
-    let after: Vec<Value> = [scene.stranger.get("/v1/balance").await.ok(), scene.owner_live.get("/v1/balance").await.ok()].into();
+    scene
+        .owner
+        .wait_until(&format!("/v1/transfers/{}", id(&transfer)), |found| {
+            found["funding"]["amount_received"] == "7.00"
+        })
+        .await;
+    let after: Vec<Value> = [
+        scene.stranger.get("/v1/balance").await.ok(),
+        scene.owner_live.get("/v1/balance").await.ok(),
+    ]
+    .into();
     assert_eq!(before, after);
     let now = scene.owner.advance(1_000_000).await;
     let there = scene.stranger.advance(1).await;

@@ -11,7 +11,12 @@ use serde_json::json;
 use crate::stage::{self, Actor, SETTLES};
 use crate::support::{Answer, Client, Server, id};
 
-async fn with_authorization(client: &Client, method: Method, path: &str, authorization: &str) -> Answer {
+async fn with_authorization(
+    client: &Client,
+    method: Method,
+    path: &str,
+    authorization: &str,
+) -> Answer {
     client.send(method, path, &[("authorization", authorization)], bytes::Bytes::new()).await
 }
 
@@ -55,27 +60,43 @@ async fn without_a_valid_key_nothing_answers() {
             (Method::GET, "/v1"),
         ] {
             let answer = with_authorization(&client, method.clone(), path, text).await;
-            assert_unauthorized(&answer, "secret_key_invalid", &format!("{method} {path} with {text:?}"));
+            assert_unauthorized(
+                &answer,
+                "secret_key_invalid",
+                &format!("{method} {path} with {text:?}"),
+            );
             assert_eq!(answer.header("allow"), None);
         }
     }
     for scheme in ["Bearer", "bearer", "BEARER"] {
-        assert_eq!(with_authorization(&client, Method::GET, "/v1/balance", &format!("{scheme} {key}")).await.status, 200);
+        assert_eq!(
+            with_authorization(&client, Method::GET, "/v1/balance", &format!("{scheme} {key}"))
+                .await
+                .status,
+            200
+        );
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_without_the_header_is_refused() {
     let server = Server::start().await;
-    for (method, path) in [("GET", "/v1/balance"), ("POST", "/v1/senders"), ("GET", "/v1/nothing")] {
+    for (method, path) in [("GET", "/v1/balance"), ("POST", "/v1/senders"), ("GET", "/v1/nothing")]
+    {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
         let mut stream = tokio::net::TcpStream::connect(&server.address).await.unwrap();
-        let request = format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+        );
         stream.write_all(request.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
         assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
-        assert!(answer.contains("\"secret_key_invalid\"") && answer.to_lowercase().contains("request-id: request_"), "{answer}");
+        assert!(
+            answer.contains("\"secret_key_invalid\"")
+                && answer.to_lowercase().contains("request-id: request_"),
+            "{answer}"
+        );
     }
 }
 
@@ -100,10 +121,17 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
         .app
         .store
         .write(|tx, now| {
-            let line = keys::rows::list(tx)?.into_iter().find(|line| line.account == "revoked").unwrap();
+            let line =
+                keys::rows::list(tx)?.into_iter().find(|line| line.account == "revoked").unwrap();
             assert!(keys::rows::revoke(tx, now, line.id)?);
-            assert!(!keys::rows::revoke(tx, now, line.id)? && !keys::rows::revoke(tx, now, Id::from_u128(1))?);
-            assert!(keys::rows::suspend(tx, "suspended", true)? && !keys::rows::suspend(tx, "nobody", true)?);
+            assert!(
+                !keys::rows::revoke(tx, now, line.id)?
+                    && !keys::rows::revoke(tx, now, Id::from_u128(1))?
+            );
+            assert!(
+                keys::rows::suspend(tx, "suspended", true)?
+                    && !keys::rows::suspend(tx, "nobody", true)?
+            );
             Ok(())
         })
         .await
@@ -112,8 +140,16 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
     server.advance_seconds(1);
     assert_unauthorized(&revoked.get("/v1/balance").await, "secret_key_invalid", "revoked");
     assert_unauthorized(&suspended.get("/v1/balance").await, "action_unauthorized", "suspended");
-    assert_unauthorized(&suspended.post("/v1/senders", json!({})).await, "action_unauthorized", "suspended");
-    assert_unauthorized(&suspended.get("/v1/nothing").await, "action_unauthorized", "suspended, unknown route");
+    assert_unauthorized(
+        &suspended.post("/v1/senders", json!({})).await,
+        "action_unauthorized",
+        "suspended",
+    );
+    assert_unauthorized(
+        &suspended.get("/v1/nothing").await,
+        "action_unauthorized",
+        "suspended, unknown route",
+    );
     // Key expiry follows the store's clock, not the account's test clock.
     expiring.advance(86_400).await;
     expiring.get("/v1/balance").await.ok();
@@ -149,7 +185,8 @@ async fn a_restricted_key_does_what_its_permissions_name_and_nothing_else() {
     let missing = |path: &str| path.replace("{id}", "nothing");
     for resource in RESOURCES {
         for action in ["read", "write"] {
-            let client = server.client_of("default", Mode::Test, &format!("{resource}:{action}")).await;
+            let client =
+                server.client_of("default", Mode::Test, &format!("{resource}:{action}")).await;
             for route in routes() {
                 let (wanted_resource, wanted_action) = route.permission();
                 assert_eq!(wanted_resource, route.path.split('/').nth(2).unwrap());
@@ -169,7 +206,12 @@ async fn a_restricted_key_does_what_its_permissions_name_and_nothing_else() {
                     );
                 } else {
                     // The permission is judged before the object and before the body.
-                    assert_eq!(answer.error(403), "action_unauthorized", "{} {path} with {resource}:{action}", route.verb.as_str());
+                    assert_eq!(
+                        answer.error(403),
+                        "action_unauthorized",
+                        "{} {path} with {resource}:{action}",
+                        route.verb.as_str()
+                    );
                 }
             }
         }
@@ -188,7 +230,11 @@ async fn accounts_and_modes_do_not_see_each_other() {
     let deposit = actor.pay(&transfer, "1200.00").await;
     actor.advance(600).await;
     let shown = actor.shown(&transfer).await;
-    let endpoint = actor.client.post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/" })).await.ok();
+    let endpoint = actor
+        .client
+        .post("/v1/webhook_endpoints", json!({ "url": "http://127.0.0.1:9/" }))
+        .await
+        .ok();
     let event = actor.client.get("/v1/events?limit=1").await.ok()["data"][0].clone();
     let mut examples = std::collections::BTreeMap::from([
         ("beneficiaries", transfer["beneficiary_id"].as_str().unwrap().to_owned()),
@@ -209,11 +255,21 @@ async fn accounts_and_modes_do_not_see_each_other() {
     let live = server.client_of("default", Mode::Live, "").await;
     let unknown = actor.client.get("/v1/transfers/transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD").await;
     for route in routes() {
-        let path_parts: Vec<&str> = route.path.trim_start_matches("/v1/").trim_start_matches("test_helpers/").split('/').collect();
+        let path_parts: Vec<&str> = route
+            .path
+            .trim_start_matches("/v1/")
+            .trim_start_matches("test_helpers/")
+            .split('/')
+            .collect();
         for client in [&stranger, &live] {
             if !route.path.contains("{id}") {
                 if route.verb == Verb::Get && route.list.is_some() {
-                    assert_eq!(client.get(route.path).await.ok()["data"], json!([]), "{}", route.path);
+                    assert_eq!(
+                        client.get(route.path).await.ok()["data"],
+                        json!([]),
+                        "{}",
+                        route.path
+                    );
                 }
                 continue;
             }
@@ -228,7 +284,10 @@ async fn accounts_and_modes_do_not_see_each_other() {
                 continue;
             }
             assert_eq!(answer.error(404), "object_not_found", "{path}");
-            assert_eq!(answer.body, unknown.body, "{path}: the same body as for an id that never existed");
+            assert_eq!(
+                answer.body, unknown.body,
+                "{path}: the same body as for an id that never existed"
+            );
         }
     }
     for client in [&stranger, &live] {
@@ -245,7 +304,10 @@ async fn live_keys_read_and_may_not_create_what_needs_live_mode() {
     let live = server.client_of("default", Mode::Live, "").await;
     for path in ["/v1/beneficiaries", "/v1/quote_locks", "/v1/transfers"] {
         // Whatever the body says.
-        for body in [json!({}), json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" })] {
+        for body in [
+            json!({}),
+            json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" }),
+        ] {
             assert_eq!(live.post(path, body).await.error(403), "action_unauthorized", "{path}");
         }
         assert_eq!(live.get(path).await.ok()["data"], json!([]));
@@ -267,8 +329,16 @@ async fn live_keys_read_and_may_not_create_what_needs_live_mode() {
 async fn unknown_routes_and_wrong_methods_are_told_to_valid_keys_only() {
     let server = Server::start().await;
     let client = server.client().await;
-    for path in ["/v1/nothing", "/v1", "/v1/", "/v1/transfers/", "/v1/transfers/x/y", "/v1/test_helpers", "/v1//transfers", "/v1/Transfers"]
-    {
+    for path in [
+        "/v1/nothing",
+        "/v1",
+        "/v1/",
+        "/v1/transfers/",
+        "/v1/transfers/x/y",
+        "/v1/test_helpers",
+        "/v1//transfers",
+        "/v1/Transfers",
+    ] {
         assert_eq!(client.get(path).await.error(404), "object_not_found", "{path}");
     }
     let mut allowed: std::collections::BTreeMap<&str, Vec<&str>> = Default::default();
@@ -282,7 +352,14 @@ async fn unknown_routes_and_wrong_methods_are_told_to_valid_keys_only() {
                 continue;
             }
             // No idempotency key is needed to learn that the method is wrong.
-            let answer = client.send(Method::from_bytes(method.as_bytes()).unwrap(), &path, &[], bytes::Bytes::new()).await;
+            let answer = client
+                .send(
+                    Method::from_bytes(method.as_bytes()).unwrap(),
+                    &path,
+                    &[],
+                    bytes::Bytes::new(),
+                )
+                .await;
             assert_eq!(answer.error(405), "request_method_invalid", "{method} {path}");
             let mut allow: Vec<&str> = answer.header("allow").unwrap().split(", ").collect();
             let mut wanted = verbs.clone();
@@ -303,7 +380,9 @@ async fn more_requests_than_the_rate_are_put_off() {
     for n in 0..10 {
         let answer = client.post("/v1/senders", body.clone()).await;
         assert_eq!(answer.status, 200, "request {n} of a burst of twice the rate");
-        assert!(answer.header("ratelimit").is_some() && answer.header("ratelimit-policy").is_some());
+        assert!(
+            answer.header("ratelimit").is_some() && answer.header("ratelimit-policy").is_some()
+        );
     }
     let key = client.fresh_key();
     let refused = client.post_with("/v1/senders", &key, body.clone()).await;
@@ -313,7 +392,8 @@ async fn more_requests_than_the_rate_are_put_off() {
     for name in ["ratelimit", "ratelimit-policy"] {
         assert!(refused.header(name).is_some(), "{name}");
     }
-    // Writes only: reads have their own limit, and other keys of the account theirs. The limit comes before route and body.
+    // Writes only: reads have their own limit, and other keys of the account theirs. The limit
+    // comes before route and body.
     client.get("/v1/senders").await.ok();
     other.post("/v1/senders", body.clone()).await.ok();
     assert_eq!(client.post("/v1/nothing", json!({})).await.error(429), "rate_limit_exceeded");
@@ -324,7 +404,11 @@ async fn more_requests_than_the_rate_are_put_off() {
     );
     server.advance_seconds(wait);
     let accepted = client.post_with("/v1/senders", &key, body.clone()).await;
-    assert_eq!((accepted.status, accepted.header("idempotent-replayed")), (200, None), "a refusal for the rate is not stored");
+    assert_eq!(
+        (accepted.status, accepted.header("idempotent-replayed")),
+        (200, None),
+        "a refusal for the rate is not stored"
+    );
     let mut count = 1;
     while client.post("/v1/senders", body.clone()).await.status == 200 {
         count += 1;

@@ -1,4 +1,5 @@
-//! Look-ups of accounts over HTTP: asked by a worker, applied once, never lost; and what only a person decides.
+//! Look-ups of accounts over HTTP: asked by a worker, applied once, never lost; and what only a
+//! person decides.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,13 +42,23 @@ impl Office {
             name_score_match: None,
             name_score_partial: None,
         };
-        let desk = Arc::new(Desk::with_checks(Box::new(HttpChecks::new(&settings, None, client()).unwrap())).await);
+        let desk = Arc::new(
+            Desk::with_checks(Box::new(HttpChecks::new(&settings, None, client()).unwrap())).await,
+        );
         Office { feed, desk, metrics: Reasons::default() }
     }
 
     fn work(&self) -> (JoinHandle<()>, watch::Sender<bool>) {
         let (stop, stopping) = watch::channel(false);
-        (tokio::spawn(work::checks::run(self.desk.store.clone(), self.desk.world.clone(), self.metrics.clone(), stopping)), stop)
+        (
+            tokio::spawn(work::checks::run(
+                self.desk.store.clone(),
+                self.desk.world.clone(),
+                self.metrics.clone(),
+                stopping,
+            )),
+            stop,
+        )
     }
 
     /// A beneficiary whose account is to be looked up.
@@ -57,7 +68,11 @@ impl Office {
         id
     }
 
-    async fn until(&self, id: Id<kind::Beneficiary>, wanted: impl Fn(&Beneficiary) -> bool) -> Beneficiary {
+    async fn until(
+        &self,
+        id: Id<kind::Beneficiary>,
+        wanted: impl Fn(&Beneficiary) -> bool,
+    ) -> Beneficiary {
         let started = Instant::now();
         loop {
             let found = self.desk.find(TEST, id).await;
@@ -76,25 +91,59 @@ async fn each_answer_moves_the_beneficiary_and_the_service_is_asked_as_documente
     let (worker, stop) = office.work();
     let mut asked = 0;
     for (answer, status, reason, name_match) in [
-        (json!({"status": "found", "account_holder_name": "ASHA  RAO"}), BeneficiaryStatus::Active, None, Some(NameMatch::Match)),
+        (
+            json!({"status": "found", "account_holder_name": "ASHA  RAO"}),
+            BeneficiaryStatus::Active,
+            None,
+            Some(NameMatch::Match),
+        ),
         (
             json!({"status": "found", "account_holder_name": "Ravi Rao"}),
             BeneficiaryStatus::InputRequired,
             Some(DisabledReason::NameMismatch),
             Some(NameMatch::Mismatch),
         ),
-        (json!({"status": "not_found"}), BeneficiaryStatus::Rejected, Some(DisabledReason::AccountInvalid), None),
-        (json!({"status": "closed"}), BeneficiaryStatus::Rejected, Some(DisabledReason::AccountInvalid), None),
-        (json!({"status": "not_nre"}), BeneficiaryStatus::Rejected, Some(DisabledReason::AccountNotNre), None),
-        (json!({"status": "found"}), BeneficiaryStatus::Verifying, Some(DisabledReason::VerificationPending), Some(NameMatch::Unavailable)),
-        (json!({"status": "unknown"}), BeneficiaryStatus::Verifying, Some(DisabledReason::VerificationPending), None),
+        (
+            json!({"status": "not_found"}),
+            BeneficiaryStatus::Rejected,
+            Some(DisabledReason::AccountInvalid),
+            None,
+        ),
+        (
+            json!({"status": "closed"}),
+            BeneficiaryStatus::Rejected,
+            Some(DisabledReason::AccountInvalid),
+            None,
+        ),
+        (
+            json!({"status": "not_nre"}),
+            BeneficiaryStatus::Rejected,
+            Some(DisabledReason::AccountNotNre),
+            None,
+        ),
+        (
+            json!({"status": "found"}),
+            BeneficiaryStatus::Verifying,
+            Some(DisabledReason::VerificationPending),
+            Some(NameMatch::Unavailable),
+        ),
+        (
+            json!({"status": "unknown"}),
+            BeneficiaryStatus::Verifying,
+            Some(DisabledReason::VerificationPending),
+            None,
+        ),
     ] {
         office.feed.say("/look_up", &answer);
         let id = office.waiting().await;
         let found = office.until(id, |found| found.checked_at.is_some()).await;
         asked += 1;
         office.feed.until_asked("/look_up", asked).await;
-        assert_eq!((found.status, found.payouts_disabled_reason, found.name_match), (status, reason, name_match), "{answer}");
+        assert_eq!(
+            (found.status, found.payouts_disabled_reason, found.name_match),
+            (status, reason, name_match),
+            "{answer}"
+        );
     }
     let body: serde_json::Value = serde_json::from_str(&office.feed.asked("/look_up")[0]).unwrap();
     assert_eq!(body, json!({"account_number": "50100012345678", "ifsc": IFSC, "name": "Asha Rao"}));
@@ -114,14 +163,20 @@ async fn a_service_without_an_answer_is_asked_again_until_it_has_one() {
     office.feed.answer("/look_up", Reply::Json(500, "{}".into()));
     let id = office.waiting().await;
     office.feed.until_asked("/look_up", 1).await;
-    for (reply, pause_seconds, times) in
-        [(Reply::Closed, 2, 2), (Reply::Json(200, "soon".into()), 4, 3), (Reply::Json(200, "{\"status\":\"ok\"}".into()), 8, 4)]
-    {
+    for (reply, pause_seconds, times) in [
+        (Reply::Closed, 2, 2),
+        (Reply::Json(200, "soon".into()), 4, 3),
+        (Reply::Json(200, "{\"status\":\"ok\"}".into()), 8, 4),
+    ] {
         office.feed.answer("/look_up", reply);
         // The pause was written down before the clock moves past it.
         let written = office.metrics.clone();
         let started = Instant::now();
-        while written.counted("http_status") + written.counted("connection") + written.counted("answer_not_understood") < times - 1 {
+        while written.counted("http_status")
+            + written.counted("connection")
+            + written.counted("answer_not_understood")
+            < times - 1
+        {
             assert!(started.elapsed() < WAIT);
             tokio::time::sleep(std::time::Duration::from_millis(3)).await;
         }
@@ -135,7 +190,10 @@ async fn a_service_without_an_answer_is_asked_again_until_it_has_one() {
         office.desk.advance_seconds(20);
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
-    assert_eq!((office.metrics.counted("answered"), office.metrics.counted("answer_not_understood")), (1, 2));
+    assert_eq!(
+        (office.metrics.counted("answered"), office.metrics.counted("answer_not_understood")),
+        (1, 2)
+    );
     stop.send(true).unwrap();
     worker.await.unwrap();
 }
@@ -165,7 +223,9 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
     let id = office.waiting().await;
     let claim = || office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?));
     let finish = |look_up, answer| {
-        office.desk.write(move |tx, now, world| Ok(look_ups::finish(tx, now, world, &look_up, LookedUp::Answered(answer))?))
+        office.desk.write(move |tx, now, world| {
+            Ok(look_ups::finish(tx, now, world, &look_up, LookedUp::Answered(answer))?)
+        })
     };
     let first = claim().await.unwrap();
     assert_eq!(first.len(), 1);
@@ -199,7 +259,10 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
         })
         .await
         .unwrap();
-    assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "the old account's answer is dropped before the next check");
+    assert!(
+        !finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(),
+        "the old account's answer is dropped before the next check"
+    );
     assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
     office.desk.run_tasks().await;
     assert!(!finish(first[0].look_up, AccountAnswer::Passed).await.unwrap(), "and after it");
@@ -207,7 +270,10 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
     let second = claim().await.unwrap();
     assert_eq!(second[0].question.account_number.expose_secret(), "60100012345678");
     assert!(finish(second[0].look_up, AccountAnswer::Passed).await.unwrap());
-    assert!(!finish(second[0].look_up, AccountAnswer::AccountInvalid).await.unwrap(), "twice changes nothing");
+    assert!(
+        !finish(second[0].look_up, AccountAnswer::AccountInvalid).await.unwrap(),
+        "twice changes nothing"
+    );
     assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Active);
 }
 
@@ -226,9 +292,19 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
         desk.advance_seconds(86_400);
         desk.run_tasks().await;
         assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
-        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)).await.unwrap().unwrap();
+        desk.write(move |tx, now, world| {
+            Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)
+        })
+        .await
+        .unwrap()
+        .unwrap();
         assert_eq!(desk.find(TEST, id).await.status, status, "{answer:?}");
-        let again = desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)).await.unwrap();
+        let again = desk
+            .write(move |tx, now, world| {
+                Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)
+            })
+            .await
+            .unwrap();
         assert!(again.unwrap_err().contains("does not take"), "a finding is given once");
     }
     // A right account does not end what screening holds.
@@ -239,12 +315,17 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
     })
     .await
     .unwrap();
-    let refused =
-        desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed))?)).await.unwrap();
+    let refused = desk
+        .write(move |tx, now, world| {
+            Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed))?)
+        })
+        .await
+        .unwrap();
     assert!(refused.unwrap_err().contains("screening"));
 }
 
-/// While an account is looked up, by a service or by a person, the lists may change: whom they name now does not become payable.
+/// While an account is looked up, by a service or by a person, the lists may change: whom they name
+/// now does not become payable.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_active() {
     for by_hand in [Some(Ruling::Check(AccountAnswer::Passed)), Some(Ruling::Approve), None] {
@@ -254,15 +335,30 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
         let answer = || async {
             match by_hand.clone() {
                 Some(ruling) => {
-                    let ruled = office.desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &ruling)?));
+                    let ruled = office
+                        .desk
+                        .write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &ruling)?));
                     ruled.await.unwrap()
                 }
                 None => {
-                    let claimed = office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?)).await.unwrap();
+                    let claimed = office
+                        .desk
+                        .write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?))
+                        .await
+                        .unwrap();
                     let finish = office.desk.write(move |tx, now, world| {
-                        Ok(look_ups::finish(tx, now, world, &claimed[0].look_up, LookedUp::Answered(AccountAnswer::Passed))?)
+                        Ok(look_ups::finish(
+                            tx,
+                            now,
+                            world,
+                            &claimed[0].look_up,
+                            LookedUp::Answered(AccountAnswer::Passed),
+                        )?)
                     });
-                    finish.await.map(|is_applied| is_applied.to_string()).map_err(|failure| format!("{failure:?}"))
+                    finish
+                        .await
+                        .map(|is_applied| is_applied.to_string())
+                        .map_err(|failure| format!("{failure:?}"))
                 }
             }
         };
@@ -274,10 +370,19 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
             "{by_hand:?}"
         );
         // Cleared by the operator its account is checked again, and then nothing keeps it.
-        office.desk.write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Approve)?)).await.unwrap().unwrap();
+        office
+            .desk
+            .write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Approve)?))
+            .await
+            .unwrap()
+            .unwrap();
         office.desk.run_tasks().await;
         answer().await.unwrap();
-        assert_eq!(office.desk.find(TEST, id).await.status, BeneficiaryStatus::Active, "{by_hand:?}");
+        assert_eq!(
+            office.desk.find(TEST, id).await.status,
+            BeneficiaryStatus::Active,
+            "{by_hand:?}"
+        );
     }
 }
 
@@ -293,12 +398,24 @@ async fn live_mode_asks_for_another_code_and_test_mode_carries_on() {
             (BeneficiaryStatus::InputRequired, Some(DisabledReason::IfscUnknown)),
             "{code}"
         );
-        assert_eq!((found.requirements[0].field_name.as_str(), found.requirements[0].code.as_str()), ("ifsc", "ifsc_unknown"));
+        assert_eq!(
+            (found.requirements[0].field_name.as_str(), found.requirements[0].code.as_str()),
+            ("ifsc", "ifsc_unknown")
+        );
         let id = desk.beneficiary(TEST, "50100012345678", code).await;
         desk.run_tasks().await;
-        assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying, "test mode goes on to its own check");
+        assert_eq!(
+            desk.find(TEST, id).await.status,
+            BeneficiaryStatus::Verifying,
+            "test mode goes on to its own check"
+        );
     }
-    assert_eq!(desk.find(TEST, desk.beneficiary(TEST, "50100012345678", "HDFC0ZZZZZZ").await).await.bank_name, None);
+    assert_eq!(
+        desk.find(TEST, desk.beneficiary(TEST, "50100012345678", "HDFC0ZZZZZZ").await)
+            .await
+            .bank_name,
+        None
+    );
     let known = desk.find(LIVE, desk.beneficiary(LIVE, "50100012345678", IFSC).await).await;
     assert_eq!(known.bank_name.as_deref(), Some("HDFC Bank"));
 }

@@ -1,4 +1,5 @@
-//! The API over HTTP, through the real router on a real socket: one test binary, one file a subject.
+//! The API over HTTP, through the real router on a real socket: one test binary, one file a
+//! subject.
 
 mod desk;
 mod feed;

@@ -1,4 +1,5 @@
-//! What an operator relies on: probes, pages, limits on connections, an orderly stop, and logs without secrets.
+//! What an operator relies on: probes, pages, limits on connections, an orderly stop, and logs
+//! without secrets.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
@@ -65,17 +66,24 @@ async fn the_openapi_document_lists_every_route() {
         .unwrap()
         .iter()
         .flat_map(|(path, operations)| {
-            operations.as_object().unwrap().keys().map(move |method| format!("{} {path}", method.to_uppercase()))
+            operations
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(move |method| format!("{} {path}", method.to_uppercase()))
         })
         .collect();
-    let served: BTreeSet<String> = routes().iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
+    let served: BTreeSet<String> =
+        routes().iter().map(|route| format!("{} {}", route.verb.as_str(), route.path)).collect();
     assert_eq!(listed, served);
     // Every reference within the document leads somewhere.
     fn check(document: &Value, part: &Value) {
         match part {
             Value::Object(members) => {
                 if let Some(Value::String(reference)) = members.get("$ref") {
-                    let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads out of the document"));
+                    let pointer = reference
+                        .strip_prefix('#')
+                        .unwrap_or_else(|| panic!("{reference} leads out of the document"));
                     assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
                 }
                 members.values().for_each(|member| check(document, member));
@@ -91,7 +99,9 @@ async fn the_openapi_document_lists_every_route() {
 fn links(html: &str) -> Vec<String> {
     ["src=\"", "href=\""]
         .iter()
-        .flat_map(|start| html.split(start).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned()))
+        .flat_map(|start| {
+            html.split(start).skip(1).map(|rest| rest.split('"').next().unwrap().to_owned())
+        })
         .collect()
 }
 
@@ -106,13 +116,20 @@ async fn the_reference_page_comes_whole_from_this_server() {
     assert_eq!(page.status, 200);
     assert!(page.header("content-type").unwrap().starts_with("text/html"));
     let policy = page.header("content-security-policy").unwrap();
-    assert!(policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains('*'), "{policy}");
+    assert!(
+        policy.contains("default-src 'self'") && !policy.contains("http") && !policy.contains('*'),
+        "{policy}"
+    );
     let html = String::from_utf8(page.body.to_vec()).unwrap();
     assert!(!html.contains("://"), "the page names another host");
     // What the policy forbids would not run: scripts within the page.
     assert!(!html.contains("<script>"), "an inline script");
     let links = links(&html);
-    assert!(links.iter().any(|link| link.ends_with(".js")) && links.iter().any(|link| link.ends_with(".css")), "{links:?}");
+    assert!(
+        links.iter().any(|link| link.ends_with(".js"))
+            && links.iter().any(|link| link.ends_with(".css")),
+        "{links:?}"
+    );
     for link in links {
         assert!(!link.starts_with("//"), "{link}");
         let path = format!("/docs/{}", link.trim_start_matches("./"));
@@ -124,7 +141,9 @@ async fn the_reference_page_comes_whole_from_this_server() {
             assert!(text.contains("/openapi.json") && !text.contains("://"), "{text}");
         }
     }
-    for path in ["/docs/nothing", "/docs/../Cargo.toml", "/docs/%2e%2e/Cargo.toml", "/docs//etc/passwd"] {
+    for path in
+        ["/docs/nothing", "/docs/../Cargo.toml", "/docs/%2e%2e/Cargo.toml", "/docs//etc/passwd"]
+    {
         assert_eq!(open_page(&server, path).await.error(404), "object_not_found", "{path}");
     }
 }
@@ -151,11 +170,20 @@ async fn every_answer_carries_a_request_id_of_its_own() {
     ];
     let mut last = String::new();
     for (method, path, headers, status) in rows {
-        let answer = wire::exchange(&server.address, &wire::request(method, path, headers, b"")).await.unwrap();
+        let answer = wire::exchange(&server.address, &wire::request(method, path, headers, b""))
+            .await
+            .unwrap();
         assert_eq!(answer.status, status, "{method} {path}");
-        let request_id = answer.header("request-id").unwrap_or_else(|| panic!("{method} {path} has no Request-Id")).to_owned();
+        let request_id = answer
+            .header("request-id")
+            .unwrap_or_else(|| panic!("{method} {path} has no Request-Id"))
+            .to_owned();
         let ulid = request_id.strip_prefix("request_").unwrap();
-        assert!(ulid.len() == 26 && ulid.bytes().all(|byte| b"0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(&byte)), "{request_id}");
+        assert!(
+            ulid.len() == 26
+                && ulid.bytes().all(|byte| b"0123456789ABCDEFGHJKMNPQRSTVWXYZ".contains(&byte)),
+            "{request_id}"
+        );
         // They rise, also within a millisecond, so that a log sorted by them tells the order.
         assert!(request_id > last, "{last}, then {request_id}");
         last = request_id;
@@ -177,14 +205,26 @@ async fn other_methods_are_refused_with_those_that_are_allowed() {
         ("/v1/test_helpers/clock", &["POST"]),
     ];
     for (path, allowed) in rows {
-        for method in [Method::GET, Method::POST, Method::DELETE, Method::HEAD, Method::OPTIONS, Method::PUT, Method::PATCH, Method::TRACE]
-        {
+        for method in [
+            Method::GET,
+            Method::POST,
+            Method::DELETE,
+            Method::HEAD,
+            Method::OPTIONS,
+            Method::PUT,
+            Method::PATCH,
+            Method::TRACE,
+        ] {
             if allowed.contains(&method.as_str()) {
                 continue;
             }
             let what = format!("{method} {path}");
             let answer = client.send(method.clone(), path, &[], Bytes::new()).await;
-            let mut allow: Vec<_> = answer.header("allow").unwrap_or_else(|| panic!("{what}: no Allow")).split(", ").collect();
+            let mut allow: Vec<_> = answer
+                .header("allow")
+                .unwrap_or_else(|| panic!("{what}: no Allow"))
+                .split(", ")
+                .collect();
             allow.sort_unstable();
             assert_eq!(allow, allowed, "{what}");
             if method == Method::HEAD {
@@ -192,8 +232,14 @@ async fn other_methods_are_refused_with_those_that_are_allowed() {
             } else {
                 assert_eq!(answer.error(405), "request_method_invalid", "{what}");
             }
-            let unknown = client.send(method.clone(), path, &[("authorization", "Bearer nobody")], Bytes::new()).await;
-            assert_eq!((unknown.status, unknown.header("allow")), (401, None), "{what}: nothing answers without a key");
+            let unknown = client
+                .send(method.clone(), path, &[("authorization", "Bearer nobody")], Bytes::new())
+                .await;
+            assert_eq!(
+                (unknown.status, unknown.header("allow")),
+                (401, None),
+                "{what}: nothing answers without a key"
+            );
         }
     }
     let head = client.send(Method::HEAD, "/healthz", &[], Bytes::new()).await;
@@ -207,14 +253,28 @@ async fn heads_beyond_the_limits_are_refused() {
     let server = Server::start().await;
     let client = server.client().await;
     let authorization = format!("Bearer {}", client.key);
-    let head =
-        |lines: &str| format!("GET /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: {authorization}\r\n{lines}\r\n").into_bytes();
-    let many: String = (0..server::HEADERS_MAX).map(|number| format!("x-{number}: a\r\n")).collect();
-    let some: String = (0..server::HEADERS_MAX - 2).map(|number| format!("x-{number}: a\r\n")).collect();
+    let head = |lines: &str| {
+        format!(
+            "GET /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: \
+         {authorization}\r\n{lines}\r\n"
+        )
+        .into_bytes()
+    };
+    let many: String =
+        (0..server::HEADERS_MAX).map(|number| format!("x-{number}: a\r\n")).collect();
+    let some: String =
+        (0..server::HEADERS_MAX - 2).map(|number| format!("x-{number}: a\r\n")).collect();
     let rows: [(&str, Vec<u8>); 9] = [
         ("too many headers", head(&many)),
         ("a large header", head(&format!("x: {}\r\n", "a".repeat(server::HEAD_BYTES_MAX)))),
-        ("a large target", format!("GET /v1/senders?{} HTTP/1.1\r\nhost: test\r\n\r\n", "a".repeat(server::HEAD_BYTES_MAX)).into_bytes()),
+        (
+            "a large target",
+            format!(
+                "GET /v1/senders?{} HTTP/1.1\r\nhost: test\r\n\r\n",
+                "a".repeat(server::HEAD_BYTES_MAX)
+            )
+            .into_bytes(),
+        ),
         ("an endless line", vec![b'a'; 1 << 20]),
         ("two lengths", head("content-length: 1\r\ncontent-length: 2\r\n")),
         ("a negative length", head("content-length: -1\r\n")),
@@ -246,7 +306,8 @@ async fn connections_that_say_little_keep_nobody_waiting() {
     }
     let started = Instant::now();
     while !String::from_utf8_lossy(&open_page(&server, "/metrics").await.body).lines().any(|line| {
-        line.strip_prefix("hundi_http_connections ").is_some_and(|count| count.parse::<usize>().is_ok_and(|count| count >= SLOW))
+        line.strip_prefix("hundi_http_connections ")
+            .is_some_and(|count| count.parse::<usize>().is_ok_and(|count| count >= SLOW))
     }) {
         assert!(started.elapsed() < WAIT, "the connections were not all taken");
     }
@@ -272,20 +333,32 @@ async fn dripping_requests_are_cut_off_at_their_deadlines() {
             }
         }
         let taken = started.elapsed().as_secs();
-        assert!((deadline_seconds - 2..=deadline_seconds + 5).contains(&taken), "closed after {taken} s, not {deadline_seconds} s");
+        assert!(
+            (deadline_seconds - 2..=deadline_seconds + 5).contains(&taken),
+            "closed after {taken} s, not {deadline_seconds} s"
+        );
     };
     let head = b"GET /v1/senders HTTP/1.1\r\nhost: test\r\nx: ".to_vec();
     let body = format!(
-        "POST /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\nidempotency-key: {}\r\ncontent-length: 60000\r\n\r\n",
+        "POST /v1/senders HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {}\r\nidempotency-key: \
+         {}\r\ncontent-length: 60000\r\n\r\n",
         client.key,
         client.fresh_key()
     );
     let bodies = drip(body.into_bytes(), hundi::http::dispatch::BODY_SECONDS_MAX);
-    tokio::join!(drip(head, server::HEAD_SECONDS_MAX), drip(Vec::new(), server::HEAD_SECONDS_MAX), bodies);
+    tokio::join!(
+        drip(head, server::HEAD_SECONDS_MAX),
+        drip(Vec::new(), server::HEAD_SECONDS_MAX),
+        bodies
+    );
 }
 
 /// The test above measures these at leisure; nobody makes them longer unnoticed.
-const _: () = assert!(server::HEAD_SECONDS_MAX <= 30 && hundi::http::dispatch::BODY_SECONDS_MAX <= 30 && server::STOP_SECONDS_MAX <= 30);
+const _: () = assert!(
+    server::HEAD_SECONDS_MAX <= 30
+        && hundi::http::dispatch::BODY_SECONDS_MAX <= 30
+        && server::STOP_SECONDS_MAX <= 30
+);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stop_lets_running_requests_finish() {
@@ -322,22 +395,36 @@ struct Program {
 impl Program {
     fn command(folder: &std::path::Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
-        command.args(arguments).arg("--database").arg(format!("sqlite:{}", folder.join("test.db").display()));
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_")) {
+        command
+            .args(arguments)
+            .arg("--database")
+            .arg(format!("sqlite:{}", folder.join("test.db").display()));
+        for (name, _) in
+            std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("HUNDI_"))
+        {
             command.env_remove(name);
         }
-        command.env("HUNDI_LOG", "debug").env("HUNDI_SIMULATION_STEP_MILLISECONDS", "5").stdin(Stdio::null());
+        command
+            .env("HUNDI_LOG", "debug")
+            .env("HUNDI_SIMULATION_STEP_MILLISECONDS", "5")
+            .stdin(Stdio::null());
         command
     }
 
     async fn start(folder: std::path::PathBuf) -> Program {
         let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
-        let process =
-            Program::command(&folder, &["serve", "--listen", "127.0.0.1:0"]).stdout(file("stdout")).stderr(file("stderr")).spawn().unwrap();
+        let process = Program::command(&folder, &["serve", "--listen", "127.0.0.1:0"])
+            .stdout(file("stdout"))
+            .stderr(file("stderr"))
+            .spawn()
+            .unwrap();
         let started = Instant::now();
         let address = loop {
             let text = std::fs::read_to_string(folder.join("stdout")).unwrap();
-            if let Some(address) = text.split_once('\n').and_then(|(line, _)| line.strip_prefix("listening on http://")) {
+            if let Some(address) = text
+                .split_once('\n')
+                .and_then(|(line, _)| line.strip_prefix("listening on http://"))
+            {
                 break address.to_owned();
             }
             assert!(started.elapsed() < WAIT, "the program does not listen: {text}");
@@ -348,7 +435,9 @@ impl Program {
 
     /// Ends it with a signal; answers what it wrote.
     async fn stop(mut self) -> String {
-        assert!(Command::new("kill").arg(self.process.id().to_string()).status().unwrap().success());
+        assert!(
+            Command::new("kill").arg(self.process.id().to_string()).status().unwrap().success()
+        );
         let started = Instant::now();
         let status = loop {
             if let Some(status) = self.process.try_wait().unwrap() {
@@ -358,7 +447,9 @@ impl Program {
             tokio::time::sleep(Duration::from_millis(5)).await;
         };
         assert!(status.success(), "{status}");
-        ["stdout", "stderr"].map(|name| std::fs::read_to_string(self.folder.join(name)).unwrap()).concat()
+        ["stdout", "stderr"]
+            .map(|name| std::fs::read_to_string(self.folder.join(name)).unwrap())
+            .concat()
     }
 }
 
@@ -374,7 +465,8 @@ impl Drop for Program {
 async fn logs_hold_no_secret_and_no_personal_number() {
     let mut random = [0_u8; 8];
     getrandom::fill(&mut random).unwrap();
-    let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
+    let folder =
+        std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
     std::fs::create_dir(&folder).unwrap();
     let made = Program::command(&folder, &["keys", "create", "--mode", "test"]).output().unwrap();
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
@@ -384,26 +476,42 @@ async fn logs_hold_no_secret_and_no_personal_number() {
 
     let receiver = Receiver::start(Reply::status(500)).await;
     let healthy = Receiver::start(Reply::status(200)).await;
-    let endpoint = client.post("/v1/webhook_endpoints", json!({ "url": format!("{}?token=hooktokenhooktoken", receiver.url) })).await.ok();
+    let endpoint = client
+        .post(
+            "/v1/webhook_endpoints",
+            json!({ "url": format!("{}?token=hooktokenhooktoken", receiver.url) }),
+        )
+        .await
+        .ok();
     let other = client.post("/v1/webhook_endpoints", json!({ "url": healthy.url })).await.ok();
-    let rotated = client.post(&format!("/v1/webhook_endpoints/{}/rotate_secret", id(&endpoint)), json!({})).await.ok();
+    let rotated = client
+        .post(&format!("/v1/webhook_endpoints/{}/rotate_secret", id(&endpoint)), json!({}))
+        .await
+        .ok();
     let mut personal = json!({
-        "name": "Recognisable Holder", "account_number": "71829364550001", "ifsc": "HDFC0000001", "account_type": "nre", "email": "recognisable@example.com",
-        "phone": "+919812345670", "pan": "QWXYZ4821K", "passport_number": "Z81736455", "date_of_birth": "1971-03-09",
+        "name": "Recognisable Holder", "account_number": "71829364550001", "ifsc": "HDFC0000001",
+            "account_type": "nre", "email": "recognisable@example.com",
+        "phone": "+919812345670", "pan": "QWXYZ4821K", "passport_number": "Z81736455",
+            "date_of_birth": "1971-03-09",
     });
     let beneficiary = client.post("/v1/beneficiaries", personal.clone()).await.ok();
     client.wait_status(&format!("/v1/beneficiaries/{}", id(&beneficiary)), "active").await;
-    let sender = json!({ "name": "Recognisable Payer", "type": "individual", "country": "AE", "identification": { "type": "passport", "number": "X61736455" } });
+    let sender = json!({ "name": "Recognisable Payer", "type": "individual", "country": "AE",
+        "identification": { "type": "passport", "number": "X61736455" } });
     let sender = client.post("/v1/senders", sender).await.ok();
     let lock = client.quote_lock("100.00").await;
     let body = json!({
-        "sender_id": id(&sender), "beneficiary_id": id(&beneficiary), "quote_lock_id": id(&lock), "amount": "100.00", "currency": "USD", "payout_currency": "INR",
+        "sender_id": id(&sender), "beneficiary_id": id(&beneficiary), "quote_lock_id": id(&lock),
+            "amount": "100.00", "currency": "USD", "payout_currency": "INR",
         "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
     });
     let transfer = client.post("/v1/transfers", body).await.ok();
     client.deposit(&transfer, json!({})).await;
-    let transfer = client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
-    client.get(&format!("/v1/payouts/{}/payment_advice", transfer["payout"]["id"].as_str().unwrap())).await;
+    let transfer =
+        client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
+    client
+        .get(&format!("/v1/payouts/{}/payment_advice", transfer["payout"]["id"].as_str().unwrap()))
+        .await;
     receiver.wait_count(1).await;
     healthy.wait_count(5).await;
     // What a caller gets wrong holds the same data, in every place.
@@ -411,20 +519,32 @@ async fn logs_hold_no_secret_and_no_personal_number() {
     client.post("/v1/beneficiaries", personal.clone()).await.errors(400);
     personal["71829364550001"] = json!("QWXYZ4821K");
     client.post("/v1/beneficiaries", personal.clone()).await.errors(400);
-    client.post_raw("/v1/beneficiaries", &client.fresh_key(), personal.to_string().replace('}', "")).await.errors(400);
-    client.get("/v1/beneficiaries?account_number=71829364550001&71829364550001=1").await.errors(400);
+    client
+        .post_raw("/v1/beneficiaries", &client.fresh_key(), personal.to_string().replace('}', ""))
+        .await
+        .errors(400);
+    client
+        .get("/v1/beneficiaries?account_number=71829364550001&71829364550001=1")
+        .await
+        .errors(400);
     client.get("/v1/beneficiaries/71829364550001").await.error(404);
     client.get("/v1/71829364550001/QWXYZ4821K").await.error(404);
     client.get("/docs/71829364550001").await.error(404);
     client.post_with("/v1/senders", "71829364550001-as-a-key", json!({})).await.errors(400);
     let wrong = [("authorization", "Bearer sk_test_wrongwrongwrongwrongwrongwrongwrong123456")];
     client.send(Method::GET, "/v1/senders", &wrong, Bytes::new()).await.error(401);
-    let _ = wire::exchange(&program.address, b"GET /v1/senders HTTP/1.1\r\nx-71829364550001 : QWXYZ4821K\r\n\r\n").await;
+    let _ = wire::exchange(
+        &program.address,
+        b"GET /v1/senders HTTP/1.1\r\nx-71829364550001 : QWXYZ4821K\r\n\r\n",
+    )
+    .await;
     let traced = client.get("/v1/senders").await;
     let request_id = traced.header("request-id").unwrap().to_owned();
 
-    let secrets: Vec<String> =
-        [&endpoint, &other, &rotated].iter().map(|endpoint| endpoint["secret"].as_str().unwrap().to_owned()).collect();
+    let secrets: Vec<String> = [&endpoint, &other, &rotated]
+        .iter()
+        .map(|endpoint| endpoint["secret"].as_str().unwrap().to_owned())
+        .collect();
     let log = program.stop().await;
     assert!(log.contains(&request_id), "the log is at its debug level and names requests:\n{log}");
     let mut wanted = vec![
@@ -454,14 +574,16 @@ async fn logs_hold_no_secret_and_no_personal_number() {
 async fn a_worker_that_panics_is_started_again_until_the_stop() {
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let server = Server::start().await;
     let (stop, stopping) = tokio::sync::watch::channel(false);
     let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
     let starts = std::sync::atomic::AtomicUsize::new(0);
     let work = move |mut stop: tokio::sync::watch::Receiver<bool>, _| {
-        let (tell, start) = (tell.clone(), starts.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
+        let (tell, start) =
+            (tell.clone(), starts.fetch_add(1, std::sync::atomic::Ordering::SeqCst));
         async move {
             tell.send(start).unwrap();
             assert!(start == 2, "planted");
@@ -470,12 +592,17 @@ async fn a_worker_that_panics_is_started_again_until_the_stop() {
     };
     let worker = tokio::spawn(alone(server.app.clone(), "planted", stopping, work));
     for start in 0..=2 {
-        let begun = tokio::time::timeout(WAIT, told.recv()).await.expect("the worker is started again");
+        let begun =
+            tokio::time::timeout(WAIT, told.recv()).await.expect("the worker is started again");
         assert_eq!(begun, Some(start));
     }
     // The operator is told at once, and not at the stop.
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    assert_eq!(text.lines().filter(|line| line.contains("a worker panicked; it is started again")).count(), 2, "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.contains("a worker panicked; it is started again")).count(),
+        2,
+        "{text}"
+    );
     stop.send(true).unwrap();
     worker.await.unwrap();
     assert_eq!(told.recv().await, None, "it ends with the service");

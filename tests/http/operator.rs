@@ -10,7 +10,8 @@ use crate::support::{Client, Server, id};
 
 async fn decide(server: &Server, id: &str, ruling: Ruling) -> Result<String, String> {
     let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
-    let ruled = server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await;
+    let ruled =
+        server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await;
     ruled.unwrap()
 }
 
@@ -28,7 +29,10 @@ async fn a_sender_is_refused_until_the_operator_clears_it() {
     let server = Server::start().await;
     let client = server.client().await;
     for name in [simulated::CONFIRMED_NAME, simulated::POSSIBLE_NAME] {
-        let sender = client.post("/v1/senders", json!({ "name": name, "type": "individual", "country": "AE" })).await.ok();
+        let sender = client
+            .post("/v1/senders", json!({ "name": name, "type": "individual", "country": "AE" }))
+            .await
+            .ok();
         let mut body = client.transfer_body("50100012345678", "100.00").await;
         body["sender_id"] = sender["id"].clone();
         let refused = client.post("/v1/transfers", body.clone()).await;
@@ -44,7 +48,9 @@ async fn a_sender_is_refused_until_the_operator_clears_it() {
 async fn a_review_has_no_timer_and_ends_by_the_operator_alone() {
     let server = Server::start().await;
     let client = server.client().await;
-    for (ruling, status) in [(Ruling::Refuse, "refund_processing"), (Ruling::Approve, "funding_hold")] {
+    for (ruling, status) in
+        [(Ruling::Refuse, "refund_processing"), (Ruling::Approve, "funding_hold")]
+    {
         let waiting = transfer(&client, "50100012345678", "100.00").await;
         let path = format!("/v1/transfers/{}", id(&waiting));
         assert!(decide(&server, &id(&waiting), Ruling::Review).await.is_err(), "no money came yet");
@@ -52,11 +58,17 @@ async fn a_review_has_no_timer_and_ends_by_the_operator_alone() {
         client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
         decide(&server, &id(&waiting), Ruling::Review).await.unwrap();
         let held = client.get(&path).await.ok();
-        assert_eq!((held["status"].as_str(), held["status_reason"].as_str()), (Some("funding_hold"), Some("compliance_review")));
+        assert_eq!(
+            (held["status"].as_str(), held["status_reason"].as_str()),
+            (Some("funding_hold"), Some("compliance_review"))
+        );
         client.advance(3 * 86_400).await;
         assert_eq!(client.get(&path).await.ok()["status_reason"], "compliance_review");
         let refused = client
-            .post(&format!("{path}/resolve_funding"), json!({ "action": "refund", "refund_address": held["funding"]["deposit_address"] }))
+            .post(
+                &format!("{path}/resolve_funding"),
+                json!({ "action": "refund", "refund_address": held["funding"]["deposit_address"] }),
+            )
             .await;
         assert_eq!(refused.error(400), "transfer_action_invalid");
         decide(&server, &id(&waiting), ruling).await.unwrap();
@@ -88,7 +100,11 @@ async fn a_review_that_is_approved_with_enough_money_pays() {
     decide(&server, &id(&waiting), Ruling::Review).await.unwrap();
     client.deposit(&waiting, json!({ "amount": "40.00" })).await;
     client.wait_until(&path, |found| found["funding"]["amount_received"] == "100.00").await;
-    assert_eq!(client.get(&path).await.ok()["status_reason"], "compliance_review", "more money in a hold moves nothing");
+    assert_eq!(
+        client.get(&path).await.ok()["status_reason"],
+        "compliance_review",
+        "more money in a hold moves nothing"
+    );
     decide(&server, &id(&waiting), Ruling::Approve).await.unwrap();
     client.wait_status(&path, "payout_settled").await;
     right_book(&server);
@@ -98,9 +114,10 @@ async fn a_review_that_is_approved_with_enough_money_pays() {
 async fn an_approval_pays_what_came_in_time_and_never_after_a_cancellation() {
     let server = Server::start().await;
     let client = server.client().await;
-    for (is_cancelled, parts, wanted) in
-        [(true, &["10.00", "100.00"][..], ("funding_hold", Some("late"))), (false, &["40.00", "60.00"], ("payout_settled", None))]
-    {
+    for (is_cancelled, parts, wanted) in [
+        (true, &["10.00", "100.00"][..], ("funding_hold", Some("late"))),
+        (false, &["40.00", "60.00"], ("payout_settled", None)),
+    ] {
         let created = transfer(&client, "50100012345678", "100.00").await;
         let path = format!("/v1/transfers/{}", id(&created));
         let expires_at = created["funding"]["expires_at"].as_i64().unwrap();
@@ -111,7 +128,11 @@ async fn an_approval_pays_what_came_in_time_and_never_after_a_cancellation() {
             client.wait_status(&path, "expired").await;
         }
         for part in parts {
-            let change = if is_cancelled { json!({ "amount": part }) } else { json!({ "amount": part, "block_time": expires_at }) };
+            let change = if is_cancelled {
+                json!({ "amount": part })
+            } else {
+                json!({ "amount": part, "block_time": expires_at })
+            };
             let sent = client.deposit(&created, change).await;
             client.wait_status(&format!("/v1/deposits/{}", id(&sent)), "completed").await;
         }
@@ -146,18 +167,32 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
         (refund["kind"].as_str(), refund["status"].as_str(), refund["amount"].as_str()),
         (Some("unmatched"), Some("requires_address"), Some("7.50"))
     );
-    client.post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": settled["funding"]["deposit_address"] })).await.ok();
+    client
+        .post(
+            &format!("/v1/refunds/{}", id(&refund)),
+            json!({ "to_address": settled["funding"]["deposit_address"] }),
+        )
+        .await
+        .ok();
     client.wait_status(&format!("/v1/refunds/{}", id(&refund)), "completed").await;
     // The form is judged before what the refund takes.
     for (address, code) in [
         (foreign.to_string(), "parameter_value_invalid"),
-        (settled["funding"]["deposit_address"].as_str().unwrap().to_owned(), "transfer_action_invalid"),
+        (
+            settled["funding"]["deposit_address"].as_str().unwrap().to_owned(),
+            "transfer_action_invalid",
+        ),
     ] {
-        let again = client.post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": address })).await;
+        let again = client
+            .post(&format!("/v1/refunds/{}", id(&refund)), json!({ "to_address": address }))
+            .await;
         assert_eq!(again.error(400), code);
     }
     let after = client.get(&path).await.ok();
-    assert_eq!((after["status"].as_str(), &after["refund"]), (Some("payout_settled"), &Value::Null));
+    assert_eq!(
+        (after["status"].as_str(), &after["refund"]),
+        (Some("payout_settled"), &Value::Null)
+    );
     assert_eq!(client.get("/v1/balance").await.ok()["hold"], json!([]));
     right_book(&server);
 }
@@ -166,13 +201,20 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
 async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
     let server = Server::start().await;
     let client = server.client().await;
-    for (ruling, status) in [(Ruling::Settle("hdfc526012345678".into()), "payout_settled"), (Ruling::Fail, "refund_processing")] {
+    for (ruling, status) in [
+        (Ruling::Settle("hdfc526012345678".into()), "payout_settled"),
+        (Ruling::Fail, "refund_processing"),
+    ] {
         let waiting = transfer(&client, "50100012341003", "100.00").await;
         let path = format!("/v1/transfers/{}", id(&waiting));
         client.deposit(&waiting, json!({})).await;
         let found = client.wait_status(&path, "payout_processing").await;
         let payout = id(&found["payout"]);
-        client.wait_until(&format!("/v1/payouts/{payout}"), |found| found["failure"]["code"] == "outcome_unknown").await;
+        client
+            .wait_until(&format!("/v1/payouts/{payout}"), |found| {
+                found["failure"]["code"] == "outcome_unknown"
+            })
+            .await;
         assert!(decide(&server, &payout, Ruling::Settle("short".into())).await.is_err());
         assert!(decide(&server, &payout, Ruling::Return).await.is_err(), "it is not settled");
         decide(&server, &payout, ruling).await.unwrap();

@@ -1,4 +1,5 @@
-//! The payer's page and its state: every phase, the link that opens it, what it never tells, and its headers.
+//! The payer's page and its state: every phase, the link that opens it, what it never tells, and
+//! its headers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,7 +27,14 @@ fn path_of(transfer: &Value) -> String {
 
 /// What a browser is answered.
 async fn browse(client: &Client, path: &str) -> Answer {
-    client.send(Method::GET, path, &[("accept", "text/html,*/*;q=0.8"), ("authorization", "")], Bytes::new()).await
+    client
+        .send(
+            Method::GET,
+            path,
+            &[("accept", "text/html,*/*;q=0.8"), ("authorization", "")],
+            Bytes::new(),
+        )
+        .await
 }
 
 /// What the page's script, or any program, is answered.
@@ -64,28 +72,75 @@ impl Seen {
         // Both say the same, and only a phase that waits for money asks for it.
         let is_asked = matches!(phase, Phase::AwaitingPayment | Phase::PartlyPaid);
         assert_eq!(state["is_payable"], is_asked, "{state}");
-        assert!(html.contains(&format!("<h2 id=\"headline\">{}</h2>", state["headline"].as_str().unwrap())), "{html}");
-        for text in state["paragraphs"].as_array().unwrap().iter().chain(state["notices"].as_array().unwrap()) {
-            assert!(html.contains(&format!("<p>{}</p>", text.as_str().unwrap())), "{text} is not in {html}");
+        assert!(
+            html.contains(&format!(
+                "<h2 id=\"headline\">{}</h2>",
+                state["headline"].as_str().unwrap()
+            )),
+            "{html}"
+        );
+        for text in state["paragraphs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .chain(state["notices"].as_array().unwrap())
+        {
+            assert!(
+                html.contains(&format!("<p>{}</p>", text.as_str().unwrap())),
+                "{text} is not in {html}"
+            );
         }
         for step in state["steps"].as_array().unwrap() {
-            assert!(html.contains(&format!(">{}</span>", step["label"].as_str().unwrap())), "{step} is not in {html}");
+            assert!(
+                html.contains(&format!(">{}</span>", step["label"].as_str().unwrap())),
+                "{step} is not in {html}"
+            );
         }
         let address = transfer["funding"]["deposit_address"].as_str().unwrap();
-        assert_eq!(html.contains(&format!("aria-label=\"QR code of the address {address}\"")), is_asked, "{html}");
-        let warning = "<strong>Send nothing but USDT on TRON (TRC-20).</strong> Another token or another network loses the money for good.";
+        assert_eq!(
+            html.contains(&format!("aria-label=\"QR code of the address {address}\"")),
+            is_asked,
+            "{html}"
+        );
+        let warning = "<strong>Send nothing but USDT on TRON (TRC-20).</strong> Another token or \
+         another network loses the money for good.";
         assert_eq!(html.contains(warning), is_asked, "{html}");
-        assert_eq!(html.contains(address), is_asked, "the address is shown only while money may be sent");
-        assert_eq!(html.contains(transfer["funding"]["token_contract"].as_str().unwrap()), is_asked);
-        assert_eq!(html.contains("<meta http-equiv=\"refresh\""), state["is_final"] == false, "{html}");
+        assert_eq!(
+            html.contains(address),
+            is_asked,
+            "the address is shown only while money may be sent"
+        );
+        assert_eq!(
+            html.contains(transfer["funding"]["token_contract"].as_str().unwrap()),
+            is_asked
+        );
+        assert_eq!(
+            html.contains("<meta http-equiv=\"refresh\""),
+            state["is_final"] == false,
+            "{html}"
+        );
         assert_eq!(state["poll_seconds"].is_null(), state["is_final"] == true, "{state}");
         assert!(html.contains("<strong>TEST.</strong>"));
         assert!(html.contains(&id(transfer)), "the reference");
         // Nothing of the people, the bank, the rupees or the paying address.
-        for secret in
-            ["Asha", "Ravi", "Rao", "5010001234", "HDFC", "INR", "88412", "beneficiary", "sender", "TEST0", "compliance", "review"]
-        {
-            assert!(!html.contains(secret) && !said.contains(secret), "{phase:?} tells {secret}: {html}");
+        for secret in [
+            "Asha",
+            "Ravi",
+            "Rao",
+            "5010001234",
+            "HDFC",
+            "INR",
+            "88412",
+            "beneficiary",
+            "sender",
+            "TEST0",
+            "compliance",
+            "review",
+        ] {
+            assert!(
+                !html.contains(secret) && !said.contains(secret),
+                "{phase:?} tells {secret}: {html}"
+            );
         }
         state
     }
@@ -99,16 +154,36 @@ async fn every_phase_is_shown_as_it_is() {
 
     // From the request to the payout, in two parts, with a third that was not needed.
     let transfer = actor.transfer(SETTLES, json!({})).await;
-    let state = seen.expect(&transfer, Phase::AwaitingPayment, &["Send exactly 1000.00 USDT on TRON (TRC-20)"]).await;
+    let state = seen
+        .expect(&transfer, Phase::AwaitingPayment, &["Send exactly 1000.00 USDT on TRON (TRC-20)"])
+        .await;
     assert_eq!(
-        (&state["amount_missing"], state["expires_at"].as_i64().unwrap() - state["now"].as_i64().unwrap()),
+        (
+            &state["amount_missing"],
+            state["expires_at"].as_i64().unwrap() - state["now"].as_i64().unwrap()
+        ),
         (&json!("1000.00"), 1800)
     );
     actor.pay(&transfer, "400.00").await;
-    let state = seen.expect(&transfer, Phase::PartlyPaid, &["400.00 USDT is on its way.", "exactly 600.00 USDT"]).await;
-    assert_eq!((&state["amount_pending"], &state["amount_received"]), (&json!("400.00"), &json!("0.00")));
+    let state = seen
+        .expect(
+            &transfer,
+            Phase::PartlyPaid,
+            &["400.00 USDT is on its way.", "exactly 600.00 USDT"],
+        )
+        .await;
+    assert_eq!(
+        (&state["amount_pending"], &state["amount_received"]),
+        (&json!("400.00"), &json!("0.00"))
+    );
     actor.finalise().await;
-    let state = seen.expect(&transfer, Phase::PartlyPaid, &["400.00 USDT arrived.", "600.00 USDT is still missing"]).await;
+    let state = seen
+        .expect(
+            &transfer,
+            Phase::PartlyPaid,
+            &["400.00 USDT arrived.", "600.00 USDT is still missing"],
+        )
+        .await;
     assert_eq!(
         (&state["amount_pending"], &state["amount_received"], &state["amount_missing"]),
         (&json!("0.00"), &json!("400.00"), &json!("600.00"))
@@ -126,18 +201,42 @@ async fn every_phase_is_shown_as_it_is() {
     let state = seen.expect(&transfer, Phase::PaidOut, &[]).await;
     assert_eq!(state["is_final"], false, "a payment is on its way");
     actor.finalise().await;
-    seen.expect(&transfer, Phase::PaidOut, &["5.00 USDT arrived after everything was settled. It was not needed"]).await;
+    seen.expect(
+        &transfer,
+        Phase::PaidOut,
+        &["5.00 USDT arrived after everything was settled. It was not needed"],
+    )
+    .await;
 
     // Too much: the excess goes back once there is an address.
     let transfer = actor.transfer(STAYS, json!({})).await;
     actor.pay(&transfer, "1250.00").await;
     actor.finalise().await;
-    seen.expect(&transfer, Phase::PayingOut, &["250.00 USDT more than needed arrived and is kept for you"]).await;
+    seen.expect(
+        &transfer,
+        Phase::PayingOut,
+        &["250.00 USDT more than needed arrived and is kept for you"],
+    )
+    .await;
     let excess = actor.shown(&transfer).await["refund"].clone();
-    actor.client.post(&format!("/v1/refunds/{}", id(&excess)), json!({ "to_address": ADDRESS })).await.ok();
-    seen.expect(&transfer, Phase::PayingOut, &["250.00 USDT more than needed arrived and is on its way back"]).await;
+    actor
+        .client
+        .post(&format!("/v1/refunds/{}", id(&excess)), json!({ "to_address": ADDRESS }))
+        .await
+        .ok();
+    seen.expect(
+        &transfer,
+        Phase::PayingOut,
+        &["250.00 USDT more than needed arrived and is on its way back"],
+    )
+    .await;
     actor.advance(2 * STEP).await;
-    seen.expect(&transfer, Phase::PayingOut, &["250.00 USDT more than needed arrived and was sent"]).await;
+    seen.expect(
+        &transfer,
+        Phase::PayingOut,
+        &["250.00 USDT more than needed arrived and was sent"],
+    )
+    .await;
 
     // The payout fails, with and without an address.
     let transfer = actor.transfer(FAILS, json!({})).await;
@@ -150,11 +249,18 @@ async fn every_phase_is_shown_as_it_is() {
     )
     .await;
     let principal = actor.shown(&transfer).await["refund"].clone();
-    actor.client.post(&format!("/v1/refunds/{}", id(&principal)), json!({ "to_address": ADDRESS })).await.ok();
+    actor
+        .client
+        .post(&format!("/v1/refunds/{}", id(&principal)), json!({ "to_address": ADDRESS }))
+        .await
+        .ok();
     seen.expect(&transfer, Phase::Refunding, &["1000.00 USDT is on its way"]).await;
     actor.advance(2 * STEP).await;
-    let hash = actor.shown(&transfer).await["refund"]["transaction_hash"].as_str().unwrap().to_owned();
-    let state = seen.expect(&transfer, Phase::Refunded, &["1000.00 USDT was sent to the refund address", &hash]).await;
+    let hash =
+        actor.shown(&transfer).await["refund"]["transaction_hash"].as_str().unwrap().to_owned();
+    let state = seen
+        .expect(&transfer, Phase::Refunded, &["1000.00 USDT was sent to the refund address", &hash])
+        .await;
     assert_eq!(state["is_final"], true);
 
     // Holds.
@@ -170,22 +276,43 @@ async fn every_phase_is_shown_as_it_is() {
     let cancelled = actor.transfer(SETTLES, json!({})).await;
     actor.cancel(&cancelled).await.ok();
     actor.finalise().await;
-    seen.expect(&too_much, Phase::TooMuch, &["1000.000001 USDT arrived instead of 1000.00 USDT"]).await;
+    seen.expect(&too_much, Phase::TooMuch, &["1000.000001 USDT arrived instead of 1000.00 USDT"])
+        .await;
     decide(&server, &id(&held), Ruling::Review).await;
     seen.expect(&held, Phase::OnHold, &["takes longer than usual"]).await;
-    let state = seen.expect(&other_token, Phase::AwaitingPayment, &["Something other than USDT", "another token: does not count"]).await;
+    let state = seen
+        .expect(
+            &other_token,
+            Phase::AwaitingPayment,
+            &["Something other than USDT", "another token: does not count"],
+        )
+        .await;
     assert_eq!(state["amount_missing"], "1000.00");
-    seen.expect(&cancelled, Phase::Cancelled, &["This payment was cancelled", "after 24 hours without a decision"]).await;
+    seen.expect(
+        &cancelled,
+        Phase::Cancelled,
+        &["This payment was cancelled", "after 24 hours without a decision"],
+    )
+    .await;
     actor.pay(&cancelled, "1000.00").await;
     seen.expect(&cancelled, Phase::Cancelled, &["\"note\":\"seen\""]).await;
     actor.finalise().await;
-    seen.expect(&cancelled, Phase::TooLate, &["This payment had been cancelled when 1000.00 USDT arrived"]).await;
+    seen.expect(
+        &cancelled,
+        Phase::TooLate,
+        &["This payment had been cancelled when 1000.00 USDT arrived"],
+    )
+    .await;
 
-    // The end: `expires_at` itself is in time, and until the final view has passed it nothing has expired.
+    // The end: `expires_at` itself is in time, and until the final view has passed it nothing has
+    // expired.
     let expires_at = nothing["funding"]["expires_at"].as_i64().unwrap();
     actor.advance_to(expires_at - 100).await;
     let html = text_of(&browse(&actor.client, &path_of(&nothing)).await);
-    assert!(html.contains("<p id=\"hurry\" class=\"box\">") && html.contains("about 1 minute"), "{html}");
+    assert!(
+        html.contains("<p id=\"hurry\" class=\"box\">") && html.contains("about 1 minute"),
+        "{html}"
+    );
     actor.advance_to(expires_at).await;
     seen.expect(&nothing, Phase::AwaitingPayment, &[]).await;
     actor.pay(&nothing, "300.00").await;
@@ -197,13 +324,19 @@ async fn every_phase_is_shown_as_it_is() {
     // What is not yet known keeps the transfer from expiring; the page knows that the time is up.
     actor.client.deposit(&other_token, json!({ "amount": "1.00", "asset": "USDC" })).await;
     actor.advance(1).await;
-    seen.expect(&other_token, Phase::TimeUp, &["If you sent a payment in time, it still counts."]).await;
+    seen.expect(&other_token, Phase::TimeUp, &["If you sent a payment in time, it still counts."])
+        .await;
     actor.advance(2 * STEP).await;
     seen.expect(&other_token, Phase::Expired, &["No payment arrived in time"]).await;
     seen.expect(&nothing, Phase::TooLittle, &["300.00 USDT of 1000.00 USDT arrived"]).await;
     seen.expect(&too_little, Phase::TooLittle, &["Without a decision by "]).await;
     actor.advance(DAY).await;
-    seen.expect(&too_little, Phase::RefundNeedsAddress, &["Less than the amount arrived in time.", "999.00 USDT is waiting"]).await;
+    seen.expect(
+        &too_little,
+        Phase::RefundNeedsAddress,
+        &["Less than the amount arrived in time.", "999.00 USDT is waiting"],
+    )
+    .await;
 
     // A refusal of the operator is not told.
     decide(&server, &id(&held), Ruling::Refuse).await;
@@ -224,7 +357,8 @@ async fn every_phase_is_shown_as_it_is() {
     assert_eq!(missed, Vec::<&&str>::new(), "phases without a test");
 }
 
-/// A deposit can be found after the expiry although its block is in time: by the operator, or by a follower that begins again.
+/// A deposit can be found after the expiry although its block is in time: by the operator, or by a
+/// follower that begins again.
 #[tokio::test(flavor = "multi_thread")]
 async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
     let server = stage::server().await;
@@ -240,28 +374,54 @@ async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
         let expires_at = transfer["funding"]["expires_at"].as_i64().unwrap();
         actor.advance_to(expires_at + STEP).await;
         assert_eq!(actor.shown(&transfer).await["status"], "expired");
-        let deposit = actor.client.deposit(&transfer, json!({ "amount": amount, "block_time": expires_at + after })).await;
+        let deposit = actor
+            .client
+            .deposit(&transfer, json!({ "amount": amount, "block_time": expires_at + after }))
+            .await;
         actor.finalise().await;
         let shown = actor.shown(&transfer).await;
-        assert_eq!((&shown["status"], &shown["status_reason"]), (&json!("funding_hold"), &json!("late")));
+        assert_eq!(
+            (&shown["status"], &shown["status_reason"]),
+            (&json!("funding_hold"), &json!("late"))
+        );
         let state = seen.expect(&transfer, phase, &[words, "Without a decision by "]).await;
-        let says_late = ["too late", "came after", "came late"].iter().any(|word| state.to_string().contains(word));
+        let says_late = ["too late", "came after", "came late"]
+            .iter()
+            .any(|word| state.to_string().contains(word));
         assert_eq!(says_late, after > 0, "{state}");
         let path = format!("/v1/transfers/{}/funding/diagnose", id(&transfer));
-        let told = actor.client.post(&path, json!({ "transaction_hash": deposit["transaction_hash"] })).await.ok();
-        assert_eq!((told["code"].as_str(), told["late_by_seconds"].as_i64()), (Some(code), (after > 0).then_some(after)), "{told}");
+        let told = actor
+            .client
+            .post(&path, json!({ "transaction_hash": deposit["transaction_hash"] }))
+            .await
+            .ok();
+        assert_eq!(
+            (told["code"].as_str(), told["late_by_seconds"].as_i64()),
+            (Some(code), (after > 0).then_some(after)),
+            "{told}"
+        );
         let message = told["message"].as_str().unwrap();
-        assert!(!message.contains("before the time to pay ends") && message.contains("decision"), "{message}");
+        assert!(
+            !message.contains("before the time to pay ends") && message.contains("decision"),
+            "{message}"
+        );
         // Nobody decides: it goes back, and the page says why.
         actor.advance(DAY).await;
-        let cause = if after > 0 { "did not come in time" } else { "found only after the time was up" };
+        let cause =
+            if after > 0 { "did not come in time" } else { "found only after the time was up" };
         seen.expect(&transfer, Phase::RefundNeedsAddress, &[cause]).await;
     }
 }
 
 async fn decide(server: &Server, id: &str, ruling: Ruling) {
     let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
-    server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await.unwrap().unwrap();
+    server
+        .app
+        .store
+        .write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?))
+        .await
+        .unwrap()
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -309,23 +469,35 @@ async fn only_the_whole_link_opens_the_page() {
     assert_eq!(program.error(404), "object_not_found");
     for token in wrong {
         for path in [format!("/pay/{token}"), format!("/pay/{token}/state")] {
-            // `/pay/{right}/state` with `/state` once more taken off is the only one that could be right.
-            let answers = [(browse(&client, &path).await, &page), (fetch(&client, &path).await, &program)];
+            // `/pay/{right}/state` with `/state` once more taken off is the only one that could be
+            // right.
+            let answers =
+                [(browse(&client, &path).await, &page), (fetch(&client, &path).await, &program)];
             for (answer, wanted) in answers {
                 assert_eq!(answer.status, 404, "{path}");
                 let is_state = path.ends_with("/state");
                 let wanted = if is_state { &program } else { wanted };
                 assert_eq!(text_of(&answer), text_of(wanted), "{path}");
-                assert_eq!(answer.header("content-security-policy"), page.header("content-security-policy"), "{path}");
+                assert_eq!(
+                    answer.header("content-security-policy"),
+                    page.header("content-security-policy"),
+                    "{path}"
+                );
             }
         }
     }
     // The negative control: the right one does.
     assert_eq!(browse(&client, &format!("/pay/{token}")).await.status, 200);
     assert_eq!(fetch(&client, &format!("/pay/{token}?utm_source=mail")).await.status, 200);
-    assert_eq!(fetch(&client, &format!("/pay/{token}/state")).await.ok()["object"], "payment_state");
+    assert_eq!(
+        fetch(&client, &format!("/pay/{token}/state")).await.ok()["object"],
+        "payment_state"
+    );
     let posted = client.post(&format!("/pay/{token}"), json!({})).await;
-    assert_eq!((posted.error(405).as_str(), posted.header("allow")), ("request_method_invalid", Some("GET")));
+    assert_eq!(
+        (posted.error(405).as_str(), posted.header("allow")),
+        ("request_method_invalid", Some("GET"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -355,9 +527,12 @@ async fn the_headers_let_nothing_in_and_nothing_out() {
         let inside = &html[html.find(open).unwrap() + open.len()..];
         inside[..inside.find(close).unwrap()].to_owned()
     };
-    let hash = |text: &str| base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let hash = |text: &str| {
+        base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()))
+    };
     let policy = format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; connect-src 'self'; base-uri 'none'; \
+        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
+         connect-src 'self'; base-uri 'none'; \
          form-action 'none'; frame-ancestors 'none'",
         hash(&between("<script>", "</script>")),
         hash(&between("<style>", "</style>"))
@@ -382,11 +557,20 @@ async fn the_headers_let_nothing_in_and_nothing_out() {
     assert_eq!(state.header("content-type"), Some("application/json"));
     assert!(html.contains("<meta name=\"robots\" content=\"noindex, nofollow\">"));
     // Nothing of another place, no style and no handler in an attribute.
-    for forbidden in ["http://", "https://", " src=", "style=\"", " onclick", "javascript:", "@import", "url("] {
+    for forbidden in
+        ["http://", "https://", " src=", "style=\"", " onclick", "javascript:", "@import", "url("]
+    {
         assert!(!html.contains(forbidden), "{forbidden}");
     }
     assert!(page.body.len() < 40_000, "{} bytes", page.body.len());
-    let head = client.send(Method::HEAD, &path_of(&transfer), &[("accept", "text/html"), ("authorization", "")], Bytes::new()).await;
+    let head = client
+        .send(
+            Method::HEAD,
+            &path_of(&transfer),
+            &[("accept", "text/html"), ("authorization", "")],
+            Bytes::new(),
+        )
+        .await;
     assert_eq!((head.status, head.body.len()), (200, 0));
 }
 
@@ -405,7 +589,9 @@ async fn a_store_that_fails_is_told_in_plain_words() {
     assert_eq!((page.status, page.header("retry-after")), (503, Some("15")));
     let html = text_of(&page);
     assert!(
-        html.contains("The page cannot be shown right now") && html.contains("http-equiv=\"refresh\"") && !html.contains("refunds"),
+        html.contains("The page cannot be shown right now")
+            && html.contains("http-equiv=\"refresh\"")
+            && !html.contains("refunds"),
         "{html}"
     );
     assert_eq!(page.header("cache-control"), Some("no-store"));

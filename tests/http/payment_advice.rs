@@ -1,5 +1,5 @@
-//! The payment advice as others get it: the page as text and pixels, the signature, its verification offline, and the
-//! public pages.
+//! The payment advice as others get it: the page as text and pixels, the signature, its
+//! verification offline, and the public pages.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -16,7 +16,8 @@ use crate::support::{Answer, LaneHold, Server, id};
 fn tool(name: &str, arguments: &[&str], pdf: &[u8]) -> Vec<u8> {
     let mut command = Command::new(name);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().unwrap_or_else(|error| panic!("{name} of poppler-utils: {error}"));
+    let mut child =
+        command.spawn().unwrap_or_else(|error| panic!("{name} of poppler-utils: {error}"));
     let mut input = child.stdin.take().unwrap();
     input.write_all(pdf).unwrap();
     drop(input);
@@ -46,17 +47,22 @@ async fn settled(actor: &Actor, beneficiary: Value, sender: Value) -> Value {
 }
 
 fn beneficiary(name: &str) -> Value {
-    json!({ "name": name, "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" })
+    json!({ "name": name, "account_number": "50100012345678", "ifsc": "HDFC0000001",
+        "account_type": "nre" })
 }
 
 fn sender(name: &str) -> Value {
-    let address = json!({ "line1": "Flat 1203, Marina Heights", "city": "Dubai", "postal_code": "00000", "country": "AE" });
+    let address = json!({ "line1": "Flat 1203, Marina Heights", "city": "Dubai",
+        "postal_code": "00000", "country": "AE" });
     json!({ "name": name, "type": "individual", "country": "AE", "address": address })
 }
 
 async fn pdf_of(actor: &Actor, payout: &Value) -> Answer {
     let path = format!("/v1/payouts/{}/payment_advice", id(payout));
-    let answer = actor.client.send(Method::GET, &path, &[("accept", "application/pdf")], bytes::Bytes::new()).await;
+    let answer = actor
+        .client
+        .send(Method::GET, &path, &[("accept", "application/pdf")], bytes::Bytes::new())
+        .await;
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/pdf")));
     answer
 }
@@ -100,7 +106,9 @@ async fn the_page_shows_every_fact() {
         shown(&payout["unique_transaction_reference"]),
         "NEFT".into(),
         "IST".into(),
-        "P1301 - Inward remittance from Indian non-residents towards family maintenance and savings".into(),
+        "P1301 - Inward remittance from Indian non-residents towards family maintenance and \
+         savings"
+            .into(),
         "Ravi O'Neill-Müller".into(),
         "Flat 1203, Marina Heights, Dubai, 00000, AE".into(),
         name.into(),
@@ -150,7 +158,10 @@ async fn the_page_shows_every_fact() {
     }
     let fonts = String::from_utf8(tool("pdffonts", &["-"], &answer.body)).unwrap();
     let embedded: Vec<&str> = fonts.lines().skip(2).collect();
-    assert!(embedded.len() == 3 && embedded.iter().all(|font| font.contains("yes yes yes")), "{fonts}");
+    assert!(
+        embedded.len() == 3 && embedded.iter().all(|font| font.contains("yes yes yes")),
+        "{fonts}"
+    );
     let image = tool("pdftoppm", &["-r", "40", "-gray", "-"], &answer.body);
     let pixels = &image[image.len() - 331 * 468..];
     let dark = pixels.iter().filter(|pixel| **pixel < 128).count();
@@ -182,7 +193,11 @@ async fn names_in_any_script_and_of_any_length_give_a_page() {
             assert!(text.contains(fact), "{fact:?} is not in {text}");
         }
         assert_eq!(text.contains("stands for a character"), is_replaced, "{text}");
-        assert!(tool("pdfinfo", &["-"], &answer.body).windows(18).any(|part| part == b"Pages:           1"));
+        assert!(
+            tool("pdfinfo", &["-"], &answer.body)
+                .windows(18)
+                .any(|part| part == b"Pages:           1")
+        );
         let document = json_of(&actor, &payout).await.ok();
         assert_eq!(
             (document["beneficiary"]["name"].as_str(), document["sender"]["name"].as_str()),
@@ -203,7 +218,10 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
     let keys = signing::read_key_set(&set.body).unwrap();
     assert_eq!(keys.iter().map(|key| key.mode).collect::<Vec<_>>(), [Mode::Test, Mode::Live]);
     assert_eq!(signing::verify(&first.json(), &keys).unwrap(), &keys[0]);
-    assert!(set.json()["keys"].as_array().unwrap().iter().all(|key| key.get("d").is_none()), "no private key");
+    assert!(
+        set.json()["keys"].as_array().unwrap().iter().all(|key| key.get("d").is_none()),
+        "no private key"
+    );
 
     let file = |name: &str, bytes: &[u8]| {
         let path = server.folder.join(name);
@@ -212,7 +230,11 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
     };
     let hundi = |arguments: &[&str]| {
         let output = server.binary(arguments).output().unwrap();
-        let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        let told = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
         (output.status.code(), told)
     };
     let document = file("advice.json", &first.body);
@@ -225,12 +247,18 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
     assert_eq!(code, Some(0), "{told}");
     let second = json_of(&actor, &payout).await;
     let (before, after) = (first.json(), second.json());
-    assert_ne!(before["signature"]["key_id"], after["signature"]["key_id"], "the running server signs with the new key");
+    assert_ne!(
+        before["signature"]["key_id"], after["signature"]["key_id"],
+        "the running server signs with the new key"
+    );
     assert!(told.contains(after["signature"]["key_id"].as_str().unwrap()), "{told}");
     let set = actor.client.get("/.well-known/hundi-advice-keys.json").await;
     let all = signing::read_key_set(&set.body).unwrap();
     assert_eq!(all.len(), 3);
-    assert!(signing::verify(&before, &all).is_ok() && signing::verify(&after, &all).is_ok(), "what the old key signed stays valid");
+    assert!(
+        signing::verify(&before, &all).is_ok() && signing::verify(&after, &all).is_ok(),
+        "what the old key signed stays valid"
+    );
 
     let renewed = file("renewed.json", &second.body);
     for (arguments, wanted) in [
@@ -254,11 +282,15 @@ async fn the_signature_is_verified_offline_also_after_a_rotation() {
         (text.replace("\"Ed25519\"", "\"HS256\"").into_bytes(), "algorithm"),
         (text.replacen('{', "{\"amount\":\"1.00\",", 1).into_bytes(), "twice"),
         (text.replace("\"livemode\":false", "\"livemode\":true").into_bytes(), "other mode"),
-        (text.replace(before["signature"]["key_id"].as_str().unwrap(), "unknown").into_bytes(), "not in the key set"),
+        (
+            text.replace(before["signature"]["key_id"].as_str().unwrap(), "unknown").into_bytes(),
+            "not in the key set",
+        ),
         (pdf.body.to_vec(), "PDF"),
         (b"no".to_vec(), "does not read"),
     ] {
-        let (code, told) = hundi(&["advice", "verify", &file("altered.json", &altered), "--keys", &saved]);
+        let (code, told) =
+            hundi(&["advice", "verify", &file("altered.json", &altered), "--keys", &saved]);
         assert!(code == Some(1) && told.contains("invalid") && told.contains(why), "{why}: {told}");
     }
 }
@@ -269,7 +301,11 @@ async fn keys_are_kept_up_to_their_limit_and_stay_readable_as_one_file() {
     let actor = Actor::new(&server, "default").await;
     let rotated = async |mode: Mode| {
         let world = server.app.world.clone();
-        server.app.store.write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?)).await
+        server
+            .app
+            .store
+            .write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?))
+            .await
     };
     for mode in [Mode::Test, Mode::Live] {
         for _ in 1..signing::KEYS_COUNT_MAX {
@@ -281,7 +317,8 @@ async fn keys_are_kept_up_to_their_limit_and_stay_readable_as_one_file() {
     let keys = signing::read_key_set(&set.body).unwrap();
     assert_eq!(keys.len(), 2 * signing::KEYS_COUNT_MAX);
     assert!(set.body.len() < 64 * 1024, "{} bytes, and the command reads 64 KiB", set.body.len());
-    let distinct: std::collections::BTreeSet<String> = keys.iter().map(|key| key.key_id()).collect();
+    let distinct: std::collections::BTreeSet<String> =
+        keys.iter().map(|key| key.key_id()).collect();
     assert_eq!(distinct.len(), keys.len());
 }
 
@@ -300,7 +337,10 @@ async fn an_advice_names_twenty_deposits_and_counts_the_rest() {
     actor.pay(&transfer, "5.00").await;
     actor.finalise().await;
     let document = json_of(&actor, &payout).await.ok();
-    assert_eq!((document["deposits"].as_array().unwrap().len(), document["deposits_count"].as_i64()), (20, Some(22)));
+    assert_eq!(
+        (document["deposits"].as_array().unwrap().len(), document["deposits_count"].as_i64()),
+        (20, Some(22))
+    );
     let text = text_of(&pdf_of(&actor, &payout).await.body);
     assert!(text.contains("20 more; the JSON document lists them"), "{text}");
 }
@@ -312,34 +352,65 @@ async fn the_verification_page_certifies_four_facts_and_nothing_more() {
     let payout = settled(&actor, beneficiary("Asha Rao"), sender("Ravi Rao")).await;
     let document = json_of(&actor, &payout).await.ok();
     let path = path_of(&document["verification_url"]);
-    let get = async |path: &str| actor.client.send(Method::GET, path, &[("authorization", "")], bytes::Bytes::new()).await;
+    let get = async |path: &str| {
+        actor.client.send(Method::GET, path, &[("authorization", "")], bytes::Bytes::new()).await
+    };
     let page = get(&path).await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert_eq!(page.header("cache-control"), Some("no-store"));
     let text = String::from_utf8(page.body.to_vec()).unwrap();
-    for fact in ["INR 87,616.78", "IST", payout["unique_transaction_reference"].as_str().unwrap(), "5678", "TEST"] {
+    for fact in [
+        "INR 87,616.78",
+        "IST",
+        payout["unique_transaction_reference"].as_str().unwrap(),
+        "5678",
+        "TEST",
+    ] {
         assert!(text.contains(fact), "{fact:?} is not in {text}");
     }
-    for more in ["Asha", "Ravi", "HDFC", "Dubai", &id(&payout), payout["transfer_id"].as_str().unwrap(), "50100012345678"] {
+    for more in [
+        "Asha",
+        "Ravi",
+        "HDFC",
+        "Dubai",
+        &id(&payout),
+        payout["transfer_id"].as_str().unwrap(),
+        "50100012345678",
+    ] {
         assert!(!text.contains(more), "{more:?} is in {text}");
     }
     let (id_part, mark) = path.rsplit_once('.').unwrap();
     let turned: String = mark.chars().rev().collect();
-    for wrong in
-        [format!("{id_part}.{turned}"), id_part.to_owned(), format!("{path}0"), "/verify/".into(), path.replace("payout_", "transfer_")]
-    {
+    for wrong in [
+        format!("{id_part}.{turned}"),
+        id_part.to_owned(),
+        format!("{path}0"),
+        "/verify/".into(),
+        path.replace("payout_", "transfer_"),
+    ] {
         assert_eq!(get(&wrong).await.error(404), "object_not_found", "{wrong}");
     }
     assert_eq!(actor.client.post(&path, json!({})).await.error(405), "request_method_invalid");
 
     // What came back is told, on the page and in both forms.
-    actor.client.post(&format!("/v1/test_helpers/payouts/{}/return", id(&payout)), json!({})).await.ok();
+    actor
+        .client
+        .post(&format!("/v1/test_helpers/payouts/{}/return", id(&payout)), json!({}))
+        .await
+        .ok();
     let text = String::from_utf8(get(&path).await.body.to_vec()).unwrap();
     assert!(text.contains("sent this payment back"), "{text}");
     let document = json_of(&actor, &payout).await.ok();
-    assert_eq!((document["status"].as_str(), document["returned_at"].as_i64()), (Some("returned"), Some(actor.now())));
+    assert_eq!(
+        (document["status"].as_str(), document["returned_at"].as_i64()),
+        (Some("returned"), Some(actor.now()))
+    );
     let text = text_of(&pdf_of(&actor, &payout).await.body);
-    assert!(text.contains("sent back by the beneficiary's bank") && !text.contains("Net amount credited"), "{text}");
+    assert!(
+        text.contains("sent back by the beneficiary's bank")
+            && !text.contains("Net amount credited"),
+        "{text}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -348,11 +419,15 @@ async fn a_page_is_written_beside_the_write_lane() {
     let actor = Actor::new(&server, "default").await;
     let payout = settled(&actor, beneficiary("Asha Rao"), sender("Ravi Rao")).await;
     let hold = LaneHold::of(&server, &actor.client).await;
-    let written = tokio::time::timeout(std::time::Duration::from_secs(10), pdf_of(&actor, &payout)).await;
+    let written =
+        tokio::time::timeout(std::time::Duration::from_secs(10), pdf_of(&actor, &payout)).await;
     assert!(written.is_ok(), "the page waited for the lane");
     // The control: a write does wait.
-    let blocked =
-        tokio::time::timeout(std::time::Duration::from_millis(300), actor.client.twin().post("/v1/senders", sender("Ravi Rao"))).await;
+    let blocked = tokio::time::timeout(
+        std::time::Duration::from_millis(300),
+        actor.client.twin().post("/v1/senders", sender("Ravi Rao")),
+    )
+    .await;
     assert!(blocked.is_err(), "the lane was not held");
     hold.let_go();
 }

@@ -1,4 +1,5 @@
-//! The INR leg: settlement, failure, return, unknown outcomes, holds, methods, and the payment advice.
+//! The INR leg: settlement, failure, return, unknown outcomes, holds, methods, and the payment
+//! advice.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -27,16 +28,20 @@ async fn a_payout_settles_with_a_reference() {
     let submitted_at = actor.now();
     let payout = actor.payout_of(&transfer).await;
     let mut wanted = json!({
-        "object": "payout", "id": payout["id"], "transfer_id": transfer["id"], "beneficiary_id": transfer["beneficiary_id"], "status": "processing",
-        "amount": "88412.50", "currency": "INR", "method": "neft", "purpose_code": "P1301", "unique_transaction_reference": null, "settled_at": null,
-        "failure": null, "payment_advice": { "status": "pending", "available_at": null, "url": null }, "created": submitted_at, "livemode": false,
+        "object": "payout", "id": payout["id"], "transfer_id": transfer["id"],
+            "beneficiary_id": transfer["beneficiary_id"], "status": "processing",
+        "amount": "88412.50", "currency": "INR", "method": "neft", "purpose_code": "P1301",
+            "unique_transaction_reference": null, "settled_at": null,
+        "failure": null, "payment_advice": { "status": "pending", "available_at": null,
+            "url": null }, "created": submitted_at, "livemode": false,
     });
     assert_eq!(payout, wanted);
     assert!(id(&payout).starts_with("payout_"));
     let shown = actor.shown(&transfer).await;
     assert_eq!(
         shown["payout"],
-        json!({ "id": payout["id"], "status": "processing", "amount": "88412.50", "currency": "INR", "unique_transaction_reference": null, "settled_at": null })
+        json!({ "id": payout["id"], "status": "processing", "amount": "88412.50", "currency": "INR",
+            "unique_transaction_reference": null, "settled_at": null })
     );
     actor.assert_balance(&[("payout_processing", "88412.50", "INR")], "with the bank").await;
     actor.advance(2 * STEP).await;
@@ -52,16 +57,26 @@ async fn a_payout_settles_with_a_reference() {
     assert_eq!(
         shown["payout"],
         json!({
-            "id": payout["id"], "status": "settled", "amount": "88412.50", "currency": "INR", "unique_transaction_reference": reference, "settled_at": actor.now(),
+            "id": payout["id"], "status": "settled", "amount": "88412.50", "currency": "INR",
+                "unique_transaction_reference": reference, "settled_at": actor.now(),
         })
     );
     actor.assert_balance(&[], "settled").await;
     actor.advance(DAY).await;
     assert_eq!(actor.shown(&transfer).await["status"], "payout_settled");
-    let types = ["payout.status.initialized", "payout.status.processing", "payout.status.settled", "payout.payment_advice.available"];
+    let types = [
+        "payout.status.initialized",
+        "payout.status.processing",
+        "payout.status.settled",
+        "payout.payment_advice.available",
+    ];
     assert_eq!(event_types(&actor.client, &id(&payout)).await, types);
     actor.assert_consistent(&transfer).await;
-    let found = actor.client.get(&format!("/v1/payouts?unique_transaction_reference={reference}")).await.ok();
+    let found = actor
+        .client
+        .get(&format!("/v1/payouts?unique_transaction_reference={reference}"))
+        .await
+        .ok();
     assert_eq!(found["data"].as_array().unwrap().len(), 1);
     stage::assert_book(&server);
 }
@@ -70,9 +85,11 @@ async fn a_payout_settles_with_a_reference() {
 async fn the_method_follows_the_amount() {
     let server = stage::server_with(&[("HUNDI_TEST_MID_MARKET_RATE", "80.000000")]).await;
     let actor = Actor::new(&server, "default").await;
-    for (amount, bought, method, length) in
-        [("2499.99", "199999.20", "neft", 16), ("2500.00", "200000.00", "rtgs", 22), ("50000.00", "4000000.00", "rtgs", 22)]
-    {
+    for (amount, bought, method, length) in [
+        ("2499.99", "199999.20", "neft", 16),
+        ("2500.00", "200000.00", "rtgs", 22),
+        ("50000.00", "4000000.00", "rtgs", 22),
+    ] {
         let beneficiary_id = actor.beneficiary(SETTLES).await;
         let transfer = actor.transfer_to(&beneficiary_id, amount, json!({})).await;
         actor.pay(&transfer, amount).await;
@@ -84,7 +101,9 @@ async fn the_method_follows_the_amount() {
         );
         let reference = payout["unique_transaction_reference"].as_str().unwrap();
         assert!(
-            reference.starts_with("TEST") && reference.len() == length && reference.bytes().all(|b| b.is_ascii_alphanumeric()),
+            reference.starts_with("TEST")
+                && reference.len() == length
+                && reference.bytes().all(|b| b.is_ascii_alphanumeric()),
             "{reference}"
         );
     }
@@ -103,9 +122,15 @@ async fn a_payout_that_fails_gives_everything_back() {
     let failure = &payout["failure"];
     assert_eq!(stage::keys(failure), ["code", "message", "source"]);
     assert_eq!(failure["code"], "account_closed");
-    assert_eq!((&payout["unique_transaction_reference"], &payout["settled_at"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (&payout["unique_transaction_reference"], &payout["settled_at"]),
+        (&Value::Null, &Value::Null)
+    );
     let shown = actor.shown(&transfer).await;
-    assert_eq!(stage::statuses(&shown), ["funding", "funded", "payout_processing", "payout_failed", "refund_processing"]);
+    assert_eq!(
+        stage::statuses(&shown),
+        ["funding", "funded", "payout_processing", "payout_failed", "refund_processing"]
+    );
     let history = stage::history(&shown);
     assert_eq!(history[3].1, history[4].1, "both in one transaction");
     let refund = &shown["refund"];
@@ -125,7 +150,11 @@ async fn a_payout_that_fails_gives_everything_back() {
         ["initialized", "processing", "failed"].map(|status| format!("payout.status.{status}"))
     );
     // The beneficiary is not to blame for the record: a failed payout disables nothing.
-    let beneficiary = actor.client.get(&format!("/v1/beneficiaries/{}", transfer["beneficiary_id"].as_str().unwrap())).await.ok();
+    let beneficiary = actor
+        .client
+        .get(&format!("/v1/beneficiaries/{}", transfer["beneficiary_id"].as_str().unwrap()))
+        .await
+        .ok();
     assert_eq!(beneficiary["payouts_enabled"], true);
     stage::assert_book(&server);
 }
@@ -141,19 +170,42 @@ async fn a_payout_that_comes_back_disables_its_beneficiary_and_waits_for_an_addr
     let shown = actor.shown(&transfer).await;
     assert_eq!(
         stage::statuses(&shown),
-        ["funding", "funded", "payout_processing", "payout_settled", "payout_returned", "refund_processing"]
+        [
+            "funding",
+            "funded",
+            "payout_processing",
+            "payout_settled",
+            "payout_returned",
+            "refund_processing"
+        ]
     );
     let payout = actor.payout_of(&transfer).await;
-    assert_eq!((payout["status"].as_str(), payout["failure"]["code"].as_str()), (Some("returned"), Some("returned_by_beneficiary_bank")));
-    assert!(payout["unique_transaction_reference"].is_string(), "what was settled keeps its reference");
+    assert_eq!(
+        (payout["status"].as_str(), payout["failure"]["code"].as_str()),
+        (Some("returned"), Some("returned_by_beneficiary_bank"))
+    );
+    assert!(
+        payout["unique_transaction_reference"].is_string(),
+        "what was settled keeps its reference"
+    );
     let beneficiary_id = transfer["beneficiary_id"].as_str().unwrap();
     let beneficiary = actor.client.get(&format!("/v1/beneficiaries/{beneficiary_id}")).await.ok();
-    assert_eq!((beneficiary["status"].as_str(), beneficiary["payouts_enabled"].as_bool()), (Some("active"), Some(false)));
+    assert_eq!(
+        (beneficiary["status"].as_str(), beneficiary["payouts_enabled"].as_bool()),
+        (Some("active"), Some(false))
+    );
     assert_eq!(beneficiary["payouts_disabled_reason"], "returned_payout");
-    let types = ["beneficiary.status.verifying", "beneficiary.status.active", "beneficiary.payouts_enabled.updated"];
+    let types = [
+        "beneficiary.status.verifying",
+        "beneficiary.status.active",
+        "beneficiary.payouts_enabled.updated",
+    ];
     assert_eq!(event_types(&actor.client, beneficiary_id).await, types);
     let body = actor.transfer_body(beneficiary_id, "1000.00", json!({})).await;
-    assert_eq!(actor.client.post("/v1/transfers", body).await.error(400), "beneficiary_not_payable");
+    assert_eq!(
+        actor.client.post("/v1/transfers", body).await.error(400),
+        "beneficiary_not_payable"
+    );
 
     let refund = &shown["refund"];
     assert_eq!(
@@ -164,37 +216,68 @@ async fn a_payout_that_comes_back_disables_its_beneficiary_and_waits_for_an_addr
     actor.assert_balance(&[("hold", "1000.00", "USDT")], "returned").await;
     let path = format!("/v1/refunds/{}", id(refund));
     let complete = format!("/v1/test_helpers/refunds/{}/complete", id(refund));
-    assert_eq!(actor.client.post(&complete, json!({})).await.error(400), "test_helper_not_applicable");
+    assert_eq!(
+        actor.client.post(&complete, json!({})).await.error(400),
+        "test_helper_not_applicable"
+    );
     for (body, code, field) in [
         (json!({}), "parameter_empty", "to_address"),
         (json!({ "to_address": "T" }), "parameter_min_length_invalid", "to_address"),
-        (json!({ "to_address": "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBg" }), "parameter_value_invalid", "to_address"),
+        (
+            json!({ "to_address": "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBg" }),
+            "parameter_value_invalid",
+            "to_address",
+        ),
         (json!({ "to_address": ADDRESS, "amount": "1.00" }), "parameter_unexpected", "amount"),
     ] {
         assert_eq!(actor.client.post(&path, body).await.errors(400), faults(&[(code, field)]));
     }
     actor.advance(30 * DAY).await;
-    assert_eq!(actor.client.get(&path).await.ok()["status"], "requires_address", "nothing is sent without a declared address");
+    assert_eq!(
+        actor.client.get(&path).await.ok()["status"],
+        "requires_address",
+        "nothing is sent without a declared address"
+    );
     let declared = actor.client.post(&path, json!({ "to_address": ADDRESS })).await.ok();
-    assert_eq!((declared["status"].as_str(), declared["to_address"].as_str()), (Some("processing"), Some(ADDRESS)));
+    assert_eq!(
+        (declared["status"].as_str(), declared["to_address"].as_str()),
+        (Some("processing"), Some(ADDRESS))
+    );
     let again = actor.client.post(&path, json!({ "to_address": ADDRESS })).await;
     assert_eq!(again.error(400), "transfer_action_invalid");
     assert!(stage::asks_for_new_key(&again));
     actor.advance(2 * STEP).await;
     let done = actor.client.get(&path).await.ok();
-    assert_eq!((done["status"].as_str(), done["completed_at"].as_i64()), (Some("completed"), Some(actor.now())));
+    assert_eq!(
+        (done["status"].as_str(), done["completed_at"].as_i64()),
+        (Some("completed"), Some(actor.now()))
+    );
     assert_eq!(done["transaction_hash"].as_str().unwrap().len(), 64);
     let shown = actor.shown(&transfer).await;
     assert_eq!((shown["status"].as_str(), &shown["refund"]), (Some("refunded"), &done));
     actor.assert_balance(&[], "refunded").await;
     assert_eq!(
         event_types(&actor.client, &id(&done)).await,
-        ["requires_address", "processing", "completed"].map(|status| format!("refund.status.{status}"))
+        ["requires_address", "processing", "completed"]
+            .map(|status| format!("refund.status.{status}"))
     );
-    assert_eq!(actor.client.post(&complete, json!({})).await.error(400), "test_helper_not_applicable");
-    let enabled = actor.client.post(&format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/activate"), json!({})).await.ok();
-    assert_eq!((enabled["payouts_enabled"].as_bool(), &enabled["payouts_disabled_reason"]), (Some(true), &Value::Null));
-    assert_eq!(event_types(&actor.client, beneficiary_id).await.last().unwrap(), "beneficiary.payouts_enabled.updated");
+    assert_eq!(
+        actor.client.post(&complete, json!({})).await.error(400),
+        "test_helper_not_applicable"
+    );
+    let enabled = actor
+        .client
+        .post(&format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/activate"), json!({}))
+        .await
+        .ok();
+    assert_eq!(
+        (enabled["payouts_enabled"].as_bool(), &enabled["payouts_disabled_reason"]),
+        (Some(true), &Value::Null)
+    );
+    assert_eq!(
+        event_types(&actor.client, beneficiary_id).await.last().unwrap(),
+        "beneficiary.payouts_enabled.updated"
+    );
     actor.assert_consistent(&transfer).await;
     stage::assert_book(&server);
 }
@@ -207,12 +290,23 @@ async fn the_complete_helper_confirms_a_refund_at_once() {
     actor.advance(2 * STEP).await;
     let refund = actor.shown(&transfer).await["refund"].clone();
     assert_eq!(refund["status"], "processing");
-    let done = actor.client.post(&format!("/v1/test_helpers/refunds/{}/complete", id(&refund)), json!({})).await.ok();
-    assert_eq!((done["object"].as_str(), done["status"].as_str()), (Some("refund"), Some("completed")));
+    let done = actor
+        .client
+        .post(&format!("/v1/test_helpers/refunds/{}/complete", id(&refund)), json!({}))
+        .await
+        .ok();
+    assert_eq!(
+        (done["object"].as_str(), done["status"].as_str()),
+        (Some("refund"), Some("completed"))
+    );
     let shown = actor.shown(&transfer).await;
     assert_eq!((shown["status"].as_str(), &shown["refund"]), (Some("refunded"), &done));
     actor.advance(10 * STEP).await;
-    assert_eq!(actor.client.get(&format!("/v1/refunds/{}", id(&refund))).await.ok(), done, "it is confirmed once");
+    assert_eq!(
+        actor.client.get(&format!("/v1/refunds/{}", id(&refund))).await.ok(),
+        done,
+        "it is confirmed once"
+    );
     actor.assert_balance(&[], "refunded").await;
     actor.assert_consistent(&transfer).await;
     stage::assert_book(&server);
@@ -232,7 +326,10 @@ async fn an_unknown_outcome_stays_until_somebody_says_what_happened() {
         assert_eq!(fresh["failure"], Value::Null);
         actor.advance(10 * DAY).await;
         let payout = actor.payout_of(&transfer).await;
-        assert_eq!((payout["status"].as_str(), payout["failure"]["code"].as_str()), (Some("processing"), Some("outcome_unknown")));
+        assert_eq!(
+            (payout["status"].as_str(), payout["failure"]["code"].as_str()),
+            (Some("processing"), Some("outcome_unknown"))
+        );
         assert_eq!(actor.shown(&transfer).await["status"], "payout_processing");
         let answer = help(&actor, &payout, "return").await;
         assert_eq!(answer.error(400), "test_helper_not_applicable");
@@ -248,12 +345,20 @@ async fn an_unknown_outcome_stays_until_somebody_says_what_happened() {
         assert_eq!(actor.payout_of(&transfer).await["status"], status);
         assert_eq!(actor.shown(&transfer).await["status"], transfer_status);
         for helper in ["settle", "fail"] {
-            assert_eq!(help(&actor, &payout, helper).await.error(400), "test_helper_not_applicable", "{helper} of a {status} payout");
+            assert_eq!(
+                help(&actor, &payout, helper).await.error(400),
+                "test_helper_not_applicable",
+                "{helper} of a {status} payout"
+            );
         }
         actor.assert_consistent(&transfer).await;
     }
     assert_eq!(
-        actor.client.post("/v1/test_helpers/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/settle", json!({})).await.error(404),
+        actor
+            .client
+            .post("/v1/test_helpers/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/settle", json!({}))
+            .await
+            .error(404),
         "object_not_found"
     );
     stage::assert_book(&server);
@@ -274,15 +379,23 @@ async fn helpers_take_the_reasons_a_bank_can_give() {
     ];
     for code in codes {
         let transfer = paying(&actor, "50100010001003", json!({})).await;
-        let path = format!("/v1/test_helpers/payouts/{}/fail", id(&actor.payout_of(&transfer).await));
+        let path =
+            format!("/v1/test_helpers/payouts/{}/fail", id(&actor.payout_of(&transfer).await));
         for wrong in ["outcome_unknown", "bad_weather"] {
             // An outcome that nobody knows is no reason to give the money back.
             let answer = actor.client.post(&path, json!({ "code": wrong })).await;
-            assert_eq!(answer.errors(400), faults(&[("parameter_value_invalid", "code")]), "{wrong}");
+            assert_eq!(
+                answer.errors(400),
+                faults(&[("parameter_value_invalid", "code")]),
+                "{wrong}"
+            );
         }
         assert_eq!(actor.shown(&transfer).await["status"], "payout_processing");
         let failed = actor.client.post(&path, json!({ "code": code })).await.ok();
-        assert_eq!((failed["status"].as_str(), failed["failure"]["code"].as_str()), (Some("failed"), Some(code)));
+        assert_eq!(
+            (failed["status"].as_str(), failed["failure"]["code"].as_str()),
+            (Some("failed"), Some(code))
+        );
     }
     stage::assert_book(&server);
 }
@@ -302,17 +415,24 @@ async fn a_payout_that_the_helper_settled_early_still_comes_back() {
         }
         assert_eq!(actor.shown(&transfer).await["status"], "payout_settled");
         actor.advance(10 * STEP).await;
-        assert_eq!(actor.payout_of(&transfer).await["status"], "returned", "settled after {wait} s");
+        assert_eq!(
+            actor.payout_of(&transfer).await["status"],
+            "returned",
+            "settled after {wait} s"
+        );
         actor.assert_consistent(&transfer).await;
     }
     stage::assert_book(&server);
 }
 
-/// A payout that waits because an earlier one to the same beneficiary came back before its deposit was final.
+/// A payout that waits because an earlier one to the same beneficiary came back before its deposit
+/// was final.
 async fn on_hold(actor: &Actor) -> (Value, Value) {
     let beneficiary_id = actor.beneficiary("50100010001002").await;
-    let first = actor.transfer_to(&beneficiary_id, "1000.00", json!({ "refund_address": ADDRESS })).await;
-    let second = actor.transfer_to(&beneficiary_id, "1000.00", json!({ "refund_address": ADDRESS })).await;
+    let first =
+        actor.transfer_to(&beneficiary_id, "1000.00", json!({ "refund_address": ADDRESS })).await;
+    let second =
+        actor.transfer_to(&beneficiary_id, "1000.00", json!({ "refund_address": ADDRESS })).await;
     actor.pay(&first, "1000.00").await;
     actor.advance(10 * STEP).await;
     assert_eq!(actor.shown(&first).await["status"], "refunded");
@@ -327,27 +447,48 @@ async fn a_payout_waits_while_its_beneficiary_cannot_be_paid_and_resumes() {
     let actor = Actor::new(&server, "default").await;
     let (transfer, _) = on_hold(&actor).await;
     let shown = actor.shown(&transfer).await;
-    assert_eq!((shown["status"].as_str(), shown["payout"]["status"].as_str()), (Some("funded"), Some("hold")));
+    assert_eq!(
+        (shown["status"].as_str(), shown["payout"]["status"].as_str()),
+        (Some("funded"), Some("hold"))
+    );
     assert_eq!(shown["funding"]["status"], "funded");
     actor.assert_balance(&[("processing", "1000.00", "USDT")], "on hold").await;
     let payout = actor.payout_of(&transfer).await;
     for helper in ["settle", "fail", "return"] {
-        assert_eq!(help(&actor, &payout, helper).await.error(400), "test_helper_not_applicable", "{helper}");
+        assert_eq!(
+            help(&actor, &payout, helper).await.error(400),
+            "test_helper_not_applicable",
+            "{helper}"
+        );
     }
     actor.advance(DAY - STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "funded");
     actor
         .client
-        .post(&format!("/v1/test_helpers/beneficiaries/{}/activate", transfer["beneficiary_id"].as_str().unwrap()), json!({}))
+        .post(
+            &format!(
+                "/v1/test_helpers/beneficiaries/{}/activate",
+                transfer["beneficiary_id"].as_str().unwrap()
+            ),
+            json!({}),
+        )
         .await
         .ok();
     actor.advance(1).await;
     let shown = actor.shown(&transfer).await;
-    assert_eq!((shown["status"].as_str(), shown["payout"]["status"].as_str()), (Some("payout_processing"), Some("processing")));
+    assert_eq!(
+        (shown["status"].as_str(), shown["payout"]["status"].as_str()),
+        (Some("payout_processing"), Some("processing"))
+    );
     actor.assert_balance(&[("payout_processing", "88412.50", "INR")], "resumed").await;
     actor.advance(2 * STEP).await;
-    assert_eq!(actor.shown(&transfer).await["status"], "payout_settled", "the 24 hours of the hold are over, and mean nothing any more");
-    let types = ["initialized", "hold", "processing", "settled"].map(|status| format!("payout.status.{status}"));
+    assert_eq!(
+        actor.shown(&transfer).await["status"],
+        "payout_settled",
+        "the 24 hours of the hold are over, and mean nothing any more"
+    );
+    let types = ["initialized", "hold", "processing", "settled"]
+        .map(|status| format!("payout.status.{status}"));
     assert_eq!(event_types(&actor.client, &id(&payout)).await[..4], types);
     actor.assert_consistent(&transfer).await;
     stage::assert_book(&server);
@@ -363,7 +504,10 @@ async fn a_payout_that_waited_24_hours_fails_and_is_refunded() {
     assert_eq!(stage::statuses(&shown), ["funding", "funded", "refund_processing"]);
     assert_eq!(shown["payout"]["status"], "failed");
     assert!(actor.payout_of(&transfer).await["failure"]["code"].is_string());
-    assert_eq!((shown["refund"]["kind"].as_str(), shown["refund"]["amount"].as_str()), (Some("principal"), Some("1000.00")));
+    assert_eq!(
+        (shown["refund"]["kind"].as_str(), shown["refund"]["amount"].as_str()),
+        (Some("principal"), Some("1000.00"))
+    );
     actor.assert_balance(&[("hold", "1000.00", "USDT")], "failed").await;
     let types = ["initialized", "hold", "failed"].map(|status| format!("payout.status.{status}"));
     assert_eq!(event_types(&actor.client, &id(&shown["payout"])).await, types);
@@ -371,7 +515,13 @@ async fn a_payout_that_waited_24_hours_fails_and_is_refunded() {
     assert_eq!(actor.shown(&transfer).await["status"], "refunded");
     actor
         .client
-        .post(&format!("/v1/test_helpers/beneficiaries/{}/activate", transfer["beneficiary_id"].as_str().unwrap()), json!({}))
+        .post(
+            &format!(
+                "/v1/test_helpers/beneficiaries/{}/activate",
+                transfer["beneficiary_id"].as_str().unwrap()
+            ),
+            json!({}),
+        )
         .await
         .ok();
     actor.advance(STEP).await;
@@ -389,13 +539,24 @@ async fn excess_and_principal_are_two_refunds_and_the_newest_is_shown() {
     actor.pay(&transfer, "1200.00").await;
     actor.finalise().await;
     let excess = actor.shown(&transfer).await["refund"].clone();
-    assert_eq!((excess["kind"].as_str(), excess["amount"].as_str()), (Some("excess"), Some("200.00")));
+    assert_eq!(
+        (excess["kind"].as_str(), excess["amount"].as_str()),
+        (Some("excess"), Some("200.00"))
+    );
     actor.advance(2 * STEP).await;
     let principal = actor.shown(&transfer).await["refund"].clone();
-    assert_eq!((principal["kind"].as_str(), principal["amount"].as_str()), (Some("principal"), Some("1000.00")));
+    assert_eq!(
+        (principal["kind"].as_str(), principal["amount"].as_str()),
+        (Some("principal"), Some("1000.00"))
+    );
     actor.assert_balance(&[("hold", "1200.00", "USDT")], "both owed").await;
-    let declare =
-        async |refund: &Value| actor.client.post(&format!("/v1/refunds/{}", id(refund)), json!({ "to_address": ADDRESS })).await.ok();
+    let declare = async |refund: &Value| {
+        actor
+            .client
+            .post(&format!("/v1/refunds/{}", id(refund)), json!({ "to_address": ADDRESS }))
+            .await
+            .ok()
+    };
     declare(&excess).await;
     actor.advance(2 * STEP).await;
     let shown = actor.shown(&transfer).await;
@@ -409,8 +570,12 @@ async fn excess_and_principal_are_two_refunds_and_the_newest_is_shown() {
     actor.advance(2 * STEP).await;
     assert_eq!(actor.shown(&transfer).await["status"], "refunded");
     actor.assert_balance(&[], "all is back").await;
-    let refunds = stage::all(&actor.client, &format!("/v1/refunds?transfer_id={}", id(&transfer))).await;
-    assert_eq!(refunds.iter().map(|refund| refund["kind"].as_str().unwrap()).collect::<Vec<_>>(), ["excess", "principal"]);
+    let refunds =
+        stage::all(&actor.client, &format!("/v1/refunds?transfer_id={}", id(&transfer))).await;
+    assert_eq!(
+        refunds.iter().map(|refund| refund["kind"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["excess", "principal"]
+    );
     stage::assert_book(&server);
 }
 
@@ -422,7 +587,8 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
     let payout = actor.payout_of(&transfer).await;
     let path = format!("/v1/payouts/{}/payment_advice", id(&payout));
     let fetch = async |accept: Option<&str>| {
-        let headers: Vec<(&str, &str)> = accept.map(|accept| ("accept", accept)).into_iter().collect();
+        let headers: Vec<(&str, &str)> =
+            accept.map(|accept| ("accept", accept)).into_iter().collect();
         actor.client.send(Method::GET, &path, &headers, bytes::Bytes::new()).await
     };
     for accept in [None, Some("application/pdf")] {
@@ -432,14 +598,25 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
     }
     for (path, code, status) in [
         (format!("{path}?x=1"), "request_query_parameter_invalid", 400),
-        ("/v1/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/payment_advice?x=1".to_owned(), "object_not_found", 404),
+        (
+            "/v1/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/payment_advice?x=1".to_owned(),
+            "object_not_found",
+            404,
+        ),
     ] {
-        assert_eq!(actor.client.get(&path).await.error(status), code, "found, then the query, then whether it is ready");
+        assert_eq!(
+            actor.client.get(&path).await.error(status),
+            code,
+            "found, then the query, then whether it is ready"
+        );
     }
     actor.advance(3 * STEP).await;
     let payout = actor.payout_of(&transfer).await;
     let advice = &payout["payment_advice"];
-    assert_eq!((advice["status"].as_str(), advice["available_at"].is_i64()), (Some("available"), true));
+    assert_eq!(
+        (advice["status"].as_str(), advice["available_at"].is_i64()),
+        (Some("available"), true)
+    );
     assert!(advice["url"].as_str().unwrap().ends_with(&path), "{advice}");
     for (accept, content_type) in [
         (None, "application/json"),
@@ -452,7 +629,11 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
     ] {
         let answer = fetch(accept).await;
         assert_eq!(answer.status, 200);
-        assert_eq!(answer.header("content-type").unwrap().split(';').next().unwrap(), content_type, "{accept:?}");
+        assert_eq!(
+            answer.header("content-type").unwrap().split(';').next().unwrap(),
+            content_type,
+            "{accept:?}"
+        );
         let whole = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(!whole.contains("50100012345678"), "the full account number is never shown");
         let reference = payout["unique_transaction_reference"].as_str().unwrap();
@@ -465,9 +646,19 @@ async fn the_payment_advice_is_json_or_pdf_by_what_is_accepted() {
                 (document["payout_id"].as_str(), document["transfer_id"].as_str()),
                 (payout["id"].as_str(), transfer["id"].as_str())
             );
-            assert_eq!((document["amount"].as_str(), document["currency"].as_str()), (Some("88412.50"), Some("INR")));
+            assert_eq!(
+                (document["amount"].as_str(), document["currency"].as_str()),
+                (Some("88412.50"), Some("INR"))
+            );
             assert_eq!(document["beneficiary"]["account_number_last4"], "5678");
         }
     }
-    assert_eq!(actor.client.get("/v1/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/payment_advice").await.error(404), "object_not_found");
+    assert_eq!(
+        actor
+            .client
+            .get("/v1/payouts/payout_01JDK3Y5M8Q2X7N4V6T9R0ABCD/payment_advice")
+            .await
+            .error(404),
+        "object_not_found"
+    );
 }

@@ -1,4 +1,5 @@
-//! A random walk over many payments: whatever comes in whatever order, the book stays right and no money is lost.
+//! A random walk over many payments: whatever comes in whatever order, the book stays right and no
+//! money is lost.
 
 use std::collections::BTreeMap;
 
@@ -32,10 +33,14 @@ fn amount(random: &mut StdRng) -> String {
     }
 }
 
-async fn make_transfer(actor: &Actor, random: &mut StdRng, beneficiaries: &[Value]) -> Option<Value> {
+async fn make_transfer(
+    actor: &Actor,
+    random: &mut StdRng,
+    beneficiaries: &[Value],
+) -> Option<Value> {
     let mut word = |words: &[&str]| words[random.random_range(0..words.len())].to_owned();
-    let policy =
-        json!({ "underpaid": word(&["hold", "refund"]), "overpaid": word(&["refund_excess", "hold"]), "late": word(&["hold", "refund"]) });
+    let policy = json!({ "underpaid": word(&["hold", "refund"]), "overpaid": word(&["refund_excess",
+        "hold"]), "late": word(&["hold", "refund"]) });
     let mut funding = json!({ "policy": policy });
     if random.random_bool(0.5) {
         funding["refund_address"] = json!(ADDRESS);
@@ -69,7 +74,9 @@ async fn one_move(
             if random.random_bool(0.05) {
                 body["asset"] = json!("TRX");
             }
-            client.post(&format!("/v1/test_helpers/transfers/{}/deposit", id(&transfer)), body).await
+            client
+                .post(&format!("/v1/test_helpers/transfers/{}/deposit", id(&transfer)), body)
+                .await
         }
         50..=59 => {
             actor.advance(random.random_range(1..STEP)).await;
@@ -93,7 +100,9 @@ async fn one_move(
         }
         78..=84 => {
             let lock = client.quote_lock(&format!("{}.00", random.random_range(10..120))).await;
-            actor.resolve(&transfer, json!({ "action": "requote", "quote_lock_id": id(&lock) })).await
+            actor
+                .resolve(&transfer, json!({ "action": "requote", "quote_lock_id": id(&lock) }))
+                .await
         }
         85..=89 => {
             let payout = actor.shown(&transfer).await["payout"].clone();
@@ -101,7 +110,9 @@ async fn one_move(
                 return;
             }
             let helper = ["settle", "fail", "return"][random.random_range(0..3)];
-            client.post(&format!("/v1/test_helpers/payouts/{}/{helper}", id(&payout)), json!({})).await
+            client
+                .post(&format!("/v1/test_helpers/payouts/{}/{helper}", id(&payout)), json!({}))
+                .await
         }
         90..=94 => {
             let refunds = stage::all(client, "/v1/refunds").await;
@@ -110,12 +121,26 @@ async fn one_move(
             }
             let refund = pick(random, &refunds);
             if random.random_bool(0.7) {
-                client.post(&format!("/v1/refunds/{}", id(refund)), json!({ "to_address": ADDRESS })).await
+                client
+                    .post(&format!("/v1/refunds/{}", id(refund)), json!({ "to_address": ADDRESS }))
+                    .await
             } else {
-                client.post(&format!("/v1/test_helpers/refunds/{}/complete", id(refund)), json!({})).await
+                client
+                    .post(&format!("/v1/test_helpers/refunds/{}/complete", id(refund)), json!({}))
+                    .await
             }
         }
-        _ => client.post(&format!("/v1/test_helpers/beneficiaries/{}/activate", id(pick(random, beneficiaries))), json!({})).await,
+        _ => {
+            client
+                .post(
+                    &format!(
+                        "/v1/test_helpers/beneficiaries/{}/activate",
+                        id(pick(random, beneficiaries))
+                    ),
+                    json!({}),
+                )
+                .await
+        }
     };
     if answer.status != 200 {
         let code = answer.error(400);
@@ -128,7 +153,11 @@ async fn one_move(
 async fn assert_conserved(actor: &Actor) {
     let client = &actor.client;
     let sum = |objects: &[Value], wanted: &dyn Fn(&Value) -> bool| -> i64 {
-        objects.iter().filter(|object| wanted(object)).map(|object| stage::micros(&object["amount"])).sum()
+        objects
+            .iter()
+            .filter(|object| wanted(object))
+            .map(|object| stage::micros(&object["amount"]))
+            .sum()
     };
     let deposits = stage::all(client, "/v1/deposits").await;
     let refunds = stage::all(client, "/v1/refunds").await;
@@ -137,14 +166,22 @@ async fn assert_conserved(actor: &Actor) {
     let deposited = sum(&deposits, &|deposit| deposit["status"] == "completed");
     assert!(deposits.iter().filter(|deposit| deposit["status"] == "completed").all(is_usdt));
     let refunded = sum(&refunds, &|refund| refund["status"] == "completed");
-    let exchanged = sum(&transfers, &|transfer| ["processing", "settled"].contains(&transfer["payout"]["status"].as_str().unwrap_or("")));
+    let exchanged = sum(&transfers, &|transfer| {
+        ["processing", "settled"].contains(&transfer["payout"]["status"].as_str().unwrap_or(""))
+    });
     let payouts = stage::all(client, "/v1/payouts").await;
     let with_bank = sum(&payouts, &|payout| payout["status"] == "processing");
-    let seen = sum(&deposits, &|deposit| is_usdt(deposit) && ["initialized", "processing"].contains(&deposit["status"].as_str().unwrap()));
+    let seen = sum(&deposits, &|deposit| {
+        is_usdt(deposit)
+            && ["initialized", "processing"].contains(&deposit["status"].as_str().unwrap())
+    });
     let balance = client.get("/v1/balance").await.ok();
     let item = |compartment: &str, currency: &str| {
         let items = balance[compartment].as_array().unwrap();
-        assert!(items.iter().all(|item| item["currency"] == currency && item["amount"] != "0.00"), "{balance}");
+        assert!(
+            items.iter().all(|item| item["currency"] == currency && item["amount"] != "0.00"),
+            "{balance}"
+        );
         items.iter().map(|item| stage::micros(&item["amount"])).sum::<i64>()
     };
     let held = item("available", "USDT") + item("processing", "USDT") + item("hold", "USDT");
@@ -158,7 +195,11 @@ async fn assert_conserved(actor: &Actor) {
         .filter(|transfer| transfer["status"] == "funding_hold")
         .map(|transfer| stage::micros(&transfer["funding"]["amount_received"]))
         .sum();
-    assert_eq!(item("hold", "USDT"), owed + unmatched + in_hold, "what is held is owed, undecided or unmatched");
+    assert_eq!(
+        item("hold", "USDT"),
+        owed + unmatched + in_hold,
+        "what is held is owed, undecided or unmatched"
+    );
     let collecting: i64 = transfers
         .iter()
         .filter(|transfer| transfer["status"] == "funding")
@@ -171,7 +212,9 @@ async fn walk(server: &Server, seed: u64, moves: usize) {
     let mut random = StdRng::seed_from_u64(seed);
     let actor = Actor::new(server, &format!("walk-{seed}")).await;
     let mut beneficiaries = Vec::new();
-    for account_number in [stage::SETTLES, "50100010001001", "50100010001002", "50100010001003", "50100012340000"] {
+    for account_number in
+        [stage::SETTLES, "50100010001001", "50100010001002", "50100010001003", "50100012340000"]
+    {
         beneficiaries.push(json!({ "id": actor.beneficiary(account_number).await }));
     }
     let mut transfers = Vec::new();
@@ -187,14 +230,21 @@ async fn walk(server: &Server, seed: u64, moves: usize) {
             assert_conserved(&actor).await;
         }
     }
-    assert!(transfers.len() > 10 && met.len() > 2, "the walk met little: {} transfers, {met:?}", transfers.len());
+    assert!(
+        transfers.len() > 10 && met.len() > 2,
+        "the walk met little: {} transfers, {met:?}",
+        transfers.len()
+    );
     actor.advance(3 * DAY).await;
     assert_conserved(&actor).await;
     for transfer in &transfers {
         actor.assert_consistent(transfer).await;
     }
-    let ends: std::collections::BTreeSet<String> =
-        stage::all(&actor.client, "/v1/transfers").await.iter().map(|transfer| transfer["status"].as_str().unwrap().to_owned()).collect();
+    let ends: std::collections::BTreeSet<String> = stage::all(&actor.client, "/v1/transfers")
+        .await
+        .iter()
+        .map(|transfer| transfer["status"].as_str().unwrap().to_owned())
+        .collect();
     assert!(ends.len() > 3, "{ends:?}");
 }
 

@@ -11,23 +11,33 @@ fn ask(amount: Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_shows_every_field() {
-    let server =
-        stage::server_with(&[("HUNDI_FEE", "2.50"), ("HUNDI_SPREAD_BASIS_POINTS", "100"), ("HUNDI_TEST_MID_MARKET_RATE", "88.4125")]).await;
+    let server = stage::server_with(&[
+        ("HUNDI_FEE", "2.50"),
+        ("HUNDI_SPREAD_BASIS_POINTS", "100"),
+        ("HUNDI_TEST_MID_MARKET_RATE", "88.4125"),
+    ])
+    .await;
     let actor = Actor::new(&server, "default").await;
     let mut body = ask(json!("1000"));
     body["metadata"] = json!({ "cart": "7" });
     let lock = actor.client.post("/v1/quote_locks", body).await.ok();
     // 88.412500 less 1 % is 87.528375; 997.50 at that is 87309.5540…, rounded down.
     let wanted = json!({
-        "object": "quote_lock", "id": lock["id"], "status": "active", "sell_currency": "USD", "sell_amount": "1000.00",
-        "buy_currency": "INR", "buy_amount": "87309.55", "amount": "1000.00", "rate": "87.528375", "mid_market_rate": "88.412500",
+        "object": "quote_lock", "id": lock["id"], "status": "active", "sell_currency": "USD",
+            "sell_amount": "1000.00",
+        "buy_currency": "INR", "buy_amount": "87309.55", "amount": "1000.00", "rate": "87.528375",
+            "mid_market_rate": "88.412500",
         "fee": { "amount": "2.50", "currency": "USD", "details": lock["fee"]["details"] },
-        "expires_at": actor.now() + 300, "transfer_id": null, "metadata": { "cart": "7" }, "created": actor.now(), "livemode": false,
+        "expires_at": actor.now() + 300, "transfer_id": null, "metadata": { "cart": "7" },
+            "created": actor.now(), "livemode": false,
     });
     assert_eq!(lock, wanted);
     let details = lock["fee"]["details"].as_array().unwrap();
     assert_eq!(stage::keys(&details[0]), ["amount", "name"]);
-    assert_eq!(details.iter().map(|detail| stage::micros(&detail["amount"])).sum::<i64>(), 2_500_000);
+    assert_eq!(
+        details.iter().map(|detail| stage::micros(&detail["amount"])).sum::<i64>(),
+        2_500_000
+    );
     assert_eq!(actor.client.get(&format!("/v1/quote_locks/{}", id(&lock))).await.ok(), wanted);
     assert!(id(&lock).starts_with("quote_lock_"));
 }
@@ -38,7 +48,10 @@ async fn without_fee_and_spread_the_market_rate_holds() {
     let client = server.client().await;
     let lock = client.quote_lock("1000.00").await;
     assert_eq!(lock["fee"], json!({ "amount": "0.00", "currency": "USD", "details": [] }));
-    assert_eq!((lock["rate"].as_str(), lock["mid_market_rate"].as_str()), (Some("88.412500"), Some("88.412500")));
+    assert_eq!(
+        (lock["rate"].as_str(), lock["mid_market_rate"].as_str()),
+        (Some("88.412500"), Some("88.412500"))
+    );
     assert_eq!(lock["metadata"], json!({}));
 }
 
@@ -55,7 +68,11 @@ async fn what_is_bought_is_rounded_down_to_the_paisa() {
         let server = Server::start_with(&[("HUNDI_TEST_MID_MARKET_RATE", rate)]).await;
         let client = server.client().await;
         let lock = client.quote_lock(amount).await;
-        assert_eq!((lock["rate"].as_str(), lock["buy_amount"].as_str()), (Some(rate), Some(bought)), "{amount}");
+        assert_eq!(
+            (lock["rate"].as_str(), lock["buy_amount"].as_str()),
+            (Some(rate), Some(bought)),
+            "{amount}"
+        );
     }
 }
 
@@ -63,10 +80,19 @@ async fn what_is_bought_is_rounded_down_to_the_paisa() {
 async fn limits_are_named_and_settable() {
     let server = Server::start().await;
     let client = server.client().await;
-    let range = |minimum: &str, maximum: &str| json!({ "field_name": "amount", "minimum": minimum, "maximum": maximum });
-    for (amount, accepted) in
-        [("0", false), ("9.99", false), ("10.00", true), ("10", true), ("50000.00", true), ("50000.01", false), ("999999999999.99", false)]
-    {
+    let range = |minimum: &str, maximum: &str| {
+        json!({ "field_name": "amount", "minimum": minimum,
+        "maximum": maximum })
+    };
+    for (amount, accepted) in [
+        ("0", false),
+        ("9.99", false),
+        ("10.00", true),
+        ("10", true),
+        ("50000.00", true),
+        ("50000.01", false),
+        ("999999999999.99", false),
+    ] {
         let answer = client.post("/v1/quote_locks", ask(json!(amount))).await;
         if accepted {
             answer.ok();
@@ -75,13 +101,20 @@ async fn limits_are_named_and_settable() {
             assert_eq!(answer.json()["errors"][0]["metadata"], range("10.00", "50000.00"));
         }
     }
-    let server = Server::start_with(&[("HUNDI_AMOUNT_MINIMUM", "100.00"), ("HUNDI_AMOUNT_MAXIMUM", "200.50")]).await;
+    let server = Server::start_with(&[
+        ("HUNDI_AMOUNT_MINIMUM", "100.00"),
+        ("HUNDI_AMOUNT_MAXIMUM", "200.50"),
+    ])
+    .await;
     let client = server.client().await;
     let answer = client.post("/v1/quote_locks", ask(json!("99.99"))).await;
     assert_eq!(answer.json()["errors"][0]["metadata"], range("100.00", "200.50"));
     client.quote_lock("200.50").await;
     let corridor = &client.get("/v1/corridors").await.ok()["data"][0];
-    assert_eq!((corridor["amount_minimum"].as_str(), corridor["amount_maximum"].as_str()), (Some("100.00"), Some("200.50")));
+    assert_eq!(
+        (corridor["amount_minimum"].as_str(), corridor["amount_maximum"].as_str()),
+        (Some("100.00"), Some("200.50"))
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,13 +143,22 @@ async fn amounts_follow_the_grammar() {
     ];
     for amount in wrong {
         let answer = client.post("/v1/quote_locks", ask(amount.clone())).await;
-        assert_eq!(answer.errors(400), faults(&[("parameter_value_invalid", "amount")]), "{amount}");
+        assert_eq!(
+            answer.errors(400),
+            faults(&[("parameter_value_invalid", "amount")]),
+            "{amount}"
+        );
     }
     for amount in ["0", "0.00"] {
         let answer = client.post("/v1/quote_locks", ask(json!(amount))).await;
-        assert_eq!(answer.errors(400), faults(&[("parameter_range_invalid", "amount")]), "{amount}");
+        assert_eq!(
+            answer.errors(400),
+            faults(&[("parameter_range_invalid", "amount")]),
+            "{amount}"
+        );
     }
-    let many = json!({ "sell_currency": "EUR", "buy_currency": "USD", "amount": "x", "speed": "fast", "metadata": { "a": 1 } });
+    let many = json!({ "sell_currency": "EUR", "buy_currency": "USD", "amount": "x",
+        "speed": "fast", "metadata": { "a": 1 } });
     let mut found = client.post("/v1/quote_locks", many).await.errors(400);
     found.sort();
     let mut wanted = faults(&[
@@ -128,7 +170,11 @@ async fn amounts_follow_the_grammar() {
     ]);
     wanted.sort();
     assert_eq!(found, wanted);
-    let required = [("parameter_empty", "sell_currency"), ("parameter_empty", "buy_currency"), ("parameter_empty", "amount")];
+    let required = [
+        ("parameter_empty", "sell_currency"),
+        ("parameter_empty", "buy_currency"),
+        ("parameter_empty", "amount"),
+    ];
     assert_eq!(client.post("/v1/quote_locks", json!({})).await.errors(400), faults(&required));
 }
 
@@ -137,10 +183,18 @@ async fn a_lock_expires_by_the_test_clock_and_its_status_can_be_filtered() {
     let server = stage::server_with(&[("HUNDI_QUOTE_LOCK_SECONDS", "120")]).await;
     let actor = Actor::new(&server, "default").await;
     let beneficiary_id = actor.beneficiary(stage::SETTLES).await;
-    let used = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await["quote_lock_id"].as_str().unwrap().to_owned();
+    let used = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await["quote_lock_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let old = actor.client.quote_lock("20.00").await;
     assert_eq!(old["expires_at"], actor.now() + 120);
-    let status = async |id: &str| actor.client.get(&format!("/v1/quote_locks/{id}")).await.ok()["status"].as_str().unwrap().to_owned();
+    let status = async |id: &str| {
+        actor.client.get(&format!("/v1/quote_locks/{id}")).await.ok()["status"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
     actor.advance(119).await;
     assert_eq!(status(&id(&old)).await, "active");
     let fresh = actor.client.quote_lock("30.00").await;
@@ -153,12 +207,21 @@ async fn a_lock_expires_by_the_test_clock_and_its_status_can_be_filtered() {
         assert_eq!(found, [wanted], "{word}");
         assert_eq!(list["data"][0]["status"], word);
     }
-    assert_eq!(actor.client.get("/v1/quote_locks?status=open").await.errors(400), faults(&[("request_query_parameter_invalid", "status")]));
+    assert_eq!(
+        actor.client.get("/v1/quote_locks?status=open").await.errors(400),
+        faults(&[("request_query_parameter_invalid", "status")])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_rate_is_quoted_while_the_token_is_off_its_peg() {
-    for (usdt_usd, quoted) in [("0.99", false), ("0.994999", false), ("0.995", true), ("1.005", true), ("1.005001", false)] {
+    for (usdt_usd, quoted) in [
+        ("0.99", false),
+        ("0.994999", false),
+        ("0.995", true),
+        ("1.005", true),
+        ("1.005001", false),
+    ] {
         let server = Server::start_with(&[("HUNDI_TEST_USDT_USD", usdt_usd)]).await;
         let client = server.client().await;
         let key = client.fresh_key();
@@ -170,7 +233,11 @@ async fn no_rate_is_quoted_while_the_token_is_off_its_peg() {
         assert_eq!(answer.error(503), "quote_unavailable", "{usdt_usd}");
         assert!(answer.header("retry-after").unwrap().parse::<u64>().unwrap() > 0);
         let again = client.post_with("/v1/quote_locks", &key, ask(json!("1000.00"))).await;
-        assert_eq!((again.status, again.header("idempotent-replayed")), (503, None), "a 503 is not stored");
+        assert_eq!(
+            (again.status, again.header("idempotent-replayed")),
+            (503, None),
+            "a 503 is not stored"
+        );
         assert_eq!(client.get("/v1/quote_locks").await.ok()["data"], json!([]));
     }
 }

@@ -1,4 +1,5 @@
-//! Market rates from sources over HTTP: what is quoted, what is refused, and what a restart remembers.
+//! Market rates from sources over HTTP: what is quoted, what is refused, and what a restart
+//! remembers.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -52,7 +53,10 @@ impl Market {
         self.feed.say("/usdt", format!(r#"{{"price":{usdt}}}"#));
     }
     fn say_one(&self, inr: &str, at: i64) {
-        self.feed.say("/one", format!(r#"{{"base":"USD","at":{at},"rates":{{"EUR":0.86,"INR":{inr}}}}}"#));
+        self.feed.say(
+            "/one",
+            format!(r#"{{"base":"USD","at":{at},"rates":{{"EUR":0.86,"INR":{inr}}}}}"#),
+        );
     }
 
     async fn poll(&self) {
@@ -62,7 +66,12 @@ impl Market {
     /// The mid rate of a quote lock made now, or the code that refuses it.
     async fn quote(&self) -> Result<Rate, Code> {
         let sell = Money::new(100_000, Currency::Usd);
-        let made = self.desk.write(move |tx, now, world| quote_locks::create(tx, now, world, TEST, sell, Metadata::default())).await;
+        let made = self
+            .desk
+            .write(move |tx, now, world| {
+                quote_locks::create(tx, now, world, TEST, sell, Metadata::default())
+            })
+            .await;
         made.map(|lock| lock.mid_market_rate).map_err(|failure| match failure {
             Failure::Refused(refusal) => refusal.faults()[0].code,
             Failure::Store(error) => panic!("{error}"),
@@ -119,7 +128,10 @@ async fn an_answer_that_is_none_is_counted_and_the_other_source_serves() {
         ("time_unreadable", one(json!({ "at": "today", "rates": { "INR": 88.4125 } }))),
         ("time_in_future", one(json!({ "at": now + 31, "rates": { "INR": 88.4125 } }))),
         ("stale", one(json!({ "at": now - 61, "rates": { "INR": 88.4125 } }))),
-        ("answer_too_long", one(json!({ "at": now, "rates": { "INR": 88.4125 }, "more": "x".repeat(300_000) }))),
+        (
+            "answer_too_long",
+            one(json!({ "at": now, "rates": { "INR": 88.4125 }, "more": "x".repeat(300_000) })),
+        ),
         ("deadline", Reply::Silence),
         ("connection", Reply::Closed),
     ];
@@ -129,7 +141,8 @@ async fn an_answer_that_is_none_is_counted_and_the_other_source_serves() {
         market.poll().await;
         assert_eq!(market.metrics.counted(reason), before + 1, "{reason} {reply:?}");
         assert_eq!(market.quote().await, GOOD, "the second source serves");
-        // Without the second there is no rate from this poll, and the last good one ends by its age.
+        // Without the second there is no rate from this poll, and the last good one ends by its
+        // age.
         market.feed.answer("/two", Reply::Json(503, String::new()));
         let none = market.metrics.counted("no_good_source");
         market.poll().await;
@@ -139,7 +152,9 @@ async fn an_answer_that_is_none_is_counted_and_the_other_source_serves() {
         assert_eq!(market.quote().await, GOOD, "recovery after {reason}");
     }
     // The control: a good answer counts nothing.
-    let counted = || ["http_status", "not_json", "no_good_source"].map(|reason| market.metrics.counted(reason));
+    let counted = || {
+        ["http_status", "not_json", "no_good_source"].map(|reason| market.metrics.counted(reason))
+    };
     let before = counted();
     market.poll().await;
     assert_eq!(counted(), before);
@@ -191,7 +206,10 @@ async fn a_move_that_stays_is_believed_up_to_the_anchor() {
         quotes.push(market.quote().await);
     }
     assert_eq!(quotes, [NONE, NONE, Ok(Rate(89_500_000)), NONE, NONE, NONE, NONE]);
-    assert_eq!((market.metrics.counted("jump"), market.metrics.counted("anchor_deviation")), (2, 4));
+    assert_eq!(
+        (market.metrics.counted("jump"), market.metrics.counted("anchor_deviation")),
+        (2, 4)
+    );
     // The anchor is the day's; in India the next day begins within hours.
     market.desk.advance_seconds(86_400);
     for _ in 0..3 {
@@ -219,7 +237,8 @@ impl Write for Lines {
 async fn a_refusal_is_logged_once_for_each_change() {
     let lines = Lines::default();
     let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(subscriber);
     let market = Market::start("").await;
     market.poll().await;
@@ -239,7 +258,12 @@ async fn a_refusal_is_logged_once_for_each_change() {
 async fn the_worker_polls_by_itself_and_stops_while_a_source_is_silent() {
     let market = Market::start("age_seconds_max = 4\npoll_seconds = 2").await;
     let (stop, stopping) = watch::channel(false);
-    let worker = tokio::spawn(run(market.desk.store.clone(), market.rates.clone(), market.metrics.clone(), stopping));
+    let worker = tokio::spawn(run(
+        market.desk.store.clone(),
+        market.rates.clone(),
+        market.metrics.clone(),
+        stopping,
+    ));
     market.feed.until_asked("/usdt", 1).await;
     market.feed.answer("/one", Reply::Silence);
     market.feed.until_asked("/one", 2).await;

@@ -66,19 +66,24 @@ impl Delivery {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// Steps 1 to 3 of the specification's check; step 4, the age, is the caller's, and step 5 is how it answers.
+    /// Steps 1 to 3 of the specification's check; step 4, the age, is the caller's, and step 5 is
+    /// how it answers.
     pub fn fits_specification(&self, secret: &str) -> bool {
-        let mut signed = format!("{}.{}.", self.id(), self.header("webhook-timestamp")).into_bytes();
+        let mut signed =
+            format!("{}.{}.", self.id(), self.header("webhook-timestamp")).into_bytes();
         signed.extend_from_slice(&self.body);
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
         mac.update(&signed);
         let expected = STANDARD.encode(mac.finalize().into_bytes());
-        self.entries()
-            .iter()
-            .any(|entry| entry.strip_prefix("v1,").is_some_and(|given| bool::from(given.as_bytes().ct_eq(expected.as_bytes()))))
+        self.entries().iter().any(|entry| {
+            entry
+                .strip_prefix("v1,")
+                .is_some_and(|given| bool::from(given.as_bytes().ct_eq(expected.as_bytes())))
+        })
     }
 
-    /// The stock library's check; where a test moves the clock, and so the age cannot be judged, its signature alone.
+    /// The stock library's check; where a test moves the clock, and so the age cannot be judged,
+    /// its signature alone.
     pub fn fits_library(&self, secret: &str, with_age: bool) -> bool {
         let library = standardwebhooks::Webhook::new(secret).unwrap();
         if with_age {
@@ -101,7 +106,11 @@ impl Receiver {
     pub async fn start(reply: Reply) -> Receiver {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hooks", listener.local_addr().unwrap());
-        let (deliveries, reply, arrived) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(reply)), Arc::new(Notify::new()));
+        let (deliveries, reply, arrived) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(Mutex::new(reply)),
+            Arc::new(Notify::new()),
+        );
         let shared = (deliveries.clone(), reply.clone(), arrived.clone());
         let accepting = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -111,7 +120,9 @@ impl Receiver {
                     async move { take(request, &deliveries, &reply, &arrived).await }
                 });
                 tokio::spawn(async move {
-                    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
                 });
             }
         });
@@ -140,7 +151,12 @@ impl Receiver {
                 return deliveries;
             }
             let left = WAIT.saturating_sub(started.elapsed());
-            assert!(tokio::time::timeout(left, arrived).await.is_ok(), "{} deliveries: {:?}", deliveries.len(), types(&deliveries));
+            assert!(
+                tokio::time::timeout(left, arrived).await.is_ok(),
+                "{} deliveries: {:?}",
+                deliveries.len(),
+                types(&deliveries)
+            );
         }
     }
 
@@ -150,7 +166,10 @@ impl Receiver {
 }
 
 pub fn types(deliveries: &[Delivery]) -> Vec<String> {
-    deliveries.iter().map(|delivery| delivery.event()["type"].as_str().unwrap_or_default().to_owned()).collect()
+    deliveries
+        .iter()
+        .map(|delivery| delivery.event()["type"].as_str().unwrap_or_default().to_owned())
+        .collect()
 }
 
 impl Drop for Receiver {
@@ -168,7 +187,12 @@ async fn take(
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     let reply = reply.lock().unwrap().clone();
-    deliveries.lock().unwrap().push(Delivery { method: head.method, path: head.uri.to_string(), headers: head.headers, body });
+    deliveries.lock().unwrap().push(Delivery {
+        method: head.method,
+        path: head.uri.to_string(),
+        headers: head.headers,
+        body,
+    });
     arrived.notify_waiters();
     tokio::time::sleep(reply.delay).await;
     let mut response = Response::builder().status(reply.status);

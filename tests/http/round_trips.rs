@@ -6,11 +6,13 @@ use serde_json::json;
 
 use crate::support::{Server, is_on_postgres};
 
-/// The claim with the test clock and three references behind it, what the lock's update says, and the commit.
+/// The claim with the test clock and three references behind it, what the lock's update says, and
+/// the commit.
 const TRANSFER_ROUND_TRIPS: u64 = 3;
 /// The claim with the test clock behind it, and the commit with all that was written.
 const SENDER_ROUND_TRIPS: u64 = 2;
-/// Workers wait for the server beside a request, so the least of several counts is the request's own.
+/// Workers wait for the server beside a request, so the least of several counts is the request's
+/// own.
 const TRIES_COUNT: usize = 40;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,12 +27,20 @@ async fn a_request_waits_for_the_server_a_few_times_only() {
     let (mut transfers, mut senders) = (Vec::new(), Vec::new());
     for _ in 0..TRIES_COUNT {
         let before = count();
-        let sender = client.post("/v1/senders", json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" })).await.ok();
+        let sender = client
+            .post(
+                "/v1/senders",
+                json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" }),
+            )
+            .await
+            .ok();
         senders.push(count() - before);
         let lock = client.quote_lock("100.00").await;
         let body = json!({
-            "sender_id": sender["id"], "beneficiary_id": beneficiary["id"], "quote_lock_id": lock["id"], "amount": "100.00", "currency": "USD",
-            "payout_currency": "INR", "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+            "sender_id": sender["id"], "beneficiary_id": beneficiary["id"],
+                "quote_lock_id": lock["id"], "amount": "100.00", "currency": "USD",
+            "payout_currency": "INR", "funding": { "rail": "stablecoin", "asset": "USDT",
+                "chain": "tron" },
         });
         let before = count();
         client.post("/v1/transfers", body).await.ok();

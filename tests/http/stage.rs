@@ -1,5 +1,5 @@
-//! Time that stands still between the moves of a test: a server on a manual clock whose simulated world takes a minute
-//! a step, and an account on it that moves its own test clock.
+//! Time that stands still between the moves of a test: a server on a manual clock whose simulated
+//! world takes a minute a step, and an account on it that moves its own test clock.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Client, Server, id};
 
-/// Seconds of one step of the simulated world: a deposit is in a block after one and final after two.
+/// Seconds of one step of the simulated world: a deposit is in a block after one and final after
+/// two.
 pub const STEP: i64 = 60;
 /// An account whose payouts settle.
 pub const SETTLES: &str = "50100012345678";
@@ -44,7 +45,11 @@ pub struct Actor {
 impl Actor {
     pub async fn new(server: &Server, account: &str) -> Actor {
         let client = server.client_of(account, Mode::Test, "").await;
-        Actor { client, started: server.clock.load(Ordering::SeqCst) / 1000, advanced: AtomicI64::new(0) }
+        Actor {
+            client,
+            started: server.clock.load(Ordering::SeqCst) / 1000,
+            advanced: AtomicI64::new(0),
+        }
     }
 
     /// The account's test clock.
@@ -128,32 +133,45 @@ impl Actor {
     /// Checks the whole balance.
     pub async fn assert_balance(&self, wanted: &[Item], context: &str) {
         let mut balance = json!({
-            "object": "balance", "available": [], "pending": [], "processing": [], "payout_processing": [], "hold": [], "livemode": false,
+            "object": "balance", "available": [], "pending": [], "processing": [],
+                "payout_processing": [], "hold": [], "livemode": false,
         });
         for (compartment, amount, currency) in wanted {
-            balance[*compartment].as_array_mut().unwrap().push(json!({ "amount": amount, "currency": currency }));
+            balance[*compartment]
+                .as_array_mut()
+                .unwrap()
+                .push(json!({ "amount": amount, "currency": currency }));
         }
         assert_eq!(self.client.get("/v1/balance").await.ok(), balance, "{context}");
     }
 
-    /// What holds for a transfer at any time: its history follows the arrows and has its events, and the amounts add up.
+    /// What holds for a transfer at any time: its history follows the arrows and has its events,
+    /// and the amounts add up.
     pub async fn assert_consistent(&self, transfer: &Value) {
         let shown = self.shown(transfer).await;
         let history = shown["status_history"].as_array().unwrap();
-        let statuses: Vec<&str> = history.iter().map(|taken| taken["status"].as_str().unwrap()).collect();
+        let statuses: Vec<&str> =
+            history.iter().map(|taken| taken["status"].as_str().unwrap()).collect();
         assert_eq!(statuses[0], "funding");
         assert_eq!(*statuses.last().unwrap(), shown["status"].as_str().unwrap());
         for pair in statuses.windows(2) {
-            let (from, to) = (TransferStatus::parse(pair[0]).unwrap(), TransferStatus::parse(pair[1]).unwrap());
+            let (from, to) =
+                (TransferStatus::parse(pair[0]).unwrap(), TransferStatus::parse(pair[1]).unwrap());
             assert!(from.can_become(to), "{pair:?}");
         }
-        assert!(history.windows(2).all(|pair| pair[0]["at"].as_i64() <= pair[1]["at"].as_i64()), "{history:?}");
+        assert!(
+            history.windows(2).all(|pair| pair[0]["at"].as_i64() <= pair[1]["at"].as_i64()),
+            "{history:?}"
+        );
         assert!(history.iter().all(|taken| keys(taken) == ["at", "status"]));
-        let wanted: Vec<String> = statuses.iter().map(|status| format!("transfer.status.{status}")).collect();
+        let wanted: Vec<String> =
+            statuses.iter().map(|status| format!("transfer.status.{status}")).collect();
         assert_eq!(event_types(&self.client, &id(&shown)).await, wanted);
         assert_eq!(shown["status_reason"].is_null(), shown["status"] != "funding_hold", "{shown}");
         let deposits = all(&self.client, &format!("/v1/deposits?transfer_id={}", id(&shown))).await;
-        let counted = deposits.iter().filter(|deposit| deposit["status"] == "completed" && deposit["classification"] != "unmatched");
+        let counted = deposits.iter().filter(|deposit| {
+            deposit["status"] == "completed" && deposit["classification"] != "unmatched"
+        });
         let received: i64 = counted.map(|deposit| micros(&deposit["amount"])).sum();
         assert_eq!(micros(&shown["funding"]["amount_received"]), received, "{shown}");
     }
@@ -169,7 +187,8 @@ pub async fn all(client: &Client, path: &str) -> Vec<Value> {
     let mut found: Vec<Value> = Vec::new();
     loop {
         let mark = if path.contains('?') { '&' } else { '?' };
-        let after = found.last().map_or(String::new(), |last| format!("&starting_after={}", id(last)));
+        let after =
+            found.last().map_or(String::new(), |last| format!("&starting_after={}", id(last)));
         let page = client.get(&format!("{path}{mark}limit=100{after}")).await.ok();
         found.extend(page["data"].as_array().unwrap().iter().cloned());
         if page["has_next"] == false {
@@ -187,8 +206,12 @@ pub async fn event_types(client: &Client, linked_id: &str) -> Vec<String> {
 /// The members of an object, sorted.
 #[track_caller]
 pub fn keys(object: &Value) -> Vec<&str> {
-    let sorted: BTreeSet<&str> =
-        object.as_object().unwrap_or_else(|| panic!("not an object: {object}")).keys().map(String::as_str).collect();
+    let sorted: BTreeSet<&str> = object
+        .as_object()
+        .unwrap_or_else(|| panic!("not an object: {object}"))
+        .keys()
+        .map(String::as_str)
+        .collect();
     sorted.into_iter().collect()
 }
 
@@ -203,7 +226,10 @@ pub fn micros(amount: &Value) -> i64 {
 /// The `(status, at)` pairs of a history.
 pub fn history(object: &Value) -> Vec<(String, i64)> {
     let entries = object["status_history"].as_array().unwrap();
-    entries.iter().map(|taken| (taken["status"].as_str().unwrap().to_owned(), taken["at"].as_i64().unwrap())).collect()
+    entries
+        .iter()
+        .map(|taken| (taken["status"].as_str().unwrap().to_owned(), taken["at"].as_i64().unwrap()))
+        .collect()
 }
 
 /// The statuses of a history.
@@ -213,10 +239,17 @@ pub fn statuses(object: &Value) -> Vec<String> {
 
 /// `(code, field_name)` pairs as `Answer::errors` gives them.
 pub fn faults(wanted: &[(&str, &str)]) -> Vec<(String, Option<String>)> {
-    wanted.iter().map(|(code, field)| ((*code).to_owned(), (!field.is_empty()).then(|| (*field).to_owned()))).collect()
+    wanted
+        .iter()
+        .map(|(code, field)| ((*code).to_owned(), (!field.is_empty()).then(|| (*field).to_owned())))
+        .collect()
 }
 
 /// Whether every error of a refusal says that only a new idempotency key can succeed.
 pub fn asks_for_new_key(answer: &Answer) -> bool {
-    answer.json()["errors"].as_array().unwrap().iter().all(|error| error["metadata"]["new_key_required"] == true)
+    answer.json()["errors"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .all(|error| error["metadata"]["new_key_required"] == true)
 }

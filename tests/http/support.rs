@@ -1,5 +1,5 @@
-//! A server in the test's own process, on a temporary database, and a small client for it. With `HUNDI_TEST_STORE=postgres` the database
-//! is a fresh one in the cluster of the tests.
+//! A server in the test's own process, on a temporary database, and a small client for it. With
+//! `HUNDI_TEST_STORE=postgres` the database is a fresh one in the cluster of the tests.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -66,17 +66,26 @@ impl Server {
         Server::open(variables, Clock::Manual(clock.clone()), clock, None, is_on_postgres()).await
     }
 
-    /// A server whose bank is spoken to by files. Without `runs_worker` the test does the worker's turns itself.
+    /// A server whose bank is spoken to by files. Without `runs_worker` the test does the worker's
+    /// turns itself.
     #[allow(dead_code, reason = "tests/iso20022 starts with it")]
     pub async fn start_bank(bank: BankSettings, runs_worker: bool) -> Server {
-        Server::open(&[], Clock::System, Arc::default(), Some((bank, runs_worker)), is_on_postgres()).await
+        Server::open(
+            &[],
+            Clock::System,
+            Arc::default(),
+            Some((bank, runs_worker)),
+            is_on_postgres(),
+        )
+        .await
     }
 
     /// The same with the worker, and a clock that stands still until the test moves it.
     #[allow(dead_code, reason = "tests/iso20022 starts with it")]
     pub async fn start_bank_manual(bank: BankSettings) -> Server {
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
-        Server::open(&[], Clock::Manual(clock.clone()), clock, Some((bank, true)), is_on_postgres()).await
+        Server::open(&[], Clock::Manual(clock.clone()), clock, Some((bank, true)), is_on_postgres())
+            .await
     }
 
     /// The same without the worker and on PostgreSQL, whatever the other tests run on.
@@ -94,27 +103,39 @@ impl Server {
     ) -> Server {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();
-        let folder = std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
+        let folder =
+            std::env::temp_dir().join(format!("hundi-test-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&folder).unwrap();
         let database = is_on_postgres.then(postgres::Database::fresh);
         let database_url = match &database {
             Some(database) => database.url(),
             None => format!("sqlite:{}", folder.join("test.db").display()),
         };
-        let mut all: Vec<(String, String)> =
-            [("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"), ("HUNDI_RATE_LIMIT_READS", "0"), ("HUNDI_RATE_LIMIT_WRITES", "0")]
-                .iter()
-                .chain(variables)
-                .chain(
-                    database
-                        .iter()
-                        .flat_map(|_| &[("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY), ("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS)]),
-                )
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect();
+        let mut all: Vec<(String, String)> = [
+            ("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"),
+            ("HUNDI_RATE_LIMIT_READS", "0"),
+            ("HUNDI_RATE_LIMIT_WRITES", "0"),
+        ]
+        .iter()
+        .chain(variables)
+        .chain(database.iter().flat_map(|_| {
+            &[
+                ("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY),
+                ("HUNDI_DATABASE_CONNECTIONS", CONNECTIONS),
+            ]
+        }))
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
         all.reverse();
-        let flags = Flags { database: Some(database_url.clone()), listen: Some("127.0.0.1:0".into()), metrics: true, ..Flags::default() };
-        let environment = move |name: &str| all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+        let flags = Flags {
+            database: Some(database_url.clone()),
+            listen: Some("127.0.0.1:0".into()),
+            metrics: true,
+            ..Flags::default()
+        };
+        let environment = move |name: &str| {
+            all.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+        };
         let config = Config::read(&flags, &environment).unwrap();
         let app = match bank {
             None => App::open(&config, clock).await.unwrap(),
@@ -129,7 +150,16 @@ impl Server {
         let (listener, address) = server::bind(&config.listen).await.unwrap();
         let (stop, stopping) = watch::channel(false);
         tokio::spawn(app.clone().run(listener, stopping));
-        Server { app, address: address.to_string(), folder, database_url, database, clock: manual, stop, counter: AtomicU64::new(0) }
+        Server {
+            app,
+            address: address.to_string(),
+            folder,
+            database_url,
+            database,
+            clock: manual,
+            stop,
+            counter: AtomicU64::new(0),
+        }
     }
 
     /// A client with a fresh test key of the account `default`.
@@ -140,11 +170,22 @@ impl Server {
     /// A client with a fresh key; `permissions` as on the command line, empty for all.
     pub async fn client_of(&self, account: &str, mode: Mode, permissions: &str) -> Client {
         let permissions = Permissions::parse(permissions).unwrap();
-        self.client_with(KeyRequest { account: account.into(), mode, permissions, expires_at: None }).await
+        self.client_with(KeyRequest {
+            account: account.into(),
+            mode,
+            permissions,
+            expires_at: None,
+        })
+        .await
     }
 
     pub async fn client_with(&self, request: KeyRequest) -> Client {
-        let key = self.app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await.unwrap();
+        let key = self
+            .app
+            .store
+            .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
+            .await
+            .unwrap();
         let prefix = self.counter.fetch_add(1, Ordering::SeqCst);
         let sequenced_url = self.database.as_ref().map(postgres::Database::url);
         Client { sequenced_url, prefix, ..Client::of(&self.address, &key) }
@@ -172,15 +213,20 @@ impl Server {
     #[track_caller]
     pub fn assert_book(&self) {
         if self.database.is_some() {
-            let output = self.binary(&["check", "--database", &self.database_url]).output().unwrap();
+            let output =
+                self.binary(&["check", "--database", &self.database_url]).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         } else {
-            let report = hundi::ledger::check::run(&hundi::store::Database::Sqlite(self.folder.join("test.db"))).unwrap();
+            let report = hundi::ledger::check::run(&hundi::store::Database::Sqlite(
+                self.folder.join("test.db"),
+            ))
+            .unwrap();
             assert_eq!(report.faults, Vec::<String>::new());
         }
     }
 
-    /// All that is stored, by file or table, as bytes: what is meant to be secret must not be among it.
+    /// All that is stored, by file or table, as bytes: what is meant to be secret must not be among
+    /// it.
     #[allow(dead_code, reason = "tests/http looks for secrets")]
     pub fn stored_bytes(&self) -> Vec<(String, Vec<u8>)> {
         if let Some(database) = &self.database {
@@ -298,7 +344,10 @@ impl Answer {
             .iter()
             .map(|error| {
                 assert!(error["message"].is_string() && error["metadata"].is_object());
-                (error["code"].as_str().unwrap().to_owned(), error["metadata"]["field_name"].as_str().map(str::to_owned))
+                (
+                    error["code"].as_str().unwrap().to_owned(),
+                    error["metadata"]["field_name"].as_str().map(str::to_owned),
+                )
             })
             .collect()
     }
@@ -361,13 +410,25 @@ impl Client {
     pub async fn post_with(&self, path: &str, idempotency_key: &str, body: Value) -> Answer {
         self.post_raw(path, idempotency_key, body.to_string()).await
     }
-    pub async fn post_raw(&self, path: &str, idempotency_key: &str, body: impl Into<Bytes>) -> Answer {
+    pub async fn post_raw(
+        &self,
+        path: &str,
+        idempotency_key: &str,
+        body: impl Into<Bytes>,
+    ) -> Answer {
         let headers = [("idempotency-key", idempotency_key), ("content-type", "application/json")];
         self.send(Method::POST, path, &headers, body.into()).await
     }
 
-    /// Sends a request with the key and these headers; a header `authorization` given here replaces the key's.
-    pub async fn send(&self, method: Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Answer {
+    /// Sends a request with the key and these headers; a header `authorization` given here replaces
+    /// the key's.
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Answer {
         let mut connection = self.connection.lock().await;
         if let Some(url) = self.sequenced_url.as_ref().filter(|_| path.starts_with("/v1/events")) {
             await_sequencer(url);
@@ -400,7 +461,8 @@ impl Client {
     async fn connect(&self) -> SendRequest<Full<Bytes>> {
         let stream = TcpStream::connect(&self.address).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+        let (sender, connection) =
+            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
         tokio::spawn(connection);
         sender
     }
@@ -424,11 +486,14 @@ impl Client {
 
     /// Moves the account's test clock forward; all that falls due has run when this returns.
     pub async fn advance(&self, seconds: i64) -> i64 {
-        self.post("/v1/test_helpers/clock", json!({ "advance_seconds": seconds })).await.ok()["now"].as_i64().unwrap()
+        self.post("/v1/test_helpers/clock", json!({ "advance_seconds": seconds })).await.ok()["now"]
+            .as_i64()
+            .unwrap()
     }
 
     pub async fn beneficiary(&self, account_number: &str) -> Value {
-        let body = json!({ "name": "Asha Rao", "account_number": account_number, "ifsc": "HDFC0000001", "account_type": "nre" });
+        let body = json!({ "name": "Asha Rao", "account_number": account_number,
+            "ifsc": "HDFC0000001", "account_type": "nre" });
         self.post("/v1/beneficiaries", body).await.ok()
     }
 
@@ -439,20 +504,32 @@ impl Client {
     }
 
     pub async fn sender(&self) -> Value {
-        self.post("/v1/senders", json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" })).await.ok()
+        self.post(
+            "/v1/senders",
+            json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" }),
+        )
+        .await
+        .ok()
     }
 
     pub async fn quote_lock(&self, amount: &str) -> Value {
-        self.post("/v1/quote_locks", json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": amount })).await.ok()
+        self.post(
+            "/v1/quote_locks",
+            json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": amount }),
+        )
+        .await
+        .ok()
     }
 
-    /// The body of a transfer of `amount` with fresh objects; the beneficiary's account number steers the simulated bank.
+    /// The body of a transfer of `amount` with fresh objects; the beneficiary's account number
+    /// steers the simulated bank.
     pub async fn transfer_body(&self, account_number: &str, amount: &str) -> Value {
         let beneficiary = self.active_beneficiary(account_number).await;
         let sender = self.sender().await;
         let lock = self.quote_lock(amount).await;
         json!({
-            "sender_id": id(&sender), "beneficiary_id": id(&beneficiary), "quote_lock_id": id(&lock),
+            "sender_id": id(&sender), "beneficiary_id": id(&beneficiary),
+                "quote_lock_id": id(&lock),
             "amount": amount, "currency": "USD", "payout_currency": "INR",
             "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
         })

@@ -26,21 +26,36 @@ async fn an_advance_runs_everything_due_at_its_own_moment() {
 
     let shown = actor.shown(&paid).await;
     let final_at = sent_at + 2 * STEP;
-    let wanted = [("funding", sent_at), ("funded", final_at), ("payout_processing", final_at), ("payout_settled", final_at + 2 * STEP)];
+    let wanted = [
+        ("funding", sent_at),
+        ("funded", final_at),
+        ("payout_processing", final_at),
+        ("payout_settled", final_at + 2 * STEP),
+    ];
     assert_eq!(stage::history(&shown), wanted.map(|(status, at)| (status.to_owned(), at)));
     let payout = actor.payout_of(&paid).await;
-    assert_eq!((payout["created"].as_i64(), payout["settled_at"].as_i64()), (Some(final_at), Some(final_at + 2 * STEP)));
+    assert_eq!(
+        (payout["created"].as_i64(), payout["settled_at"].as_i64()),
+        (Some(final_at), Some(final_at + 2 * STEP))
+    );
     assert_eq!(payout["payment_advice"]["available_at"], final_at + 3 * STEP);
     let deposit = actor.client.get(&format!("/v1/deposits/{}", id(&deposit))).await.ok();
     assert_eq!(
-        (deposit["created"].as_i64(), deposit["block_time"].as_i64(), deposit["completed_at"].as_i64()),
+        (
+            deposit["created"].as_i64(),
+            deposit["block_time"].as_i64(),
+            deposit["completed_at"].as_i64()
+        ),
         (Some(sent_at), Some(sent_at), Some(final_at))
     );
 
     // The chain's final view passes expires_at moments after it.
     let passed = |at: i64| (expires_at + 1..=expires_at + STEP).contains(&at);
     let history = stage::history(&actor.shown(&unfunded).await);
-    assert_eq!(history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(), ["funding", "expired"]);
+    assert_eq!(
+        history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(),
+        ["funding", "expired"]
+    );
     assert!(passed(history[1].1), "{history:?}");
     let shown = actor.shown(&short).await;
     let history = stage::history(&shown);
@@ -51,12 +66,18 @@ async fn an_advance_runs_everything_due_at_its_own_moment() {
     let held_at = history[1].1;
     assert!(passed(held_at), "{history:?}");
     assert_eq!(history[2].1, held_at + DAY, "24 hours to the second");
-    assert_eq!((history[3].1, shown["refund"]["completed_at"].as_i64()), (held_at + DAY + 2 * STEP, Some(held_at + DAY + 2 * STEP)));
+    assert_eq!(
+        (history[3].1, shown["refund"]["completed_at"].as_i64()),
+        (held_at + DAY + 2 * STEP, Some(held_at + DAY + 2 * STEP))
+    );
     assert_eq!(shown["refund"]["created"], held_at + DAY);
 
     let events = stage::all(&actor.client, "/v1/events").await;
     let times: Vec<i64> = events.iter().map(|event| event["created"].as_i64().unwrap()).collect();
-    assert!(times.is_sorted() && times.iter().any(|at| *at == held_at + DAY), "events carry the moment of their change");
+    assert!(
+        times.is_sorted() && times.iter().any(|at| *at == held_at + DAY),
+        "events carry the moment of their change"
+    );
     stage::assert_book(&server);
 }
 
@@ -64,9 +85,11 @@ async fn an_advance_runs_everything_due_at_its_own_moment() {
 async fn one_advance_and_many_end_alike() {
     let server = stage::server().await;
     let mut endings: Vec<Vec<(String, i64)>> = Vec::new();
-    for (account, steps) in
-        [("at-once", vec![100_000]), ("by-and-by", vec![1_000; 100]), ("unevenly", vec![1, 59, 60, 1_679, 1, 60, 98_140])]
-    {
+    for (account, steps) in [
+        ("at-once", vec![100_000]),
+        ("by-and-by", vec![1_000; 100]),
+        ("unevenly", vec![1, 59, 60, 1_679, 1, 60, 98_140]),
+    ] {
         let actor = Actor::new(&server, account).await;
         let transfer = actor.transfer(SETTLES, json!({ "refund_address": ADDRESS })).await;
         let from = actor.now();
@@ -75,7 +98,12 @@ async fn one_advance_and_many_end_alike() {
             actor.advance(step).await;
         }
         assert_eq!(actor.now(), from + 100_000);
-        endings.push(stage::history(&actor.shown(&transfer).await).into_iter().map(|(status, at)| (status, at - from)).collect());
+        endings.push(
+            stage::history(&actor.shown(&transfer).await)
+                .into_iter()
+                .map(|(status, at)| (status, at - from))
+                .collect(),
+        );
     }
     assert_eq!(endings[0].last().unwrap().0, "refunded");
     assert_eq!(endings[0], endings[1]);
@@ -94,7 +122,10 @@ async fn a_year_passes_also_with_many_verifications_that_wait() {
     actor.pay(&transfer, "1100.00").await;
     actor.advance(31_536_000).await;
     let history = stage::history(&actor.shown(&transfer).await);
-    assert_eq!(history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(), ["funding", "funding_hold", "refund_processing"]);
+    assert_eq!(
+        history.iter().map(|(status, _)| status.as_str()).collect::<Vec<_>>(),
+        ["funding", "funding_hold", "refund_processing"]
+    );
     assert_eq!(history[2].1, history[1].1 + DAY);
     let waiting = stage::all(&actor.client, "/v1/beneficiaries?status=verifying").await;
     assert_eq!(waiting.len(), 30);
@@ -120,7 +151,11 @@ async fn the_answer_is_the_clock_and_bounds_hold() {
         (json!({ "advance_seconds": 31_536_001 }), "parameter_range_invalid", "advance_seconds"),
         (json!({ "advance_seconds": 5, "to": 6 }), "parameter_unexpected", "to"),
     ] {
-        assert_eq!(actor.client.post(path, body.clone()).await.errors(400), faults(&[(code, field)]), "{body}");
+        assert_eq!(
+            actor.client.post(path, body.clone()).await.errors(400),
+            faults(&[(code, field)]),
+            "{body}"
+        );
     }
     let sender = actor.client.sender().await;
     assert_eq!(sender["created"], start + 100 + 31_536_000, "refused advances move nothing");
@@ -128,7 +163,10 @@ async fn the_answer_is_the_clock_and_bounds_hold() {
     let key = actor.client.fresh_key();
     let first = actor.client.post_with(path, &key, json!({ "advance_seconds": 7 })).await;
     let again = actor.client.post_with(path, &key, json!({ "advance_seconds": 7 })).await;
-    assert_eq!((first.body, again.header("idempotent-replayed")), (again.body.clone(), Some("true")));
+    assert_eq!(
+        (first.body, again.header("idempotent-replayed")),
+        (again.body.clone(), Some("true"))
+    );
     assert_eq!(actor.client.sender().await["created"], start + 100 + 31_536_000 + 7);
 }
 
@@ -143,7 +181,10 @@ async fn the_clock_is_the_accounts_own_and_no_identifier_follows_it() {
     assert_eq!(other.client.sender().await["created"], other.now());
     let late = actor.client.sender().await;
     let fresh = other.client.sender().await;
-    assert!(late["created"].as_i64() > fresh["created"].as_i64() && id(&late) < id(&fresh), "ids follow the store's clock");
+    assert!(
+        late["created"].as_i64() > fresh["created"].as_i64() && id(&late) < id(&fresh),
+        "ids follow the store's clock"
+    );
     // Another key of the account shares its clock; live mode has none.
     let twin = server.client_of("default", Mode::Test, "").await;
     assert_eq!(twin.sender().await["created"], actor.now());
@@ -159,7 +200,10 @@ async fn everything_moves_by_itself_but_the_deposit() {
     client.deposit(&transfer, json!({})).await;
     let path = format!("/v1/transfers/{}", id(&transfer));
     let settled = client.wait_status(&path, "payout_settled").await;
-    assert_eq!(stage::statuses(&settled), ["funding", "funded", "payout_processing", "payout_settled"]);
+    assert_eq!(
+        stage::statuses(&settled),
+        ["funding", "funded", "payout_processing", "payout_settled"]
+    );
     let advice = format!("/v1/payouts/{}", id(&settled["payout"]));
     client.wait_until(&advice, |payout| payout["payment_advice"]["status"] == "available").await;
     let body = client.transfer_body("50100010001001", "1000.00").await;

@@ -15,17 +15,23 @@ async fn a_new_transfer_has_exactly_the_documented_shape() {
     let funding = &created["funding"];
     let wanted = json!({
         "object": "transfer", "id": created["id"], "status": "funding", "status_reason": null,
-        "sender_id": ask["sender_id"], "beneficiary_id": ask["beneficiary_id"], "quote_lock_id": ask["quote_lock_id"],
-        "amount": "1000.00", "currency": "USD", "payout_amount": "88412.50", "payout_currency": "INR",
-        "rate": "88.412500", "fee": { "amount": "0.00", "currency": "USD", "details": [] }, "purpose_code": "P1301",
+        "sender_id": ask["sender_id"], "beneficiary_id": ask["beneficiary_id"],
+            "quote_lock_id": ask["quote_lock_id"],
+        "amount": "1000.00", "currency": "USD", "payout_amount": "88412.50",
+            "payout_currency": "INR",
+        "rate": "88.412500", "fee": { "amount": "0.00", "currency": "USD", "details": [] },
+            "purpose_code": "P1301",
         "funding": {
-            "rail": "stablecoin", "asset": "USDT", "chain": "tron", "deposit_address": funding["deposit_address"],
+            "rail": "stablecoin", "asset": "USDT", "chain": "tron",
+                "deposit_address": funding["deposit_address"],
             "status": "awaiting_funds", "amount_expected": "1000.00", "amount_received": "0.00",
             "amount_excess": "0.00", "expires_at": actor.now() + 1800, "refund_address": null,
             "policy": { "underpaid": "hold", "overpaid": "refund_excess", "late": "hold" },
-            "token_contract": funding["token_contract"], "instructions_url": funding["instructions_url"],
+            "token_contract": funding["token_contract"],
+                "instructions_url": funding["instructions_url"],
         },
-        "payout": null, "refund": null, "status_history": [{ "status": "funding", "at": actor.now() }],
+        "payout": null, "refund": null, "status_history": [{ "status": "funding",
+            "at": actor.now() }],
         "metadata": {}, "created": actor.now(), "livemode": false,
     });
     assert_eq!(created, wanted);
@@ -36,8 +42,15 @@ async fn a_new_transfer_has_exactly_the_documented_shape() {
     }
     assert!(funding["instructions_url"].as_str().unwrap().starts_with("http"));
     assert_eq!(actor.shown(&created).await, wanted);
-    assert_eq!(actor.client.get("/v1/transfers").await.ok(), json!({ "object": "list", "data": [wanted], "has_next": false }));
-    let lock = actor.client.get(&format!("/v1/quote_locks/{}", ask["quote_lock_id"].as_str().unwrap())).await.ok();
+    assert_eq!(
+        actor.client.get("/v1/transfers").await.ok(),
+        json!({ "object": "list", "data": [wanted], "has_next": false })
+    );
+    let lock = actor
+        .client
+        .get(&format!("/v1/quote_locks/{}", ask["quote_lock_id"].as_str().unwrap()))
+        .await
+        .ok();
     assert_eq!((lock["status"].as_str(), &lock["transfer_id"]), (Some("used"), &created["id"]));
     actor.assert_balance(&[], "a transfer without money").await;
     actor.assert_consistent(&created).await;
@@ -48,7 +61,8 @@ async fn optional_fields_come_back_as_given() {
     let server = stage::server().await;
     let actor = Actor::new(&server, "default").await;
     let beneficiary_id = actor.beneficiary(SETTLES).await;
-    let funding = json!({ "refund_address": ADDRESS, "policy": { "underpaid": "refund", "overpaid": "hold", "late": "refund" } });
+    let funding = json!({ "refund_address": ADDRESS, "policy": { "underpaid": "refund",
+        "overpaid": "hold", "late": "refund" } });
     let mut ask = actor.transfer_body(&beneficiary_id, "1000.00", funding).await;
     ask["metadata"] = json!({ "invoice": "77" });
     ask["purpose_code"] = json!("P1302");
@@ -56,14 +70,31 @@ async fn optional_fields_come_back_as_given() {
     assert_eq!(created["metadata"], json!({ "invoice": "77" }));
     assert_eq!(created["purpose_code"], "P1302");
     assert_eq!(created["funding"]["refund_address"], ADDRESS);
-    assert_eq!(created["funding"]["policy"], json!({ "underpaid": "refund", "overpaid": "hold", "late": "refund" }));
-    let part = actor.transfer_to(&beneficiary_id, "1000.00", json!({ "policy": { "late": "refund" } })).await;
-    assert_eq!(part["funding"]["policy"], json!({ "underpaid": "hold", "overpaid": "refund_excess", "late": "refund" }));
-    let nulls = actor.transfer_to(&beneficiary_id, "1000.00", json!({ "policy": null, "refund_address": null })).await;
-    assert_eq!(nulls["funding"]["policy"], json!({ "underpaid": "hold", "overpaid": "refund_excess", "late": "hold" }));
-    let addresses: Vec<_> = [&created, &part, &nulls].map(|transfer| transfer["funding"]["deposit_address"].to_string()).into();
+    assert_eq!(
+        created["funding"]["policy"],
+        json!({ "underpaid": "refund", "overpaid": "hold", "late": "refund" })
+    );
+    let part = actor
+        .transfer_to(&beneficiary_id, "1000.00", json!({ "policy": { "late": "refund" } }))
+        .await;
+    assert_eq!(
+        part["funding"]["policy"],
+        json!({ "underpaid": "hold", "overpaid": "refund_excess", "late": "refund" })
+    );
+    let nulls = actor
+        .transfer_to(&beneficiary_id, "1000.00", json!({ "policy": null, "refund_address": null }))
+        .await;
+    assert_eq!(
+        nulls["funding"]["policy"],
+        json!({ "underpaid": "hold", "overpaid": "refund_excess", "late": "hold" })
+    );
+    let addresses: Vec<_> = [&created, &part, &nulls]
+        .map(|transfer| transfer["funding"]["deposit_address"].to_string())
+        .into();
     assert!(
-        addresses[0] != addresses[1] && addresses[1] != addresses[2] && addresses[0] != addresses[2],
+        addresses[0] != addresses[1]
+            && addresses[1] != addresses[2]
+            && addresses[0] != addresses[2],
         "an address belongs to one transfer"
     );
 }
@@ -96,14 +127,24 @@ async fn the_shape_is_judged_first_and_whole() {
         (json!({ "status": "funded" }), vec![("parameter_unexpected", "status")]),
         (json!({ "funding": null }), vec![(EMPTY, "funding")]),
         (json!({ "funding": "tron" }), vec![(VALUE, "funding")]),
-        (json!({ "funding": {} }), vec![(EMPTY, "funding.rail"), (EMPTY, "funding.asset"), (EMPTY, "funding.chain")]),
+        (
+            json!({ "funding": {} }),
+            vec![(EMPTY, "funding.rail"), (EMPTY, "funding.asset"), (EMPTY, "funding.chain")],
+        ),
         (funding(json!({ "rail": "card" })), vec![(VALUE, "funding.rail")]),
         (funding(json!({ "asset": "USDC" })), vec![(VALUE, "funding.asset")]),
         (funding(json!({ "chain": "ethereum" })), vec![(VALUE, "funding.chain")]),
-        (funding(json!({ "refund_address": "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBg" })), vec![(VALUE, "funding.refund_address")]),
-        (funding(json!({ "deposit_address": ADDRESS })), vec![("parameter_unexpected", "funding.deposit_address")]),
         (
-            funding(json!({ "policy": { "underpaid": "keep", "overpaid": "refund", "late": 5, "never": "hold" } })),
+            funding(json!({ "refund_address": "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBg" })),
+            vec![(VALUE, "funding.refund_address")],
+        ),
+        (
+            funding(json!({ "deposit_address": ADDRESS })),
+            vec![("parameter_unexpected", "funding.deposit_address")],
+        ),
+        (
+            funding(json!({ "policy": { "underpaid": "keep", "overpaid": "refund", "late": 5,
+                    "never": "hold" } })),
             vec![
                 ("parameter_unexpected", "funding.policy.never"),
                 (VALUE, "funding.policy.underpaid"),
@@ -113,30 +154,51 @@ async fn the_shape_is_judged_first_and_whole() {
         ),
         // What the mode's chain decides is told with the rest.
         (
-            json!({ "amount": "0", "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "ethereum" } }),
+            json!({ "amount": "0", "funding": { "rail": "stablecoin", "asset": "USDT",
+                "chain": "ethereum" } }),
             vec![("parameter_range_invalid", "amount"), (VALUE, "funding.chain")],
         ),
         (
-            json!({ "currency": "EUR", "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron",
+            json!({ "currency": "EUR", "funding": { "rail": "stablecoin", "asset": "USDT",
+                "chain": "tron",
                 "refund_address": "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed" } }),
             vec![(VALUE, "currency"), (VALUE, "funding.refund_address")],
         ),
         (
             json!({ "metadata": { "a": null, "b": null, "c": "" } }),
-            vec![(VALUE, "metadata.a"), (VALUE, "metadata.b"), ("parameter_min_length_invalid", "metadata.c")],
+            vec![
+                (VALUE, "metadata.a"),
+                (VALUE, "metadata.b"),
+                ("parameter_min_length_invalid", "metadata.c"),
+            ],
         ),
         // A shape fault hides the references that do not exist.
-        (json!({ "sender_id": "sender_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "currency": "EUR" }), vec![(VALUE, "currency")]),
+        (
+            json!({ "sender_id": "sender_01JDK3Y5M8Q2X7N4V6T9R0ABCD", "currency": "EUR" }),
+            vec![(VALUE, "currency")],
+        ),
     ];
     for (change, wanted) in cases {
         let mut body = valid.clone();
         for (name, value) in change.as_object().unwrap() {
             body[name] = value.clone();
         }
-        assert_eq!(actor.client.post("/v1/transfers", body).await.errors(400), faults(&wanted), "{change}");
+        assert_eq!(
+            actor.client.post("/v1/transfers", body).await.errors(400),
+            faults(&wanted),
+            "{change}"
+        );
     }
-    let required =
-        ["sender_id", "beneficiary_id", "amount", "currency", "payout_currency", "quote_lock_id", "funding"].map(|field| (EMPTY, field));
+    let required = [
+        "sender_id",
+        "beneficiary_id",
+        "amount",
+        "currency",
+        "payout_currency",
+        "quote_lock_id",
+        "funding",
+    ]
+    .map(|field| (EMPTY, field));
     let mut found = actor.client.post("/v1/transfers", json!({})).await.errors(400);
     found.sort();
     let mut wanted = faults(&required);
@@ -158,12 +220,20 @@ async fn references_that_do_not_exist_are_named_together() {
     let foreign = stranger.transfer_body(&foreign_id, "1000.00", json!({})).await;
     let fields = ["sender_id", "beneficiary_id", "quote_lock_id"];
     for chosen in 1..8_u32 {
-        let missing: Vec<&str> = fields.iter().enumerate().filter(|(bit, _)| chosen & (1 << bit) != 0).map(|(_, field)| *field).collect();
+        let missing: Vec<&str> = fields
+            .iter()
+            .enumerate()
+            .filter(|(bit, _)| chosen & (1 << bit) != 0)
+            .map(|(_, field)| *field)
+            .collect();
         for source in ["unknown", "foreign", "other_kind", "no_id"] {
             let mut body = valid.clone();
             for field in &missing {
                 body[*field] = match source {
-                    "unknown" => json!(format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", field.trim_end_matches("_id"))),
+                    "unknown" => json!(format!(
+                        "{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD",
+                        field.trim_end_matches("_id")
+                    )),
                     "foreign" => foreign[*field].clone(),
                     "other_kind" => json!("transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD"),
                     _ => json!("nothing"),
@@ -172,7 +242,11 @@ async fn references_that_do_not_exist_are_named_together() {
             // A business problem in the same request is not judged yet.
             body["amount"] = json!("999.00");
             let wanted: Vec<_> = missing.iter().map(|field| ("object_not_found", *field)).collect();
-            assert_eq!(actor.client.post("/v1/transfers", body).await.errors(404), faults(&wanted), "{source}");
+            assert_eq!(
+                actor.client.post("/v1/transfers", body).await.errors(404),
+                faults(&wanted),
+                "{source}"
+            );
         }
     }
     actor.client.post("/v1/transfers", valid).await.ok();
@@ -185,8 +259,13 @@ async fn business_rules_are_judged_together() {
     let client = &actor.client;
     let payable = actor.beneficiary(SETTLES).await;
     let waiting = id(&client.beneficiary("50100010000004").await);
-    let sanctioned =
-        id(&client.post("/v1/senders", json!({ "name": "Test Sanctioned", "type": "individual", "country": "AE" })).await.ok());
+    let sanctioned = id(&client
+        .post(
+            "/v1/senders",
+            json!({ "name": "Test Sanctioned", "type": "individual", "country": "AE" }),
+        )
+        .await
+        .ok());
 
     let mut body = actor.transfer_body(&waiting, "1000.00", json!({})).await;
     let answer = client.post("/v1/transfers", body.clone()).await;
@@ -195,7 +274,10 @@ async fn business_rules_are_judged_together() {
 
     body["beneficiary_id"] = json!(payable);
     body["amount"] = json!("1000.01");
-    assert_eq!(client.post("/v1/transfers", body.clone()).await.errors(400), faults(&[("quote_lock_mismatch", "amount")]));
+    assert_eq!(
+        client.post("/v1/transfers", body.clone()).await.errors(400),
+        faults(&[("quote_lock_mismatch", "amount")])
+    );
     // The same amount in another spelling is the same amount.
     body["amount"] = json!("1000");
     client.post("/v1/transfers", body.clone()).await.ok();
@@ -211,8 +293,19 @@ async fn business_rules_are_judged_together() {
     found.sort();
     let mut codes: Vec<&str> = found.iter().map(|(code, _)| code.as_str()).collect();
     codes.dedup();
-    assert_eq!(codes, ["beneficiary_not_payable", "quote_lock_expired", "quote_lock_mismatch", "sender_not_eligible"]);
-    let lock = client.get(&format!("/v1/quote_locks/{}", body["quote_lock_id"].as_str().unwrap())).await.ok();
+    assert_eq!(
+        codes,
+        [
+            "beneficiary_not_payable",
+            "quote_lock_expired",
+            "quote_lock_mismatch",
+            "sender_not_eligible"
+        ]
+    );
+    let lock = client
+        .get(&format!("/v1/quote_locks/{}", body["quote_lock_id"].as_str().unwrap()))
+        .await
+        .ok();
     assert_eq!((lock["status"].as_str(), &lock["transfer_id"]), (Some("expired"), &Value::Null));
 }
 
@@ -237,11 +330,20 @@ async fn a_lock_is_never_shared_by_two_transfers() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_purpose_follows_the_names_and_the_operator() {
-    for (setting, sender_name, wanted) in [("", "Asha Rao", "P0014"), ("", "Ravi Rao", "P1301"), ("P1302", "Ravi Rao", "P1302")] {
+    for (setting, sender_name, wanted) in
+        [("", "Asha Rao", "P0014"), ("", "Ravi Rao", "P1301"), ("P1302", "Ravi Rao", "P1302")]
+    {
         let server = stage::server_with(&[("HUNDI_PURPOSE_CODE", setting)]).await;
         let actor = Actor::new(&server, "default").await;
         let beneficiary_id = actor.beneficiary(SETTLES).await;
-        let sender = actor.client.post("/v1/senders", json!({ "name": sender_name, "type": "individual", "country": "AE" })).await.ok();
+        let sender = actor
+            .client
+            .post(
+                "/v1/senders",
+                json!({ "name": sender_name, "type": "individual", "country": "AE" }),
+            )
+            .await
+            .ok();
         let mut body = actor.transfer_body(&beneficiary_id, "1000.00", json!({})).await;
         body["sender_id"] = sender["id"].clone();
         let transfer = actor.client.post("/v1/transfers", body).await.ok();
@@ -254,7 +356,8 @@ async fn the_purpose_follows_the_names_and_the_operator() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lock_bounds_the_creation_and_the_rate_then_holds_until_the_funding_ends() {
-    let server = stage::server_with(&[("HUNDI_FEE", "9.00"), ("HUNDI_FUNDING_SECONDS", "900")]).await;
+    let server =
+        stage::server_with(&[("HUNDI_FEE", "9.00"), ("HUNDI_FUNDING_SECONDS", "900")]).await;
     let actor = Actor::new(&server, "default").await;
     let beneficiary_id = actor.beneficiary(SETTLES).await;
     let last_moment = actor.transfer_body(&beneficiary_id, "1000.00", json!({})).await;
@@ -262,7 +365,10 @@ async fn a_lock_bounds_the_creation_and_the_rate_then_holds_until_the_funding_en
     let transfer = actor.client.post("/v1/transfers", last_moment).await.ok();
     assert_eq!(transfer["funding"]["expires_at"], actor.now() + 900);
     assert_eq!(transfer["fee"]["amount"], "9.00");
-    assert_eq!((transfer["amount"].as_str(), transfer["funding"]["amount_expected"].as_str()), (Some("1000.00"), Some("1000.00")));
+    assert_eq!(
+        (transfer["amount"].as_str(), transfer["funding"]["amount_expected"].as_str()),
+        (Some("1000.00"), Some("1000.00"))
+    );
     assert_eq!(transfer["payout_amount"], "87616.78");
     let too_late = actor.transfer_body(&beneficiary_id, "1000.00", json!({})).await;
     actor.advance(300).await;
@@ -271,14 +377,24 @@ async fn a_lock_bounds_the_creation_and_the_rate_then_holds_until_the_funding_en
     actor.pay(&transfer, "1000.00").await;
     actor.finalise().await;
     let shown = actor.shown(&transfer).await;
-    assert_eq!((shown["status"].as_str(), shown["payout_amount"].as_str()), (Some("payout_processing"), Some("87616.78")));
+    assert_eq!(
+        (shown["status"].as_str(), shown["payout_amount"].as_str()),
+        (Some("payout_processing"), Some("87616.78"))
+    );
     assert_eq!(shown["funding"]["expires_at"], transfer["funding"]["expires_at"]);
     let unfunded = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await;
     actor.advance(900).await;
-    assert_eq!(actor.shown(&unfunded).await["status"], "funding", "the last second is still in time");
+    assert_eq!(
+        actor.shown(&unfunded).await["status"],
+        "funding",
+        "the last second is still in time"
+    );
     actor.advance(60).await;
     let expired = actor.shown(&unfunded).await;
-    assert_eq!((expired["status"].as_str(), expired["funding"]["status"].as_str()), (Some("expired"), Some("expired")));
+    assert_eq!(
+        (expired["status"].as_str(), expired["funding"]["status"].as_str()),
+        (Some("expired"), Some("expired"))
+    );
     assert_eq!(expired["funding"]["expires_at"], unfunded["funding"]["expires_at"]);
     actor.assert_consistent(&unfunded).await;
     stage::assert_book(&server);
@@ -291,15 +407,23 @@ async fn only_a_transfer_that_never_saw_money_can_be_cancelled() {
     let beneficiary_id = actor.beneficiary(SETTLES).await;
     let transfer = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await;
     let cancelled = actor.cancel(&transfer).await.ok();
-    assert_eq!((cancelled["status"].as_str(), cancelled["funding"]["status"].as_str()), (Some("cancelled"), Some("cancelled")));
+    assert_eq!(
+        (cancelled["status"].as_str(), cancelled["funding"]["status"].as_str()),
+        (Some("cancelled"), Some("cancelled"))
+    );
     assert_eq!(stage::statuses(&cancelled), ["funding", "cancelled"]);
     assert_eq!(actor.shown(&transfer).await, cancelled);
     assert_eq!(actor.cancel(&transfer).await.error(400), "transfer_not_cancellable");
     actor.assert_consistent(&transfer).await;
     actor.advance(2 * stage::DAY).await;
-    assert_eq!(actor.shown(&transfer).await["status"], "cancelled", "what is cancelled does not expire");
+    assert_eq!(
+        actor.shown(&transfer).await["status"],
+        "cancelled",
+        "what is cancelled does not expire"
+    );
 
-    // A deposit that was seen is enough, also before it is in a block, in a block, and when it is too little.
+    // A deposit that was seen is enough, also before it is in a block, in a block, and when it is
+    // too little.
     let beneficiary_id = actor.beneficiary(SETTLES).await;
     let seen = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await;
     actor.pay(&seen, "1.00").await;
@@ -315,7 +439,14 @@ async fn only_a_transfer_that_never_saw_money_can_be_cancelled() {
     let key = actor.client.fresh_key();
     let plain = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await;
     let path = format!("/v1/transfers/{}/cancel", id(&plain));
-    assert_eq!(actor.client.post(&path, json!({ "reason": "x" })).await.errors(400), faults(&[("parameter_unexpected", "reason")]));
-    assert_eq!(actor.client.post_raw(&path, &key, "").await.ok()["status"], "cancelled", "an empty body counts as {{}}");
+    assert_eq!(
+        actor.client.post(&path, json!({ "reason": "x" })).await.errors(400),
+        faults(&[("parameter_unexpected", "reason")])
+    );
+    assert_eq!(
+        actor.client.post_raw(&path, &key, "").await.ok()["status"],
+        "cancelled",
+        "an empty body counts as {{}}"
+    );
     stage::assert_book(&server);
 }

@@ -11,7 +11,9 @@ use crate::support::{Answer, WAIT};
 
 /// The bytes of a request with a body whose length is declared.
 pub fn request(method: &str, path: &str, headers: &[(&str, &[u8])], body: &[u8]) -> Vec<u8> {
-    let mut bytes = format!("{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n", body.len()).into_bytes();
+    let mut bytes =
+        format!("{method} {path} HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n", body.len())
+            .into_bytes();
     for (name, value) in headers {
         bytes.extend_from_slice(name.as_bytes());
         bytes.extend_from_slice(b": ");
@@ -47,16 +49,23 @@ pub async fn read_answer(stream: &mut TcpStream) -> Option<Answer> {
     let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
     let mut headers = HeaderMap::new();
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
-        headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), HeaderValue::from_str(value.trim()).unwrap());
+        headers.append(
+            HeaderName::from_bytes(name.as_bytes()).unwrap(),
+            HeaderValue::from_str(value.trim()).unwrap(),
+        );
     }
-    let length: usize = headers.get("content-length").map_or(0, |length| length.to_str().unwrap().parse().unwrap());
+    let length: usize =
+        headers.get("content-length").map_or(0, |length| length.to_str().unwrap().parse().unwrap());
     while bytes.len() < head_end + length && read_some(stream, &mut bytes).await {}
     Some(Answer { status, headers, body: Bytes::copy_from_slice(&bytes[head_end..]) })
 }
 
 async fn read_some(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> bool {
     let mut part = [0; 4_096];
-    match tokio::time::timeout(WAIT, stream.read(&mut part)).await.expect("an answer or an end of the connection") {
+    match tokio::time::timeout(WAIT, stream.read(&mut part))
+        .await
+        .expect("an answer or an end of the connection")
+    {
         Ok(0) | Err(_) => false,
         Ok(count) => {
             bytes.extend_from_slice(&part[..count]);

@@ -1,4 +1,5 @@
-//! A server whose bank is the test's: payouts that wait, an agent that carries files, and a simulated bank behind it.
+//! A server whose bank is the test's: payouts that wait, an agent that carries files, and a
+//! simulated bank behind it.
 
 use std::fs;
 use std::path::PathBuf;
@@ -33,7 +34,8 @@ pub fn temporary() -> PathBuf {
 
 pub fn settings(folder: PathBuf, more: &str) -> BankSettings {
     let text = format!(
-        "folder = '{}'\ndebit_account_name = 'Hundi & Co'\ndebit_account_number = '{DEBIT_ACCOUNT}'\ndebit_account_ifsc = 'HDFC0000240'\n\
+        "folder = '{}'\ndebit_account_name = 'Hundi & Co'\ndebit_account_number = \
+         '{DEBIT_ACCOUNT}'\ndebit_account_ifsc = 'HDFC0000240'\n\
          supports_nre = true\npoll_seconds = 1\n{more}",
         folder.display()
     );
@@ -93,7 +95,8 @@ impl Scene {
 
     pub async fn find(&self, payout_id: Id<kind::Payout>) -> Payout {
         let found = self.server.app.store.write(move |tx, _| {
-            let journalled = rows::find(tx, payout_id)?.ok_or_else(|| Failure::from(StoreError::Broken("not journalled".into())))?;
+            let journalled = rows::find(tx, payout_id)?
+                .ok_or_else(|| Failure::from(StoreError::Broken("not journalled".into())))?;
             Ok(payouts::rows::find(tx, journalled.scope, payout_id)?)
         });
         found.await.unwrap().unwrap()
@@ -118,7 +121,8 @@ impl Scene {
         fs::write(self.bank.folders().inbox.join(name), bytes).unwrap();
     }
 
-    /// Carries files both ways until the bank has said everything, and lets the worker read all of it.
+    /// Carries files both ways until the bank has said everything, and lets the worker read all of
+    /// it.
     pub async fn exchange(&mut self) -> Turn {
         let mut sum = Turn::default();
         loop {
@@ -146,7 +150,8 @@ impl Scene {
     /// The kinds of difference that reconciliation finds, sorted.
     pub async fn differences(&self) -> Vec<DifferenceKind> {
         let report = self.server.app.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
-        let mut kinds: Vec<DifferenceKind> = report.differences.iter().map(|difference| difference.kind).collect();
+        let mut kinds: Vec<DifferenceKind> =
+            report.differences.iter().map(|difference| difference.kind).collect();
         kinds.sort_by_key(|kind| kind.as_str());
         kinds
     }

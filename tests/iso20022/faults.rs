@@ -1,4 +1,5 @@
-//! A crash at every point of writing a file: no payout is sent twice, and none is lost without the operator being told.
+//! A crash at every point of writing a file: no payout is sent twice, and none is lost without the
+//! operator being told.
 
 use std::fs;
 
@@ -49,13 +50,21 @@ async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize)
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let name = EndToEndId::of(payout_id).to_string();
     let stopped = scene.bank.publish_in(&scene.server.app, order, Some(case.fault)).await;
-    assert!(matches!(stopped, Err(Stopped::Fault)), "{case:?}: the fault point is reached: {stopped:?}");
+    assert!(
+        matches!(stopped, Err(Stopped::Fault)),
+        "{case:?}: the fault point is reached: {stopped:?}"
+    );
     let mut taken = Vec::new();
-    let in_outbox: Vec<_> = fs::read_dir(&scene.bank.folders().outbox).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let in_outbox: Vec<_> = fs::read_dir(&scene.bank.folders().outbox)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     let undone: Vec<(String, Vec<u8>)> = in_outbox
         .iter()
         .filter(|_| case.is_rename_undone)
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap()))
+        .map(|path| {
+            (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(path).unwrap())
+        })
         .collect();
     if case.is_taken_at_once {
         taken.extend(scene.taken());
@@ -70,7 +79,10 @@ async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize)
         restarted.turn(&scene.server.app).await.unwrap();
         taken.extend(scene.taken());
     }
-    let sent_count = taken.iter().filter(|file| file.contains(&format!("<EndToEndId>{name}</EndToEndId>"))).count();
+    let sent_count = taken
+        .iter()
+        .filter(|file| file.contains(&format!("<EndToEndId>{name}</EndToEndId>")))
+        .count();
     let is_whole = taken.iter().all(|file| file.trim_end().ends_with("</Document>"));
     let is_unknown = is_unknown(scene, payout_id).await;
     let left = fs::read_dir(&scene.bank.folders().staging).unwrap().count();
@@ -103,14 +115,19 @@ async fn no_crash_sends_twice_or_loses() {
 async fn orders_that_double_or_lose_are_noticed() {
     let mut scene = Scene::new(Vec::new()).await;
     // Renamed before that is prepared for: a restart takes the claim for unsent.
-    let doubling = [Step::Claim, Step::Stage, Step::Rename, Step::RecordStaged, Step::RecordPublished];
+    let doubling =
+        [Step::Claim, Step::Stage, Step::Rename, Step::RecordStaged, Step::RecordPublished];
     let found = violations(&mut scene, &doubling).await;
     assert!(found.iter().any(|violation| violation.contains("sent 2 times")), "{found:?}");
     // Recorded before it is done: a restart takes it for sent.
     let mut scene = Scene::new(Vec::new()).await;
-    let losing = [Step::Claim, Step::RecordStaged, Step::RecordPublished, Step::Stage, Step::Rename];
+    let losing =
+        [Step::Claim, Step::RecordStaged, Step::RecordPublished, Step::Stage, Step::Rename];
     let found = violations(&mut scene, &losing).await;
-    assert!(found.iter().any(|violation| violation.contains("sent 0 times, unknown: false")), "{found:?}");
+    assert!(
+        found.iter().any(|violation| violation.contains("sent 0 times, unknown: false")),
+        "{found:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -118,13 +135,17 @@ async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
     let mut scene = Scene::new(Vec::new()).await;
     for step in [Step::Rename, Step::RecordPublished] {
         let (_, payout_id) = scene.payout(PAID, "100.00").await;
-        let stopped = scene.bank.publish_in(&scene.server.app, &ORDER, Some(FaultPoint::After(step))).await;
+        let stopped =
+            scene.bank.publish_in(&scene.server.app, &ORDER, Some(FaultPoint::After(step))).await;
         assert!(matches!(stopped, Err(Stopped::Fault)));
-        let path = fs::read_dir(&scene.bank.folders().outbox).unwrap().next().unwrap().unwrap().path();
-        let (name, bytes) = (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap());
+        let path =
+            fs::read_dir(&scene.bank.folders().outbox).unwrap().next().unwrap().unwrap().path();
+        let (name, bytes) =
+            (path.file_name().unwrap().to_string_lossy().into_owned(), fs::read(&path).unwrap());
         assert_eq!(scene.taken().len(), 1);
         scene.bank.folders().stage(&name, &bytes).unwrap();
-        scene.bank = Bank::open_in_boot(scene.settings.clone(), Some(format!("boot-{step:?}"))).unwrap();
+        scene.bank =
+            Bank::open_in_boot(scene.settings.clone(), Some(format!("boot-{step:?}"))).unwrap();
         scene.turn().await;
         assert!(scene.taken().is_empty(), "{step:?}: it is not sent again");
         assert!(is_unknown(&scene, payout_id).await, "{step:?}");
@@ -139,7 +160,11 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
     let mut scene = Scene::new(Vec::new()).await;
     let decide = async |scene: &Scene, payout_id: Id<kind::Payout>| {
         let world = scene.server.app.world.clone();
-        let ruled = scene.server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, payout_id.any(), &Ruling::Fail)?));
+        let ruled = scene
+            .server
+            .app
+            .store
+            .write(move |tx, now| Ok(rule(tx, now, &world, payout_id.any(), &Ruling::Fail)?));
         ruled.await.unwrap()
     };
     let (_, queued) = scene.payout(PAID, "100.00").await;

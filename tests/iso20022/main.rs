@@ -1,5 +1,5 @@
-//! The bank that is spoken to by files: its messages against the public schemas, its journal at every point of failure,
-//! whole payouts through the folders, and files that were tampered with.
+//! The bank that is spoken to by files: its messages against the public schemas, its journal at
+//! every point of failure, whole payouts through the folders, and files that were tampered with.
 
 #[path = "../support/postgres.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,5 @@
-//! Files that are written, and files that are kept, against the public schemas; what is read from the kept ones.
+//! Files that are written, and files that are kept, against the public schemas; what is read from
+//! the kept ones.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +22,12 @@ pub fn corpus() -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<_> = std::fs::read_dir(CORPUS)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(&path).unwrap()))
+        .map(|path| {
+            (
+                path.file_name().unwrap().to_string_lossy().into_owned(),
+                std::fs::read(&path).unwrap(),
+            )
+        })
         .collect();
     files.sort();
     files
@@ -29,13 +35,15 @@ pub fn corpus() -> Vec<(String, Vec<u8>)> {
 
 /// Where the schemas are, or `None` after telling how to get them.
 fn schemas() -> Option<PathBuf> {
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/target").into());
+    let target = std::env::var("CARGO_TARGET_DIR")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/target").into());
     let folder = Path::new(&target).join("iso20022-xsd");
     let has_xmllint = Command::new("xmllint").arg("--version").output().is_ok();
     if folder.join("pain.001.001.09.xsd").exists() && has_xmllint {
         return Some(folder);
     }
-    let told = "NOT CHECKED against the schemas: run tests/iso20022/xsd.sh, which brings them and xmllint";
+    let told =
+        "NOT CHECKED against the schemas: run tests/iso20022/xsd.sh, which brings them and xmllint";
     assert!(std::env::var_os("HUNDI_TEST_SCHEMAS_REQUIRED").is_none(), "{told}");
     eprintln!("{told}");
     None
@@ -60,7 +68,12 @@ fn assert_valid(files: &[(String, Vec<u8>)]) {
             continue;
         }
         let schema = schemas.join(format!("{message}.xsd"));
-        let checked = Command::new("xmllint").args(["--nonet", "--noout", "--schema"]).arg(schema).args(&paths).output().unwrap();
+        let checked = Command::new("xmllint")
+            .args(["--nonet", "--noout", "--schema"])
+            .arg(schema)
+            .args(&paths)
+            .output()
+            .unwrap();
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stderr));
     }
     std::fs::remove_dir_all(&folder).unwrap();
@@ -85,17 +98,23 @@ fn order(value: u128, units: i64, name: String) -> PaymentOrder {
 
 #[test]
 fn instructions_validate_whatever_the_names_hold() {
-    let mut runner = TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
+    let mut runner =
+        TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
     let names = "[^\\p{C} ][^\\p{C}]{0,139}";
     let orders = proptest::collection::vec((any::<u128>(), 1..99_999_999_i64, names), 1..6);
     let files = std::cell::RefCell::new(Vec::new());
     runner
         .run(&orders, |orders| {
-            let orders: Vec<PaymentOrder> = orders.into_iter().map(|(value, units, name)| order(value, units, name)).collect();
+            let orders: Vec<PaymentOrder> =
+                orders.into_iter().map(|(value, units, name)| order(value, units, name)).collect();
             let settings = settings(temporary(), "");
             let message_id = MessageId(Id::from_u128(1));
             let bytes = instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap();
-            prop_assert_eq!(&bytes, &instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap(), "the same bytes again");
+            prop_assert_eq!(
+                &bytes,
+                &instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap(),
+                "the same bytes again"
+            );
             files.borrow_mut().push(("pain.001.xml".to_owned(), bytes));
             Ok(())
         })
@@ -105,8 +124,18 @@ fn instructions_validate_whatever_the_names_hold() {
 
 #[test]
 fn one_method_makes_one_batch_with_its_total() {
-    let orders = [order(1, 19_999_999, "A".into()), order(2, 20_000_000, "B".into()), order(3, 100, "C".into())];
-    let bytes = instruct::write(&settings(temporary(), ""), MessageId(Id::from_u128(9)), 1_795_285_799, &orders).unwrap();
+    let orders = [
+        order(1, 19_999_999, "A".into()),
+        order(2, 20_000_000, "B".into()),
+        order(3, 100, "C".into()),
+    ];
+    let bytes = instruct::write(
+        &settings(temporary(), ""),
+        MessageId(Id::from_u128(9)),
+        1_795_285_799,
+        &orders,
+    )
+    .unwrap();
     let text = String::from_utf8(bytes).unwrap();
     for wanted in [
         "<NbOfTxs>3</NbOfTxs>",
@@ -139,10 +168,17 @@ fn kept_and_simulated_files_validate() {
             ..order(at as u128, 10_000_000 * (at as i64 + 1), "A".into())
         })
         .collect();
-    let bytes = instruct::write(&settings(temporary(), ""), MessageId(Id::from_u128(9)), 1_795_285_799, &orders).unwrap();
+    let bytes = instruct::write(
+        &settings(temporary(), ""),
+        MessageId(Id::from_u128(9)),
+        1_795_285_799,
+        &orders,
+    )
+    .unwrap();
     bank.take(&bytes, 1_795_285_799).unwrap();
     bank.close_day(1_795_285_799);
-    let simulated: Vec<(String, Vec<u8>)> = bank.next_files().into_iter().map(|file| (file.name, file.bytes)).collect();
+    let simulated: Vec<(String, Vec<u8>)> =
+        bank.next_files().into_iter().map(|file| (file.name, file.bytes)).collect();
     assert!(simulated.len() > 10);
     for (name, bytes) in &simulated {
         reports::read(bytes).unwrap_or_else(|refused| panic!("{name}: {refused}"));
@@ -152,8 +188,9 @@ fn kept_and_simulated_files_validate() {
     assert_valid(&files);
     // The control: a schema that everything passes would prove nothing.
     if schemas().is_some() {
-        let broken =
-            files.iter().map(|(name, bytes)| (name.clone(), String::from_utf8_lossy(bytes).replace("MsgId", "MsgIdx").into_bytes()));
+        let broken = files.iter().map(|(name, bytes)| {
+            (name.clone(), String::from_utf8_lossy(bytes).replace("MsgId", "MsgIdx").into_bytes())
+        });
         let broken: Vec<_> = broken.collect();
         assert!(std::panic::catch_unwind(|| assert_valid(&broken)).is_err());
     }
@@ -170,14 +207,32 @@ fn a_statement_is_read_into_its_lines() {
     let Content::Accounts(accounts) = found.content else { panic!() };
     let [account] = &accounts[..] else { panic!() };
     assert_eq!((account.account_number.as_str(), account.sequence), (DEBIT_ACCOUNT, Some(123)));
-    assert_eq!((account.opening.unwrap().0.units, account.closing.unwrap().0.units), (100_000_000, 69_999_410));
+    assert_eq!(
+        (account.opening.unwrap().0.units, account.closing.unwrap().0.units),
+        (100_000_000, 69_999_410)
+    );
     let [first, second, charges] = &account.lines[..] else { panic!("{:?}", account.lines) };
-    assert_eq!((first.amount.units, first.sign, first.booking_day.to_string().as_str()), (10_000_000, Sign::Debit, "2026-11-21"));
+    assert_eq!(
+        (first.amount.units, first.sign, first.booking_day.to_string().as_str()),
+        (10_000_000, Sign::Debit, "2026-11-21")
+    );
     assert_eq!(first.references.utr(Method::Neft).unwrap().as_str(), "RATNN24200329588");
-    assert_eq!(second.references.utr(Method::Rtgs).unwrap().as_str(), "YESBR12025031200013998", "from the remittance text");
-    assert!(first.end_to_end_id.is_some() && second.end_to_end_id.is_some() && charges.end_to_end_id.is_none());
+    assert_eq!(
+        second.references.utr(Method::Rtgs).unwrap().as_str(),
+        "YESBR12025031200013998",
+        "from the remittance text"
+    );
+    assert!(
+        first.end_to_end_id.is_some()
+            && second.end_to_end_id.is_some()
+            && charges.end_to_end_id.is_none()
+    );
     assert_eq!(charges.references.shown(), Some("CHG0099"));
-    assert_eq!(charges.references.utr(Method::Neft), None, "a bank's own reference is no clearing reference");
+    assert_eq!(
+        charges.references.utr(Method::Neft),
+        None,
+        "a bank's own reference is no clearing reference"
+    );
 }
 
 #[test]
@@ -189,7 +244,10 @@ fn a_status_report_is_read_payment_by_payment() {
     let [paid, refused, strange] = &report.payments[..] else { panic!() };
     assert_eq!((paid.verdict.meaning, paid.amount.unwrap().units), (Some(Meaning::Paid), 884_125));
     assert_eq!(paid.references.utr(Method::Neft).unwrap().as_str(), "N351200478962883");
-    assert_eq!((refused.verdict.meaning, refused.verdict.reason.as_deref()), (Some(Meaning::Refused), Some("AC04")));
+    assert_eq!(
+        (refused.verdict.meaning, refused.verdict.reason.as_deref()),
+        (Some(Meaning::Refused), Some("AC04"))
+    );
     assert_eq!((strange.verdict.meaning, strange.end_to_end_id), (None, None));
     let Content::Accounts(accounts) = read("camt.054-return.xml").content else { panic!() };
     let line = &accounts[0].lines[0];
@@ -204,12 +262,27 @@ fn files_that_contradict_themselves_are_refused_with_a_reason() {
         ("camt.053-batch.xml", "100000.0<", "-100000.0<", "two decimals"),
         ("camt.053-batch.xml", "Ccy=\"INR\">5.90", "Ccy=\"USD\">5.90", "INR"),
         ("camt.053-batch.xml", ">DBIT<", ">DEBIT<", "CdtDbtInd"),
-        ("camt.053-batch.xml", "<n:BookgDt><n:Dt>2026-11-21", "<n:BookgDt><n:Dt>2026-11-31", "date"),
+        (
+            "camt.053-batch.xml",
+            "<n:BookgDt><n:Dt>2026-11-21",
+            "<n:BookgDt><n:Dt>2026-11-31",
+            "date",
+        ),
         ("camt.053-batch.xml", "<n:MsgId>STMT/2026/11/21-1</n:MsgId>", "", "MsgId"),
-        ("camt.053-batch.xml", "STMT/2026/11/21-1", "STMT/2026/11/21-1-and-more-than-35-characters", "35"),
+        (
+            "camt.053-batch.xml",
+            "STMT/2026/11/21-1",
+            "STMT/2026/11/21-1-and-more-than-35-characters",
+            "35",
+        ),
         ("camt.053-batch.xml", "camt.053.001.08", "camt.053.001.09", "no message"),
         ("camt.054-return.xml", "<Ntfctn>", "<Ntfctn><Id>twice</Id>", "more than once"),
-        ("pain.002-mixed.xml", "<OrgnlMsgId>01K5ZZZZZZ7Q2X7N4V6T9R0MSG</OrgnlMsgId>", "", "OrgnlMsgId"),
+        (
+            "pain.002-mixed.xml",
+            "<OrgnlMsgId>01K5ZZZZZZ7Q2X7N4V6T9R0MSG</OrgnlMsgId>",
+            "",
+            "OrgnlMsgId",
+        ),
     ] {
         let text = String::from_utf8(std::fs::read(Path::new(CORPUS).join(name)).unwrap()).unwrap();
         assert!(text.contains(from), "{from}");

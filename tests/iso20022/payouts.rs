@@ -1,4 +1,5 @@
-//! Whole payouts through the folders: paid, refused, returned, never answered; what reconciliation says of them.
+//! Whole payouts through the folders: paid, refused, returned, never answered; what reconciliation
+//! says of them.
 
 use std::fs;
 use std::sync::Arc;
@@ -24,7 +25,8 @@ async fn shown(scene: &Scene, transfer: &Value) -> (Value, Value) {
     (transfer, payout)
 }
 
-/// Every behaviour of the bank ends the same: what arrives late, twice or turned round changes nothing.
+/// Every behaviour of the bank ends the same: what arrives late, twice or turned round changes
+/// nothing.
 async fn run_through(behaviour: Vec<Trait>) {
     let what = format!("{behaviour:?}");
     let mut scene = Scene::new(behaviour.clone()).await;
@@ -41,31 +43,71 @@ async fn run_through(behaviour: Vec<Trait>) {
     assert_eq!(scene.simulated.paid.len(), 4, "{what}: nothing is paid twice");
 
     let (transfer, payout) = shown(&scene, &paid).await;
-    assert_eq!((&transfer["status"], &payout["method"]), (&json!("payout_settled"), &json!("neft")), "{what}");
-    assert!(payout["unique_transaction_reference"].as_str().is_some_and(|utr| utr.len() == 16 && utr.starts_with("TESTN")), "{payout}");
+    assert_eq!(
+        (&transfer["status"], &payout["method"]),
+        (&json!("payout_settled"), &json!("neft")),
+        "{what}"
+    );
+    assert!(
+        payout["unique_transaction_reference"]
+            .as_str()
+            .is_some_and(|utr| utr.len() == 16 && utr.starts_with("TESTN")),
+        "{payout}"
+    );
     let (transfer, payout) = shown(&scene, &large).await;
-    assert_eq!((&transfer["status"], &payout["method"]), (&json!("payout_settled"), &json!("rtgs")), "{what}");
-    assert!(payout["unique_transaction_reference"].as_str().is_some_and(|utr| utr.len() == 22 && utr.starts_with("TESTR1")), "{payout}");
+    assert_eq!(
+        (&transfer["status"], &payout["method"]),
+        (&json!("payout_settled"), &json!("rtgs")),
+        "{what}"
+    );
+    assert!(
+        payout["unique_transaction_reference"]
+            .as_str()
+            .is_some_and(|utr| utr.len() == 22 && utr.starts_with("TESTR1")),
+        "{payout}"
+    );
     let (transfer, payout) = shown(&scene, &refused).await;
-    assert_eq!((&transfer["status"], &payout["failure"]["code"]), (&json!("refund_processing"), &json!("account_closed")), "{what}");
+    assert_eq!(
+        (&transfer["status"], &payout["failure"]["code"]),
+        (&json!("refund_processing"), &json!("account_closed")),
+        "{what}"
+    );
     assert_eq!(payout["status"], "failed");
     let (transfer, payout) = shown(&scene, &returned).await;
-    assert_eq!((&transfer["status"], &payout["failure"]["code"]), (&json!("refund_processing"), &json!("account_closed")), "{what}");
+    assert_eq!(
+        (&transfer["status"], &payout["failure"]["code"]),
+        (&json!("refund_processing"), &json!("account_closed")),
+        "{what}"
+    );
     // A return that overtakes the settlement is a failure; in order it is a return.
     if behaviour.is_empty() {
         assert_eq!(payout["status"], "returned");
-        let history: Vec<&str> = transfer["status_history"].as_array().unwrap().iter().map(|at| at["status"].as_str().unwrap()).collect();
-        assert!(history.ends_with(&["payout_settled", "payout_returned", "refund_processing"]), "{history:?}");
+        let history: Vec<&str> = transfer["status_history"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|at| at["status"].as_str().unwrap())
+            .collect();
+        assert!(
+            history.ends_with(&["payout_settled", "payout_returned", "refund_processing"]),
+            "{history:?}"
+        );
     }
     for open in [&silent, &unreferenced] {
         let (transfer, payout) = shown(&scene, open).await;
-        assert_eq!((&transfer["status"], &payout["failure"]), (&json!("payout_processing"), &Value::Null), "{what}");
+        assert_eq!(
+            (&transfer["status"], &payout["failure"]),
+            (&json!("payout_processing"), &Value::Null),
+            "{what}"
+        );
     }
     scene.assert_book();
 
-    // Only the line that names nobody differs; the operator says whose it is, and the bank's silence ends in his hands.
+    // Only the line that names nobody differs; the operator says whose it is, and the bank's
+    // silence ends in his hands.
     let mut expected = vec![DifferenceKind::LineUnmatched];
-    expected.extend(behaviour.contains(&Trait::StrayLines).then_some(DifferenceKind::LineUnmatched));
+    expected
+        .extend(behaviour.contains(&Trait::StrayLines).then_some(DifferenceKind::LineUnmatched));
     assert_eq!(scene.differences().await, expected, "{what}");
     let mut impatient = (*scene.settings).clone();
     impatient.unanswered_hours_max = -1;
@@ -74,7 +116,10 @@ async fn run_through(behaviour: Vec<Trait>) {
     expected.extend([DifferenceKind::OutcomeUnknown, DifferenceKind::OutcomeUnknown]);
     assert_eq!(scene.differences().await, expected, "{what}");
     let (_, payout) = shown(&scene, &silent).await;
-    assert_eq!((&payout["status"], &payout["failure"]["code"]), (&json!("processing"), &json!("outcome_unknown")));
+    assert_eq!(
+        (&payout["status"], &payout["failure"]["code"]),
+        (&json!("processing"), &json!("outcome_unknown"))
+    );
     assert_eq!(scene.turn().await.published_count, 0, "an unknown outcome is never sent again");
     assert!(scene.taken().is_empty());
 
@@ -93,7 +138,8 @@ async fn run_through(behaviour: Vec<Trait>) {
         for line in lines.iter().filter(|line| line.units != payout.units) {
             assert!(rows::accept(tx, now, line.id)?);
         }
-        rule(tx, now, &world, unreferenced_id.any(), &Ruling::Settle("TESTN26001000001".into()))?.unwrap();
+        rule(tx, now, &world, unreferenced_id.any(), &Ruling::Settle("TESTN26001000001".into()))?
+            .unwrap();
         rule(tx, now, &world, silent_id.any(), &Ruling::Fail)?.unwrap();
         Ok(())
     };
@@ -119,7 +165,12 @@ async fn a_difficult_bank_changes_nothing_of_it() {
 }
 
 /// Keeps a line of a statement, as if the bank had sent it.
-async fn keep_line(scene: &Scene, line: Line, number: i64, payout_id: Option<Id<hundi::kernel::id::kind::Payout>>) {
+async fn keep_line(
+    scene: &Scene,
+    line: Line,
+    number: i64,
+    payout_id: Option<Id<hundi::kernel::id::kind::Payout>>,
+) {
     let write = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let payout = payout_id.map(|id| rows::find(tx, id)).transpose()?.flatten();
         let place = Place { sha256: [9; 32], statement_number: 0, number };
@@ -145,8 +196,8 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.exchange().await;
     assert_eq!(scene.differences().await, [PaidTwice]);
 
-    // A statement whose amount was changed on the way: the line no longer fits, the sum no longer adds up, and what was
-    // settled by its notification is on no statement.
+    // A statement whose amount was changed on the way: the line no longer fits, the sum no longer
+    // adds up, and what was settled by its notification is on no statement.
     let (_, changed) = scene.payout(PAID, "110.00").await;
     let amount = scene.find(changed).await.amount;
     scene.exchange().await;
@@ -158,7 +209,10 @@ async fn every_difference_is_named_and_none_is_mended() {
         scene.put(&file.name, text.as_bytes());
     }
     scene.exchange().await;
-    assert_eq!(scene.differences().await, [AmountDiffers, PaidTwice, SettledWithoutLine, StatementSum]);
+    assert_eq!(
+        scene.differences().await,
+        [AmountDiffers, PaidTwice, SettledWithoutLine, StatementSum]
+    );
 
     // A statement that never arrives leaves a gap.
     let (_, lost) = scene.payout(PAID, "120.00").await;
@@ -169,7 +223,14 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.exchange().await;
     scene.simulated.close_day(now());
     scene.exchange().await;
-    let expected = [AmountDiffers, PaidTwice, SettledWithoutLine, SettledWithoutLine, StatementGap, StatementSum];
+    let expected = [
+        AmountDiffers,
+        PaidTwice,
+        SettledWithoutLine,
+        SettledWithoutLine,
+        StatementGap,
+        StatementSum,
+    ];
     assert_eq!(scene.differences().await, expected);
     assert_ne!(twice, lost);
 
@@ -177,12 +238,20 @@ async fn every_difference_is_named_and_none_is_mended() {
     let (_, failed) = scene.payout(PAID, "140.00").await;
     scene.turn().await;
     let world = scene.server.app.world.clone();
-    let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| Ok(rule(tx, now, &world, failed.any(), &Ruling::Fail)?);
+    let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
+        Ok(rule(tx, now, &world, failed.any(), &Ruling::Fail)?)
+    };
     let told = scene.server.app.store.write(fail.clone()).await.unwrap();
-    assert!(told.is_err_and(|told| told.contains("may still pay it")), "its outcome is not unknown yet");
+    assert!(
+        told.is_err_and(|told| told.contains("may still pay it")),
+        "its outcome is not unknown yet"
+    );
     let mut impatient = (*scene.settings).clone();
     impatient.unanswered_hours_max = -1;
-    let usual = std::mem::replace(&mut scene.bank, Bank::open_in_boot(Arc::new(impatient), Some("boot-1".into())).unwrap());
+    let usual = std::mem::replace(
+        &mut scene.bank,
+        Bank::open_in_boot(Arc::new(impatient), Some("boot-1".into())).unwrap(),
+    );
     scene.turn().await;
     scene.bank = usual;
     scene.server.app.store.write(fail).await.unwrap().unwrap();
@@ -194,11 +263,22 @@ async fn every_difference_is_named_and_none_is_mended() {
 
     // A credit that was kept while its payout is settled here, and a return that never came back.
     let report = scene.server.app.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
-    assert!(report.differences.iter().all(|difference| !difference.to_string().contains("50100012345678")));
+    assert!(
+        report
+            .differences
+            .iter()
+            .all(|difference| !difference.to_string().contains("50100012345678"))
+    );
     let template = {
-        let bytes = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/iso20022/corpus/camt.054-return.xml")).unwrap();
+        let bytes = fs::read(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/iso20022/corpus/camt.054-return.xml"
+        ))
+        .unwrap();
         let found = hundi::rails::iso20022::reports::read(&bytes).unwrap();
-        let hundi::rails::iso20022::reports::Content::Accounts(accounts) = found.content else { panic!() };
+        let hundi::rails::iso20022::reports::Content::Accounts(accounts) = found.content else {
+            panic!()
+        };
         accounts[0].lines[0].clone()
     };
     keep_line(&scene, template, 1, Some(lost)).await;
@@ -246,31 +326,41 @@ async fn a_return_is_found_by_the_reference_that_it_was_sent_under() {
     let (first, _) = scene.payout(PAID, "100.00").await;
     let (second, _) = scene.payout(PAID, "100.00").await;
     scene.exchange().await;
-    let reference = |payout: &Value| payout["unique_transaction_reference"].as_str().unwrap().to_owned();
+    let reference =
+        |payout: &Value| payout["unique_transaction_reference"].as_str().unwrap().to_owned();
     let (_, payout) = shown(&scene, &first).await;
     let (_, other) = shown(&scene, &second).await;
     let returned = |message: &str, amount: &str, narration: &str| {
         format!(
-            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\"><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>{message}</MsgId>\
+            "<Document \
+             xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\"><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>{message}</MsgId>\
              <CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr><Ntfctn><Id>1</Id><Acct><Id><Othr><Id>00112233445566</Id></Othr></Id></Acct><Ntry>\
-             <Amt Ccy=\"INR\">{amount}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-24</Dt></BookgDt><BkTxCd/>\
+             <Amt \
+             Ccy=\"INR\">{amount}</Amt><CdtDbtInd>CRDT</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-24</Dt></BookgDt><BkTxCd/>\
              <AddtlNtryInf>{narration}</AddtlNtryInf></Ntry></Ntfctn></BkToCstmrDbtCdtNtfctn></Document>"
         )
     };
     let amount = payout["amount"].as_str().unwrap();
     let (one, two) = (reference(&payout), reference(&other));
-    // Another amount, two payments at once, and a reference that nobody has: none of them is anybody's.
+    // Another amount, two payments at once, and a reference that nobody has: none of them is
+    // anybody's.
     scene.put("1.xml", returned("R1", "1.00", &format!("NEFT-RETURN-{one}")).as_bytes());
     scene.put("2.xml", returned("R2", amount, &format!("RETURN {one} {two}")).as_bytes());
     scene.put("3.xml", returned("R3", amount, "RETURN TESTN26001999999").as_bytes());
     scene.turn().await;
     assert_eq!(scene.turn().await.counts.unknown, 3);
     assert_eq!(shown(&scene, &first).await.0["status"], "payout_settled");
-    scene.put("4.xml", returned("R4", amount, &format!("NEFT-RETURN-{one}-CREDIT TO NRI ACCOUNT/R12")).as_bytes());
+    scene.put(
+        "4.xml",
+        returned("R4", amount, &format!("NEFT-RETURN-{one}-CREDIT TO NRI ACCOUNT/R12")).as_bytes(),
+    );
     scene.turn().await;
     assert_eq!(scene.turn().await.counts.applied, 1);
     let (_, payout) = shown(&scene, &first).await;
-    assert_eq!((&payout["status"], &payout["failure"]["code"]), (&json!("returned"), &json!("returned_by_beneficiary_bank")));
+    assert_eq!(
+        (&payout["status"], &payout["failure"]["code"]),
+        (&json!("returned"), &json!("returned_by_beneficiary_bank"))
+    );
     assert_eq!(shown(&scene, &second).await.0["status"], "payout_settled");
     scene.assert_book();
 }
@@ -285,7 +375,10 @@ async fn transfers_are_refused_where_the_bank_takes_no_nre_credits() {
     let answer = client.post("/v1/transfers", body.clone()).await;
     assert_eq!(answer.error(403), "action_unauthorized");
     assert!(String::from_utf8_lossy(&answer.body).contains("foreign inward remittance"));
-    let lock = client.get(&format!("/v1/quote_locks/{}", body["quote_lock_id"].as_str().unwrap())).await.ok();
+    let lock = client
+        .get(&format!("/v1/quote_locks/{}", body["quote_lock_id"].as_str().unwrap()))
+        .await
+        .ok();
     assert_eq!(lock["status"], "active", "nothing was taken");
 }
 
@@ -295,13 +388,25 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
     let (paid, _) = scene.payout(PAID, "100.00").await;
     let (refused, _) = scene.payout(REFUSED, "200.00").await;
     scene.exchange().await;
-    let partial = scene.client.post("/v1/transfers", scene.client.transfer_body(PAID, "50.00").await).await.ok();
+    let partial = scene
+        .client
+        .post("/v1/transfers", scene.client.transfer_body(PAID, "50.00").await)
+        .await
+        .ok();
     scene.client.deposit(&partial, json!({ "amount": "7.00" })).await;
-    scene.client.wait_until(&format!("/v1/transfers/{}", id(&partial)), |found| found["funding"]["amount_received"] == "7.00").await;
+    scene
+        .client
+        .wait_until(&format!("/v1/transfers/{}", id(&partial)), |found| {
+            found["funding"]["amount_received"] == "7.00"
+        })
+        .await;
 
     let (_, payout) = shown(&scene, &paid).await;
     let statement = scene.client.get("/v1/statements").await.ok();
-    assert_eq!((&statement["object"], &statement["livemode"]), (&json!("statement"), &json!(false)));
+    assert_eq!(
+        (&statement["object"], &statement["livemode"]),
+        (&json!("statement"), &json!(false))
+    );
     let rows = statement["data"].as_array().unwrap();
     assert_eq!(rows.len(), 3);
     let row = rows.iter().find(|row| row["transfer_id"] == paid["id"]).unwrap();
@@ -312,7 +417,10 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
     );
     assert_eq!(row["deposit_transaction_hashes"].as_array().unwrap().len(), 1);
     let row = rows.iter().find(|row| row["transfer_id"] == refused["id"]).unwrap();
-    assert_eq!((&row["usdt_in"], &row["usdt_out"], &row["refunded"]), (&json!("400.00"), &json!("200.00"), &json!("0.00")));
+    assert_eq!(
+        (&row["usdt_in"], &row["usdt_out"], &row["refunded"]),
+        (&json!("400.00"), &json!("200.00"), &json!("0.00"))
+    );
     assert_eq!(
         statement["totals"],
         json!([
@@ -321,10 +429,14 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
         ])
     );
     // The next period begins where this one ended.
-    let (to, later) = (statement["to"].as_i64().unwrap(), statement["to"].as_i64().unwrap() + 86_400);
+    let (to, later) =
+        (statement["to"].as_i64().unwrap(), statement["to"].as_i64().unwrap() + 86_400);
     let next = scene.client.get(&format!("/v1/statements?from={to}&to={later}")).await.ok();
     assert_eq!(next["data"], json!([]));
-    assert_eq!(next["totals"][1], json!({ "currency": "USDT", "opening": "207.00", "movements": "0.00", "closing": "207.00" }));
+    assert_eq!(
+        next["totals"][1],
+        json!({ "currency": "USDT", "opening": "207.00", "movements": "0.00", "closing": "207.00" })
+    );
 
     let csv = scene.client.get("/v1/statements?format=csv").await;
     assert_eq!((csv.status, csv.header("content-type")), (200, Some("text/csv; charset=utf-8")));
@@ -344,11 +456,17 @@ async fn a_statement_goes_from_the_deposit_to_the_reference_and_adds_up() {
         ("to=1&to=2", "to"),
     ] {
         let errors = scene.client.get(&format!("/v1/statements?{query}")).await.errors(400);
-        assert_eq!(errors, [("request_query_parameter_invalid".to_owned(), Some(field.to_owned()))], "{query}");
+        assert_eq!(
+            errors,
+            [("request_query_parameter_invalid".to_owned(), Some(field.to_owned()))],
+            "{query}"
+        );
     }
-    let restricted = scene.server.client_of("default", hundi::kernel::Mode::Test, "transfers:read").await;
+    let restricted =
+        scene.server.client_of("default", hundi::kernel::Mode::Test, "transfers:read").await;
     assert_eq!(restricted.get("/v1/statements").await.error(403), "action_unauthorized");
-    let permitted = scene.server.client_of("default", hundi::kernel::Mode::Test, "statements:read").await;
+    let permitted =
+        scene.server.client_of("default", hundi::kernel::Mode::Test, "statements:read").await;
     permitted.get("/v1/statements").await.ok();
     let other = scene.server.client_of("other", hundi::kernel::Mode::Test, "").await;
     assert_eq!(other.get("/v1/statements").await.ok()["data"], json!([]));
@@ -362,7 +480,8 @@ async fn the_book_is_compared_at_every_change_of_day_and_the_difference_is_shown
         let metrics = &server.app.metrics;
         let until = tokio::time::Instant::now() + WAIT;
         loop {
-            let counted = ["agreed", "differed", "failed"].map(|outcome| metrics.bank_comparisons.counted(outcome));
+            let counted = ["agreed", "differed", "failed"]
+                .map(|outcome| metrics.bank_comparisons.counted(outcome));
             if counted == wanted {
                 return metrics.bank_differences.get();
             }
@@ -373,9 +492,12 @@ async fn the_book_is_compared_at_every_change_of_day_and_the_difference_is_shown
     assert_eq!(compared([1, 0, 0]).await, 0, "at the start");
     server.advance_seconds(24 * 3600);
     assert_eq!(compared([2, 0, 0]).await, 0, "on the next day");
-    let line = "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, units, sign, matching) \
+    let line = "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, \
+     booking_day, units, sign, matching) \
                 VALUES (?1, ?2, 1, 1, '2026-09-22', 100, 'debit', 'no_reference')";
-    let plant = move |tx: &mut dyn Tx, _: &mut Now| Ok(tx.execute_one(line, values![&[1_u8; 16], &[2_u8; 32]])?);
+    let plant = move |tx: &mut dyn Tx, _: &mut Now| {
+        Ok(tx.execute_one(line, values![&[1_u8; 16], &[2_u8; 32]])?)
+    };
     server.app.store.write(plant).await.unwrap();
     server.advance_seconds(24 * 3600);
     assert_eq!(compared([2, 1, 0]).await, 1, "a payment that nobody knows");

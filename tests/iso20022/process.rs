@@ -1,4 +1,5 @@
-//! The service's own worker and the simulated bank as a process of its own, with nothing but two folders between them.
+//! The service's own worker and the simulated bank as a process of its own, with nothing but two
+//! folders between them.
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,7 +25,14 @@ async fn two_processes_pay_through_two_folders() {
     let folder = temporary();
     let folders = Folders::open(&folder).unwrap();
     let bank = Command::new(env!("CARGO_BIN_EXE_hundi"))
-        .args(["bank-simulator", "--seed", "5", "--behaviour", "delays,duplicates,reordering,stray_lines", "--outbox"])
+        .args([
+            "bank-simulator",
+            "--seed",
+            "5",
+            "--behaviour",
+            "delays,duplicates,reordering,stray_lines",
+            "--outbox",
+        ])
         .arg(&folders.outbox)
         .arg("--inbox")
         .arg(&folders.inbox)
@@ -35,7 +43,9 @@ async fn two_processes_pay_through_two_folders() {
     let server = Server::start_bank(settings(folder.clone(), ""), true).await;
     let client = server.client().await;
     let mut transfers = Vec::new();
-    for (account, wanted) in [(PAID, "payout_settled"), (REFUSED, "refund_processing"), (RETURNED, "refund_processing")] {
+    for (account, wanted) in
+        [(PAID, "payout_settled"), (REFUSED, "refund_processing"), (RETURNED, "refund_processing")]
+    {
         let body = client.transfer_body(account, "100.00").await;
         let transfer = client.post("/v1/transfers", body).await.ok();
         client.deposit(&transfer, json!({})).await;
@@ -44,17 +54,22 @@ async fn two_processes_pay_through_two_folders() {
     for (transfer, wanted) in transfers {
         client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), wanted).await;
     }
-    // Beside the running server, the operator sees the bank's charges, which belong to no payout, and says that they are
-    // explained; then nothing differs.
+    // Beside the running server, the operator sees the bank's charges, which belong to no payout,
+    // and says that they are explained; then nothing differs.
     let reconcile = |more: &[&str]| {
-        let command = server.binary(&["reconcile", "--database", &server.database_url]).args(more).output().unwrap();
+        let command = server
+            .binary(&["reconcile", "--database", &server.database_url])
+            .args(more)
+            .output()
+            .unwrap();
         (command.status.code(), String::from_utf8(command.stdout).unwrap())
     };
     let mut accepted_count = 0;
     let started = Instant::now();
     loop {
         let (code, told) = reconcile(&[]);
-        let lines: Vec<&str> = told.lines().filter(|line| line.starts_with("line_unmatched")).collect();
+        let lines: Vec<&str> =
+            told.lines().filter(|line| line.starts_with("line_unmatched")).collect();
         assert_eq!(code, Some(i32::from(!told.contains("no differences"))), "{told}");
         for line in &lines {
             assert!(line.contains("-5.90 INR"), "{told}");
@@ -75,7 +90,15 @@ async fn two_processes_pay_through_two_folders() {
 #[test]
 fn an_unknown_behaviour_is_refused_by_name() {
     let told = Command::new(env!("CARGO_BIN_EXE_hundi"))
-        .args(["bank-simulator", "--outbox", "/nowhere", "--inbox", "/nowhere", "--behaviour", "kind"])
+        .args([
+            "bank-simulator",
+            "--outbox",
+            "/nowhere",
+            "--inbox",
+            "/nowhere",
+            "--behaviour",
+            "kind",
+        ])
         .output()
         .unwrap();
     assert!(!told.status.success());

@@ -1,5 +1,5 @@
-//! The operator, the bank's worker and a second one of each at the same moment, on PostgreSQL: a lock that the test holds keeps
-//! both where they meet until both are there.
+//! The operator, the bank's worker and a second one of each at the same moment, on PostgreSQL: a
+//! lock that the test holds keeps both where they meet until both are there.
 
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Id};
@@ -19,7 +19,10 @@ fn deciding(scene: &Scene, id: AnyId, ruling: Ruling) -> JoinHandle<Result<Strin
     let app = scene.server.app.clone();
     tokio::spawn(async move {
         let world = app.world.clone();
-        app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await.expect("the store")
+        app.store
+            .write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?))
+            .await
+            .expect("the store")
     })
 }
 
@@ -36,7 +39,8 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
     let database = scene.server.database();
     // The claim has made the first instruction `writing` and waits for the second.
     let next = next_id.to_bytes().map(|byte| format!("{byte:02x}")).concat();
-    let held = database.hold(&format!("SELECT 1 FROM bank_instructions WHERE payout_id = '\\x{next}' FOR UPDATE"));
+    let held = database
+        .hold(&format!("SELECT 1 FROM bank_instructions WHERE payout_id = '\\x{next}' FOR UPDATE"));
     let meet = async {
         database.until_waiting(1);
         let failing = deciding(&scene, payout_id.any(), Ruling::Fail);
@@ -52,8 +56,8 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
     scene.assert_book();
 }
 
-/// The holder of the bank's lease falls behind with a file that it has claimed; the next one looks at it, and before it writes down what follows
-/// the first goes on.
+/// The holder of the bank's lease falls behind with a file that it has claimed; the next one looks
+/// at it, and before it writes down what follows the first goes on.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     let scene = Scene::on_postgres().await;
@@ -62,7 +66,8 @@ async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     scene.bank.publish_in(app, &[Step::Claim, Step::Stage], None).await.unwrap();
     let name = scene.bank.folders().staged().unwrap().pop().unwrap();
     let database = scene.server.database();
-    let held = database.hold("UPDATE bank_messages SET status = 'staged', sha256 = 'x', boot = 'boot-1'");
+    let held =
+        database.hold("UPDATE bank_messages SET status = 'staged', sha256 = 'x', boot = 'boot-1'");
     scene.bank.folders().publish(&name).unwrap();
     let next = Bank::open_in_boot(scene.settings.clone(), Some("boot-2".into())).unwrap();
     let app_of_next = app.clone();
@@ -88,12 +93,16 @@ async fn a_deposit_is_refunded_once_whoever_decides() {
     let scene = Scene::on_postgres().await;
     let (transfer, _) = scene.payout(PAID, "100.00").await;
     let extra = scene.client.deposit(&transfer, json!({ "amount": "7.50" })).await;
-    let extra = scene.client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
+    let extra =
+        scene.client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
     assert_eq!(extra["classification"], "unmatched");
     let deposit_id = AnyId::parse(&id(&extra)).unwrap();
     let database = scene.server.database();
     let held = database.hold("LOCK TABLE refunds IN SHARE MODE");
-    let both = [deciding(&scene, deposit_id, Ruling::Refund(None)), deciding(&scene, deposit_id, Ruling::Refund(None))];
+    let both = [
+        deciding(&scene, deposit_id, Ruling::Refund(None)),
+        deciding(&scene, deposit_id, Ruling::Refund(None)),
+    ];
     database.until_waiting(2);
     drop(held);
     let mut taken_count = 0;
@@ -107,7 +116,8 @@ async fn a_deposit_is_refunded_once_whoever_decides() {
     scene.assert_book();
 }
 
-/// A decision that met another transaction is made again, also where a question of its own brought that to light.
+/// A decision that met another transaction is made again, also where a question of its own brought
+/// that to light.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_met_another_transaction_is_made_again() {
     let scene = Scene::on_postgres().await;

@@ -99,7 +99,10 @@ fn assert_sound(bytes: &[u8]) -> Result<bool, TestCaseError> {
 
 #[test]
 fn no_mutation_of_a_kept_file_breaks_the_reader() {
-    let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let seconds: u64 = std::env::var("HUNDI_TEST_MUTATION_SECONDS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(3);
     let files = corpus();
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     let strategy = (0..files.len(), proptest::collection::vec(mutation(), 1..5));
@@ -110,7 +113,10 @@ fn no_mutation_of_a_kept_file_breaks_the_reader() {
         for mutation in &mutations {
             apply(&mut bytes, mutation);
         }
-        taken += u64::from(assert_sound(&bytes).unwrap_or_else(|fault| panic!("{}: {mutations:?}: {fault}", files[file].0)));
+        taken += u64::from(
+            assert_sound(&bytes)
+                .unwrap_or_else(|fault| panic!("{}: {mutations:?}: {fault}", files[file].0)),
+        );
         count += 1;
     }
     println!("{count} mutated files in {seconds} s, {taken} of them read");
@@ -140,9 +146,11 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     // A right answer, so that what is tested is the tampering.
     let answer = |message: &str, reference: &str, amount: &str, sign: &str| {
         format!(
-            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\"><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>{message}</MsgId>\
+            "<Document \
+             xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.054.001.08\"><BkToCstmrDbtCdtNtfctn><GrpHdr><MsgId>{message}</MsgId>\
              <CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr><Ntfctn><Id>1</Id><Acct><Id><Othr><Id>00112233445566</Id></Othr></Id></Acct><Ntry>\
-             <Amt Ccy=\"INR\">{amount}</Amt><CdtDbtInd>{sign}</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-21</Dt></BookgDt>\
+             <Amt \
+             Ccy=\"INR\">{amount}</Amt><CdtDbtInd>{sign}</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts><BookgDt><Dt>2026-11-21</Dt></BookgDt>\
              <BkTxCd/><NtryDtls><TxDtls><Refs><EndToEndId>{reference}</EndToEndId><ClrSysRef>TESTN26325000001</ClrSysRef></Refs></TxDtls></NtryDtls>\
              </Ntry></Ntfctn></BkToCstmrDbtCdtNtfctn></Document>"
         )
@@ -150,7 +158,8 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     let right = answer("M-right", &name, &amount, "DBIT");
     let status = |message: &str, original: &str| {
         format!(
-            "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt><GrpHdr><MsgId>{message}</MsgId>\
+            "<Document \
+             xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt><GrpHdr><MsgId>{message}</MsgId>\
              <CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr><OrgnlGrpInfAndSts><OrgnlMsgId>{original}</OrgnlMsgId>\
              <OrgnlMsgNmId>pain.001</OrgnlMsgNmId><GrpSts>RJCT</GrpSts></OrgnlGrpInfAndSts></CstmrPmtStsRpt></Document>"
         )
@@ -171,7 +180,10 @@ async fn tampered_answers_change_nothing_and_are_kept() {
         right.replace("<BkTxCd/>", "<BkTxCd/><x:Y xmlns:x='urn:x'/>"),
         format!("<!DOCTYPE x [<!ENTITY e SYSTEM \"file:///etc/passwd\">]>{right}"),
         right.replace("<Id>1</Id>", "<Id>&e;</Id>"),
-        right.replace("<CdtDbtInd>DBIT</CdtDbtInd>", "<CdtDbtInd>DBIT</CdtDbtInd><CdtDbtInd>CRDT</CdtDbtInd>"),
+        right.replace(
+            "<CdtDbtInd>DBIT</CdtDbtInd>",
+            "<CdtDbtInd>DBIT</CdtDbtInd><CdtDbtInd>CRDT</CdtDbtInd>",
+        ),
     ];
     for (index, text) in applied.iter().chain(&refused).enumerate() {
         scene.put(&format!("{index:02}.xml"), text.as_bytes());
@@ -188,7 +200,10 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     );
     assert_eq!(["applied", "unknown"].map(|word| metrics.bank_reports.counted(word)), [0, 5]);
     let after = scene.find(payout_id).await;
-    assert_eq!((after.status, after.version, &after.failure), (PayoutStatus::Processing, before.version, &None));
+    assert_eq!(
+        (after.status, after.version, &after.failure),
+        (PayoutStatus::Processing, before.version, &None)
+    );
     let count = |folder: &std::path::Path| fs::read_dir(folder).unwrap().count();
     assert_eq!(count(&scene.bank.folders().archive), applied.len());
     assert_eq!(count(&scene.bank.folders().refused), refused.len() * 2, "each beside its reason");
@@ -197,16 +212,22 @@ async fn tampered_answers_change_nothing_and_are_kept() {
         let path = entry.unwrap().path();
         if path.to_string_lossy().ends_with(".reason.txt") {
             let reason = fs::read_to_string(path).unwrap();
-            assert!(reason.len() > 10 && !reason.contains("0011223344") && !reason.contains(&name), "{reason}");
+            assert!(
+                reason.len() > 10 && !reason.contains("0011223344") && !reason.contains(&name),
+                "{reason}"
+            );
         }
     }
 
-    // Mutations of a right answer: the payout is settled with the reference that the file holds, or not at all.
+    // Mutations of a right answer: the payout is settled with the reference that the file holds, or
+    // not at all.
     let mut runner = TestRunner::new(Config { failure_persistence: None, ..Config::default() });
     for round in 0..150 {
-        let mutations = proptest::collection::vec(mutation(), 1..4).new_tree(&mut runner).unwrap().current();
+        let mutations =
+            proptest::collection::vec(mutation(), 1..4).new_tree(&mut runner).unwrap().current();
         // The name of the payment is cut out, so that no mutation can leave it a right answer.
-        let mut bytes = right.replace(&name, &name[..25]).replace("M-right", "M-mutated").into_bytes();
+        let mut bytes =
+            right.replace(&name, &name[..25]).replace("M-right", "M-mutated").into_bytes();
         for mutation in &mutations {
             apply(&mut bytes, mutation);
         }
@@ -216,16 +237,22 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     scene.turn().await;
     let after = scene.find(payout_id).await;
     assert_eq!((after.status, after.version), (PayoutStatus::Processing, before.version));
-    let kept = count(&scene.bank.folders().archive) + count(&scene.bank.folders().refused) + count(&scene.bank.folders().inbox);
+    let kept = count(&scene.bank.folders().archive)
+        + count(&scene.bank.folders().refused)
+        + count(&scene.bank.folders().inbox);
     assert!(kept >= 150, "no file is lost");
 
-    // When the rest of the growing file arrives, it counts; the same file again, or its identity again, does not.
+    // When the rest of the growing file arrives, it counts; the same file again, or its identity
+    // again, does not.
     scene.put("growing.xml", right.as_bytes());
     scene.turn().await;
     let turn = scene.turn().await;
     assert_eq!(turn.counts.applied, 1);
     let settled = scene.find(payout_id).await;
-    assert_eq!((settled.status, settled.unique_transaction_reference.as_deref()), (PayoutStatus::Settled, Some("TESTN26325000001")));
+    assert_eq!(
+        (settled.status, settled.unique_transaction_reference.as_deref()),
+        (PayoutStatus::Settled, Some("TESTN26325000001"))
+    );
     scene.put("again.xml", right.as_bytes());
     scene.put("same-identity.xml", right.replace("DBIT", "CRDT").as_bytes());
     scene.put("other-identity.xml", right.replace("M-right", "M-other").as_bytes());
@@ -233,6 +260,9 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     let turn = scene.turn().await;
     assert_eq!((turn.counts.applied, turn.counts.ignored, turn.refused_count), (0, 1, 1));
     let after = scene.find(payout_id).await;
-    assert_eq!((after.status, after.unique_transaction_reference), (settled.status, settled.unique_transaction_reference));
+    assert_eq!(
+        (after.status, after.unique_transaction_reference),
+        (settled.status, settled.unique_transaction_reference)
+    );
     scene.assert_book();
 }

@@ -1,4 +1,5 @@
-//! A query that is sent ahead answers what it would have answered where it is asked, and saves its way to the server.
+//! A query that is sent ahead answers what it would have answered where it is asked, and saves its
+//! way to the server.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +14,8 @@ use crate::support::postgres::Database;
 const FIND: &str = "SELECT value FROM meta WHERE name = ?1";
 const INSERT: &str = "INSERT INTO meta (name, value) VALUES (?1, ?2)";
 const UPDATE: &str = "UPDATE meta SET value = ?2 WHERE name = ?1";
-/// Statements are prepared once on each connection, so the least of several counts is the transaction's own.
+/// Statements are prepared once on each connection, so the least of several counts is the
+/// transaction's own.
 const TRIES_COUNT: usize = 20;
 
 fn find(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
@@ -68,11 +70,16 @@ async fn what_is_read_ahead_is_what_is_read_in_its_place() {
     let shared = Store::connect(&url, Clock::System, 4).await.expect("the schema");
     let folder = std::env::temp_dir().join(format!("hundi-ahead-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
-    let embedded = Store::open(&folder.join("ahead.db"), Clock::System, no_epilogue).expect("the embedded store");
-    let expected: Vec<Option<Vec<u8>>> =
-        ["1", "3", "5", "5", "6", "5", "5", "5"].iter().map(|text| Some(text.as_bytes().to_vec())).chain([None]).collect();
+    let embedded = Store::open(&folder.join("ahead.db"), Clock::System, no_epilogue)
+        .expect("the embedded store");
+    let expected: Vec<Option<Vec<u8>>> = ["1", "3", "5", "5", "6", "5", "5", "5"]
+        .iter()
+        .map(|text| Some(text.as_bytes().to_vec()))
+        .chain([None])
+        .collect();
     for store in [&shared, &embedded] {
-        // Whatever a transaction does it leaves nothing here, so it can run several times: on every connection.
+        // Whatever a transaction does it leaves nothing here, so it can run several times: on every
+        // connection.
         for _ in 0..TRIES_COUNT {
             let seen = store.write(|tx, _| Ok(steps(tx)?)).await.expect("the steps");
             assert_eq!(seen, expected);

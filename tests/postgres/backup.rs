@@ -1,5 +1,5 @@
-//! What docs/postgresql.md says of backups and standbys, done as it says: a dump taken under load, a moment in the past, a failover to a
-//! synchronous standby.
+//! What docs/postgresql.md says of backups and standbys, done as it says: a dump taken under load,
+//! a moment in the past, a failover to a synchronous standby.
 
 use std::time::Duration;
 
@@ -13,7 +13,12 @@ const UNDER_WAY: Duration = Duration::from_millis(1_500);
 
 fn addresses(client: &mut Client) -> Vec<String> {
     let transfers = client.list("/v1/transfers", "");
-    transfers.iter().map(|transfer| transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned()).collect()
+    transfers
+        .iter()
+        .map(|transfer| {
+            transfer["funding"]["deposit_address"].as_str().unwrap_or_default().to_owned()
+        })
+        .collect()
 }
 
 /// A node on restored data serves: its book is sound, what was paid before is there, and it pays.
@@ -22,11 +27,15 @@ fn expect_restored(url: &str, api_key: &str, paid_id: &str, addresses_before: &[
     home(url).run(&["addresses", "skip"]).expect_success("addresses skip");
     let node = Node::start(home(url));
     let mut client = node.client(api_key);
-    let paid = client.get(&format!("/v1/transfers/{paid_id}")).expect_success("a payment from before");
+    let paid =
+        client.get(&format!("/v1/transfers/{paid_id}")).expect_success("a payment from before");
     assert_eq!(paid["status"], "payout_settled");
     let payment = steps::six_steps(&mut client, "43.00");
     let address = payment.settled["funding"]["deposit_address"].as_str().expect("an address");
-    assert!(!addresses_before.iter().any(|known| known == address), "an address was handed out twice");
+    assert!(
+        !addresses_before.iter().any(|known| known == address),
+        "an address was handed out twice"
+    );
     home(url).check().expect_success("the check afterwards");
     node
 }
@@ -41,7 +50,10 @@ fn a_dump_taken_under_load_restores() {
     let dump = cluster.folder().join("hundi.dump");
     let aftermath = under_load(&mut nodes, seed("HUNDI_POSTGRES_SEED"), false, |_, _| {
         std::thread::sleep(UNDER_WAY);
-        cluster.run("pg_dump", &["--format=custom", &format!("--file={}", dump.display()), &database.url()]);
+        cluster.run(
+            "pg_dump",
+            &["--format=custom", &format!("--file={}", dump.display()), &database.url()],
+        );
         std::thread::sleep(UNDER_WAY);
     });
     assert_eq!(aftermath.losses_count(), 0);
@@ -49,21 +61,38 @@ fn a_dump_taken_under_load_restores() {
     assert!(programs.join("pg_restore").exists());
     let restored = Database::in_cluster(&cluster.url);
     let into = format!("--dbname={}", restored.url());
-    cluster.run("pg_restore", &["--exit-on-error", "--single-transaction", &into, &dump.to_string_lossy()]);
-    let count = |database: &Database| database.value("SELECT COUNT(*) FROM transfers").parse::<u64>().expect("a number");
+    cluster.run(
+        "pg_restore",
+        &["--exit-on-error", "--single-transaction", &into, &dump.to_string_lossy()],
+    );
+    let count = |database: &Database| {
+        database.value("SELECT COUNT(*) FROM transfers").parse::<u64>().expect("a number")
+    };
     let (then, now) = (count(&restored), count(&database));
     println!("{then} transfers in the dump, {now} in the end");
-    assert!(1 < then && then < now, "the dump was not taken in the middle: {then} of {now} transfers");
+    assert!(
+        1 < then && then < now,
+        "the dump was not taken in the middle: {then} of {now} transfers"
+    );
     let addresses = addresses(&mut nodes.client());
     expect_restored(&restored.url(), &nodes.api_key, &paid.transfer_id, &addresses);
     // The control: damage in what was restored is found.
-    restored.sql("DELETE FROM deposits WHERE id = (SELECT id FROM deposits WHERE status = 'completed' ORDER BY id LIMIT 1)");
-    assert!(!home(&restored.url()).check().status.success(), "a deposit is gone and the check passes");
+    restored.sql(
+        "DELETE FROM deposits WHERE id = (SELECT id FROM deposits WHERE status = \
+     'completed' ORDER BY id LIMIT 1)",
+    );
+    assert!(
+        !home(&restored.url()).check().status.success(),
+        "a deposit is gone and the check passes"
+    );
 }
 
 #[test]
 fn a_moment_in_the_past_is_restored() {
-    let cluster = Cluster::start(&["archive_mode=on", "archive_command=mkdir -p ../wal && test ! -f ../wal/%f && cp %p ../wal/%f"]);
+    let cluster = Cluster::start(&[
+        "archive_mode=on",
+        "archive_command=mkdir -p ../wal && test ! -f ../wal/%f && cp %p ../wal/%f",
+    ]);
     let database = Database::in_cluster(&cluster.url);
     let nodes = Nodes::plain(1, &database.url());
     let mut client = nodes.client();
@@ -75,7 +104,8 @@ fn a_moment_in_the_past_is_restored() {
     let addresses = addresses(&mut client);
     let last = database.value("SELECT pg_walfile_name(pg_switch_wal())");
     until("the log to be archived", Duration::from_secs(60), || {
-        let archived = database.value("SELECT COALESCE(last_archived_wal, '') FROM pg_stat_archiver");
+        let archived =
+            database.value("SELECT COALESCE(last_archived_wal, '') FROM pg_stat_archiver");
         (archived.split('.').next() >= Some(last.as_str())).then_some(())
     });
     drop(nodes.nodes);
@@ -97,7 +127,10 @@ fn a_moment_in_the_past_is_restored() {
     });
     let node = expect_restored(&url, &nodes.api_key, &before.transfer_id, &addresses);
     // What came after the moment is not there: the moment was met.
-    assert_eq!(node.client(&nodes.api_key).get(&format!("/v1/transfers/{}", after.transfer_id)).status, 404);
+    assert_eq!(
+        node.client(&nodes.api_key).get(&format!("/v1/transfers/{}", after.transfer_id)).status,
+        404
+    );
 }
 
 /// Loses the first server under load and goes on with its standby; answers what the callers saw.
@@ -111,7 +144,9 @@ fn failover(is_synchronous: bool) -> Aftermath {
     }
     let wanted = if is_synchronous { "quorum" } else { "async" };
     until("the standby to follow", Duration::from_secs(30), || {
-        (database.value("SELECT sync_state FROM pg_stat_replication WHERE application_name = 'a'") == wanted).then_some(())
+        (database.value("SELECT sync_state FROM pg_stat_replication WHERE application_name = 'a'")
+            == wanted)
+            .then_some(())
     });
     // Both servers, the standby too, and nobody says which of them takes writes.
     let server = database.server_address().to_string();
@@ -142,10 +177,15 @@ fn a_failover_to_a_synchronous_standby_loses_nothing() {
     aftermath.expect_sound();
 }
 
-/// The same with a standby that lags and is waited for by nobody: were the judge blind, it would find nothing here either.
+/// The same with a standby that lags and is waited for by nobody: were the judge blind, it would
+/// find nothing here either.
 #[test]
 fn a_failover_that_loses_writes_is_found_out() {
     let aftermath = failover(false);
-    aftermath.tell(&format!("a failover to a standby that lagged lost {}", aftermath.losses_count()));
-    assert!(aftermath.losses_count() > 0, "a standby that lagged was promoted, and nothing is missed");
+    aftermath
+        .tell(&format!("a failover to a standby that lagged lost {}", aftermath.losses_count()));
+    assert!(
+        aftermath.losses_count() > 0,
+        "a standby that lagged was promoted, and nothing is missed"
+    );
 }

@@ -1,4 +1,5 @@
-//! Events are visible in the order of their identifiers, however many nodes write them and whatever their clocks say.
+//! Events are visible in the order of their identifiers, however many nodes write them and whatever
+//! their clocks say.
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -50,8 +51,15 @@ fn poll(mut clients: Vec<Client>, is_over: &AtomicBool) -> Vec<String> {
         let is_last = is_over.load(Ordering::Relaxed);
         clients.rotate_left(1);
         let cursor = seen.last().map_or(String::new(), |last| format!("&starting_after={last}"));
-        let page = clients[0].get(&format!("/v1/events?limit=100{cursor}")).expect_success("a page of events");
-        let ids: Vec<String> = page["data"].as_array().into_iter().flatten().map(|event| steps::text(event, "id")).collect();
+        let page = clients[0]
+            .get(&format!("/v1/events?limit=100{cursor}"))
+            .expect_success("a page of events");
+        let ids: Vec<String> = page["data"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|event| steps::text(event, "id"))
+            .collect();
         if ids.is_empty() && is_last {
             return seen;
         }
@@ -63,10 +71,14 @@ fn poll(mut clients: Vec<Client>, is_over: &AtomicBool) -> Vec<String> {
     }
 }
 
-/// Writes until there are `events_min` events, with pollers beside; answers what the pollers saw wrong, and how many events there were.
+/// Writes until there are `events_min` events, with pollers beside; answers what the pollers saw
+/// wrong, and how many events there were.
 fn run(fault: Option<&str>, events_min: u64) -> (Vec<String>, usize) {
     let database = Database::fresh();
-    let shape = |index: usize, home: Home| home.with("HUNDI_TEST_CLOCK_SKEW_SECONDS", &SKEWS_SECONDS[index].to_string()).with_fault(fault);
+    let shape = |index: usize, home: Home| {
+        home.with("HUNDI_TEST_CLOCK_SKEW_SECONDS", &SKEWS_SECONDS[index].to_string())
+            .with_fault(fault)
+    };
     let nodes = Nodes::start(&vec![database.url(); NODES_COUNT], shape);
     let receiver = Receiver::start();
     receiver.register(&mut nodes.client());
@@ -79,22 +91,28 @@ fn run(fault: Option<&str>, events_min: u64) -> (Vec<String>, usize) {
                 scope.spawn(move || poll(clients, is_over))
             })
             .collect();
-        let writers: Vec<_> = (0..WRITERS_COUNT)
-            .map(|index| {
-                let mut client = nodes.nodes[index % NODES_COUNT].client(&nodes.api_key);
-                scope.spawn(move || {
+        let writers: Vec<_> =
+            (0..WRITERS_COUNT)
+                .map(|index| {
+                    let mut client = nodes.nodes[index % NODES_COUNT].client(&nodes.api_key);
+                    scope.spawn(move || {
                     let mut ids = Vec::new();
-                    while made.fetch_add(1, Ordering::Relaxed) * EVENTS_PER_BENEFICIARY < events_min {
+                    while made.fetch_add(1,
+                        Ordering::Relaxed) * EVENTS_PER_BENEFICIARY < events_min {
                         let body =
-                            json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre" });
-                        ids.push(steps::text(&client.post("/v1/beneficiaries", &body).expect_success("a beneficiary"), "id"));
+                            json!({ "name": "Asha Rao", "account_number": "50100012345678",
+                                "ifsc": "HDFC0000001", "account_type": "nre" });
+                        ids.push(steps::text(&client.post("/v1/beneficiaries",
+                            &body).expect_success("a beneficiary"), "id"));
                     }
                     ids
                 })
-            })
-            .collect();
-        let beneficiaries: Vec<String> = writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
-        // Every beneficiary is active, and its event is there. Counted in the database, because so many pages would take longer than what they wait for.
+                })
+                .collect();
+        let beneficiaries: Vec<String> =
+            writers.into_iter().flat_map(|writer| writer.join().expect("a writer")).collect();
+        // Every beneficiary is active, and its event is there. Counted in the database, because so
+        // many pages would take longer than what they wait for.
         let told = "SELECT COUNT(*) FROM events WHERE type = 'beneficiary.status.active'";
         let quiet = catch_unwind(AssertUnwindSafe(|| {
             wait_while_it_moves("every beneficiary's last event", || {
@@ -105,7 +123,10 @@ fn run(fault: Option<&str>, events_min: u64) -> (Vec<String>, usize) {
         // Whatever fails must not leave the pollers running, or the scope never ends.
         is_over.store(true, Ordering::Relaxed);
         quiet.unwrap_or_else(|panic| resume_unwind(panic));
-        (pollers.into_iter().map(|poller| poller.join().expect("a poller")).collect::<Vec<_>>(), beneficiaries)
+        (
+            pollers.into_iter().map(|poller| poller.join().expect("a poller")).collect::<Vec<_>>(),
+            beneficiaries,
+        )
     });
     let events = nodes.client().list("/v1/events", "");
     let listed: Vec<String> = events.iter().map(|event| steps::text(event, "id")).collect();
@@ -118,7 +139,8 @@ fn run(fault: Option<&str>, events_min: u64) -> (Vec<String>, usize) {
     if untold > 0 {
         found.push(format!("{untold} beneficiaries do not have exactly one first event"));
     }
-    // Receivers refuse a signature whose time is minutes away: what nodes sign with is the database's clock.
+    // Receivers refuse a signature whose time is minutes away: what nodes sign with is the
+    // database's clock.
     let (problems_count, problems) = receiver.problems();
     if problems_count > 0 {
         found.push(format!("{problems_count} deliveries were wrong, such as {problems:?}"));
@@ -136,7 +158,8 @@ fn a_poller_misses_nothing_and_sees_nothing_twice() {
     assert!(count as u64 >= events_min, "only {count} events");
 }
 
-/// The same with identifiers that are minted in the handlers' transactions: were the pollers' judge blind, it would pass.
+/// The same with identifiers that are minted in the handlers' transactions: were the pollers' judge
+/// blind, it would pass.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn events_minted_by_handlers_are_found_out() {
@@ -150,12 +173,15 @@ fn events_minted_by_handlers_are_found_out() {
     panic!("{TRIES_MAX} runs with the planted fault, and the pollers missed nothing");
 }
 
-/// Makes beneficiaries at two nodes while webhooks of their events go out; answers how often a delivery was seen due whose queue did not know of it.
-/// The next event would wake the queue again, so it is looked at all the time and not in the end alone.
+/// Makes beneficiaries at two nodes while webhooks of their events go out; answers how often a
+/// delivery was seen due whose queue did not know of it. The next event would wake the queue again,
+/// so it is looked at all the time and not in the end alone.
 fn deliveries_forgotten(fault: Option<&str>, writers_per_node: usize, pause: Duration) -> u64 {
     const BENEFICIARIES_PER_WRITER: usize = 60;
-    const FORGOTTEN: &str = "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_queues q ON q.endpoint_id = d.endpoint_id \
-        WHERE d.due_milliseconds IS NOT NULL AND (q.due_milliseconds IS NULL OR q.due_milliseconds > d.due_milliseconds)";
+    const FORGOTTEN: &str = "SELECT COUNT(*) FROM webhook_deliveries d JOIN webhook_queues q ON \
+     q.endpoint_id = d.endpoint_id \
+        WHERE d.due_milliseconds IS NOT NULL AND (q.due_milliseconds IS NULL OR \
+        q.due_milliseconds > d.due_milliseconds)";
     let database = Database::fresh();
     let nodes = Nodes::start(&vec![database.url(); 2], |_, home| home.with_fault(fault));
     let receivers: Vec<Receiver> = (0..4).map(|_| Receiver::start()).collect();
@@ -178,7 +204,9 @@ fn deliveries_forgotten(fault: Option<&str>, writers_per_node: usize, pause: Dur
             .map(|mut client| {
                 scope.spawn(move || {
                     for _ in 0..BENEFICIARIES_PER_WRITER {
-                        client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+                        client
+                            .post("/v1/beneficiaries", &steps::beneficiary_body())
+                            .expect_success("a beneficiary");
                         // The queues run dry in between.
                         std::thread::sleep(pause);
                     }
@@ -200,27 +228,41 @@ fn deliveries_forgotten(fault: Option<&str>, writers_per_node: usize, pause: Dur
     until("every beneficiary's last event", Duration::from_secs(60), || {
         (client.list("/v1/events", "type=beneficiary.status.active").len() == wanted).then_some(())
     });
-    let events: Vec<String> = client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
+    let events: Vec<String> =
+        client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
     // Far sooner than any lease or retry would bring it back.
     let is_everywhere = |id: &String| receivers.iter().all(|receiver| receiver.valid_count(id) > 0);
-    until("every delivery", Duration::from_secs(15), || events.iter().all(is_everywhere).then_some(()));
+    until("every delivery", Duration::from_secs(15), || {
+        events.iter().all(is_everywhere).then_some(())
+    });
     assert_eq!(database.value(FORGOTTEN), "0");
     forgotten
 }
 
-/// A worker that finds an endpoint's queue empty, and the sequencer that puts something into it at that moment, do not miss each other.
+/// A worker that finds an endpoint's queue empty, and the sequencer that puts something into it at
+/// that moment, do not miss each other.
 #[test]
 fn no_delivery_is_forgotten() {
-    assert_eq!(deliveries_forgotten(None, 3, Duration::from_millis(30)), 0, "a delivery was due and its queue did not know of it");
+    assert_eq!(
+        deliveries_forgotten(None, 3, Duration::from_millis(30)),
+        0,
+        "a delivery was due and its queue did not know of it"
+    );
 }
 
-/// The same with workers that look first and write later. Fewer writers, so that what is forgotten stays so until somebody looks.
+/// The same with workers that look first and write later. Fewer writers, so that what is forgotten
+/// stays so until somebody looks.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn a_forgotten_delivery_is_found_out() {
     const TRIES_MAX: usize = 6;
-    let found = (0..TRIES_MAX).any(|_| deliveries_forgotten(Some("queues_looked_at_first"), 1, Duration::from_millis(150)) > 0);
-    assert!(found, "{TRIES_MAX} runs with the planted fault, and every queue knew of its deliveries");
+    let found = (0..TRIES_MAX).any(|_| {
+        deliveries_forgotten(Some("queues_looked_at_first"), 1, Duration::from_millis(150)) > 0
+    });
+    assert!(
+        found,
+        "{TRIES_MAX} runs with the planted fault, and every queue knew of its deliveries"
+    );
 }
 
 #[test]
@@ -228,8 +270,16 @@ fn the_judge_of_pollers_can_fail() {
     let ids = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let listed = ids("a b c d");
     assert_eq!(faults(&[listed.clone(), listed.clone()], &listed), Vec::<String>::new());
-    for (what, seen) in [("a gap", "a c d"), ("a repetition", "a b b c d"), ("another order", "a c b d"), ("nothing of the end", "a b c")] {
-        assert!(!faults(&[listed.clone(), ids(seen)], &listed).is_empty(), "{what} was let through");
+    for (what, seen) in [
+        ("a gap", "a c d"),
+        ("a repetition", "a b b c d"),
+        ("another order", "a c b d"),
+        ("nothing of the end", "a b c"),
+    ] {
+        assert!(
+            !faults(&[listed.clone(), ids(seen)], &listed).is_empty(),
+            "{what} was let through"
+        );
     }
     assert!(!faults(&[], &ids("a c b")).is_empty(), "a list that does not rise was let through");
 }

@@ -1,4 +1,5 @@
-//! Rows past their time leave while requests go on, nobody waits for their going, and the tables they leave do not grow without end.
+//! Rows past their time leave while requests go on, nobody waits for their going, and the tables
+//! they leave do not grow without end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -24,10 +25,12 @@ const ROUND: Duration = Duration::from_secs(3);
 /// Between two rounds everything that is kept for a time is past it: events are kept for 30 days.
 const BETWEEN_ROUNDS_MILLISECONDS: i64 = 31 * 24 * 3600 * 1000;
 /// Tables whose rows leave after their time.
-const PURGED: [&str; 5] = ["events", "webhook_deliveries", "webhook_attempts", "idempotency_answers", "idempotency_keys"];
+const PURGED: [&str; 5] =
+    ["events", "webhook_deliveries", "webhook_attempts", "idempotency_answers", "idempotency_keys"];
 /// Tables whose rows come and go, or change with every request.
 const CHURNED: [&str; 5] = ["outbox", "tasks", "webhook_queues", "leases", "ledger_balances"];
-/// What tables may grow to, against their size after the second round. Rounds write different numbers of rows.
+/// What tables may grow to, against their size after the second round. Rounds write different
+/// numbers of rows.
 const GROWTH_MAX: f64 = 2.0;
 
 /// The settings that docs/postgresql.md gives to tables that churn.
@@ -58,16 +61,32 @@ fn rounds(count: u64, purges: bool) -> Vec<Round> {
         ("HUNDI_RATE_LIMIT_WRITES", "0"),
         ("HUNDI_SIMULATION_STEP_MILLISECONDS", "5"),
     ];
-    let environment = |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned());
-    let flags = Flags { database: Some(database.url()), listen: Some("127.0.0.1:0".into()), ..Flags::default() };
+    let environment = |name: &str| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let flags = Flags {
+        database: Some(database.url()),
+        listen: Some("127.0.0.1:0".into()),
+        ..Flags::default()
+    };
     let config = Config::read(&flags, &environment).expect("a configuration");
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
-    let app = runtime.block_on(App::open(&config, Clock::Manual(clock.clone()))).expect("the service");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let app =
+        runtime.block_on(App::open(&config, Clock::Manual(clock.clone()))).expect("the service");
     let (listener, address) = runtime.block_on(server::bind(&config.listen)).expect("a port");
     let (stop, stopping) = watch::channel(false);
     let running = runtime.spawn(app.clone().run(listener, stopping));
     database.sql(&documented_settings());
-    let request = KeyRequest { account: "default".into(), mode: Mode::Test, permissions: Permissions::All, expires_at: None };
+    let request = KeyRequest {
+        account: "default".into(),
+        mode: Mode::Test,
+        permissions: Permissions::All,
+        expires_at: None,
+    };
     let made = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?));
     let api_key = runtime.block_on(made).expect("a key");
     let receiver = Receiver::start();
@@ -75,11 +94,23 @@ fn rounds(count: u64, purges: bool) -> Vec<Round> {
 
     let mut seen = Vec::new();
     for index in 0..count {
-        seen.push(round(&database, &app, &runtime, &clock, address, &api_key, purges, seed("HUNDI_POSTGRES_SEED") ^ index));
-        let Round { bytes, slowest, purge_slowest, purges_count, waits } = seen.last().expect("a round");
-        let shown: Vec<String> = bytes.iter().map(|(table, bytes)| format!("{table} {}", bytes / 1024)).collect();
+        seen.push(round(
+            &database,
+            &app,
+            &runtime,
+            &clock,
+            address,
+            &api_key,
+            purges,
+            seed("HUNDI_POSTGRES_SEED") ^ index,
+        ));
+        let Round { bytes, slowest, purge_slowest, purges_count, waits } =
+            seen.last().expect("a round");
+        let shown: Vec<String> =
+            bytes.iter().map(|(table, bytes)| format!("{table} {}", bytes / 1024)).collect();
         println!(
-            "round {index}: slowest request {slowest:?}, {purges_count} purges of {purge_slowest:?} at most, {} waits; KiB: {}",
+            "round {index}: slowest request {slowest:?}, {purges_count} purges of \
+             {purge_slowest:?} at most, {} waits; KiB: {}",
             waits.len(),
             shown.join(", ")
         );
@@ -108,7 +139,8 @@ fn round(
         let (load, is_over) = (&load, &is_over);
         let writers: Vec<_> = (0..WRITERS_COUNT)
             .map(|index| {
-                let writer = Writer::new(load, seed ^ (index as u64 + 1) << 32, &[address], api_key);
+                let writer =
+                    Writer::new(load, seed ^ (index as u64 + 1) << 32, &[address], api_key);
                 scope.spawn(move || writer.run())
             })
             .collect();
@@ -122,7 +154,9 @@ fn round(
         let waiting = scope.spawn(move || {
             let mut waits = BTreeSet::new();
             while !is_over.load(Ordering::Relaxed) {
-                waits.extend(Some(database.value(&waiting_for_purges())).filter(|wait| !wait.is_empty()));
+                waits.extend(
+                    Some(database.value(&waiting_for_purges())).filter(|wait| !wait.is_empty()),
+                );
                 std::thread::sleep(Duration::from_millis(20));
             }
             waits
@@ -138,27 +172,43 @@ fn round(
             std::thread::sleep(Duration::from_millis(20));
         }
         load.end();
-        let journals: Vec<_> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
-        until("the outbox to be empty", Duration::from_secs(60), || (database.value("SELECT COUNT(*) FROM outbox") == "0").then_some(()));
+        let journals: Vec<_> =
+            writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        until("the outbox to be empty", Duration::from_secs(60), || {
+            (database.value("SELECT COUNT(*) FROM outbox") == "0").then_some(())
+        });
         is_over.store(true, Ordering::Relaxed);
-        (journals.iter().map(|journal| journal.slowest).max().unwrap_or_default(), waiting.join().expect("the one who watches"))
+        (
+            journals.iter().map(|journal| journal.slowest).max().unwrap_or_default(),
+            waiting.join().expect("the one who watches"),
+        )
     });
     // What is past its time has gone by now; let vacuum see it.
     while purges && runtime.block_on(housekeeping::purge_once(app)) {}
     std::thread::sleep(Duration::from_millis(2_500));
-    let size = |table: &str| database.value(&format!("SELECT pg_total_relation_size('{table}')")).parse().expect("a size");
-    let bytes = PURGED.iter().chain(&CHURNED).map(|table| ((*table).to_owned(), size(table))).collect();
+    let size = |table: &str| {
+        database
+            .value(&format!("SELECT pg_total_relation_size('{table}')"))
+            .parse()
+            .expect("a size")
+    };
+    let bytes =
+        PURGED.iter().chain(&CHURNED).map(|table| ((*table).to_owned(), size(table))).collect();
     Round { bytes, slowest, purge_slowest, purges_count, waits }
 }
 
-/// The statement of a session that waits for a purge, and the purge's. Rows of other tables go because their work is done. Purges that wait for
-/// each other, the test's and the service's own, hold up nobody else, and neither does the worker that ends the deliveries of an endpoint that it
-/// disables: after a round's leap of a month an attempt that began before it has failed for a month.
+/// The statement of a session that waits for a purge, and the purge's. Rows of other tables go
+/// because their work is done. Purges that wait for each other, the test's and the service's own,
+/// hold up nobody else, and neither does the worker that ends the deliveries of an endpoint that it
+/// disables: after a round's leap of a month an attempt that began before it has failed for a
+/// month.
 fn waiting_for_purges() -> String {
     let purges = format!("'^DELETE FROM ({}) '", PURGED.join("|"));
     format!(
-        "SELECT w.query || ' waits for ' || b.query FROM pg_stat_activity w, LATERAL unnest(pg_blocking_pids(w.pid)) AS blocker \
-         JOIN pg_stat_activity b ON b.pid = blocker WHERE w.wait_event_type = 'Lock' AND b.query ~ {purges} AND w.query !~ {purges} \
+        "SELECT w.query || ' waits for ' || b.query FROM pg_stat_activity w, LATERAL \
+         unnest(pg_blocking_pids(w.pid)) AS blocker \
+         JOIN pg_stat_activity b ON b.pid = blocker WHERE w.wait_event_type = 'Lock' AND b.query \
+         ~ {purges} AND w.query !~ {purges} \
          AND w.query NOT LIKE 'UPDATE webhook_deliveries SET status = %' LIMIT 1"
     )
 }
@@ -188,10 +238,15 @@ fn a_wait_for_a_purge_is_found_out() {
     let database = Database::fresh();
     database.sql("CREATE TABLE events (id INT)");
     let until_somebody = |waits_for: &str| {
-        let sql = format!("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND {waits_for}");
+        let sql = format!(
+            "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+             {waits_for}"
+        );
         until(waits_for, Duration::from_secs(10), || (database.value(&sql) == "1").then_some(()));
     };
-    for (waits, is_found) in [("UPDATE events SET id = 2", true), ("DELETE FROM events WHERE id = 1", false)] {
+    for (waits, is_found) in
+        [("UPDATE events SET id = 2", true), ("DELETE FROM events WHERE id = 1", false)]
+    {
         database.sql("INSERT INTO events VALUES (1)");
         std::thread::scope(|scope| {
             scope.spawn(|| database.sql("DELETE FROM events RETURNING pg_sleep(2)"));

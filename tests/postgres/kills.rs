@@ -1,5 +1,5 @@
-//! Nodes die, PostgreSQL restarts, connections end in the middle: nothing acknowledged is lost, nothing happens twice, and what a dead
-//! node held is taken over in time.
+//! Nodes die, PostgreSQL restarts, connections end in the middle: nothing acknowledged is lost,
+//! nothing happens twice, and what a dead node held is taken over in time.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -23,7 +23,10 @@ const WORKER_LEASE_MAX: Duration = Duration::from_secs(60);
 
 fn skewed(index: usize, home: Home) -> Home {
     const SKEWS_SECONDS: [i64; 4] = [120, -90, 0, -150];
-    home.with("HUNDI_TEST_CLOCK_SKEW_SECONDS", &SKEWS_SECONDS[index % SKEWS_SECONDS.len()].to_string())
+    home.with(
+        "HUNDI_TEST_CLOCK_SKEW_SECONDS",
+        &SKEWS_SECONDS[index % SKEWS_SECONDS.len()].to_string(),
+    )
 }
 
 #[test]
@@ -36,7 +39,9 @@ fn nodes_that_die_lose_nothing() {
     let mut nodes = Nodes::start(&vec![database.url(); NODES_COUNT], skewed);
     let aftermath = under_load(&mut nodes, seed, true, |nodes, random| {
         for kill in 1..=kills_count {
-            std::thread::sleep(Duration::from_millis(random.between(life_milliseconds / 3, life_milliseconds)));
+            std::thread::sleep(Duration::from_millis(
+                random.between(life_milliseconds / 3, life_milliseconds),
+            ));
             let victim = random.below(NODES_COUNT);
             nodes.nodes[victim].kill();
             // The last one stays dead: the others have to finish what it began.
@@ -50,8 +55,15 @@ fn nodes_that_die_lose_nothing() {
     nodes.check();
 }
 
-/// Restarts PostgreSQL, which has these settings, under load; answers what the load saw and the longest that the service took to be back.
-fn restarts(settings: &[&str], fault: Option<&str>, count: u64, settles: bool, seed: u64) -> (Aftermath, Duration) {
+/// Restarts PostgreSQL, which has these settings, under load; answers what the load saw and the
+/// longest that the service took to be back.
+fn restarts(
+    settings: &[&str],
+    fault: Option<&str>,
+    count: u64,
+    settles: bool,
+    seed: u64,
+) -> (Aftermath, Duration) {
     let cluster = Cluster::start(settings);
     let database = Database::in_cluster(&cluster.url);
     let mut nodes = Nodes::start(&vec![database.url(); 2], |_, home| home.with_fault(fault));
@@ -77,10 +89,14 @@ fn restarts_of_postgres_lose_nothing() {
     let (aftermath, back_slowest) = restarts(&[], None, count, true, seed("HUNDI_POSTGRES_SEED"));
     aftermath.tell(&format!("{count} restarts of PostgreSQL, back after {back_slowest:?} at most"));
     aftermath.expect_sound();
-    assert!(back_slowest <= BACK_MAX, "back {back_slowest:?} after PostgreSQL: {BACK_MAX:?} is promised");
+    assert!(
+        back_slowest <= BACK_MAX,
+        "back {back_slowest:?} after PostgreSQL: {BACK_MAX:?} is promised"
+    );
 }
 
-/// The same with commits that are called done before they are kept: an oracle that stays silent here would prove nothing above.
+/// The same with commits that are called done before they are kept: an oracle that stays silent
+/// here would prove nothing above.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn a_commit_that_is_not_kept_is_found_out() {
@@ -88,13 +104,17 @@ fn a_commit_that_is_not_kept_is_found_out() {
     const TRIES_MAX: u64 = 5;
     let seed = seed("HUNDI_POSTGRES_SEED");
     for round in 0..TRIES_MAX {
-        let (aftermath, _) = restarts(SETTINGS, Some("commit_not_kept"), 2, false, seed.wrapping_add(round));
+        let (aftermath, _) =
+            restarts(SETTINGS, Some("commit_not_kept"), 2, false, seed.wrapping_add(round));
         println!("round {round}: the oracle reports {} losses", aftermath.losses_count());
         if aftermath.losses_count() > 0 {
             return;
         }
     }
-    panic!("PostgreSQL kept no commit and was restarted {} times, and the oracle noticed nothing", TRIES_MAX * 2);
+    panic!(
+        "PostgreSQL kept no commit and was restarted {} times, and the oracle noticed nothing",
+        TRIES_MAX * 2
+    );
 }
 
 #[test]
@@ -103,21 +123,29 @@ fn terminated_connections_lose_nothing() {
     let count = number("HUNDI_POSTGRES_TERMINATIONS", 60);
     let database = Database::fresh();
     let admin_url = Cluster::shared_url();
-    let proxies: Vec<Proxy> = (0..2).map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index)).collect();
+    let proxies: Vec<Proxy> = (0..2)
+        .map(|index| Proxy::start(database.server_address(), &admin_url, seed ^ index))
+        .collect();
     let urls: Vec<String> = proxies.iter().map(|proxy| database.url_at(proxy.address)).collect();
     let mut nodes = Nodes::start(&urls, |_, home| home);
     let at_commit = count.div_ceil(3);
     let aftermath = under_load(&mut nodes, seed, true, |_, random| {
         // A third at COMMIT, half of it at each node.
         for proxy in &proxies {
-            let ways = [AtCommit::TerminateBefore, AtCommit::TerminateDuring, AtCommit::CutAfter, AtCommit::CutBefore];
+            let ways = [
+                AtCommit::TerminateBefore,
+                AtCommit::TerminateDuring,
+                AtCommit::CutAfter,
+                AtCommit::CutBefore,
+            ];
             proxy.fail_commits(at_commit.div_ceil(2), 3, &ways);
         }
         for _ in 0..count - at_commit {
             std::thread::sleep(Duration::from_millis(random.between(20, 120)));
             // One that works, where there is one.
             database.sql(
-                "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE datname = current_database() \
+                "SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE \
+                 datname = current_database() \
                  AND pid <> pg_backend_pid() ORDER BY state = 'idle', random() LIMIT 1) AS victim",
             );
         }
@@ -135,10 +163,15 @@ fn terminated_connections_lose_nothing() {
 fn event_after(nodes: &Nodes) -> Duration {
     let started = Instant::now();
     let mut client = nodes.client();
-    let made = client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+    let made = client
+        .post("/v1/beneficiaries", &steps::beneficiary_body())
+        .expect_success("a beneficiary");
     let query = format!("/v1/events?linked_id={}", steps::text(&made, "id"));
     until("an event after the sequencer's death", SEQUENCER_LEASE_MAX * 3, || {
-        client.get(&query).json()["data"].as_array().is_some_and(|data| !data.is_empty()).then_some(())
+        client.get(&query).json()["data"]
+            .as_array()
+            .is_some_and(|data| !data.is_empty())
+            .then_some(())
     });
     started.elapsed()
 }
@@ -156,16 +189,19 @@ fn a_dead_sequencer_is_taken_over() {
     }
     println!("the sequencer was taken over within {slowest:?}");
     assert!(slowest <= SEQUENCER_LEASE_MAX, "an event {slowest:?} after a death");
-    // The control: a lease that somebody dead holds for longer than is promised, and the same clock.
+    // The control: a lease that somebody dead holds for longer than is promised, and the same
+    // clock.
     database.sql(
         "UPDATE leases SET token = token + 1, holder = '\\x00', ends_milliseconds = \
-         CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) + 14000 WHERE name = 'events'",
+         CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) + 14000 WHERE name = \
+         'events'",
     );
     let late = event_after(&nodes);
     assert!(late > SEQUENCER_LEASE_MAX, "an event {late:?} after a death that lasts 14 s");
 }
 
-/// One whose machine is gone in the middle of a transaction, so that PostgreSQL keeps the lease's row locked for it for a while.
+/// One whose machine is gone in the middle of a transaction, so that PostgreSQL keeps the lease's
+/// row locked for it for a while.
 #[test]
 fn a_silent_sequencer_is_taken_over() {
     let database = Database::fresh();
@@ -175,9 +211,15 @@ fn a_silent_sequencer_is_taken_over() {
     event_after(&serving);
     let _next = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
     proxy.change(|faults| faults.holds_commits = true);
-    serving.client().post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
-    let free = "SELECT COUNT(*) FROM (SELECT 1 FROM leases WHERE name = 'events' FOR UPDATE SKIP LOCKED) AS free";
-    until("the lease's row to be locked", Duration::from_secs(10), || (database.value(free) == "0").then_some(()));
+    serving
+        .client()
+        .post("/v1/beneficiaries", &steps::beneficiary_body())
+        .expect_success("a beneficiary");
+    let free = "SELECT COUNT(*) FROM (SELECT 1 FROM leases WHERE name = 'events' FOR UPDATE SKIP \
+     LOCKED) AS free";
+    until("the lease's row to be locked", Duration::from_secs(10), || {
+        (database.value(free) == "0").then_some(())
+    });
     proxy.change(|faults| faults.holds_all = true);
     assert_eq!(database.value(free), "0", "nobody holds the row: the test means nothing");
     let waited = event_after(&serving);
@@ -188,7 +230,8 @@ fn a_silent_sequencer_is_taken_over() {
 /// The next connection; a test that waits for one in vain fails.
 fn accept(listener: &TcpListener, what: &str) -> TcpStream {
     listener.set_nonblocking(true).expect("a listener that does not wait");
-    let stream = until(what, WORKER_LEASE_MAX * 2, || listener.accept().ok().map(|(stream, _)| stream));
+    let stream =
+        until(what, WORKER_LEASE_MAX * 2, || listener.accept().ok().map(|(stream, _)| stream));
     stream.set_nonblocking(false).expect("a stream that waits");
     stream
 }
@@ -205,7 +248,10 @@ fn read_request(stream: &mut TcpStream) {
             assert!(count > 0, "the sender closed");
             continue;
         };
-        let length = text.split("content-length: ").nth(1).and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
+        let length = text
+            .split("content-length: ")
+            .nth(1)
+            .and_then(|rest| rest.lines().next()?.trim().parse::<usize>().ok());
         if count == 0 || bytes.len() >= head + 4 + length.unwrap_or(0) {
             return;
         }
@@ -235,7 +281,8 @@ fn a_dead_workers_delivery_is_taken_over() {
     const LATER: Duration = Duration::from_secs(20);
     let held_longer = format!(
         "UPDATE webhook_deliveries SET due_milliseconds = due_milliseconds + {} \
-         WHERE endpoint_id = (SELECT endpoint_id FROM webhook_queues ORDER BY endpoint_id DESC LIMIT 1)",
+         WHERE endpoint_id = (SELECT endpoint_id FROM webhook_queues ORDER BY endpoint_id DESC \
+         LIMIT 1)",
         LATER.as_millis()
     );
     database.sql(&held_longer);
@@ -249,10 +296,14 @@ fn a_dead_workers_delivery_is_taken_over() {
     });
     println!("the deliveries were taken over after {waited:?} and {waited_longer:?}");
     assert!(waited <= WORKER_LEASE_MAX, "the next attempt came {waited:?} after a worker's death");
-    assert!(waited_longer > WORKER_LEASE_MAX, "what was held for longer came {waited_longer:?} after a worker's death");
+    assert!(
+        waited_longer > WORKER_LEASE_MAX,
+        "what was held for longer came {waited_longer:?} after a worker's death"
+    );
 }
 
-/// The judges of all the above: rows that are gone or there twice, a book that was changed, and a service that is late.
+/// The judges of all the above: rows that are gone or there twice, a book that was changed, and a
+/// service that is late.
 #[test]
 fn damage_is_found_out() {
     let database = Database::fresh();
@@ -263,16 +314,27 @@ fn damage_is_found_out() {
         });
         database.sql(
             "CREATE TEMPORARY TABLE damaged AS SELECT * FROM senders ORDER BY id LIMIT 1; \
-             UPDATE damaged SET id = set_byte(id, 15, (get_byte(id, 15) + 1) % 256); INSERT INTO senders SELECT * FROM damaged; \
-             DELETE FROM quote_locks WHERE id = (SELECT id FROM quote_locks WHERE transfer_id IS NULL ORDER BY id LIMIT 1)",
+             UPDATE damaged SET id = set_byte(id, 15, (get_byte(id, 15) + 1) % 256); INSERT INTO \
+             senders SELECT * FROM damaged; \
+             DELETE FROM quote_locks WHERE id = (SELECT id FROM quote_locks WHERE transfer_id IS \
+             NULL ORDER BY id LIMIT 1)",
         );
     });
     aftermath.tell("a sender copied and a quote lock deleted");
     assert!(aftermath.losses_count() > 0, "nothing is missed");
-    assert!(aftermath.findings.iter().any(|finding| matches!(finding, Finding::Doubled(_))), "nothing was doubled");
+    assert!(
+        aftermath.findings.iter().any(|finding| matches!(finding, Finding::Doubled(_))),
+        "nothing was doubled"
+    );
     nodes.check();
-    database.sql("UPDATE ledger_postings SET units = units + 1 WHERE id = (SELECT id FROM ledger_postings ORDER BY id LIMIT 1)");
-    assert!(!nodes.nodes[0].home.check().status.success(), "a book that was changed passes the check");
+    database.sql(
+        "UPDATE ledger_postings SET units = units + 1 WHERE id = (SELECT id FROM \
+     ledger_postings ORDER BY id LIMIT 1)",
+    );
+    assert!(
+        !nodes.nodes[0].home.check().status.success(),
+        "a book that was changed passes the check"
+    );
 }
 
 #[test]

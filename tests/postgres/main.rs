@@ -1,9 +1,11 @@
-//! PostgreSQL and many nodes: one test binary, one file a subject. Everything goes through the real binary, on a PostgreSQL that is
-//! made for the tests and goes with them (`cluster.sh`); `proxy.rs` stands for the network between the two.
+//! PostgreSQL and many nodes: one test binary, one file a subject. Everything goes through the real
+//! binary, on a PostgreSQL that is made for the tests and goes with them (`cluster.sh`); `proxy.rs`
+//! stands for the network between the two.
 //!
-//! The scenarios run within a few minutes. These make them longer:
-//! `HUNDI_POSTGRES_EVENTS=100000`, `HUNDI_POSTGRES_KILLS=100` (with `HUNDI_POSTGRES_LIFE_MILLISECONDS=5000`), `HUNDI_POSTGRES_RESTARTS=5`,
-//! `HUNDI_POSTGRES_TERMINATIONS=500`, `HUNDI_POSTGRES_NETWORK_ROUNDS=40`, `HUNDI_POSTGRES_EQUAL_REQUESTS=10000`,
+//! The scenarios run within a few minutes. These make them longer: `HUNDI_POSTGRES_EVENTS=100000`,
+//! `HUNDI_POSTGRES_KILLS=100` (with `HUNDI_POSTGRES_LIFE_MILLISECONDS=5000`),
+//! `HUNDI_POSTGRES_RESTARTS=5`, `HUNDI_POSTGRES_TERMINATIONS=500`,
+//! `HUNDI_POSTGRES_NETWORK_ROUNDS=40`, `HUNDI_POSTGRES_EQUAL_REQUESTS=10000`,
 //! `HUNDI_POSTGRES_GROWTH_ROUNDS=20`.
 
 mod nodes;

@@ -17,13 +17,17 @@ pub const SLACK: Duration = Duration::from_secs(1);
 const WRITERS_COUNT: usize = 8;
 /// Callers that page the events all the time.
 const FOLLOWERS_COUNT: usize = 2;
-/// Payments that the load makes at least, so that a verdict on it means something, and how long a slow machine is given for them.
+/// Payments that the load makes at least, so that a verdict on it means something, and how long a
+/// slow machine is given for them.
 const PAYMENTS_MIN: usize = 12;
 const PAYMENTS_PATIENCE: Duration = Duration::from_secs(60);
 
 /// A place for a node on a database: no rate limits.
 pub fn home(url: &str) -> Home {
-    Home::new("node").on(url).with("HUNDI_RATE_LIMIT_READS", "0").with("HUNDI_RATE_LIMIT_WRITES", "0")
+    Home::new("node")
+        .on(url)
+        .with("HUNDI_RATE_LIMIT_READS", "0")
+        .with("HUNDI_RATE_LIMIT_WRITES", "0")
 }
 
 /// Where a node runs, and the node, unless it is down.
@@ -70,7 +74,11 @@ pub struct Nodes {
 impl Nodes {
     /// One node a URL, all of the same database; `shape` sets what is special about each.
     pub fn start(urls: &[String], shape: impl Fn(usize, Home) -> Home) -> Nodes {
-        let nodes: Vec<Node> = urls.iter().enumerate().map(|(index, url)| Node::start(shape(index, home(url)))).collect();
+        let nodes: Vec<Node> = urls
+            .iter()
+            .enumerate()
+            .map(|(index, url)| Node::start(shape(index, home(url))))
+            .collect();
         let api_key = nodes[0].home.key();
         let probe_key = nodes[0].home.key_with(&["--account", "probe"]);
         Nodes { nodes, api_key, probe_key }
@@ -89,7 +97,11 @@ impl Nodes {
     }
     /// A client of a node that is up.
     pub fn client(&self) -> Client {
-        self.nodes.iter().find(|node| node.is_up()).expect("a node that is up").client(&self.api_key)
+        self.nodes
+            .iter()
+            .find(|node| node.is_up())
+            .expect("a node that is up")
+            .client(&self.api_key)
     }
     pub fn panics(&self) -> Vec<String> {
         self.nodes.iter().flat_map(|node| node.home.panics()).collect()
@@ -103,11 +115,18 @@ impl Nodes {
 pub fn await_service(nodes: &Nodes) -> Duration {
     let started = Instant::now();
     for node in nodes.nodes.iter().filter(|node| node.is_up()) {
-        until("a node to be ready again", Duration::from_secs(30), || node.is_ready().then_some(()));
+        until("a node to be ready again", Duration::from_secs(30), || {
+            node.is_ready().then_some(())
+        });
         // Of another account, whose objects the load's judge does not look at.
-        let (mut client, key, body) = (node.client(&nodes.probe_key), fresh_key(), steps::sender_body().to_string());
+        let (mut client, key, body) =
+            (node.client(&nodes.probe_key), fresh_key(), steps::sender_body().to_string());
         until("a node to write again", Duration::from_secs(30), || {
-            client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes())).ok().filter(Answer::is_success).map(drop)
+            client
+                .once("POST", "/v1/senders", Some(&key), Some(body.as_bytes()))
+                .ok()
+                .filter(Answer::is_success)
+                .map(drop)
         });
     }
     started.elapsed()
@@ -128,12 +147,25 @@ pub struct Aftermath {
 impl Aftermath {
     pub fn tell(&self, what: &str) {
         let Aftermath { payments_count, operations_count, events_count, slowest, .. } = self;
-        println!("{what}: {operations_count} operations, {payments_count} payments settled, {events_count} events, slowest {slowest:?}");
+        println!(
+            "{what}: {operations_count} operations, {payments_count} payments settled, \
+             {events_count} events, slowest {slowest:?}"
+        );
     }
-    /// Nothing lost, nothing doubled, no request waited for too long, and enough of it for that to mean something.
+    /// Nothing lost, nothing doubled, no request waited for too long, and enough of it for that to
+    /// mean something.
     pub fn expect_sound(&self) {
-        assert!(self.findings.is_empty(), "{} findings\n{}", self.findings.len(), oracle::show(&self.findings));
-        assert!(self.payments_count >= PAYMENTS_MIN, "only {} payments were made", self.payments_count);
+        assert!(
+            self.findings.is_empty(),
+            "{} findings\n{}",
+            self.findings.len(),
+            oracle::show(&self.findings)
+        );
+        assert!(
+            self.payments_count >= PAYMENTS_MIN,
+            "only {} payments were made",
+            self.payments_count
+        );
         assert!(self.slowest <= ANSWER_MAX + SLACK, "a request was waited for {:?}", self.slowest);
     }
     pub fn losses_count(&self) -> usize {
@@ -141,9 +173,14 @@ impl Aftermath {
     }
 }
 
-/// Runs the load over all nodes while `trouble` is made, lets everything settle on the nodes that are then up, and judges.
-/// With `settles` off only what was acknowledged is judged, at once.
-pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnOnce(&mut Nodes, &mut Random)) -> Aftermath {
+/// Runs the load over all nodes while `trouble` is made, lets everything settle on the nodes that
+/// are then up, and judges. With `settles` off only what was acknowledged is judged, at once.
+pub fn under_load(
+    nodes: &mut Nodes,
+    seed: u64,
+    settles: bool,
+    trouble: impl FnOnce(&mut Nodes, &mut Random),
+) -> Aftermath {
     let receiver = Receiver::start();
     receiver.register(&mut nodes.client());
     let load = Load::default();
@@ -153,7 +190,8 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
         let (load, following_is_over) = (&load, &following_is_over);
         let writers: Vec<_> = (0..WRITERS_COUNT)
             .map(|index| {
-                let writer = Writer::new(load, seed ^ (index as u64 + 1) << 32, &addresses, &api_key);
+                let writer =
+                    Writer::new(load, seed ^ (index as u64 + 1) << 32, &addresses, &api_key);
                 scope.spawn(move || writer.run())
             })
             .collect();
@@ -164,8 +202,11 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
             })
             .collect();
         // Whatever fails in here must not leave the writers running, or the scope never ends.
-        let until_payments =
-            |count| until("the load to make payments", PAYMENTS_PATIENCE, || (load.payments_count() >= count).then_some(()));
+        let until_payments = |count| {
+            until("the load to make payments", PAYMENTS_PATIENCE, || {
+                (load.payments_count() >= count).then_some(())
+            })
+        };
         let troubled = catch_unwind(AssertUnwindSafe(|| {
             until_payments(1);
             trouble(nodes, &mut Random::new(seed));
@@ -174,7 +215,8 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
             }
         }));
         load.end();
-        let journals: Vec<Journal> = writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
+        let journals: Vec<Journal> =
+            writers.into_iter().map(|writer| writer.join().expect("a writer")).collect();
         let settled = catch_unwind(AssertUnwindSafe(|| {
             if troubled.is_ok() && settles {
                 oracle::await_quiet(&mut nodes.client(), &journals, &receiver);
@@ -183,16 +225,19 @@ pub fn under_load(nodes: &mut Nodes, seed: u64, settles: bool, trouble: impl FnO
             }
         }));
         following_is_over.store(true, Ordering::Relaxed);
-        let followed: Vec<Vec<String>> = followers.into_iter().map(|follower| follower.join().expect("a follower")).collect();
+        let followed: Vec<Vec<String>> =
+            followers.into_iter().map(|follower| follower.join().expect("a follower")).collect();
         for outcome in [troubled, settled] {
             outcome.unwrap_or_else(|panic| resume_unwind(panic));
         }
         let mut client = nodes.client();
         let mut random = Random::new(seed);
         let mut findings = if settles {
-            let mut findings = oracle::verdict(&mut client, &journals, &receiver, &followed[0], &mut random);
+            let mut findings =
+                oracle::verdict(&mut client, &journals, &receiver, &followed[0], &mut random);
             if followed.iter().any(|other| *other != followed[0]) {
-                findings.push(Finding::Lost("two followers of the events saw different events".into()));
+                findings
+                    .push(Finding::Lost("two followers of the events saw different events".into()));
             }
             findings
         } else {

@@ -1,5 +1,5 @@
-//! Stands between a node and PostgreSQL and fails like a network: it delays, holds back, cuts and resets, and it knows a COMMIT when it
-//! sees one, so that the answer to it can be lost.
+//! Stands between a node and PostgreSQL and fails like a network: it delays, holds back, cuts and
+//! resets, and it knows a COMMIT when it sees one, so that the answer to it can be lost.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -34,7 +34,8 @@ pub enum AtCommit {
 pub struct Faults {
     /// Added on each way.
     pub delay: Duration,
-    /// Nothing comes through, on old connections and new ones, and nobody is told. What was sent meanwhile arrives late.
+    /// Nothing comes through, on old connections and new ones, and nobody is told. What was sent
+    /// meanwhile arrives late.
     pub holds_all: bool,
     /// A connection that sends COMMIT is held there.
     pub holds_commits: bool,
@@ -70,7 +71,11 @@ pub struct Proxy {
 impl Proxy {
     /// In front of a server; `admin_url` is a superuser's, for ending the server's own processes.
     pub fn start(server: SocketAddr, admin_url: &str, seed: u64) -> Proxy {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address");
         let shared = Arc::new(Shared {
@@ -96,7 +101,10 @@ impl Proxy {
     }
     /// The next COMMITs fail in one of these ways, until so many have.
     pub fn fail_commits(&self, count: u64, percent: u64, ways: &[AtCommit]) {
-        self.change(|faults| (faults.commits_left, faults.commits_percent, faults.at_commit) = (count, percent, ways.to_vec()));
+        self.change(|faults| {
+            (faults.commits_left, faults.commits_percent, faults.at_commit) =
+                (count, percent, ways.to_vec())
+        });
     }
     /// A network as it should be, from now on.
     pub fn heal(&self) {
@@ -108,7 +116,10 @@ impl Proxy {
     }
     /// COMMITs that were seen, and those of them that were made to fail.
     pub fn commits(&self) -> (u64, u64) {
-        (self.shared.commits_count.load(Ordering::Relaxed), self.shared.commits_failed_count.load(Ordering::Relaxed))
+        (
+            self.shared.commits_count.load(Ordering::Relaxed),
+            self.shared.commits_failed_count.load(Ordering::Relaxed),
+        )
     }
 }
 
@@ -119,7 +130,10 @@ impl Shared {
         let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         let mut drawn = None;
         self.faults.send_if_modified(|faults| {
-            if faults.commits_left > 0 && !faults.at_commit.is_empty() && random.chance(faults.commits_percent) {
+            if faults.commits_left > 0
+                && !faults.at_commit.is_empty()
+                && random.chance(faults.commits_percent)
+            {
                 faults.commits_left -= 1;
                 drawn = Some(*random.pick(&faults.at_commit));
             }
@@ -133,7 +147,8 @@ impl Shared {
         let shared = self.clone();
         // The process may be gone already.
         let _ = tokio::task::spawn_blocking(move || {
-            try_sql(&shared.admin_url, &format!("SELECT pg_terminate_backend({process_id})")).map_err(drop)
+            try_sql(&shared.admin_url, &format!("SELECT pg_terminate_backend({process_id})"))
+                .map_err(drop)
         })
         .await;
     }
@@ -187,15 +202,19 @@ async fn carry(client: TcpStream, shared: Arc<Shared>) {
         while went.is_none() || came.is_none() {
             tokio::select! {
                 // A side that closes lets the other way finish; an error or a cut does not.
-                done = &mut forth, if went.is_none() => match done { Some(half) => went = Some(half), None => break },
-                done = &mut back, if came.is_none() => match done { Some(half) => came = Some(half), None => break },
+                done = &mut forth,
+                    if went.is_none() => match done { Some(half) => went = Some(half),
+                    None => break },
+                done = &mut back, if came.is_none() => match done { Some(half) => came = Some(half),
+                    None => break },
                 _ = cuts.changed() => break,
             }
         }
     }
 }
 
-/// One message of the protocol, its type's letter first; the first message of a connection has none and reads as 0.
+/// One message of the protocol, its type's letter first; the first message of a connection has none
+/// and reads as 0.
 async fn read_message(from: &mut BufReader<OwnedReadHalf>, has_type: bool) -> Option<Vec<u8>> {
     let mut message = vec![0; 5];
     let start = if has_type { 0 } else { 1 };
@@ -219,7 +238,12 @@ fn is_commit(statement: &str) -> bool {
 }
 
 /// From the node to the server. `None` ends the connection at once.
-async fn go_forth(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Shared>, talk: &Talk) -> Option<OwnedWriteHalf> {
+async fn go_forth(
+    from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    shared: &Arc<Shared>,
+    talk: &Talk,
+) -> Option<OwnedWriteHalf> {
     let mut from = BufReader::new(from);
     let mut is_begun = false;
     let mut commits: HashSet<String> = HashSet::new();
@@ -234,7 +258,8 @@ async fn go_forth(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Shar
             shared.travel().await;
         }
         if !is_begun {
-            // Asking for TLS (80877103) is followed by the real start; the tests' server refuses it.
+            // Asking for TLS (80877103) is followed by the real start; the tests' server refuses
+            // it.
             is_begun = message[5..9] != 80_877_103_i32.to_be_bytes();
             to.write_all(&message[1..]).await.ok()?;
             continue;
@@ -279,7 +304,12 @@ async fn go_forth(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Shar
 }
 
 /// From the server to the node. `None` ends the connection at once.
-async fn go_back(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Shared>, talk: &Talk) -> Option<OwnedWriteHalf> {
+async fn go_back(
+    from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+    shared: &Arc<Shared>,
+    talk: &Talk,
+) -> Option<OwnedWriteHalf> {
     let mut from = BufReader::new(from);
     let mut is_begun = false;
     loop {
@@ -306,7 +336,10 @@ async fn go_back(from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: &Arc<Share
             let id = message[5..9].try_into().map_or(0, i32::from_be_bytes);
             *talk.process_id.lock().unwrap_or_else(PoisonError::into_inner) = id;
         }
-        if message[0] == b'C' && split_text(&message[5..]).0 == "COMMIT" && talk.swallows_commit.swap(false, Ordering::Relaxed) {
+        if message[0] == b'C'
+            && split_text(&message[5..]).0 == "COMMIT"
+            && talk.swallows_commit.swap(false, Ordering::Relaxed)
+        {
             return None;
         }
         if is_packet {

@@ -32,8 +32,15 @@ fn one_key_at_four_nodes_makes_one_transfer() {
     let sender_id = steps::sender(&mut client);
     for _ in 0..ROUNDS {
         let quote_lock_id = steps::quote_lock(&mut client, "250.00");
-        let (key, body) = (fresh_key(), steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "250.00").to_string());
-        let answers = send_at_once(&clients, "/v1/transfers", &vec![(key.clone(), body.clone()); SENDS_COUNT]);
+        let (key, body) = (
+            fresh_key(),
+            steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "250.00").to_string(),
+        );
+        let answers = send_at_once(
+            &clients,
+            "/v1/transfers",
+            &vec![(key.clone(), body.clone()); SENDS_COUNT],
+        );
         let made = expect_one_effect(&answers);
         for mut client in nodes.clients() {
             let again = client.ask("POST", "/v1/transfers", Some(&key), Some(body.as_bytes()));
@@ -41,7 +48,11 @@ fn one_key_at_four_nodes_makes_one_transfer() {
             assert_eq!(again.expect_success("a later send"), made);
         }
     }
-    assert_eq!(client.list("/v1/transfers", "").len(), ROUNDS, "there is more or less than one transfer a key");
+    assert_eq!(
+        client.list("/v1/transfers", "").len(),
+        ROUNDS,
+        "there is more or less than one transfer a key"
+    );
     nodes.check();
 }
 
@@ -56,23 +67,37 @@ fn one_quote_lock_at_four_nodes_makes_one_transfer() {
     let sender_id = steps::sender(&mut client);
     for _ in 0..ROUNDS {
         let quote_lock_id = steps::quote_lock(&mut client, "99.99");
-        let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "99.99").to_string();
-        let requests: Vec<(String, String)> = (0..NODES_COUNT * 4).map(|_| (fresh_key(), body.clone())).collect();
+        let body =
+            steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "99.99").to_string();
+        let requests: Vec<(String, String)> =
+            (0..NODES_COUNT * 4).map(|_| (fresh_key(), body.clone())).collect();
         let answers = send_at_once(&clients, "/v1/transfers", &requests);
         let won: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success()).collect();
         assert_eq!(won.len(), 1, "{} transfers got the one quote lock", won.len());
         for answer in answers.iter().filter(|answer| !answer.is_success()) {
-            answer.clone().expect_refusal(400, "quote_lock_already_used", "a transfer that lost the race");
+            answer.clone().expect_refusal(
+                400,
+                "quote_lock_already_used",
+                "a transfer that lost the race",
+            );
         }
-        let lock = client.get(&format!("/v1/quote_locks/{quote_lock_id}")).expect_success("the quote lock");
-        assert_eq!((&lock["status"], &lock["transfer_id"]), (&Value::from("used"), &won[0].json()["id"]));
+        let lock = client
+            .get(&format!("/v1/quote_locks/{quote_lock_id}"))
+            .expect_success("the quote lock");
+        assert_eq!(
+            (&lock["status"], &lock["transfer_id"]),
+            (&Value::from("used"), &won[0].json()["id"])
+        );
     }
     assert_eq!(client.list("/v1/transfers", "").len(), ROUNDS);
     nodes.check();
 }
 
 /// Two callers do two things at the same instant.
-fn both<A: Send, B: Send>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B + Send) -> (A, B) {
+fn both<A: Send, B: Send>(
+    first: impl FnOnce() -> A + Send,
+    second: impl FnOnce() -> B + Send,
+) -> (A, B) {
     let barrier = Barrier::new(2);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| {
@@ -100,25 +125,40 @@ fn cancelled_and_funded_at_once_ends_in_one_of_both() {
     for round in 0..ROUNDS {
         let quote_lock_id = steps::quote_lock(payer, "20.00");
         let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00");
-        let transfer_id = steps::text(&payer.post("/v1/transfers", &body).expect_success("the transfer"), "id");
-        let (deposit, cancel) =
-            (format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), format!("/v1/transfers/{transfer_id}/cancel"));
-        let (cancelled, paid) = both(|| canceller.post(&cancel, &json!({})), || payer.post(&deposit, &json!({})));
+        let transfer_id =
+            steps::text(&payer.post("/v1/transfers", &body).expect_success("the transfer"), "id");
+        let (deposit, cancel) = (
+            format!("/v1/test_helpers/transfers/{transfer_id}/deposit"),
+            format!("/v1/transfers/{transfer_id}/cancel"),
+        );
+        let (cancelled, paid) =
+            both(|| canceller.post(&cancel, &json!({})), || payer.post(&deposit, &json!({})));
         paid.expect_success("the deposit");
         let wanted: &[&str] = if cancelled.is_success() {
             // The money came all the same: it waits for where it is to go back to.
             &["funding_hold", "refund_processing", "refunded"]
         } else {
-            cancelled.expect_refusal(400, "transfer_not_cancellable", "a cancellation that came too late");
+            cancelled.expect_refusal(
+                400,
+                "transfer_not_cancellable",
+                "a cancellation that came too late",
+            );
             &["payout_settled"]
         };
         let end = until("the transfer to come to its end", steps::PATIENCE, || {
-            let seen = steps::text(&payer.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer"), "status");
+            let seen = steps::text(
+                &payer.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer"),
+                "status",
+            );
             wanted.contains(&seen.as_str()).then_some(seen)
         });
         // What the other node sees is the same.
-        let there = canceller.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer");
-        assert!(wanted.contains(&there["status"].as_str().unwrap_or_default()), "round {round}: {there}");
+        let there =
+            canceller.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer");
+        assert!(
+            wanted.contains(&there["status"].as_str().unwrap_or_default()),
+            "round {round}: {there}"
+        );
         ends.insert(end);
     }
     println!("{ROUNDS} rounds ended in {ends:?}");
@@ -137,13 +177,23 @@ fn two_cancellations_at_once_are_one() {
         let quote_lock_id = steps::quote_lock(here, "20.00");
         let (beneficiary_id, sender_id) = (steps::beneficiary_payable(here), steps::sender(here));
         let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00");
-        let transfer_id = steps::text(&here.post("/v1/transfers", &body).expect_success("the transfer"), "id");
+        let transfer_id =
+            steps::text(&here.post("/v1/transfers", &body).expect_success("the transfer"), "id");
         let path = format!("/v1/transfers/{transfer_id}/cancel");
         let cancel = |client: &mut Client| client.post(&path, &json!({}));
         let (first, second) = both(|| cancel(here), || cancel(there));
-        assert_eq!([&first, &second].iter().filter(|answer| answer.is_success()).count(), 1, "{} {}", first.text(), second.text());
+        assert_eq!(
+            [&first, &second].iter().filter(|answer| answer.is_success()).count(),
+            1,
+            "{} {}",
+            first.text(),
+            second.text()
+        );
         let events = until("the event of the cancellation", steps::PATIENCE, || {
-            let events = here.list("/v1/events", &format!("linked_id={transfer_id}&type=transfer.status.cancelled"));
+            let events = here.list(
+                "/v1/events",
+                &format!("linked_id={transfer_id}&type=transfer.status.cancelled"),
+            );
             (!events.is_empty()).then_some(events)
         });
         assert_eq!(events.len(), 1, "one cancellation has one event");
@@ -151,14 +201,16 @@ fn two_cancellations_at_once_are_one() {
     nodes.check();
 }
 
-/// Deposit addresses come from one counter, however many nodes reach for it from their first request on.
+/// Deposit addresses come from one counter, however many nodes reach for it from their first
+/// request on.
 #[test]
 fn no_deposit_address_is_given_twice() {
     const TRANSFERS_PER_CALLER: usize = 40;
     let database = Database::fresh();
     let nodes = Nodes::plain(NODES_COUNT, &database.url());
     let mut first = nodes.client();
-    let (beneficiary_id, sender_id) = (steps::beneficiary_payable(&mut first), steps::sender(&mut first));
+    let (beneficiary_id, sender_id) =
+        (steps::beneficiary_payable(&mut first), steps::sender(&mut first));
     let addresses: Vec<String> = std::thread::scope(|scope| {
         let callers: Vec<_> = nodes
             .clients()
@@ -170,9 +222,18 @@ fn no_deposit_address_is_given_twice() {
                     (0..TRANSFERS_PER_CALLER)
                         .map(|_| {
                             let quote_lock_id = steps::quote_lock(&mut client, "20.00");
-                            let body = steps::transfer_body(sender_id, beneficiary_id, &quote_lock_id, "20.00");
-                            let made = client.post("/v1/transfers", &body).expect_success("the transfer");
-                            made["funding"]["deposit_address"].as_str().expect("an address").to_owned()
+                            let body = steps::transfer_body(
+                                sender_id,
+                                beneficiary_id,
+                                &quote_lock_id,
+                                "20.00",
+                            );
+                            let made =
+                                client.post("/v1/transfers", &body).expect_success("the transfer");
+                            made["funding"]["deposit_address"]
+                                .as_str()
+                                .expect("an address")
+                                .to_owned()
                         })
                         .collect::<Vec<_>>()
                 })
@@ -184,14 +245,17 @@ fn no_deposit_address_is_given_twice() {
     let distinct: HashSet<&String> = addresses.iter().collect();
     assert_eq!(distinct.len(), addresses.len(), "an address was given to two transfers");
     // The counter itself: no two rows with one index.
-    let indexes = database.value("SELECT COUNT(*) - COUNT(DISTINCT derivation_index) FROM transfers");
+    let indexes =
+        database.value("SELECT COUNT(*) - COUNT(DISTINCT derivation_index) FROM transfers");
     assert_eq!(indexes, "0", "an index was used twice");
     nodes.check();
 }
 
 /// The account's own time.
 fn business_time(client: &mut Client) -> i64 {
-    client.post("/v1/senders", &steps::sender_body()).expect_success("a sender")["created"].as_i64().expect("a time")
+    client.post("/v1/senders", &steps::sender_body()).expect_success("a sender")["created"]
+        .as_i64()
+        .expect("a time")
 }
 
 /// Advances of one test clock at several nodes at once add up.
@@ -203,33 +267,53 @@ fn advances_at_once_add_up() {
     let mut client = nodes.client();
     let before = business_time(&mut client);
     let advance = json!({ "advance_seconds": 1000 }).to_string();
-    let requests: Vec<(String, String)> = (0..ADVANCES_COUNT).map(|_| (fresh_key(), advance.clone())).collect();
+    let requests: Vec<(String, String)> =
+        (0..ADVANCES_COUNT).map(|_| (fresh_key(), advance.clone())).collect();
     let answers = send_at_once(&nodes.clients(), "/v1/test_helpers/clock", &requests);
-    let times: HashSet<i64> =
-        answers.iter().map(|answer| answer.clone().expect_success("an advance")["now"].as_i64().expect("a time") - before).collect();
-    assert_eq!(times.iter().map(|time| time / 1000).collect::<HashSet<_>>(), (1..=ADVANCES_COUNT as i64).collect(), "{times:?}");
+    let times: HashSet<i64> = answers
+        .iter()
+        .map(|answer| {
+            answer.clone().expect_success("an advance")["now"].as_i64().expect("a time") - before
+        })
+        .collect();
+    assert_eq!(
+        times.iter().map(|time| time / 1000).collect::<HashSet<_>>(),
+        (1..=ADVANCES_COUNT as i64).collect(),
+        "{times:?}"
+    );
     let after = business_time(&mut client);
     assert_eq!((after - before) / 1000, ADVANCES_COUNT as i64, "advances were lost or doubled");
     nodes.check();
 }
 
-/// A transfer whose creation is at its COMMIT at one node while its account's test clock is moved by a day at another one; answers its history
-/// as soon as it has expired, or nothing if that takes longer than `patience`.
+/// A transfer whose creation is at its COMMIT at one node while its account's test clock is moved
+/// by a day at another one; answers its history as soon as it has expired, or nothing if that takes
+/// longer than `patience`.
 fn advanced_while_it_is_made(patience: Duration, shape: impl Fn(Home) -> Home) -> Option<Value> {
     let database = Database::fresh();
     let proxy = Proxy::start(database.server_address(), &Cluster::shared_url(), 1);
-    let nodes = Nodes::start(&[database.url_at(proxy.address), database.url()], |_, home| shape(home));
-    let (mut maker, mut other) = (nodes.nodes[0].client(&nodes.api_key), nodes.nodes[1].client(&nodes.api_key));
+    let nodes =
+        Nodes::start(&[database.url_at(proxy.address), database.url()], |_, home| shape(home));
+    let (mut maker, mut other) =
+        (nodes.nodes[0].client(&nodes.api_key), nodes.nodes[1].client(&nodes.api_key));
     let beneficiary_id = steps::beneficiary_payable(&mut other);
     let sender_id = steps::sender(&mut other);
     let quote_lock_id = steps::quote_lock(&mut other, "20.00");
-    let body = steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00").to_string();
+    let body =
+        steps::transfer_body(&sender_id, &beneficiary_id, &quote_lock_id, "20.00").to_string();
     proxy.change(|faults| faults.holds_commits = true);
-    maker.start("POST", "/v1/transfers", Some(&fresh_key()), Some(body.as_bytes())).expect("a request");
-    let held = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction' \
+    maker
+        .start("POST", "/v1/transfers", Some(&fresh_key()), Some(body.as_bytes()))
+        .expect("a request");
+    let held = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+     state = 'idle in transaction' \
         AND query LIKE 'INSERT INTO idempotency_answers %'";
-    until("the creation to be held at its COMMIT", steps::PATIENCE, || (database.value(held) == "1").then_some(()));
-    other.post("/v1/test_helpers/clock", &json!({ "advance_seconds": 86_400 })).expect_success("the advance");
+    until("the creation to be held at its COMMIT", steps::PATIENCE, || {
+        (database.value(held) == "1").then_some(())
+    });
+    other
+        .post("/v1/test_helpers/clock", &json!({ "advance_seconds": 86_400 }))
+        .expect_success("the advance");
     proxy.heal();
     let made = maker.finish().expect("an answer").expect_success("the transfer");
     let path = format!("/v1/transfers/{}", steps::text(&made, "id"));
@@ -249,21 +333,29 @@ fn advanced_while_it_is_made(patience: Duration, shape: impl Fn(Home) -> Home) -
 
 #[test]
 fn an_advance_reaches_what_is_being_made() {
-    let expired = advanced_while_it_is_made(Duration::from_secs(30), |home| home).expect("a transfer that expires");
+    let expired = advanced_while_it_is_made(Duration::from_secs(30), |home| home)
+        .expect("a transfer that expires");
     let expires_at = expired["funding"]["expires_at"].as_i64().expect("a time");
     let expired_at = expired["status_history"][1]["at"].as_i64().expect("a time");
-    assert!((expires_at..=expires_at + 5).contains(&expired_at), "it expired {} s after its time", expired_at - expires_at);
+    assert!(
+        (expires_at..=expires_at + 5).contains(&expired_at),
+        "it expired {} s after its time",
+        expired_at - expires_at
+    );
 }
 
 /// The same without the looks after an advance: the transfer would expire half an hour later.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn an_advance_that_misses_what_is_being_made_is_found_out() {
-    let expired = advanced_while_it_is_made(Duration::from_secs(6), |home| home.with_fault("no_clock_catch_up"));
+    let expired = advanced_while_it_is_made(Duration::from_secs(6), |home| {
+        home.with_fault("no_clock_catch_up")
+    });
     assert_eq!(expired, None);
 }
 
-/// A payout that goes on hold while its beneficiary is made payable again is found by whoever does that, and paid.
+/// A payout that goes on hold while its beneficiary is made payable again is found by whoever does
+/// that, and paid.
 #[test]
 fn a_payout_that_goes_on_hold_is_not_left_there() {
     let database = Database::fresh();
@@ -275,9 +367,14 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
     // From here on tasks run when this test says so.
     working.kill();
     steps::deposit(&mut client, &steps::text(&transfer, "id"));
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
     let flags = Flags { database: Some(database.url()), ..Flags::default() };
-    let environment = |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
+    let environment =
+        |name: &str| (name == "HUNDI_ENCRYPTION_KEY").then(|| ENCRYPTION_KEY.to_owned());
     let config = Config::read(&flags, &environment).expect("a configuration");
     let app = runtime.block_on(App::open(&config, Clock::System)).expect("the service");
     let run_due = |then: Box<dyn FnMut() + Send>| {
@@ -300,16 +397,22 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
     let nothing = || -> Box<dyn FnMut() + Send> { Box::new(|| ()) };
     let payout_is_next = "SELECT COUNT(*) FROM tasks WHERE kind = 'payout_submit'";
     awaits("the payout", payout_is_next, &|| run_due(nothing()));
-    database.sql("UPDATE beneficiaries SET version = version + 1, payouts_enabled = FALSE, payouts_disabled_reason = 'returned_payout'");
+    database.sql(
+        "UPDATE beneficiaries SET version = version + 1, payouts_enabled = FALSE, \
+     payouts_disabled_reason = 'returned_payout'",
+    );
 
     let (held, is_held) = mpsc::channel();
     let is_activated = Arc::new(AtomicBool::new(false));
     let (url, seen) = (database.url(), is_activated.clone());
     let until_met = move || {
         let _ = held.send(());
-        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let waiting = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+         AND wait_event_type = 'Lock'";
         until("the other to wait or to end", Duration::from_secs(5), || {
-            (seen.load(Ordering::SeqCst) || crate::support::postgres::sql(&url, waiting)[0][0] == "1").then_some(())
+            (seen.load(Ordering::SeqCst)
+                || crate::support::postgres::sql(&url, waiting)[0][0] == "1")
+                .then_some(())
         });
     };
     std::thread::scope(|scope| {
@@ -323,7 +426,11 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
         run_due(Box::new(until_met));
         activation.join().expect("the activation");
     });
-    awaits("the payout to be paid", "SELECT COUNT(*) FROM payouts WHERE status = 'settled'", &|| run_due(nothing()));
+    awaits(
+        "the payout to be paid",
+        "SELECT COUNT(*) FROM payouts WHERE status = 'settled'",
+        &|| run_due(nothing()),
+    );
     drop(app);
     serving.home.check().expect_success("the check");
 }

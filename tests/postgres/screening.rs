@@ -1,4 +1,5 @@
-//! Sanctions lists where several nodes screen: decisions beside the walk over everybody, and nodes that do not walk.
+//! Sanctions lists where several nodes screen: decisions beside the walk over everybody, and nodes
+//! that do not walk.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ use crate::support::steps::PATIENCE;
 const HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n";
 const LIVE: Scope = Scope::new(1, Mode::Live);
 
-/// A node with an own list, which nothing runs on yet. Without a live bank, live senders are screened with the lists as they are.
+/// A node with an own list, which nothing runs on yet. Without a live bank, live senders are
+/// screened with the lists as they are.
 struct Office {
     app: Arc<App>,
     config: Config,
@@ -38,7 +40,8 @@ impl Office {
         let file = folder.join("own.csv");
         std::fs::write(&file, format!("{HEADER}{list}")).expect("the list");
         let settings = folder.join("hundi.toml");
-        std::fs::write(&settings, format!("[screening]\noperator_file = '{}'\n", file.display())).expect("the settings");
+        std::fs::write(&settings, format!("[screening]\noperator_file = '{}'\n", file.display()))
+            .expect("the settings");
         let flags = Flags {
             config: Some(settings),
             listen: Some("127.0.0.1:0".into()),
@@ -53,7 +56,10 @@ impl Office {
         };
         let config = Config::read(&flags, &environment).expect("the settings");
         let app = App::open(&config, Clock::System).await.expect("a node");
-        app.store.write(|tx, now| Ok(keys::rows::account_number(tx, now, "default")?)).await.expect("an account");
+        app.store
+            .write(|tx, now| Ok(keys::rows::account_number(tx, now, "default")?))
+            .await
+            .expect("an account");
         Office { app, config, database, folder }
     }
 
@@ -97,17 +103,30 @@ async fn a_refusal_stays_that_the_walk_met() {
     let held = office.database.hold("SELECT id FROM screening_hits FOR UPDATE");
     let (store, world) = (office.app.store.clone(), office.app.world.clone());
     let refusing = tokio::spawn(async move {
-        store.write(move |tx, now| Ok(rule(tx, now, &world, sender_id.any(), &Ruling::Refuse)?)).await.expect("the store")
+        store
+            .write(move |tx, now| Ok(rule(tx, now, &world, sender_id.any(), &Ruling::Refuse)?))
+            .await
+            .expect("the store")
     });
     office.database.until_waiting(1);
     let (store, world) = (office.app.store.clone(), office.app.world.clone());
-    let walking =
-        tokio::spawn(async move { store.write(move |tx, now| Ok(step(tx, now, &world, Walk::begin(Mode::Live), STEP_ROWS_MAX)?)).await });
+    let walking = tokio::spawn(async move {
+        store
+            .write(move |tx, now| {
+                Ok(step(tx, now, &world, Walk::begin(Mode::Live), STEP_ROWS_MAX)?)
+            })
+            .await
+    });
     office.database.until_waiting(2);
     drop(held);
     refusing.await.expect("the decision").expect("the decision");
     walking.await.expect("a step").expect("a step");
-    let found = office.app.store.write(move |tx, _| Ok(senders::rows::find(tx, LIVE, sender_id)?)).await.expect("the sender");
+    let found = office
+        .app
+        .store
+        .write(move |tx, _| Ok(senders::rows::find(tx, LIVE, sender_id)?))
+        .await
+        .expect("the sender");
     assert_eq!(found.expect("the sender").screening, Screening::ConfirmedMatch);
     assert_eq!(office.database.sql("SELECT decision FROM screening_hits"), [["refused"]]);
     office.app.store.close().await;
@@ -119,7 +138,10 @@ async fn a_node_that_does_not_walk_reads_changed_lists_too() {
         let office = Office::open(role, "own-1,Zubin Tarkhad,,,,,\n").await;
         if role == "all" {
             // Another node has the lease for longer than this test takes.
-            office.database.sql("INSERT INTO leases (name, holder, token, ends_milliseconds) VALUES ('screening', 'x', 1, 9000000000000)");
+            office.database.sql(
+                "INSERT INTO leases (name, holder, token, ends_milliseconds) \
+             VALUES ('screening', 'x', 1, 9000000000000)",
+            );
         }
         let lists = office.app.world.screening.clone().expect("lists");
         let before = lists.content_hash();

@@ -1,4 +1,5 @@
-//! What a connection sees to, whatever the server's, the database's or the role's settings say: an acknowledged write is kept.
+//! What a connection sees to, whatever the server's, the database's or the role's settings say: an
+//! acknowledged write is kept.
 
 use hundi::kernel::Clock;
 use hundi::store::postgres::PostgresUrl;
@@ -14,8 +15,12 @@ async fn seen_by_the_service(url: &str) -> [String; 2] {
     let url = PostgresUrl::parse(url).expect("an address");
     let store = Store::connect(&url, Clock::System, CONNECTIONS_COUNT).await.expect("the store");
     const SHOW: &str = "SHOW synchronous_commit";
-    let written = store.write(|tx, _| Ok(tx.row(SHOW, &[])?.expect("a row").text()?)).await.expect("a write");
-    let read = store.read(Cost::Point, |tx| Ok(tx.row(SHOW, &[])?.expect("a row").text()?)).await.expect("a read");
+    let written =
+        store.write(|tx, _| Ok(tx.row(SHOW, &[])?.expect("a row").text()?)).await.expect("a write");
+    let read = store
+        .read(Cost::Point, |tx| Ok(tx.row(SHOW, &[])?.expect("a row").text()?))
+        .await
+        .expect("a read");
     store.close().await;
     [written, read]
 }
@@ -26,15 +31,24 @@ async fn a_role_that_does_not_wait_for_the_disk_is_overruled() {
     let role = format!("{}_hasty", database.name);
     database.sql(&format!("CREATE ROLE {role} LOGIN; GRANT ALL ON SCHEMA public TO {role}"));
     let url = database.url().replacen("postgres@", &format!("{role}@"), 1);
-    for (set, wanted) in [("off", "on"), ("local", "on"), ("on", "on"), ("remote_write", "remote_write"), ("remote_apply", "remote_apply")]
-    {
+    for (set, wanted) in [
+        ("off", "on"),
+        ("local", "on"),
+        ("on", "on"),
+        ("remote_write", "remote_write"),
+        ("remote_apply", "remote_apply"),
+    ] {
         database.sql(&format!("ALTER ROLE {role} SET synchronous_commit = {set}"));
         // The control: the role's other connections have what was set.
         assert_eq!(try_sql(&url, "SHOW synchronous_commit").expect("a look"), [[set]]);
         assert_eq!(seen_by_the_service(&url).await, [wanted, wanted], "a role with {set}");
     }
     // The same for a whole database.
-    database.sql(&format!("ALTER ROLE {role} RESET synchronous_commit; ALTER DATABASE {} SET synchronous_commit = off", database.name));
+    database.sql(&format!(
+        "ALTER ROLE {role} RESET synchronous_commit; ALTER DATABASE {} SET \
+     synchronous_commit = off",
+        database.name
+    ));
     assert_eq!(try_sql(&url, "SHOW synchronous_commit").expect("a look"), [["off"]]);
     assert_eq!(seen_by_the_service(&url).await, ["on", "on"]);
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
@@ -44,7 +58,8 @@ async fn a_role_that_does_not_wait_for_the_disk_is_overruled() {
 #[test]
 fn a_server_that_does_not_sync_is_told_of() {
     for (fsync, is_told) in [("off", true), ("on", false)] {
-        let cluster = Cluster::start(&[&format!("fsync={fsync}"), &format!("full_page_writes={fsync}")]);
+        let cluster =
+            Cluster::start(&[&format!("fsync={fsync}"), &format!("full_page_writes={fsync}")]);
         let database = Database::in_cluster(&cluster.url);
         let home = home(&database.url());
         drop(home.start());
@@ -52,7 +67,10 @@ fn a_server_that_does_not_sync_is_told_of() {
             let sentence = format!("the server's {name} is off");
             assert_eq!(home.log().contains(&sentence), is_told, "{fsync}: {}", home.log());
             let told = home.run(&["doctor"]).stdout;
-            let line = told.lines().find(|line| line.starts_with("database")).unwrap_or_else(|| panic!("nothing of the database: {told}"));
+            let line = told
+                .lines()
+                .find(|line| line.starts_with("database"))
+                .unwrap_or_else(|| panic!("nothing of the database: {told}"));
             assert_eq!(line.contains(&sentence), is_told, "{line}");
             assert_eq!(line.contains(" ok "), !is_told, "{line}");
         }

@@ -28,7 +28,8 @@ fn eight_nodes_make_one_schema() {
     assert_eq!(server_payments(&servers[0], &key), NODES_COUNT, "the nodes do not see the same");
     homes[0].check().expect_success("the check");
     // A later start finds the schema and changes nothing.
-    let tables = "SELECT string_agg(oid::text || relname, ',' ORDER BY oid) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace";
+    let tables = "SELECT string_agg(oid::text || relname, ',' ORDER BY oid) FROM pg_class WHERE \
+     relkind = 'r' AND relnamespace = 'public'::regnamespace";
     let before = database.value(tables);
     assert!(before.contains("transfers"));
     drop(servers);
@@ -47,7 +48,9 @@ fn refusal(home: &Home) -> String {
     let status = server.await_end(Duration::from_secs(60));
     assert!(!status.success(), "the start succeeded");
     drop(server);
-    until("the refusal's words", Duration::from_secs(5), || Some(home.log()).filter(|log| log.contains("hundi:")))
+    until("the refusal's words", Duration::from_secs(5), || {
+        Some(home.log()).filter(|log| log.contains("hundi:"))
+    })
 }
 
 #[test]
@@ -69,9 +72,14 @@ fn only_the_right_encryption_key_starts() {
         assert!(!said.contains(wrong), "the key is shown: {said}");
     }
     // Commands beside the nodes are held to it too.
-    let beside = home(&database.url()).with("HUNDI_ENCRYPTION_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    let beside = home(&database.url())
+        .with("HUNDI_ENCRYPTION_KEY", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
     let outcome = beside.run(&["advice", "rotate-key", "--mode", "test"]);
-    assert!(!outcome.status.success(), "a command with another key went through: {}", outcome.stdout);
+    assert!(
+        !outcome.status.success(),
+        "a command with another key went through: {}",
+        outcome.stdout
+    );
     // The control: the right key still starts, and reads what was sealed.
     let again = right.start();
     let id = steps::text(&again.client(&right.key()).list("/v1/transfers", "")[0], "id");
@@ -81,9 +89,11 @@ fn only_the_right_encryption_key_starts() {
 
 #[test]
 fn a_url_that_leads_nowhere_is_refused_without_its_password() {
-    for url in
-        ["postgres://hundi:secret-password@127.0.0.1:1/none", "postgres://hundi:secret-password@127.0.0.1/none?nonsense=1", "postgres://"]
-    {
+    for url in [
+        "postgres://hundi:secret-password@127.0.0.1:1/none",
+        "postgres://hundi:secret-password@127.0.0.1/none?nonsense=1",
+        "postgres://",
+    ] {
         let said = refusal(&home(url));
         assert!(!said.contains("secret-password"), "the password is shown: {said}");
     }
@@ -95,13 +105,21 @@ fn roles_share_the_work() {
     let database = Database::fresh();
     let serving = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
     let mut client = serving.client(&serving.home.key());
-    let made = client.post("/v1/beneficiaries", &steps::beneficiary_body()).expect_success("a beneficiary");
+    let made = client
+        .post("/v1/beneficiaries", &steps::beneficiary_body())
+        .expect_success("a beneficiary");
     let path = format!("/v1/beneficiaries/{}", steps::text(&made, "id"));
     // Long enough for a worker to have looked at it many times.
     std::thread::sleep(Duration::from_secs(3));
-    assert_eq!(client.get(&path).json()["status"], "verifying", "a node that only serves did a worker's part");
+    assert_eq!(
+        client.get(&path).json()["status"],
+        "verifying",
+        "a node that only serves did a worker's part"
+    );
     let working = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
-    until("a worker to take what was due", steps::PATIENCE, || (client.get(&path).json()["status"] == "active").then_some(()));
+    until("a worker to take what was due", steps::PATIENCE, || {
+        (client.get(&path).json()["status"] == "active").then_some(())
+    });
     steps::six_steps(&mut client, "42.00");
     // The worker's listener tells how it is, and serves nobody.
     let mut there = working.client(&client.api_key);
@@ -127,12 +145,19 @@ ALTER TABLE outbox ADD COLUMN next_note TEXT;
 CREATE INDEX next_transfers ON transfers (scope, next_note);
 ";
 
-/// A node of the next release joins and migrates under load, while a report holds a view of the tables that change. Then one of this release
-/// comes back and another one is added. Answers what the callers saw, and all nodes.
-fn joined_by_the_next_release(database: &Database, next_home: impl Fn() -> Home, settles: bool) -> (Aftermath, Vec<Node>) {
+/// A node of the next release joins and migrates under load, while a report holds a view of the
+/// tables that change. Then one of this release comes back and another one is added. Answers what
+/// the callers saw, and all nodes.
+fn joined_by_the_next_release(
+    database: &Database,
+    next_home: impl Fn() -> Home,
+    settles: bool,
+) -> (Aftermath, Vec<Node>) {
     // Longer than a request waits for a row.
     const REPORT_SECONDS: u64 = 4;
-    let schema = || database.value("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = 'schema_version'");
+    let schema = || {
+        database.value("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = 'schema_version'")
+    };
     let mut nodes = Nodes::plain(2, &database.url());
     let (mut joined_after, mut others) = (Duration::ZERO, Vec::new());
     let aftermath = under_load(&mut nodes, seed("HUNDI_POSTGRES_SEED"), settles, |nodes, _| {
@@ -140,10 +165,19 @@ fn joined_by_the_next_release(database: &Database, next_home: impl Fn() -> Home,
         assert_eq!(schema(), "1");
         let report_url = database.url();
         let report = std::thread::spawn(move || {
-            try_sql(&report_url, &format!("BEGIN; SELECT COUNT(*) FROM transfers; SELECT pg_sleep({REPORT_SECONDS}); COMMIT"))
+            try_sql(
+                &report_url,
+                &format!(
+                    "BEGIN; SELECT COUNT(*) FROM transfers; SELECT pg_sleep({REPORT_SECONDS}); \
+                     COMMIT"
+                ),
+            )
         });
         until("the report to run", Duration::from_secs(5), || {
-            (database.value("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'PgSleep'") != "0")
+            (database.value(
+                "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = \
+             current_database() AND wait_event = 'PgSleep'",
+            ) != "0")
                 .then_some(())
         });
         let started = Instant::now();
@@ -159,7 +193,10 @@ fn joined_by_the_next_release(database: &Database, next_home: impl Fn() -> Home,
         others.extend([next, another]);
         std::thread::sleep(Duration::from_secs(1));
     });
-    aftermath.tell(&format!("the next release joined within {joined_after:?}, {} answers were 503", aftermath.unavailable_count));
+    aftermath.tell(&format!(
+        "the next release joined within {joined_after:?}, {} answers were 503",
+        aftermath.unavailable_count
+    ));
     if settles {
         for node in nodes.nodes.iter().chain(&others) {
             steps::six_steps(&mut node.client(&nodes.probe_key), "42.00");
@@ -189,14 +226,17 @@ fn the_next_release_joins_while_this_one_serves() {
     drop(nodes);
     next_home().check().expect_success("the next release's check");
     // The release after that takes away what this one uses.
-    database
-        .sql("UPDATE meta SET value = '3' WHERE name = 'schema_version'; UPDATE meta SET value = '2' WHERE name = 'schema_version_beside'");
+    database.sql(
+        "UPDATE meta SET value = '3' WHERE name = 'schema_version'; UPDATE meta SET value = \
+         '2' WHERE name = 'schema_version_beside'",
+    );
     let said = refusal(&home(&database.url()));
     assert!(said.contains("newer"), "{said}");
     drop(Node::start(next_home()));
 }
 
-/// The same with a migration that waits for its tables as long as it takes: the callers of the other nodes notice, and the test sees it.
+/// The same with a migration that waits for its tables as long as it takes: the callers of the
+/// other nodes notice, and the test sees it.
 #[test]
 #[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
 fn a_migration_that_waits_for_its_tables_is_found_out() {
@@ -204,10 +244,15 @@ fn a_migration_that_waits_for_its_tables_is_found_out() {
     let files = Home::new("next");
     let next_home = || next_release(&database, &files).with_fault("migration_waits_for_tables");
     let (aftermath, _nodes) = joined_by_the_next_release(&database, next_home, false);
-    assert!(aftermath.unavailable_count > 0 || aftermath.slowest >= ROW_WAIT_MAX, "nobody noticed: slowest {:?}", aftermath.slowest);
+    assert!(
+        aftermath.unavailable_count > 0 || aftermath.slowest >= ROW_WAIT_MAX,
+        "nobody noticed: slowest {:?}",
+        aftermath.slowest
+    );
 }
 
-/// The rights that docs/postgresql.md gives to a service that does not own its schema: enough to serve, and none over the book's past.
+/// The rights that docs/postgresql.md gives to a service that does not own its schema: enough to
+/// serve, and none over the book's past.
 #[test]
 fn a_user_that_does_not_own_the_schema_serves() {
     let database = Database::fresh();
@@ -216,7 +261,8 @@ fn a_user_that_does_not_own_the_schema_serves() {
     database.sql(&format!(
         "CREATE ROLE {role} LOGIN; GRANT USAGE ON SCHEMA public TO {role}; \
          GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO {role}; \
-         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}; REVOKE UPDATE, DELETE ON ledger_postings FROM {role}"
+         GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}; REVOKE UPDATE, DELETE ON \
+         ledger_postings FROM {role}"
     ));
     let url = database.url().replacen("postgres@", &format!("{role}@"), 1);
     let serving = home(&url);
@@ -227,7 +273,9 @@ fn a_user_that_does_not_own_the_schema_serves() {
     let changed = try_sql(&url, "UPDATE ledger_postings SET units = units + 1");
     assert!(changed.is_err_and(|told| told.starts_with("42501")), "the book can be changed");
     // The control: the owner could.
-    assert!(try_sql(&database.url(), "UPDATE ledger_postings SET units = units WHERE FALSE").is_ok());
+    assert!(
+        try_sql(&database.url(), "UPDATE ledger_postings SET units = units WHERE FALSE").is_ok()
+    );
     database.sql(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 
@@ -239,16 +287,25 @@ fn a_start_leaves_the_look_ups_of_others_alone() {
     let serving = Node::start(home(&database.url()).with("HUNDI_ROLE", "serve"));
     let add = |id: u8, due: &str| {
         database.sql(&format!(
-            "INSERT INTO account_look_ups (scope, beneficiary_id, id, due_milliseconds, attempts_count, created) \
-             SELECT 2, decode(repeat('0{id}', 16), 'hex'), decode(repeat('0{id}', 16), 'hex'), {due}, 0, 0"
+            "INSERT INTO account_look_ups (scope, beneficiary_id, id, due_milliseconds, \
+             attempts_count, created) \
+             SELECT 2, decode(repeat('0{id}', 16), 'hex'), decode(repeat('0{id}', 16), 'hex'), \
+             {due}, 0, 0"
         ));
     };
-    // One under way at a node that the start knows nothing of, and one that is due, which is taken off because there is no such beneficiary.
+    // One under way at a node that the start knows nothing of, and one that is due, which is taken
+    // off because there is no such beneficiary.
     add(1, "(extract(epoch FROM clock_timestamp()) * 1000)::bigint + 29000");
     add(2, "0");
     let working = Node::start(home(&database.url()).with("HUNDI_ROLE", "work"));
-    let count = |id: u8| database.value(&format!("SELECT COUNT(*) FROM account_look_ups WHERE id = decode(repeat('0{id}', 16), 'hex')"));
-    until("the look-up that is due to be taken", Duration::from_secs(20), || (count(2) == "0").then_some(()));
+    let count = |id: u8| {
+        database.value(&format!(
+            "SELECT COUNT(*) FROM account_look_ups WHERE id = decode(repeat('0{id}', 16), 'hex')"
+        ))
+    };
+    until("the look-up that is due to be taken", Duration::from_secs(20), || {
+        (count(2) == "0").then_some(())
+    });
     assert_eq!(count(1), "1", "a start took a look-up that another node was making");
     drop((serving, working));
 }

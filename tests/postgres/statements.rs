@@ -1,4 +1,5 @@
-//! Every statement that ran anywhere in the tests is prepared on both stores: the text of SQL is one.
+//! Every statement that ran anywhere in the tests is prepared on both stores: the text of SQL is
+//! one.
 
 use std::collections::BTreeSet;
 
@@ -21,8 +22,10 @@ const OF_ONE_STORE: &[&str] = &[
     "migration_turns",
     "FOR UPDATE",
 ];
-/// What only tests write: damage that they plant, with bytes and tables of their own, and looks at plans.
-const OF_TESTS: &[&str] = &["x'", "kept_", "_gone", "effects", "children", "EXPLAIN", "hex(", "ALTER TABLE"];
+/// What only tests write: damage that they plant, with bytes and tables of their own, and looks at
+/// plans.
+const OF_TESTS: &[&str] =
+    &["x'", "kept_", "_gone", "effects", "children", "EXPLAIN", "hex(", "ALTER TABLE"];
 /// Statements there are at least once the suites have run.
 const STATEMENTS_COUNT_MIN: usize = 250;
 
@@ -30,22 +33,35 @@ const STATEMENTS_COUNT_MIN: usize = 250;
 #[tokio::test]
 #[ignore = "needs HUNDI_TEST_STATEMENTS, a folder with what the other tests ran"]
 async fn every_statement_prepares_on_both_stores() {
-    let folder = std::env::var("HUNDI_TEST_STATEMENTS").expect("HUNDI_TEST_STATEMENTS names a folder");
+    let folder =
+        std::env::var("HUNDI_TEST_STATEMENTS").expect("HUNDI_TEST_STATEMENTS names a folder");
     let mut statements = BTreeSet::new();
     for file in std::fs::read_dir(folder).expect("the folder") {
-        let text = std::fs::read_to_string(file.expect("a file").path()).expect("a file of statements");
+        let text =
+            std::fs::read_to_string(file.expect("a file").path()).expect("a file of statements");
         statements.extend(text.lines().map(str::to_owned));
     }
-    statements.retain(|sql| !OF_ONE_STORE.iter().chain(OF_TESTS).any(|mark| sql.contains(mark)) && !sql.starts_with("CREATE "));
-    assert!(statements.len() >= STATEMENTS_COUNT_MIN, "only {} statements were noted: run the suites first", statements.len());
+    statements.retain(|sql| {
+        !OF_ONE_STORE.iter().chain(OF_TESTS).any(|mark| sql.contains(mark))
+            && !sql.starts_with("CREATE ")
+    });
+    assert!(
+        statements.len() >= STATEMENTS_COUNT_MIN,
+        "only {} statements were noted: run the suites first",
+        statements.len()
+    );
 
     let embedded = rusqlite::Connection::open_in_memory().expect("a database");
     migrate::migrate(&mut SqliteTx::new(&embedded)).expect("the schema");
     let database = Database::fresh();
     let url = hundi::store::postgres::PostgresUrl::parse(&database.url()).expect("an address");
-    let store = hundi::store::Store::connect(&url, hundi::kernel::Clock::System, 4).await.expect("the schema");
+    let store = hundi::store::Store::connect(&url, hundi::kernel::Clock::System, 4)
+        .await
+        .expect("the schema");
     store.close().await;
-    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls).await.expect("a connection");
+    let (client, connection) = tokio_postgres::connect(&database.url(), tokio_postgres::NoTls)
+        .await
+        .expect("a connection");
     tokio::spawn(connection);
 
     // The control: a statement of one dialect alone is noticed on the other.
@@ -58,9 +74,18 @@ async fn every_statement_prepares_on_both_stores() {
             faults.push(format!("SQLite: {error}: {sql}"));
         }
         if let Err(error) = client.prepare(&sql.replace('?', "$")).await {
-            faults.push(format!("PostgreSQL: {}: {sql}", error.as_db_error().map_or("?", |error| error.message())));
+            faults.push(format!(
+                "PostgreSQL: {}: {sql}",
+                error.as_db_error().map_or("?", |error| error.message())
+            ));
         }
     }
-    assert!(faults.is_empty(), "{} of {} statements:\n{}", faults.len(), statements.len(), faults.join("\n"));
+    assert!(
+        faults.is_empty(),
+        "{} of {} statements:\n{}",
+        faults.len(),
+        statements.len(),
+        faults.join("\n")
+    );
     println!("{} statements", statements.len());
 }

@@ -1,4 +1,5 @@
-//! The encrypted way to the server: its certificate and its name are verified, and nothing is ever sent in clear where encryption is wanted.
+//! The encrypted way to the server: its certificate and its name are verified, and nothing is ever
+//! sent in clear where encryption is wanted.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -17,17 +18,22 @@ fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority")
 }
 
-/// Gives the server a certificate for these names, and has it speak TLS from the next connection on.
+/// Gives the server a certificate for these names, and has it speak TLS from the next connection
+/// on.
 fn certify(cluster: &Cluster, authority: &CertifiedIssuer<'static, KeyPair>, names: &[&str]) {
     let key = KeyPair::generate().expect("a key");
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let certificate = CertificateParams::new(names).expect("names").signed_by(&key, authority).expect("a certificate");
+    let certificate = CertificateParams::new(names)
+        .expect("names")
+        .signed_by(&key, authority)
+        .expect("a certificate");
     let (data, _) = cluster.places();
     let owner = std::fs::metadata(data).expect("the cluster's folder");
     for (file, text) in [("server.crt", certificate.pem()), ("server.key", key.serialize_pem())] {
         let path = data.join(file);
         std::fs::write(&path, text).expect("a file of the server");
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("its rights");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))
+            .expect("its rights");
         chown(&path, Some(owner.uid()), Some(owner.gid())).expect("its owner");
     }
     cluster.set(&["ssl=on"]);
@@ -81,7 +87,10 @@ fn only_the_right_server_is_spoken_to() {
     steps::six_steps(&mut server.client(&encrypted.key()), "42.00");
     let connections = |ssl: bool| {
         let own = "datname = current_database() AND application_name = 'hundi'";
-        database.value(&format!("SELECT COUNT(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE {own} AND ssl = {ssl}"))
+        database.value(&format!(
+            "SELECT COUNT(*) FROM pg_stat_ssl JOIN pg_stat_activity USING \
+         (pid) WHERE {own} AND ssl = {ssl}"
+        ))
     };
     assert_ne!(connections(true), "0");
     assert_eq!(connections(false), "0", "a connection is in clear");

@@ -10,7 +10,9 @@ use hundi::kernel::id::kind;
 use hundi::kernel::{Clock, Failure, Id, Metadata, Mode, Now, Scope};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
-use hundi::webhook_endpoints::deliveries::{Finished, Replay, purge_deleted, record_attempts, replay};
+use hundi::webhook_endpoints::deliveries::{
+    Finished, Replay, purge_deleted, record_attempts, replay,
+};
 use hundi::webhook_endpoints::fan_out::Subscribers;
 use hundi::webhook_endpoints::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, Health};
 use hundi::webhook_endpoints::state::EndpointStatus;
@@ -22,9 +24,10 @@ use crate::support::steps;
 const SCOPE: Scope = Scope::new(1, Mode::Test);
 const TYPE: &str = "transfer.status.funded";
 /// Deliveries that nothing will ever remove, deliver or show.
-const ORPHANS: &str =
-    "SELECT COUNT(*) FROM webhook_deliveries d WHERE NOT EXISTS (SELECT 1 FROM webhook_queues q WHERE q.endpoint_id = d.endpoint_id)";
-const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND query LIKE '%webhook_queues%'";
+const ORPHANS: &str = "SELECT COUNT(*) FROM webhook_deliveries d WHERE NOT EXISTS (SELECT 1 FROM \
+ webhook_queues q WHERE q.endpoint_id = d.endpoint_id)";
+const WAITING: &str = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() \
+ AND wait_event_type = 'Lock' AND query LIKE '%webhook_queues%'";
 
 /// A database with one endpoint, and a store on it.
 struct Stage {
@@ -85,7 +88,12 @@ fn make_endpoint(tx: &mut dyn Tx, now: &mut Now) -> Result<Endpoint, Failure> {
 }
 
 fn event(now: &mut Now, event_type: &str) -> EventRow {
-    EventRow { id: now.mint(), event_type: event_type.into(), linked: now.mint::<kind::Transfer>().any(), created: now.business() }
+    EventRow {
+        id: now.mint(),
+        event_type: event_type.into(),
+        linked: now.mint::<kind::Transfer>().any(),
+        created: now.business(),
+    }
 }
 
 /// A place where a transaction waits when it comes there for the first time.
@@ -96,7 +104,8 @@ struct Stop {
 
 impl Stop {
     fn new() -> (Stop, tokio::sync::oneshot::Receiver<()>, mpsc::Sender<()>) {
-        let ((tell, told), (release, released)) = (tokio::sync::oneshot::channel(), mpsc::channel());
+        let ((tell, told), (release, released)) =
+            (tokio::sync::oneshot::channel(), mpsc::channel());
         (Stop { tell: Some(tell), released }, told, release)
     }
 
@@ -111,7 +120,13 @@ impl Stop {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replay_at_an_endpoint_that_is_deleted_leaves_nothing_behind() {
     let stage = Stage::new().await;
-    stage.store.write(|tx, now| Ok(events::emit(tx, now, SCOPE, TYPE, Id::<kind::Transfer>::from_u128(7).any())?)).await.expect("an event");
+    stage
+        .store
+        .write(|tx, now| {
+            Ok(events::emit(tx, now, SCOPE, TYPE, Id::<kind::Transfer>::from_u128(7).any())?)
+        })
+        .await
+        .expect("an event");
     // The endpoint has no delivery of it yet.
     stage.store.write(|tx, now| Ok(events::sequence(tx, now)?)).await.expect("the sequencer");
     stage.database.sql("DELETE FROM webhook_deliveries");
@@ -120,7 +135,11 @@ async fn a_replay_at_an_endpoint_that_is_deleted_leaves_nothing_behind() {
     let replaying = stage.store.write(move |tx, now| {
         let Some(endpoint) = rows::find(tx, SCOPE, id)? else { return Ok(None) };
         stop.wait();
-        let range = Replay::Range { since: now.instant() - 60, until: now.instant() + 60, only_failed: false };
+        let range = Replay::Range {
+            since: now.instant() - 60,
+            until: now.instant() + 60,
+            only_failed: false,
+        };
         replay(tx, now, &endpoint, range).map(Some)
     });
     let deleting = async {
@@ -174,13 +193,26 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
     stage.store.write(fan_out).await.expect("a delivery");
     // As after five days of failures.
     let failed_long_ago = move |tx: &mut dyn Tx, now: &mut Now| {
-        let first_failure_milliseconds = Some(now.instant_milliseconds() - (DISABLED_AFTER_SECONDS + 1) * 1_000);
-        Ok(rows::queue_health(tx, id, Health { first_failure_milliseconds, failures_count: DISABLED_FAILURES_MIN })?)
+        let first_failure_milliseconds =
+            Some(now.instant_milliseconds() - (DISABLED_AFTER_SECONDS + 1) * 1_000);
+        Ok(rows::queue_health(
+            tx,
+            id,
+            Health { first_failure_milliseconds, failures_count: DISABLED_FAILURES_MIN },
+        )?)
     };
     stage.store.write(failed_long_ago).await.expect("a health");
     let (mut stop, stopped, release) = Stop::new();
     let recording = stage.store.write(move |tx, now| {
-        let delivery = rows::deliveries_of_events(tx, id, Id::from_u128(0), Id::from_u128(u128::MAX), 0..=i64::MAX, 1)?.remove(0);
+        let delivery = rows::deliveries_of_events(
+            tx,
+            id,
+            Id::from_u128(0),
+            Id::from_u128(u128::MAX),
+            0..=i64::MAX,
+            1,
+        )?
+        .remove(0);
         let attempt = Finished {
             delivery_id: delivery.id,
             schedule_start_milliseconds: delivery.schedule_start_milliseconds,
@@ -211,8 +243,14 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
     let (recorded, fanned) = tokio::join!(recording, fanning);
     assert_eq!(recorded.expect("the attempt"), Some(EndpointStatus::Disabled));
     fanned.expect("the fan-out");
-    let statuses = stage.database.value("SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_deliveries");
+    let statuses =
+        stage.database.value("SELECT string_agg(status, ' ' ORDER BY id) FROM webhook_deliveries");
     assert_eq!(statuses, "recorded recorded");
-    assert_eq!(stage.database.value("SELECT COUNT(*) FROM webhook_deliveries WHERE due_milliseconds IS NOT NULL"), "0");
+    assert_eq!(
+        stage
+            .database
+            .value("SELECT COUNT(*) FROM webhook_deliveries WHERE due_milliseconds IS NOT NULL"),
+        "0"
+    );
     stage.store.close().await;
 }

@@ -9,8 +9,8 @@ use super::{Answer, Client};
 /// A blocked thread needs little.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// Sends all requests at once, to the clients' addresses in turn, each on a connection that is open before the first byte goes out.
-/// A request is its idempotency key and its body.
+/// Sends all requests at once, to the clients' addresses in turn, each on a connection that is open
+/// before the first byte goes out. A request is its idempotency key and its body.
 pub fn send_at_once(clients: &[Client], path: &str, requests: &[(String, String)]) -> Vec<Answer> {
     let barrier = Barrier::new(requests.len());
     std::thread::scope(|scope| {
@@ -26,19 +26,28 @@ pub fn send_at_once(clients: &[Client], path: &str, requests: &[(String, String)
                     connected?;
                     caller.once("POST", path, Some(key), Some(body.as_bytes()))
                 };
-                std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work).expect("a thread")
+                std::thread::Builder::new()
+                    .stack_size(STACK_BYTES)
+                    .spawn_scoped(scope, work)
+                    .expect("a thread")
             })
             .collect();
         threads
             .into_iter()
-            .map(|thread| thread.join().expect("a sender").unwrap_or_else(|trouble| panic!("POST {path} got no answer: {trouble}")))
+            .map(|thread| {
+                thread
+                    .join()
+                    .expect("a sender")
+                    .unwrap_or_else(|trouble| panic!("POST {path} got no answer: {trouble}"))
+            })
             .collect()
     })
 }
 
 /// One send did the work; every other one was told to wait or got the same bytes again.
 pub fn expect_one_effect(answers: &[Answer]) -> Value {
-    let done: Vec<&Answer> = answers.iter().filter(|answer| answer.is_success() && !answer.is_replay()).collect();
+    let done: Vec<&Answer> =
+        answers.iter().filter(|answer| answer.is_success() && !answer.is_replay()).collect();
     assert_eq!(done.len(), 1, "{} sends say that they did the work", done.len());
     let mut locked_count = 0;
     for answer in answers {
@@ -47,7 +56,8 @@ pub fn expect_one_effect(answers: &[Answer]) -> Value {
             assert_eq!(answer.text(), done[0].text(), "two successes differ");
         } else {
             locked_count += 1;
-            let body = answer.clone().expect_refusal(409, "resource_locked", "a send beside the first");
+            let body =
+                answer.clone().expect_refusal(409, "resource_locked", "a send beside the first");
             assert_eq!(body["object"], "error");
         }
     }

@@ -1,5 +1,5 @@
-//! A small blocking HTTP/1.1 client: it writes exactly the bytes it is told to, keeps connections alive, and never
-//! repeats a request by itself unless that is asked for.
+//! A small blocking HTTP/1.1 client: it writes exactly the bytes it is told to, keeps connections
+//! alive, and never repeats a request by itself unless that is asked for.
 
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -63,7 +63,10 @@ pub struct Answer {
 
 impl Answer {
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.as_str())
     }
     pub fn is_success(&self) -> bool {
         (200..300).contains(&self.status)
@@ -91,7 +94,12 @@ impl Answer {
         self.json()
     }
     pub fn expect_refusal(self, status: u16, code: &str, what: &str) -> Value {
-        assert_eq!((self.status, self.code().as_str()), (status, code), "{what} was answered {}", self.text());
+        assert_eq!(
+            (self.status, self.code().as_str()),
+            (status, code),
+            "{what} was answered {}",
+            self.text()
+        );
         self.json()
     }
 }
@@ -110,8 +118,10 @@ impl Connection {
 
     /// `patience` bounds each single read and write.
     pub fn open_within(address: SocketAddr, patience: Duration) -> Result<Connection, Trouble> {
-        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5)).map_err(Trouble::Connect)?;
-        // While nobody listens on a port that the system also gives to clients, a client can meet itself there.
+        let stream = TcpStream::connect_timeout(&address, Duration::from_secs(5))
+            .map_err(Trouble::Connect)?;
+        // While nobody listens on a port that the system also gives to clients, a client can meet
+        // itself there.
         if stream.local_addr().ok() == stream.peer_addr().ok() {
             return Err(Trouble::Connect(io::Error::other("the connection met itself")));
         }
@@ -133,13 +143,19 @@ impl Connection {
 
     fn line(&mut self, bytes_left: &mut usize) -> Result<Option<String>, Trouble> {
         let mut line = Vec::new();
-        let count = (&mut self.reader).take(*bytes_left as u64).read_until(b'\n', &mut line).map_err(Trouble::Receive)?;
+        let count = (&mut self.reader)
+            .take(*bytes_left as u64)
+            .read_until(b'\n', &mut line)
+            .map_err(Trouble::Receive)?;
         *bytes_left -= count;
         if count == 0 {
             return Ok(None);
         }
         if line.pop() != Some(b'\n') {
-            return Err(Trouble::Receive(io::Error::new(io::ErrorKind::UnexpectedEof, "the head breaks off")));
+            return Err(Trouble::Receive(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the head breaks off",
+            )));
         }
         if line.last() == Some(&b'\r') {
             line.pop();
@@ -147,18 +163,25 @@ impl Connection {
         Ok(Some(String::from_utf8_lossy(&line).into_owned()))
     }
 
-    /// The status and headers that come next, interim answers included; `None` if the peer closed instead.
+    /// The status and headers that come next, interim answers included; `None` if the peer closed
+    /// instead.
     fn head(&mut self) -> Result<Option<(u16, Headers)>, Trouble> {
         let mut bytes_left = HEAD_BYTES_MAX;
         let Some(start) = self.line(&mut bytes_left)? else { return Ok(None) };
-        let status = start.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|digits| digits.parse::<u16>().ok());
+        let status = start
+            .strip_prefix("HTTP/1.")
+            .and_then(|rest| rest.get(2..5))
+            .and_then(|digits| digits.parse::<u16>().ok());
         let Some(status) = status else {
             return Err(Trouble::Protocol(format!("a status line {start:?}")));
         };
         let mut headers = Vec::new();
         loop {
             let Some(line) = self.line(&mut bytes_left)? else {
-                return Err(Trouble::Receive(io::Error::new(io::ErrorKind::UnexpectedEof, "the head breaks off")));
+                return Err(Trouble::Receive(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the head breaks off",
+                )));
             };
             if line.is_empty() {
                 return Ok(Some((status, headers)));
@@ -175,7 +198,8 @@ impl Connection {
         Ok(self.head()?.is_some_and(|(status, _)| status == 100))
     }
 
-    /// The next final answer; `None` if the peer closed without a word. A HEAD's answer has no body.
+    /// The next final answer; `None` if the peer closed without a word. A HEAD's answer has no
+    /// body.
     pub fn receive(&mut self, has_body: bool) -> Result<Option<Answer>, Trouble> {
         let (status, headers) = loop {
             match self.head()? {
@@ -192,17 +216,25 @@ impl Connection {
             return Ok(Some(answer));
         }
         if let Some(length) = answer.header("content-length") {
-            let length: usize = length.parse().map_err(|_| Trouble::Protocol(format!("content-length {length:?}")))?;
+            let length: usize = length
+                .parse()
+                .map_err(|_| Trouble::Protocol(format!("content-length {length:?}")))?;
             if length > BODY_BYTES_MAX {
                 return Err(Trouble::Protocol(format!("a body of {length} bytes")));
             }
             answer.body = vec![0; length];
             self.reader.read_exact(&mut answer.body).map_err(Trouble::Receive)?;
-        } else if answer.header("transfer-encoding").is_some_and(|value| value.eq_ignore_ascii_case("chunked")) {
+        } else if answer
+            .header("transfer-encoding")
+            .is_some_and(|value| value.eq_ignore_ascii_case("chunked"))
+        {
             answer.body = self.chunks()?;
         } else {
             self.is_spent = true;
-            (&mut self.reader).take(BODY_BYTES_MAX as u64).read_to_end(&mut answer.body).map_err(Trouble::Receive)?;
+            (&mut self.reader)
+                .take(BODY_BYTES_MAX as u64)
+                .read_to_end(&mut answer.body)
+                .map_err(Trouble::Receive)?;
         }
         Ok(Some(answer))
     }
@@ -210,7 +242,12 @@ impl Connection {
     fn chunks(&mut self) -> Result<Vec<u8>, Trouble> {
         let mut body = Vec::new();
         loop {
-            let broken = || Trouble::Receive(io::Error::new(io::ErrorKind::UnexpectedEof, "the chunks break off"));
+            let broken = || {
+                Trouble::Receive(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    "the chunks break off",
+                ))
+            };
             let line = self.line(&mut 1024)?.ok_or_else(broken)?;
             let length = usize::from_str_radix(line.split(';').next().unwrap_or("").trim(), 16)
                 .map_err(|_| Trouble::Protocol(format!("a chunk of length {line:?}")))?;
@@ -231,18 +268,34 @@ impl Connection {
 /// An idempotency key that no other call of this or another test process makes.
 pub fn fresh_key() -> String {
     static COUNT: AtomicU64 = AtomicU64::new(0);
-    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
-    format!("key-{:x}-{nanoseconds:x}-{:08}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+    let nanoseconds =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos() as u64);
+    format!(
+        "key-{:x}-{nanoseconds:x}-{:08}",
+        std::process::id(),
+        COUNT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 /// The bytes of a well-formed request.
-pub fn request_bytes(method: &str, path: &str, api_key: &str, idempotency_key: Option<&str>, body: Option<&[u8]>) -> Vec<u8> {
-    let mut head = format!("{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {api_key}\r\n");
+pub fn request_bytes(
+    method: &str,
+    path: &str,
+    api_key: &str,
+    idempotency_key: Option<&str>,
+    body: Option<&[u8]>,
+) -> Vec<u8> {
+    let mut head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {api_key}\r\n"
+    );
     if let Some(key) = idempotency_key {
         head.push_str(&format!("Idempotency-Key: {key}\r\n"));
     }
     if let Some(body) = body {
-        head.push_str(&format!("Content-Type: application/json\r\nContent-Length: {}\r\n", body.len()));
+        head.push_str(&format!(
+            "Content-Type: application/json\r\nContent-Length: {}\r\n",
+            body.len()
+        ));
     }
     head.push_str("\r\n");
     let mut bytes = head.into_bytes();
@@ -275,11 +328,19 @@ impl Client {
     }
 
     /// Sends without waiting for the answer.
-    pub fn start(&mut self, method: &str, path: &str, idempotency_key: Option<&str>, body: Option<&[u8]>) -> Result<(), Trouble> {
+    pub fn start(
+        &mut self,
+        method: &str,
+        path: &str,
+        idempotency_key: Option<&str>,
+        body: Option<&[u8]>,
+    ) -> Result<(), Trouble> {
         self.connect()?;
         let bytes = request_bytes(method, path, &self.api_key, idempotency_key, body);
-        let sent =
-            self.connection.as_mut().map_or_else(|| Err(Trouble::Connect(io::Error::other("not connected"))), |open| open.send(&bytes));
+        let sent = self.connection.as_mut().map_or_else(
+            || Err(Trouble::Connect(io::Error::other("not connected"))),
+            |open| open.send(&bytes),
+        );
         if sent.is_err() {
             self.connection = None;
         }
@@ -291,9 +352,12 @@ impl Client {
         let Some(mut connection) = self.connection.take() else {
             return Err(Trouble::Connect(io::Error::other("not connected")));
         };
-        let answer = connection
-            .receive(true)?
-            .ok_or_else(|| Trouble::Receive(io::Error::new(io::ErrorKind::UnexpectedEof, "closed without an answer")))?;
+        let answer = connection.receive(true)?.ok_or_else(|| {
+            Trouble::Receive(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "closed without an answer",
+            ))
+        })?;
         if !connection.is_spent {
             self.connection = Some(connection);
         }
@@ -301,14 +365,26 @@ impl Client {
     }
 
     /// One request, sent at most once.
-    pub fn once(&mut self, method: &str, path: &str, idempotency_key: Option<&str>, body: Option<&[u8]>) -> Result<Answer, Trouble> {
+    pub fn once(
+        &mut self,
+        method: &str,
+        path: &str,
+        idempotency_key: Option<&str>,
+        body: Option<&[u8]>,
+    ) -> Result<Answer, Trouble> {
         self.start(method, path, idempotency_key, body)?;
         self.finish()
     }
 
-    /// One request that must be answered. A kept connection may have been closed meanwhile, so a second attempt on a
-    /// new one is allowed: everything the tests send this way can be repeated.
-    pub fn ask(&mut self, method: &str, path: &str, idempotency_key: Option<&str>, body: Option<&[u8]>) -> Answer {
+    /// One request that must be answered. A kept connection may have been closed meanwhile, so a
+    /// second attempt on a new one is allowed: everything the tests send this way can be repeated.
+    pub fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        idempotency_key: Option<&str>,
+        body: Option<&[u8]>,
+    ) -> Answer {
         self.once(method, path, idempotency_key, body)
             .or_else(|_| {
                 self.connection = None;
@@ -327,7 +403,8 @@ impl Client {
         self.ask("POST", path, Some(idempotency_key), Some(body.to_string().as_bytes()))
     }
 
-    /// All objects of a list, oldest first, page by page. `query` holds filters only, such as `status=funded`.
+    /// All objects of a list, oldest first, page by page. `query` holds filters only, such as
+    /// `status=funded`.
     pub fn list(&mut self, path: &str, query: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();
         for _ in 0..PAGES_MAX {
@@ -339,7 +416,9 @@ impl Client {
                 target.push_str(&format!("&starting_after={last}"));
             }
             let page = self.get(&target).expect_success(&format!("GET {target}"));
-            let data = page["data"].as_array().unwrap_or_else(|| panic!("GET {target} has no data: {page}"));
+            let data = page["data"]
+                .as_array()
+                .unwrap_or_else(|| panic!("GET {target} has no data: {page}"));
             all.extend(data.iter().cloned());
             if page["has_next"] != Value::Bool(true) {
                 return all;
@@ -350,7 +429,8 @@ impl Client {
     }
 }
 
-/// Polls until `probe` answers or the deadline passes; the pause only keeps the poll from starving what it waits for.
+/// Polls until `probe` answers or the deadline passes; the pause only keeps the poll from starving
+/// what it waits for.
 pub fn until<T>(what: &str, patience: Duration, mut probe: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + patience;
     loop {

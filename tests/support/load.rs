@@ -1,4 +1,5 @@
-//! Concurrent payments under any kind of trouble, and a journal of everything that was acknowledged; `oracle.rs` judges it.
+//! Concurrent payments under any kind of trouble, and a journal of everything that was
+//! acknowledged; `oracle.rs` judges it.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -25,7 +26,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::Beneficiary, Kind::Sender, Kind::QuoteLock, Kind::Transfer, Kind::Deposit];
+    pub const ALL: [Kind; 5] =
+        [Kind::Beneficiary, Kind::Sender, Kind::QuoteLock, Kind::Transfer, Kind::Deposit];
 
     pub fn list_path(self) -> &'static str {
         match self {
@@ -53,7 +55,10 @@ impl Kind {
                 "created",
                 "livemode",
             ],
-            Kind::Sender => &["object", "id", "name", "type", "country", "email", "address", "metadata", "created", "livemode"],
+            Kind::Sender => &[
+                "object", "id", "name", "type", "country", "email", "address", "metadata",
+                "created", "livemode",
+            ],
             Kind::QuoteLock => &[
                 "object",
                 "id",
@@ -138,7 +143,10 @@ pub struct Operation {
 
 impl Operation {
     pub fn is_final(answer: &Answer) -> bool {
-        answer.is_success() || ((400..500).contains(&answer.status) && answer.code() != "resource_locked" && answer.status != 429)
+        answer.is_success()
+            || ((400..500).contains(&answer.status)
+                && answer.code() != "resource_locked"
+                && answer.status != 429)
     }
     pub fn success(&self) -> Option<&Answer> {
         self.answers.iter().find(|answer| answer.is_success())
@@ -151,7 +159,8 @@ impl Operation {
     }
 }
 
-/// What a writer keeps. It is written before the next request is sent, in a process that nobody kills.
+/// What a writer keeps. It is written before the next request is sent, in a process that nobody
+/// kills.
 #[derive(Default)]
 pub struct Journal {
     pub operations: Vec<Operation>,
@@ -172,7 +181,11 @@ pub struct Load {
 
 impl Default for Load {
     fn default() -> Load {
-        Load { is_over: AtomicBool::new(false), numbers: AtomicU64::new(1), payments_count: AtomicUsize::new(0) }
+        Load {
+            is_over: AtomicBool::new(false),
+            numbers: AtomicU64::new(1),
+            payments_count: AtomicUsize::new(0),
+        }
     }
 }
 
@@ -201,7 +214,12 @@ pub struct Writer<'a> {
 
 impl Writer<'_> {
     /// A writer that talks to these addresses; a single one is talked to on two connections.
-    pub fn new<'a>(load: &'a Load, seed: u64, addresses: &[SocketAddr], api_key: &str) -> Writer<'a> {
+    pub fn new<'a>(
+        load: &'a Load,
+        seed: u64,
+        addresses: &[SocketAddr],
+        api_key: &str,
+    ) -> Writer<'a> {
         let doubled = addresses.iter().cycle().take(addresses.len().max(2));
         Writer {
             load,
@@ -223,11 +241,15 @@ impl Writer<'_> {
 
     /// One payment, or as much of it as succeeds.
     fn round(&mut self) {
-        if (self.beneficiaries_payable.is_empty() && self.beneficiaries_waiting.len() < 3) || self.random.chance(4) {
+        if (self.beneficiaries_payable.is_empty() && self.beneficiaries_waiting.len() < 3)
+            || self.random.chance(4)
+        {
             let number = self.number();
             let mut body = steps::beneficiary_body();
             body["metadata"] = json!({ "operation": number.to_string() });
-            if let Some(id) = self.perform(number, Kind::Beneficiary, "/v1/beneficiaries", body, None) {
+            if let Some(id) =
+                self.perform(number, Kind::Beneficiary, "/v1/beneficiaries", body, None)
+            {
                 self.beneficiaries_waiting.push(id);
             }
         }
@@ -259,7 +281,8 @@ impl Writer<'_> {
 
     fn lock_quote(&mut self) -> Option<String> {
         let number = self.number();
-        let amount = format!("{}.{:02}", self.random.between(10, 4_000), self.random.between(0, 99));
+        let amount =
+            format!("{}.{:02}", self.random.between(10, 4_000), self.random.between(0, 99));
         let mut body = steps::quote_lock_body(&amount);
         body["metadata"] = json!({ "operation": number.to_string(), "amount": amount });
         self.perform(number, Kind::QuoteLock, "/v1/quote_locks", body, None)
@@ -271,7 +294,12 @@ impl Writer<'_> {
         }
         let beneficiary_id = self.random.pick(&self.beneficiaries_payable).clone();
         let sender_id = self.random.pick(&self.senders).clone();
-        let locked = self.journal.operations.iter().rev().find(|operation| operation.id().as_deref() == Some(quote_lock_id))?;
+        let locked = self
+            .journal
+            .operations
+            .iter()
+            .rev()
+            .find(|operation| operation.id().as_deref() == Some(quote_lock_id))?;
         let amount = locked.body["amount"].as_str()?.to_owned();
         let mut body = steps::transfer_body(&sender_id, &beneficiary_id, quote_lock_id, &amount);
         let number = self.number();
@@ -283,10 +311,20 @@ impl Writer<'_> {
         let mut rival_body = body.clone();
         rival_body["metadata"] = json!({ "operation": rival_number.to_string() });
         let addresses: Vec<SocketAddr> = self.clients.iter().map(|client| client.address).collect();
-        let mut rival = Writer::new(self.load, self.random.next(), &addresses, &self.clients[0].api_key);
+        let mut rival =
+            Writer::new(self.load, self.random.next(), &addresses, &self.clients[0].api_key);
         let (first, second) = std::thread::scope(|scope| {
-            let second = scope.spawn(|| rival.perform(rival_number, Kind::Transfer, "/v1/transfers", rival_body, Some(number)));
-            let first = self.perform(number, Kind::Transfer, "/v1/transfers", body, Some(rival_number));
+            let second = scope.spawn(|| {
+                rival.perform(
+                    rival_number,
+                    Kind::Transfer,
+                    "/v1/transfers",
+                    rival_body,
+                    Some(number),
+                )
+            });
+            let first =
+                self.perform(number, Kind::Transfer, "/v1/transfers", body, Some(rival_number));
             (first, second.join().expect("the rival"))
         });
         self.journal.operations.append(&mut rival.journal.operations);
@@ -300,7 +338,10 @@ impl Writer<'_> {
         let path = format!("/v1/test_helpers/transfers/{transfer_id}/deposit");
         if self.random.chance(20) {
             let number = self.number();
-            if self.perform(number, Kind::Deposit, &path, json!({ "amount": "5.00" }), None).is_none() {
+            if self
+                .perform(number, Kind::Deposit, &path, json!({ "amount": "5.00" }), None)
+                .is_none()
+            {
                 return;
             }
         }
@@ -310,11 +351,27 @@ impl Writer<'_> {
         }
     }
 
-    /// Sends until there is a final answer, sometimes twice at once, and answers the new object's ID.
-    fn perform(&mut self, number: u64, kind: Kind, path: &str, body: Value, rival: Option<u64>) -> Option<String> {
+    /// Sends until there is a final answer, sometimes twice at once, and answers the new object's
+    /// ID.
+    fn perform(
+        &mut self,
+        number: u64,
+        kind: Kind,
+        path: &str,
+        body: Value,
+        rival: Option<u64>,
+    ) -> Option<String> {
         let key = fresh_key();
-        let mut operation =
-            Operation { number, kind, path: path.to_owned(), key, body, rival, answers: Vec::new(), reuse_answers: Vec::new() };
+        let mut operation = Operation {
+            number,
+            kind,
+            path: path.to_owned(),
+            key,
+            body,
+            rival,
+            answers: Vec::new(),
+            reuse_answers: Vec::new(),
+        };
         let text = operation.body.to_string();
         let deadline = Instant::now() + OPERATION_PATIENCE;
         for attempt in 0..ATTEMPTS_MAX {
@@ -325,7 +382,10 @@ impl Writer<'_> {
                 break;
             }
             if Instant::now() > deadline || attempt + 1 == ATTEMPTS_MAX {
-                self.journal.stuck.push(format!("{}: no final answer after {attempt} attempts", operation.name()));
+                self.journal.stuck.push(format!(
+                    "{}: no final answer after {attempt} attempts",
+                    operation.name()
+                ));
                 break;
             }
             std::thread::sleep(Duration::from_millis(self.random.between(2, 15)));
@@ -334,7 +394,8 @@ impl Writer<'_> {
             operation.answers.extend(self.send(1, &operation.path, &operation.key, &text));
         }
         if operation.success().is_some() && self.random.chance(5) {
-            // The same key for another request; were it carried out, its number would be there twice.
+            // The same key for another request; were it carried out, its number would be there
+            // twice.
             let mut other = operation.body.clone();
             match kind {
                 Kind::Deposit => other["amount"] = json!("7.00"),
@@ -349,7 +410,8 @@ impl Writer<'_> {
         id
     }
 
-    /// Sends the same request on one connection or on two at the same time; answers what came back complete.
+    /// Sends the same request on one connection or on two at the same time; answers what came back
+    /// complete.
     fn send(&mut self, count: usize, path: &str, key: &str, body: &str) -> Vec<Answer> {
         let first = self.random.below(self.clients.len());
         self.clients.rotate_left(first);
@@ -395,7 +457,8 @@ impl Writer<'_> {
         if !operation.answers.iter().any(Operation::is_final) {
             return;
         }
-        let (path, key, text) = (operation.path.clone(), operation.key.clone(), operation.body.to_string());
+        let (path, key, text) =
+            (operation.path.clone(), operation.key.clone(), operation.body.to_string());
         let answers = self.send(1, &path, &key, &text);
         self.journal.operations[index].answers.extend(answers);
     }
@@ -423,16 +486,22 @@ impl Writer<'_> {
     }
 }
 
-/// Pages the events from its last one on until told to end, all through the trouble, as a caller would.
+/// Pages the events from its last one on until told to end, all through the trouble, as a caller
+/// would.
 pub fn follow_events(mut client: Client, is_over: &AtomicBool) -> Vec<String> {
     let mut followed: Vec<String> = Vec::new();
     loop {
         // Read before the page: what was there when the end was told is still followed.
         let is_last = is_over.load(Ordering::Relaxed);
-        let cursor = followed.last().map_or(String::new(), |last| format!("&starting_after={last}"));
-        let page = client.once("GET", &format!("/v1/events?limit=100{cursor}"), None, None).ok().map(|answer| answer.json());
+        let cursor =
+            followed.last().map_or(String::new(), |last| format!("&starting_after={last}"));
+        let page = client
+            .once("GET", &format!("/v1/events?limit=100{cursor}"), None, None)
+            .ok()
+            .map(|answer| answer.json());
         let count = page.as_ref().and_then(|page| page["data"].as_array()).map_or(0, |data| {
-            followed.extend(data.iter().filter_map(|event| event["id"].as_str()).map(str::to_owned));
+            followed
+                .extend(data.iter().filter_map(|event| event["id"].as_str()).map(str::to_owned));
             data.len()
         });
         if count == 0 {

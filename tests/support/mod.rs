@@ -1,7 +1,12 @@
-//! What the black-box tests share: a server process on a database of its own, an HTTP client, a webhook receiver, the
-//! six steps and a seeded random source. They see the service only through its binary.
+//! What the black-box tests share: a server process on a database of its own, an HTTP client, a
+//! webhook receiver, the six steps and a seeded random source. They see the service only through
+//! its binary.
 
-#![allow(dead_code, unused_imports, reason = "each test binary uses its own part of what is shared")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test binary uses its own part of what is shared"
+)]
 
 pub mod at_once;
 pub mod client;
@@ -27,7 +32,8 @@ pub use client::{Answer, Client, Connection, fresh_key, until};
 pub use random::Random;
 pub use receiver::Receiver;
 
-/// How long a start may take before a test gives up on it; what the service promises is asserted by the crash tests.
+/// How long a start may take before a test gives up on it; what the service promises is asserted by
+/// the crash tests.
 const START_PATIENCE: Duration = Duration::from_secs(30);
 /// How long a short command may take.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(120);
@@ -78,7 +84,13 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn expect_success(self, what: &str) -> Outcome {
-        assert!(self.status.success(), "{what} ended with {}\n{}\n{}", self.status, self.stdout, self.stderr);
+        assert!(
+            self.status.success(),
+            "{what} ended with {}\n{}\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
         self
     }
     pub fn last_line(&self) -> String {
@@ -91,10 +103,19 @@ impl Home {
     pub fn new(name: &str) -> Home {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.subsec_nanos());
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}-{nanoseconds}-{count}", std::process::id()));
+        let nanoseconds = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |elapsed| elapsed.subsec_nanos());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("{name}-{}-{nanoseconds}-{count}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory for the test");
-        Home { directory, environment: Vec::new(), database_url: None, fault: None, log: Arc::default() }
+        Home {
+            directory,
+            environment: Vec::new(),
+            database_url: None,
+            fault: None,
+            log: Arc::default(),
+        }
     }
 
     /// Sets a variable for the servers and commands of this home.
@@ -102,7 +123,8 @@ impl Home {
         self.set(name, value);
         self
     }
-    /// Has the servers and commands of this home work on a database elsewhere, with the key that the tests' nodes share.
+    /// Has the servers and commands of this home work on a database elsewhere, with the key that
+    /// the tests' nodes share.
     pub fn on(mut self, database_url: &str) -> Home {
         self.database_url = Some(database_url.to_owned());
         self.with("HUNDI_ENCRYPTION_KEY", postgres::ENCRYPTION_KEY)
@@ -124,13 +146,20 @@ impl Home {
         self.directory.join("hundi.db")
     }
     pub fn database(&self) -> String {
-        self.database_url.clone().unwrap_or_else(|| format!("sqlite:{}", self.database_path().display()))
+        self.database_url
+            .clone()
+            .unwrap_or_else(|| format!("sqlite:{}", self.database_path().display()))
     }
 
     /// A command whose surroundings hold no setting but this home's.
     fn prepare(&self, program: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments).current_dir(&self.directory).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+            .args(arguments)
+            .current_dir(&self.directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("HUNDI_") {
                 command.env_remove(name);
@@ -142,7 +171,10 @@ impl Home {
 
     /// Runs a command of the binary as it is given.
     pub fn run_plain(&self, arguments: &[&str]) -> Outcome {
-        let child = self.prepare(env!("CARGO_BIN_EXE_hundi"), arguments).spawn().expect("the binary starts");
+        let child = self
+            .prepare(env!("CARGO_BIN_EXE_hundi"), arguments)
+            .spawn()
+            .expect("the binary starts");
         finish(child, &format!("hundi {}", arguments.join(" ")))
     }
 
@@ -173,8 +205,8 @@ impl Home {
         self.start_as(&[], "127.0.0.1:0")
     }
 
-    /// Starts on a port that can be taken again after a kill: one that the system does not give to clients, which
-    /// could otherwise sit on it while the server is down.
+    /// Starts on a port that can be taken again after a kill: one that the system does not give to
+    /// clients, which could otherwise sit on it while the server is down.
     pub fn start_on_own_port(&self) -> Server {
         let mut random = Random::new(random::fresh_seed());
         let clients_from: u16 = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range")
@@ -191,9 +223,11 @@ impl Home {
         panic!("no free port between 10000 and {high}");
     }
 
-    /// Starts the server through another program, such as one that changes how signals are handled and then becomes it.
+    /// Starts the server through another program, such as one that changes how signals are handled
+    /// and then becomes it.
     pub fn start_as(&self, wrapper: &[&str], listen: &str) -> Server {
-        self.try_start(wrapper, listen).unwrap_or_else(|problem| panic!("the server did not start: {problem}\n{}", self.log()))
+        self.try_start(wrapper, listen)
+            .unwrap_or_else(|problem| panic!("the server did not start: {problem}\n{}", self.log()))
     }
 
     pub fn try_start(&self, wrapper: &[&str], listen: &str) -> Result<Server, String> {
@@ -220,7 +254,14 @@ impl Home {
     pub fn spawn(&self, wrapper: &[&str], listen: &str) -> Server {
         let database = self.database();
         let mut line = wrapper.to_vec();
-        line.extend([env!("CARGO_BIN_EXE_hundi"), "serve", "--listen", listen, "--database", &database]);
+        line.extend([
+            env!("CARGO_BIN_EXE_hundi"),
+            "serve",
+            "--listen",
+            listen,
+            "--database",
+            &database,
+        ]);
         let mut command = self.prepare(line[0], &line[1..]);
         command.envs(self.fault.iter().map(|fault| ("HUNDI_TEST_FAULT", fault)));
         let mut child = command.spawn().expect("the server's process");
@@ -228,8 +269,18 @@ impl Home {
         let stdout = child.stdout.take().expect("a pipe");
         let stderr = child.stderr.take().expect("a pipe");
         // Both pipes are read to their end, so that the server never waits for its log.
-        let readers = vec![drain(stdout, self.log.clone(), Some(address_found)), drain(stderr, self.log.clone(), None)];
-        Server { child, address: None, address_waiting, ready_after: Duration::ZERO, readers, log: self.log.clone() }
+        let readers = vec![
+            drain(stdout, self.log.clone(), Some(address_found)),
+            drain(stderr, self.log.clone(), None),
+        ];
+        Server {
+            child,
+            address: None,
+            address_waiting,
+            ready_after: Duration::ZERO,
+            readers,
+            log: self.log.clone(),
+        }
     }
 
     /// The last lines of the log.
@@ -246,14 +297,22 @@ impl Home {
 impl Drop for Home {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            eprintln!("the last lines of the server's log:\n{}\nthe database stays at {}", self.log(), self.directory.display());
+            eprintln!(
+                "the last lines of the server's log:\n{}\nthe database stays at {}",
+                self.log(),
+                self.directory.display()
+            );
         } else {
             let _ = std::fs::remove_dir_all(&self.directory);
         }
     }
 }
 
-fn drain(pipe: impl Read + Send + 'static, log: Arc<Mutex<Log>>, address_found: Option<mpsc::Sender<SocketAddr>>) -> JoinHandle<()> {
+fn drain(
+    pipe: impl Read + Send + 'static,
+    log: Arc<Mutex<Log>>,
+    address_found: Option<mpsc::Sender<SocketAddr>>,
+) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut address_found = address_found;
         let mut reader = BufReader::new(pipe);
@@ -276,11 +335,14 @@ fn drain(pipe: impl Read + Send + 'static, log: Arc<Mutex<Log>>, address_found: 
 /// The socket address of the first `http://` in a line.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let (_, rest) = line.split_once("http://")?;
-    let end = rest.find(|letter: char| !(letter.is_ascii_digit() || letter == '.' || letter == ':')).unwrap_or(rest.len());
+    let end = rest
+        .find(|letter: char| !(letter.is_ascii_digit() || letter == '.' || letter == ':'))
+        .unwrap_or(rest.len());
     rest[..end].trim_end_matches(['.', ':']).parse().ok()
 }
 
-/// Waits for a short command, reading what it writes; one that does not end is killed and fails the test.
+/// Waits for a short command, reading what it writes; one that does not end is killed and fails the
+/// test.
 fn finish(mut child: Child, what: &str) -> Outcome {
     let read = |pipe: Option<Box<dyn Read + Send>>| {
         std::thread::spawn(move || {
@@ -306,7 +368,11 @@ fn finish(mut child: Child, what: &str) -> Outcome {
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    Outcome { status, stdout: stdout.join().unwrap_or_default(), stderr: stderr.join().unwrap_or_default() }
+    Outcome {
+        status,
+        stdout: stdout.join().unwrap_or_default(),
+        stderr: stderr.join().unwrap_or_default(),
+    }
 }
 
 /// A running server; it does not outlive its handle.
@@ -341,7 +407,12 @@ impl Server {
     /// The status of a page that needs no key; `None` without an answer.
     pub fn probe(&self, path: &str) -> Option<u16> {
         let mut connection = Connection::open_within(self.address?, Duration::from_secs(5)).ok()?;
-        connection.send(format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").as_bytes()).ok()?;
+        connection
+            .send(
+                format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+                    .as_bytes(),
+            )
+            .ok()?;
         connection.receive(true).ok()?.map(|answer| answer.status)
     }
     pub fn is_ready(&self) -> bool {

@@ -1,4 +1,5 @@
-//! The judge of `load.rs`: nothing acknowledged is lost, nothing happened twice, every status has its event and every event arrived.
+//! The judge of `load.rs`: nothing acknowledged is lost, nothing happened twice, every status has
+//! its event and every event arrived.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::{Duration, Instant};
@@ -8,7 +9,8 @@ use serde_json::Value;
 use super::load::{Journal, Kind, Operation, member};
 use super::{Answer, Client, Random, Receiver, steps};
 
-/// How long what is awaited may stand still before it counts as lost: longer than a killed worker's lease on its work.
+/// How long what is awaited may stand still before it counts as lost: longer than a killed worker's
+/// lease on its work.
 const STANDSTILL_MAX: Duration = Duration::from_secs(100);
 /// Objects that are read one by one in the end; all of them are read through lists.
 const READ_SINGLY_MAX: usize = 400;
@@ -53,7 +55,8 @@ pub fn objects(client: &mut Client) -> HashMap<Kind, HashMap<String, Value>> {
     for kind in Kind::ALL {
         let listed = client.list(kind.list_path(), "");
         let count = listed.len();
-        let by_id: HashMap<String, Value> = listed.into_iter().map(|object| (steps::text(&object, "id"), object)).collect();
+        let by_id: HashMap<String, Value> =
+            listed.into_iter().map(|object| (steps::text(&object, "id"), object)).collect();
         assert_eq!(by_id.len(), count, "{} lists an object twice", kind.list_path());
         all.insert(kind, by_id);
     }
@@ -71,7 +74,13 @@ pub fn losses(
     let acknowledged: Vec<(&Operation, Value)> = journals
         .iter()
         .flat_map(|journal| &journal.operations)
-        .flat_map(|operation| operation.answers.iter().filter(|answer| answer.is_success()).map(move |answer| (operation, answer.json())))
+        .flat_map(|operation| {
+            operation
+                .answers
+                .iter()
+                .filter(|answer| answer.is_success())
+                .map(move |answer| (operation, answer.json()))
+        })
         .collect();
     let mut compare = |operation: &Operation, promised: &Value, found: &Value, how: &str| {
         for field in operation.kind.immutable_fields() {
@@ -90,12 +99,17 @@ pub fn losses(
         let id = promised["id"].as_str().unwrap_or_default();
         match objects[&operation.kind].get(id) {
             Some(found) => compare(operation, promised, found, "in its list"),
-            None => missing.push(format!("{}: {id} was acknowledged and is in no list", operation.name())),
+            None => missing
+                .push(format!("{}: {id} was acknowledged and is in no list", operation.name())),
         }
     }
     for _ in 0..READ_SINGLY_MAX.min(acknowledged.len()) {
         let (operation, promised) = random.pick(&acknowledged);
-        let path = format!("{}/{}", operation.kind.list_path(), promised["id"].as_str().unwrap_or_default());
+        let path = format!(
+            "{}/{}",
+            operation.kind.list_path(),
+            promised["id"].as_str().unwrap_or_default()
+        );
         let answer = client.get(&path);
         if answer.is_success() {
             compare(operation, promised, &answer.json(), "by its ID");
@@ -107,21 +121,42 @@ pub fn losses(
     findings
 }
 
-/// Everything that is found wrong once the load has ended, the receiver has everything and `followed` was paged to its end.
-pub fn verdict(client: &mut Client, journals: &[Journal], receiver: &Receiver, followed: &[String], random: &mut Random) -> Vec<Finding> {
+/// Everything that is found wrong once the load has ended, the receiver has everything and
+/// `followed` was paged to its end.
+pub fn verdict(
+    client: &mut Client,
+    journals: &[Journal],
+    receiver: &Receiver,
+    followed: &[String],
+    random: &mut Random,
+) -> Vec<Finding> {
     let objects = objects(client);
     let events = client.list("/v1/events", "");
     let mut findings = losses(client, journals, &objects, random);
     findings.extend(doubles(journals, &objects));
-    findings.extend(histories(journals, &objects[&Kind::Transfer], &client.list("/v1/payouts", ""), &events));
+    findings.extend(histories(
+        journals,
+        &objects[&Kind::Transfer],
+        &client.list("/v1/payouts", ""),
+        &events,
+    ));
     let (problems_count, problems) = receiver.problems();
     if problems_count > 0 {
-        findings.push(Finding::Wrong(format!("{problems_count} deliveries were wrong, such as {problems:?}")));
+        findings.push(Finding::Wrong(format!(
+            "{problems_count} deliveries were wrong, such as {problems:?}"
+        )));
     }
-    let undelivered: Vec<&str> =
-        events.iter().filter_map(|event| event["id"].as_str()).filter(|id| receiver.valid_count(id) == 0).collect();
+    let undelivered: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["id"].as_str())
+        .filter(|id| receiver.valid_count(id) == 0)
+        .collect();
     if !undelivered.is_empty() {
-        findings.push(Finding::Lost(format!("{} events never arrived, such as {:?}", undelivered.len(), undelivered.first())));
+        findings.push(Finding::Lost(format!(
+            "{} events never arrived, such as {:?}",
+            undelivered.len(),
+            undelivered.first()
+        )));
     }
     // A caller that pages from its last event never misses one.
     let listed: Vec<String> = events.iter().map(|event| steps::text(event, "id")).collect();
@@ -140,43 +175,84 @@ pub fn verdict(client: &mut Client, journals: &[Journal], receiver: &Receiver, f
 }
 
 /// Each operation came to one end, and each key had one effect.
-pub fn doubles(journals: &[Journal], objects: &HashMap<Kind, HashMap<String, Value>>) -> Vec<Finding> {
+pub fn doubles(
+    journals: &[Journal],
+    objects: &HashMap<Kind, HashMap<String, Value>>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let operations: Vec<&Operation> = journals.iter().flat_map(|journal| &journal.operations).collect();
-    let by_number: HashMap<u64, &Operation> = operations.iter().map(|operation| (operation.number, *operation)).collect();
+    let operations: Vec<&Operation> =
+        journals.iter().flat_map(|journal| &journal.operations).collect();
+    let by_number: HashMap<u64, &Operation> =
+        operations.iter().map(|operation| (operation.number, *operation)).collect();
     for operation in &operations {
-        let ended: Vec<&Answer> = operation.answers.iter().filter(|answer| Operation::is_final(answer)).collect();
+        let ended: Vec<&Answer> =
+            operation.answers.iter().filter(|answer| Operation::is_final(answer)).collect();
         if let Some(first) = ended.first()
-            && let Some(other) = ended.iter().find(|answer| answer.status != first.status || answer.body != first.body)
+            && let Some(other) = ended
+                .iter()
+                .find(|answer| answer.status != first.status || answer.body != first.body)
         {
-            let text = format!("{}: one key, two answers: {} and {}", operation.name(), first.text(), other.text());
+            let text = format!(
+                "{}: one key, two answers: {} and {}",
+                operation.name(),
+                first.text(),
+                other.text()
+            );
             findings.push(Finding::Doubled(text));
         }
         if ended.iter().filter(|answer| !answer.is_replay()).count() > 1 {
-            findings.push(Finding::Doubled(format!("{}: carried out more than once by its answers", operation.name())));
+            findings.push(Finding::Doubled(format!(
+                "{}: carried out more than once by its answers",
+                operation.name()
+            )));
         }
         let refused = ended.first().filter(|answer| !answer.is_success());
         match (refused, operation.rival) {
-            (Some(answer), None) => findings.push(Finding::Wrong(format!("{}: refused with {}", operation.name(), answer.text()))),
+            (Some(answer), None) => findings.push(Finding::Wrong(format!(
+                "{}: refused with {}",
+                operation.name(),
+                answer.text()
+            ))),
             (Some(answer), Some(_)) if answer.code() != "quote_lock_already_used" => {
-                findings.push(Finding::Wrong(format!("{}: the loser was refused with {}", operation.name(), answer.text())));
+                findings.push(Finding::Wrong(format!(
+                    "{}: the loser was refused with {}",
+                    operation.name(),
+                    answer.text()
+                )));
             }
             (_, Some(rival)) if !ended.is_empty() => {
-                let both = by_number.get(&rival).is_some_and(|rival| rival.success().is_some() == operation.success().is_some());
+                let both = by_number.get(&rival).is_some_and(|rival| {
+                    rival.success().is_some() == operation.success().is_some()
+                });
                 if both {
-                    findings
-                        .push(Finding::Doubled(format!("{}: of two transfers for one quote lock not exactly one won", operation.name())));
+                    findings.push(Finding::Doubled(format!(
+                        "{}: of two transfers for one quote lock not exactly one won",
+                        operation.name()
+                    )));
                 }
             }
             _ => {}
         }
-        for answer in operation.answers.iter().filter(|answer| answer.status >= 500 && answer.status != 503) {
-            findings.push(Finding::Wrong(format!("{}: {} {}", operation.name(), answer.status, answer.text())));
+        for answer in
+            operation.answers.iter().filter(|answer| answer.status >= 500 && answer.status != 503)
+        {
+            findings.push(Finding::Wrong(format!(
+                "{}: {} {}",
+                operation.name(),
+                answer.status,
+                answer.text()
+            )));
         }
         for answer in &operation.reuse_answers {
-            let is_expected = answer.code() == "idempotency_key_reuse" || answer.code() == "resource_locked" || answer.status == 503;
+            let is_expected = answer.code() == "idempotency_key_reuse"
+                || answer.code() == "resource_locked"
+                || answer.status == 503;
             if !is_expected {
-                findings.push(Finding::Doubled(format!("{}: its key with another body was answered {}", operation.name(), answer.text())));
+                findings.push(Finding::Doubled(format!(
+                    "{}: its key with another body was answered {}",
+                    operation.name(),
+                    answer.text()
+                )));
             }
         }
     }
@@ -190,16 +266,20 @@ pub fn doubles(journals: &[Journal], objects: &HashMap<Kind, HashMap<String, Val
             let own = object["metadata"]["operation"].as_str().and_then(|text| text.parse().ok());
             match own {
                 Some(own) => *counts.entry(own).or_default() += 1,
-                None => findings.push(Finding::Wrong(format!("a {kind:?} that no writer made: {object}"))),
+                None => findings
+                    .push(Finding::Wrong(format!("a {kind:?} that no writer made: {object}"))),
             }
         }
         for (own, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
-            findings.push(Finding::Doubled(format!("operation {own} made {count} objects of {kind:?}")));
+            findings.push(Finding::Doubled(format!(
+                "operation {own} made {count} objects of {kind:?}"
+            )));
         }
     }
     let mut deposits_asked: HashMap<&str, usize> = HashMap::new();
     for operation in operations.iter().filter(|operation| operation.kind == Kind::Deposit) {
-        *deposits_asked.entry(operation.path.split('/').nth(4).unwrap_or_default()).or_default() += 1;
+        *deposits_asked.entry(operation.path.split('/').nth(4).unwrap_or_default()).or_default() +=
+            1;
     }
     let mut deposits_made: HashMap<&str, usize> = HashMap::new();
     for deposit in objects[&Kind::Deposit].values() {
@@ -208,7 +288,9 @@ pub fn doubles(journals: &[Journal], objects: &HashMap<Kind, HashMap<String, Val
     for (transfer_id, made) in deposits_made {
         let asked = deposits_asked.get(transfer_id).copied().unwrap_or(0);
         if made > asked {
-            findings.push(Finding::Doubled(format!("{transfer_id}: {made} deposits, {asked} asked for")));
+            findings.push(Finding::Doubled(format!(
+                "{transfer_id}: {made} deposits, {asked} asked for"
+            )));
         }
     }
     findings.extend(shared(&objects[&Kind::Transfer], "quote_lock_id"));
@@ -242,43 +324,73 @@ fn leads_to(from: &str, to: &str) -> bool {
 }
 
 /// Statuses only moved forward, and each step told exactly one event.
-pub fn histories(journals: &[Journal], transfers: &HashMap<String, Value>, payouts: &[Value], events: &[Value]) -> Vec<Finding> {
+pub fn histories(
+    journals: &[Journal],
+    transfers: &HashMap<String, Value>,
+    payouts: &[Value],
+    events: &[Value],
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut told: HashMap<&str, Vec<&str>> = HashMap::new();
     for event in events {
-        told.entry(event["linked_id"].as_str().unwrap_or_default()).or_default().push(event["type"].as_str().unwrap_or_default());
+        told.entry(event["linked_id"].as_str().unwrap_or_default())
+            .or_default()
+            .push(event["type"].as_str().unwrap_or_default());
     }
     for (id, transfer) in transfers {
         let entries: Vec<(&str, i64)> = transfer["status_history"]
             .as_array()
             .into_iter()
             .flatten()
-            .map(|entry| (entry["status"].as_str().unwrap_or_default(), entry["at"].as_i64().unwrap_or(-1)))
+            .map(|entry| {
+                (entry["status"].as_str().unwrap_or_default(), entry["at"].as_i64().unwrap_or(-1))
+            })
             .collect();
-        let steps_are_sound = entries.windows(2).all(|pair| is_arrow(pair[0].0, pair[1].0) && pair[0].1 <= pair[1].1);
+        let steps_are_sound =
+            entries.windows(2).all(|pair| is_arrow(pair[0].0, pair[1].0) && pair[0].1 <= pair[1].1);
         let starts = entries.first().is_some_and(|entry| entry.0 == "funding");
         let ends = entries.last().is_some_and(|entry| Some(entry.0) == transfer["status"].as_str());
         if !steps_are_sound || !starts || !ends {
-            findings.push(Finding::Wrong(format!("{id}: its history is no path of the graph: {}", transfer["status_history"])));
+            findings.push(Finding::Wrong(format!(
+                "{id}: its history is no path of the graph: {}",
+                transfer["status_history"]
+            )));
         }
-        let mut expected: Vec<String> = entries.iter().map(|entry| format!("transfer.status.{}", entry.0)).collect();
-        let mut found: Vec<&str> =
-            told.get(id.as_str()).into_iter().flatten().copied().filter(|name| name.starts_with("transfer.status.")).collect();
+        let mut expected: Vec<String> =
+            entries.iter().map(|entry| format!("transfer.status.{}", entry.0)).collect();
+        let mut found: Vec<&str> = told
+            .get(id.as_str())
+            .into_iter()
+            .flatten()
+            .copied()
+            .filter(|name| name.starts_with("transfer.status."))
+            .collect();
         expected.sort_unstable();
         found.sort_unstable();
         if expected != found {
-            findings.push(Finding::Wrong(format!("{id}: its history is {expected:?}, its events are {found:?}")));
+            findings.push(Finding::Wrong(format!(
+                "{id}: its history is {expected:?}, its events are {found:?}"
+            )));
         }
     }
     let mut payouts_of: HashMap<String, usize> = HashMap::new();
     for payout in payouts {
         let id = steps::text(payout, "id");
         let transfer_id = steps::text(payout, "transfer_id");
-        if transfers.get(&transfer_id).is_none_or(|transfer| transfer["payout_amount"] != payout["amount"]) {
-            findings.push(Finding::Wrong(format!("{id} pays another amount than its transfer: {payout}")));
+        if transfers
+            .get(&transfer_id)
+            .is_none_or(|transfer| transfer["payout_amount"] != payout["amount"])
+        {
+            findings.push(Finding::Wrong(format!(
+                "{id} pays another amount than its transfer: {payout}"
+            )));
         }
-        let mut found: Vec<&str> =
-            told.get(id.as_str()).into_iter().flatten().filter_map(|name| name.strip_prefix("payout.status.")).collect();
+        let mut found: Vec<&str> = told
+            .get(id.as_str())
+            .into_iter()
+            .flatten()
+            .filter_map(|name| name.strip_prefix("payout.status."))
+            .collect();
         found.sort_unstable();
         if payout["status"] == "settled" && found != PAYOUT_STATUSES {
             findings.push(Finding::Wrong(format!("{id} is settled, its events are {found:?}")));
@@ -293,11 +405,13 @@ pub fn histories(journals: &[Journal], transfers: &HashMap<String, Value>, payou
         if let Some(before) = last_seen.insert(id, status)
             && !leads_to(before, status)
         {
-            findings.push(Finding::Wrong(format!("{id} was seen in {before} and later in {status}")));
+            findings
+                .push(Finding::Wrong(format!("{id} was seen in {before} and later in {status}")));
         }
     }
     for (id, status) in last_seen {
-        let end = transfers.get(id).and_then(|transfer| transfer["status"].as_str()).unwrap_or_default();
+        let end =
+            transfers.get(id).and_then(|transfer| transfer["status"].as_str()).unwrap_or_default();
         if !leads_to(status, end) {
             findings.push(Finding::Wrong(format!("{id} was seen in {status} and ended in {end}")));
         }
@@ -309,24 +423,32 @@ pub fn histories(journals: &[Journal], transfers: &HashMap<String, Value>, payou
 pub fn paid_transfers(journals: &[Journal]) -> HashSet<String> {
     let operations = journals.iter().flat_map(|journal| &journal.operations);
     operations
-        .filter(|operation| operation.kind == Kind::Deposit && operation.body.get("amount").is_none() && operation.success().is_some())
+        .filter(|operation| {
+            operation.kind == Kind::Deposit
+                && operation.body.get("amount").is_none()
+                && operation.success().is_some()
+        })
         .filter_map(|operation| operation.path.split('/').nth(4).map(str::to_owned))
         .collect()
 }
 
-/// Waits until every paid transfer is settled with its advice, and every event has been delivered. Standing still fails.
+/// Waits until every paid transfer is settled with its advice, and every event has been delivered.
+/// Standing still fails.
 pub fn await_quiet(client: &mut Client, journals: &[Journal], receiver: &Receiver) {
     let paid = paid_transfers(journals);
     let mut open: Vec<String> = paid.iter().cloned().collect();
     wait_while_it_moves("the paid transfers to settle", || {
-        open.retain(|id| client.get(&format!("/v1/transfers/{id}")).json()["status"] != "payout_settled");
+        open.retain(|id| {
+            client.get(&format!("/v1/transfers/{id}")).json()["status"] != "payout_settled"
+        });
         (open.len(), open.first().cloned().unwrap_or_default())
     });
     wait_while_it_moves("the payment advices", || {
         let advised = client.list("/v1/events", "type=payout.payment_advice.available").len();
         (paid.len().saturating_sub(advised), String::new())
     });
-    let mut undelivered: Vec<String> = client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
+    let mut undelivered: Vec<String> =
+        client.list("/v1/events", "").iter().map(|event| steps::text(event, "id")).collect();
     wait_while_it_moves("the deliveries", || {
         undelivered.retain(|id| receiver.valid_count(id) == 0);
         (undelivered.len(), undelivered.first().cloned().unwrap_or_default())
@@ -346,7 +468,10 @@ pub fn wait_while_it_moves(what: &str, mut left: impl FnMut() -> (usize, String)
             least = count;
             moved_at = Instant::now();
         }
-        assert!(moved_at.elapsed() < STANDSTILL_MAX, "waited in vain for {what}: {count} left, such as {example}");
+        assert!(
+            moved_at.elapsed() < STANDSTILL_MAX,
+            "waited in vain for {what}: {count} left, such as {example}"
+        );
         std::thread::sleep(Duration::from_millis(100));
     }
 }

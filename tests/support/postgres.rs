@@ -1,7 +1,9 @@
-//! PostgreSQL for the tests: a throw-away cluster (`tests/postgres/cluster.sh`), and fresh databases in it.
+//! PostgreSQL for the tests: a throw-away cluster (`tests/postgres/cluster.sh`), and fresh
+//! databases in it.
 //!
-//! With `HUNDI_TEST_POSTGRES` (the URL of a superuser) databases are made in that cluster; without it each test process starts one of
-//! its own. Tests that stop or restart the server always have their own.
+//! With `HUNDI_TEST_POSTGRES` (the URL of a superuser) databases are made in that cluster; without
+//! it each test process starts one of its own. Tests that stop or restart the server always have
+//! their own.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -42,10 +44,14 @@ impl Cluster {
             .spawn()
             .expect("tests/postgres/cluster.sh starts");
         let mut line = String::new();
-        BufReader::new(keeper.stdout.take().expect("a pipe")).read_line(&mut line).expect("the cluster's line");
+        BufReader::new(keeper.stdout.take().expect("a pipe"))
+            .read_line(&mut line)
+            .expect("the cluster's line");
         let words: Vec<&str> = line.split_whitespace().collect();
         let [url, data, programs] = words[..] else {
-            panic!("no PostgreSQL: tests/postgres/install.sh installs it; the script said {line:?}");
+            panic!(
+                "no PostgreSQL: tests/postgres/install.sh installs it; the script said {line:?}"
+            );
         };
         Cluster { url: url.to_owned(), data: data.into(), programs: programs.into(), keeper }
     }
@@ -55,7 +61,8 @@ impl Cluster {
         (&self.data, &self.programs)
     }
 
-    /// The cluster that databases of this process are made in: the one of `HUNDI_TEST_POSTGRES`, else one of its own.
+    /// The cluster that databases of this process are made in: the one of `HUNDI_TEST_POSTGRES`,
+    /// else one of its own.
     pub fn shared_url() -> String {
         static OWN: OnceLock<Cluster> = OnceLock::new();
         match std::env::var("HUNDI_TEST_POSTGRES") {
@@ -92,13 +99,21 @@ impl Cluster {
         self.data.parent().expect("a folder around the data")
     }
 
-    /// Copies the running server as docs/postgresql.md says, with more arguments for `pg_basebackup`; answers where the copy is.
+    /// Copies the running server as docs/postgresql.md says, with more arguments for
+    /// `pg_basebackup`; answers where the copy is.
     pub fn base_backup(&self, name: &str, arguments: &[&str]) -> PathBuf {
         let copy = self.folder().join(name);
         // A standby that follows from the copy calls itself so.
         let url = format!("{}?application_name={name}", self.url);
         let copied = format!("--pgdata={}", copy.display());
-        self.run("pg_basebackup", &[&[copied.as_str(), "--dbname", &url, "--wal-method=stream", "--checkpoint=fast"], arguments].concat());
+        self.run(
+            "pg_basebackup",
+            &[
+                &[copied.as_str(), "--dbname", &url, "--wal-method=stream", "--checkpoint=fast"],
+                arguments,
+            ]
+            .concat(),
+        );
         copy
     }
 
@@ -122,10 +137,14 @@ impl Cluster {
         Copy { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), cluster: self, data }
     }
 
-    /// Changes lines of the server's configuration, such as `ssl=on`; new connections find them in force.
+    /// Changes lines of the server's configuration, such as `ssl=on`; new connections find them in
+    /// force.
     pub fn set(&self, settings: &[&str]) {
-        let lines: String =
-            settings.iter().filter_map(|line| line.split_once('=')).map(|(name, value)| format!("{name} = '{value}'\n")).collect();
+        let lines: String = settings
+            .iter()
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, value)| format!("{name} = '{value}'\n"))
+            .collect();
         let path = self.data.join("postgresql.conf");
         let text = std::fs::read_to_string(&path).expect("the configuration");
         std::fs::write(&path, text + &lines).expect("the configuration");
@@ -133,7 +152,10 @@ impl Cluster {
         self.control(&["reload"]);
         let started = Instant::now();
         while self.loaded_at() == before {
-            assert!(started.elapsed() < START_PATIENCE, "PostgreSQL does not read its configuration");
+            assert!(
+                started.elapsed() < START_PATIENCE,
+                "PostgreSQL does not read its configuration"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -142,7 +164,8 @@ impl Cluster {
         sql(&self.url, "SELECT pg_conf_load_time()")
     }
 
-    /// Ends the server as a crash does: nothing is written any more, and the next start replays its log.
+    /// Ends the server as a crash does: nothing is written any more, and the next start replays its
+    /// log.
     pub fn stop_now(&self) {
         self.control(&["-m", "immediate", "-w", "stop"]);
     }
@@ -231,7 +254,9 @@ impl Database {
     /// A copy of another database of the cluster, to which nobody is connected.
     pub fn copy_of(template: &str, admin_url: &str) -> Database {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let nanoseconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_nanos());
+        let nanoseconds = std::time::SystemTime::now()
+            .duration_since(std::time::UNIX_EPOCH)
+            .map_or(0, |elapsed| elapsed.as_nanos());
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("hundi_{}_{nanoseconds:x}_{count}", std::process::id());
         sql(admin_url, &format!("CREATE DATABASE {name} TEMPLATE {template}"));
@@ -246,7 +271,11 @@ impl Database {
 
     /// The same database behind another address, such as a proxy's.
     pub fn url_at(&self, address: std::net::SocketAddr) -> String {
-        let user = self.admin_url.strip_prefix("postgres://").and_then(|rest| rest.split_once('@')).map_or("postgres", |(user, _)| user);
+        let user = self
+            .admin_url
+            .strip_prefix("postgres://")
+            .and_then(|rest| rest.split_once('@'))
+            .map_or("postgres", |(user, _)| user);
         format!("postgres://{user}@{address}/{}", self.name)
     }
 
@@ -254,7 +283,9 @@ impl Database {
     pub fn server_address(&self) -> std::net::SocketAddr {
         let after = self.admin_url.split_once('@').map_or("", |(_, after)| after);
         let address = after.split('/').next().unwrap_or_default();
-        address.parse().unwrap_or_else(|_| panic!("the cluster's URL names no address and port: {address:?}"))
+        address
+            .parse()
+            .unwrap_or_else(|_| panic!("the cluster's URL names no address and port: {address:?}"))
     }
 
     /// Rows of a query, or of the last one of several; the columns as texts.
@@ -267,16 +298,23 @@ impl Database {
         self.sql(text).into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or_default()
     }
 
-    /// Begins a transaction beside the service, runs this in it, and keeps it open until it is let go.
+    /// Begins a transaction beside the service, runs this in it, and keeps it open until it is let
+    /// go.
     pub fn hold(&self, text: &str) -> Held {
         let (url, text) = (self.url(), text.to_owned());
         let (go, let_go) = std::sync::mpsc::channel::<()>();
         let (ready, is_ready) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            let (client, connection) = runtime.block_on(tokio_postgres::connect(&url, NoTls)).expect("a connection");
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            let (client, connection) =
+                runtime.block_on(tokio_postgres::connect(&url, NoTls)).expect("a connection");
             runtime.spawn(connection);
-            runtime.block_on(client.batch_execute(&format!("BEGIN; {text}"))).expect("what is held");
+            runtime
+                .block_on(client.batch_execute(&format!("BEGIN; {text}")))
+                .expect("what is held");
             ready.send(()).expect("the test");
             // A test that failed drops its end.
             let _ = let_go.recv();
@@ -289,26 +327,35 @@ impl Database {
     /// Waits until so many connections of this database wait for a lock.
     pub fn until_waiting(&self, count: usize) {
         let started = Instant::now();
-        let text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let text = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND \
+         wait_event_type = 'Lock'";
         while self.value(text) != count.to_string() {
-            assert!(started.elapsed() < START_PATIENCE, "{count} connections should wait for a lock");
+            assert!(
+                started.elapsed() < START_PATIENCE,
+                "{count} connections should wait for a lock"
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     /// Every table's rows: their text, and the bytes that the text shows as hexadecimal.
     pub fn contents(&self) -> Vec<(String, Vec<u8>)> {
-        let tables = self.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
+        let tables =
+            self.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1");
         let read = |table: &String| -> Vec<u8> {
             let rows = self.sql(&format!("SELECT t::text FROM {table} t"));
-            rows.into_iter().flatten().flat_map(|text| [shown_bytes(&text), text.into_bytes()].concat()).collect()
+            rows.into_iter()
+                .flatten()
+                .flat_map(|text| [shown_bytes(&text), text.into_bytes()].concat())
+                .collect()
         };
         tables.iter().flatten().map(|table| (table.clone(), read(table))).collect()
     }
 
     /// Ends all connections of the database but the caller's own, and answers how many they were.
     pub fn terminate_connections(&self) -> usize {
-        let text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+        let text = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = \
+         current_database() AND pid <> pg_backend_pid()";
         self.sql(text).len()
     }
 }
@@ -320,7 +367,10 @@ impl Drop for Database {
             return;
         }
         // The cluster may be gone or stopped; then the database goes with its folder.
-        let _ = try_sql(&self.admin_url, &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name));
+        let _ = try_sql(
+            &self.admin_url,
+            &format!("DROP DATABASE IF EXISTS {} WITH (FORCE)", self.name),
+        );
     }
 }
 
@@ -329,13 +379,18 @@ pub fn sql(url: &str, text: &str) -> Vec<Vec<String>> {
     try_sql(url, text).unwrap_or_else(|problem| panic!("{text}: {problem}"))
 }
 
-/// Runs statements on a connection of its own, also where a runtime is at work already. NULL reads as an empty text.
+/// Runs statements on a connection of its own, also where a runtime is at work already. NULL reads
+/// as an empty text.
 pub fn try_sql(url: &str, text: &str) -> Result<Vec<Vec<String>>, String> {
     std::thread::scope(|scope| {
         let work = || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| error.to_string())?;
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .map_err(|error| error.to_string())?;
             runtime.block_on(async {
-                let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(|error| shown(&error))?;
+                let (client, connection) =
+                    tokio_postgres::connect(url, NoTls).await.map_err(|error| shown(&error))?;
                 tokio::spawn(connection);
                 let messages = client.simple_query(text).await.map_err(|error| shown(&error))?;
                 Ok(messages.iter().filter_map(read_row).collect())
@@ -351,7 +406,10 @@ fn read_row(message: &SimpleQueryMessage) -> Option<Vec<String>> {
 }
 
 fn shown(error: &tokio_postgres::Error) -> String {
-    error.as_db_error().map_or_else(|| error.to_string(), |told| format!("{} {}", told.code().code(), told.message()))
+    error.as_db_error().map_or_else(
+        || error.to_string(),
+        |told| format!("{} {}", told.code().code(), told.message()),
+    )
 }
 
 /// The bytes behind every `\x…` of a text, one after the other.
@@ -359,7 +417,9 @@ fn shown_bytes(text: &str) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in text.split("\\x").skip(1) {
         let hex: Vec<u8> = part.bytes().take_while(u8::is_ascii_hexdigit).collect();
-        let pairs = hex.chunks_exact(2).filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+        let pairs = hex
+            .chunks_exact(2)
+            .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
         bytes.extend(pairs);
     }
     bytes

@@ -8,7 +8,8 @@ pub struct Random(u64);
 
 impl Random {
     pub fn new(seed: u64) -> Random {
-        // One step of splitmix, so that neighbouring seeds do not start alike; the state must not be zero.
+        // One step of splitmix, so that neighbouring seeds do not start alike; the state must not
+        // be zero.
         let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -44,14 +45,18 @@ impl Random {
 
 /// A seed that no other process is likely to have.
 pub fn fresh_seed() -> u64 {
-    let nanoseconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |elapsed| elapsed.as_nanos() as u64);
+    let nanoseconds =
+        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |elapsed| elapsed.as_nanos() as u64);
     nanoseconds ^ (u64::from(std::process::id()) << 40)
 }
 
-/// The seed named by an environment variable, else a new one; printed, because the output of a failing test is shown.
+/// The seed named by an environment variable, else a new one; printed, because the output of a
+/// failing test is shown.
 pub fn seed(variable: &str) -> u64 {
     let seed = match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a whole number")),
+        Ok(text) => {
+            text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a whole number"))
+        }
         Err(_) => fresh_seed(),
     };
     eprintln!("repeat this run's choices with {variable}={seed}");
@@ -61,7 +66,9 @@ pub fn seed(variable: &str) -> u64 {
 /// A whole number from the environment, else the default.
 pub fn number(variable: &str, default: u64) -> u64 {
     match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a whole number")),
+        Ok(text) => {
+            text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a whole number"))
+        }
         Err(_) => default,
     }
 }

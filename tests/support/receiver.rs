@@ -1,5 +1,5 @@
-//! A webhook receiver on loopback: it records every delivery and verifies it twice, with the stock Standard Webhooks
-//! library and by the interface specification's own five steps.
+//! A webhook receiver on loopback: it records every delivery and verifies it twice, with the stock
+//! Standard Webhooks library and by the interface specification's own five steps.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -67,8 +67,14 @@ fn seen(lock: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 
 impl Receiver {
     pub fn start() -> Receiver {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("a runtime");
-        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port on loopback");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let listener = runtime
+            .block_on(tokio::net::TcpListener::bind("127.0.0.1:0"))
+            .expect("a port on loopback");
         let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
         let records = Arc::new(Mutex::new(Seen::default()));
         let (secret, secret_known) = watch::channel(None);
@@ -79,9 +85,14 @@ impl Receiver {
                 let shared = shared.clone();
                 let secret_known = secret_known.clone();
                 tokio::spawn(async move {
-                    let service = service_fn(move |request| take(request, shared.clone(), secret_known.clone()));
-                    // A sender that is killed mid-request leaves a broken connection: not a delivery.
-                    let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
+                    let service = service_fn(move |request| {
+                        take(request, shared.clone(), secret_known.clone())
+                    });
+                    // A sender that is killed mid-request leaves a broken connection: not a
+                    // delivery.
+                    let _ = hyper::server::conn::http1::Builder::new()
+                        .serve_connection(TokioIo::new(stream), service)
+                        .await;
                 });
             }
         });
@@ -91,9 +102,14 @@ impl Receiver {
     /// Registers the receiver for all events and remembers the secret; answers the endpoint.
     pub fn register(&self, client: &mut Client) -> Value {
         let endpoint = client
-            .post("/v1/webhook_endpoints", &json!({ "url": self.url, "enabled_events": ["*"], "description": "the test's receiver" }))
+            .post(
+                "/v1/webhook_endpoints",
+                &json!({ "url": self.url, "enabled_events": ["*"],
+                "description": "the test's receiver" }),
+            )
             .expect_success("the registration of the webhook endpoint");
-        let secret = endpoint["secret"].as_str().unwrap_or_else(|| panic!("no secret in {endpoint}"));
+        let secret =
+            endpoint["secret"].as_str().unwrap_or_else(|| panic!("no secret in {endpoint}"));
         assert!(secret.starts_with("whsec_"), "the secret does not begin with whsec_: {secret}");
         self.secret.send_replace(Some(secret.to_owned()));
         endpoint
@@ -135,14 +151,23 @@ async fn take(
 ) -> Result<Response<Full<Bytes>>, hyper::Error> {
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
-    let known = tokio::time::timeout(Duration::from_secs(SECRET_SECONDS_MAX), secret_known.wait_for(Option::is_some)).await;
+    let known = tokio::time::timeout(
+        Duration::from_secs(SECRET_SECONDS_MAX),
+        secret_known.wait_for(Option::is_some),
+    )
+    .await;
     let secret = match known {
         Ok(Ok(secret)) => secret.clone().unwrap_or_default(),
         _ => String::new(),
     };
     let verdict = verify(&secret, &head.headers, &body);
     let status = if verdict.is_ok() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-    let id = head.headers.get("webhook-id").and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let id = head
+        .headers
+        .get("webhook-id")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+        .to_owned();
     let event: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
     let mut seen = seen(&records);
     if head.method != http::Method::POST {
@@ -154,7 +179,12 @@ async fn take(
     if let Err(problem) = &verdict {
         seen.complain(format!("{id}: {problem}"));
     }
-    let record = seen.records.entry(id.clone()).or_insert_with(|| Record { event, body: body.to_vec(), valid_count: 0, count: 0 });
+    let record = seen.records.entry(id.clone()).or_insert_with(|| Record {
+        event,
+        body: body.to_vec(),
+        valid_count: 0,
+        count: 0,
+    });
     record.count += 1;
     record.valid_count += u64::from(verdict.is_ok());
     if record.body != body {
@@ -183,19 +213,32 @@ fn shape_problem(event: &Value, id: &str) -> Option<String> {
 
 /// Accepts only what both the stock library and the specification's own check accept.
 fn verify(secret: &str, headers: &HeaderMap, body: &[u8]) -> Result<(), String> {
-    let library = standardwebhooks::Webhook::new(secret).map_err(|error| format!("the stock library refuses the secret: {error}"))?;
-    library.verify(body, headers).map_err(|error| format!("the stock library refuses the delivery: {error}"))?;
-    verify_by_specification(secret, headers, body).map_err(|problem| format!("the specification's steps refuse the delivery: {problem}"))
+    let library = standardwebhooks::Webhook::new(secret)
+        .map_err(|error| format!("the stock library refuses the secret: {error}"))?;
+    library
+        .verify(body, headers)
+        .map_err(|error| format!("the stock library refuses the delivery: {error}"))?;
+    verify_by_specification(secret, headers, body)
+        .map_err(|problem| format!("the specification's steps refuse the delivery: {problem}"))
 }
 
-/// "Signature verification" of the interface specification, step by step; answering 400 is its fifth step.
-pub fn verify_by_specification(secret: &str, headers: &HeaderMap, body: &[u8]) -> Result<(), String> {
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).ok_or_else(|| format!("no {name}"));
-    let (id, timestamp, signatures) = (header("webhook-id")?, header("webhook-timestamp")?, header("webhook-signature")?);
+/// "Signature verification" of the interface specification, step by step; answering 400 is its
+/// fifth step.
+pub fn verify_by_specification(
+    secret: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+) -> Result<(), String> {
+    let header = |name: &str| {
+        headers.get(name).and_then(|value| value.to_str().ok()).ok_or_else(|| format!("no {name}"))
+    };
+    let (id, timestamp, signatures) =
+        (header("webhook-id")?, header("webhook-timestamp")?, header("webhook-signature")?);
     let mut signed = format!("{id}.{timestamp}.").into_bytes();
     signed.extend_from_slice(body);
     // The secret's text is the key, as it stands.
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map_err(|error| error.to_string())?;
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.as_bytes()).map_err(|error| error.to_string())?;
     mac.update(&signed);
     let expected = STANDARD.encode(mac.finalize().into_bytes());
     let accepted = signatures
@@ -205,7 +248,9 @@ pub fn verify_by_specification(secret: &str, headers: &HeaderMap, body: &[u8]) -
     if !accepted {
         return Err(format!("none of the signatures {signatures:?} fits"));
     }
-    let sent: u64 = timestamp.parse().map_err(|_| format!("the timestamp {timestamp:?} is not in Unix seconds"))?;
+    let sent: u64 = timestamp
+        .parse()
+        .map_err(|_| format!("the timestamp {timestamp:?} is not in Unix seconds"))?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
     if now.abs_diff(sent) > TIMESTAMP_SECONDS_MAX {
         return Err(format!("the timestamp is {} s away", now.abs_diff(sent)));

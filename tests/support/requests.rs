@@ -1,4 +1,5 @@
-//! Requests that are wrong in every way that a test can think of: bodies, headers, paths, queries and framing.
+//! Requests that are wrong in every way that a test can think of: bodies, headers, paths, queries
+//! and framing.
 
 use serde_json::{Map, Value, json};
 
@@ -8,11 +9,13 @@ use super::{Client, Random, fresh_key};
 /// What has to come back.
 #[derive(Clone, Debug)]
 pub enum Expected {
-    /// An answer in the service's shape: a refusal with a listed code, or a success where the mutation happens to be valid.
+    /// An answer in the service's shape: a refusal with a listed code, or a success where the
+    /// mutation happens to be valid.
     Shaped,
     /// This refusal: the status, and a code that must be among its errors.
     Refused(u16, &'static str),
-    /// The framing is broken, or past what an HTTP server has to take: also a bare 4xx or a close is right.
+    /// The framing is broken, or past what an HTTP server has to take: also a bare 4xx or a close
+    /// is right.
     Loose,
 }
 
@@ -60,8 +63,13 @@ pub fn fixtures(client: &mut Client) -> Fixtures {
         client.post("/v1/beneficiaries", &body).expect_success("a draft")
     };
     let endpoint = client
-        // Port 9 of loopback: nobody listens there, and the failing deliveries keep the workers busy.
-        .post("/v1/webhook_endpoints", &json!({ "url": "http://127.0.0.1:9/hooks", "enabled_events": ["webhook_endpoint.status.*"] }))
+        // Port 9 of loopback: nobody listens there, and the failing deliveries keep the workers
+        // busy.
+        .post(
+            "/v1/webhook_endpoints",
+            &json!({ "url": "http://127.0.0.1:9/hooks",
+            "enabled_events": ["webhook_endpoint.status.*"] }),
+        )
         .expect_success("a webhook endpoint");
     Fixtures {
         api_key: client.api_key.clone(),
@@ -80,7 +88,15 @@ pub fn fixtures(client: &mut Client) -> Fixtures {
 
 /// A POST and a body that is right for it.
 pub fn writes(fixtures: &Fixtures) -> Vec<(String, Value)> {
-    let Fixtures { beneficiary_id, beneficiary_draft_id, sender_id, quote_lock_id, transfer_id, transfer_unfunded_id, .. } = fixtures;
+    let Fixtures {
+        beneficiary_id,
+        beneficiary_draft_id,
+        sender_id,
+        quote_lock_id,
+        transfer_id,
+        transfer_unfunded_id,
+        ..
+    } = fixtures;
     let Fixtures { payout_id, webhook_endpoint_id, event_id, .. } = fixtures;
     let mut beneficiary = steps::beneficiary_body();
     for (name, value) in [
@@ -100,37 +116,58 @@ pub fn writes(fixtures: &Fixtures) -> Vec<(String, Value)> {
     let mut transfer = steps::transfer_body(sender_id, beneficiary_id, quote_lock_id, "70.00");
     transfer["purpose_code"] = json!("P1301");
     transfer["metadata"] = json!({ "a": "b" });
-    transfer["funding"]["policy"] = json!({ "underpaid": "hold", "overpaid": "hold", "late": "refund" });
+    transfer["funding"]["policy"] =
+        json!({ "underpaid": "hold", "overpaid": "hold", "late": "refund" });
     let mut quote = steps::quote_lock_body("33.33");
     quote["metadata"] = json!({ "a": "b" });
     vec![
         ("/v1/beneficiaries".into(), beneficiary),
         (
             format!("/v1/beneficiaries/{beneficiary_draft_id}"),
-            json!({ "name": "New Name", "email": null, "metadata": { "reference": null, "b": "c" } }),
+            json!({ "name": "New Name", "email": null, "metadata": { "reference": null,
+                "b": "c" } }),
         ),
         ("/v1/senders".into(), sender),
         ("/v1/quote_locks".into(), quote),
         ("/v1/transfers".into(), transfer),
         (format!("/v1/transfers/{transfer_id}/cancel"), json!({})),
-        (format!("/v1/transfers/{transfer_id}/resolve_funding"), json!({ "action": "requote", "quote_lock_id": quote_lock_id })),
-        (format!("/v1/transfers/{transfer_id}/funding/diagnose"), json!({ "transaction_hash": "ab".repeat(32) })),
+        (
+            format!("/v1/transfers/{transfer_id}/resolve_funding"),
+            json!({ "action": "requote", "quote_lock_id": quote_lock_id }),
+        ),
+        (
+            format!("/v1/transfers/{transfer_id}/funding/diagnose"),
+            json!({ "transaction_hash": "ab".repeat(32) }),
+        ),
         (
             format!("/v1/refunds/refund_{}", &transfer_id["transfer_".len()..]),
             json!({ "to_address": "TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMW" }),
         ),
         (
             "/v1/webhook_endpoints".into(),
-            json!({ "url": "https://example.com/hooks", "enabled_events": ["transfer.status.*", "*"], "description": "x", "metadata": {} }),
+            json!({ "url": "https://example.com/hooks", "enabled_events": ["transfer.status.*",
+                "*"], "description": "x", "metadata": {} }),
         ),
-        (format!("/v1/webhook_endpoints/{webhook_endpoint_id}"), json!({ "description": "y", "metadata": { "a": "b" } })),
-        (format!("/v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret"), json!({ "overlap_seconds": 60 })),
-        (format!("/v1/webhook_endpoints/{webhook_endpoint_id}/replay"), json!({ "event_id": event_id })),
+        (
+            format!("/v1/webhook_endpoints/{webhook_endpoint_id}"),
+            json!({ "description": "y", "metadata": { "a": "b" } }),
+        ),
+        (
+            format!("/v1/webhook_endpoints/{webhook_endpoint_id}/rotate_secret"),
+            json!({ "overlap_seconds": 60 }),
+        ),
+        (
+            format!("/v1/webhook_endpoints/{webhook_endpoint_id}/replay"),
+            json!({ "event_id": event_id }),
+        ),
         (
             format!("/v1/webhook_endpoints/{webhook_endpoint_id}/replay"),
             json!({ "since": 1_790_000_000, "until": 1_790_000_010, "only_failed": true }),
         ),
-        (format!("/v1/test_helpers/transfers/{transfer_unfunded_id}/deposit"), json!({ "amount": "0.01", "asset": "USDT" })),
+        (
+            format!("/v1/test_helpers/transfers/{transfer_unfunded_id}/deposit"),
+            json!({ "amount": "0.01", "asset": "USDT" }),
+        ),
         (format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/activate"), json!({})),
         (format!("/v1/test_helpers/beneficiaries/{beneficiary_id}/require_input"), json!({})),
         (format!("/v1/test_helpers/payouts/{payout_id}/settle"), json!({})),
@@ -294,8 +331,12 @@ const PLACE: &str = "@@place@@";
 /// All places of a tree, the root left out: paths of member names and indexes.
 fn places(value: &Value, path: &mut Vec<String>, found: &mut Vec<Vec<String>>) {
     let children: Vec<(String, &Value)> = match value {
-        Value::Object(members) => members.iter().map(|(name, inner)| (name.clone(), inner)).collect(),
-        Value::Array(items) => items.iter().enumerate().map(|(index, inner)| (index.to_string(), inner)).collect(),
+        Value::Object(members) => {
+            members.iter().map(|(name, inner)| (name.clone(), inner)).collect()
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().map(|(index, inner)| (index.to_string(), inner)).collect()
+        }
         _ => Vec::new(),
     };
     for (name, inner) in children {
@@ -349,8 +390,12 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         }
         1 => {
             let key = found.first().map_or_else(|| "a".to_owned(), |path| path[0].clone());
-            let twice =
-                [format!("{{\"{key}\":\"x\",\"{key}\":\"x\"").as_bytes(), if text.len() > 2 { b"," } else { b"" }, &text[1..]].concat();
+            let twice = [
+                format!("{{\"{key}\":\"x\",\"{key}\":\"x\"").as_bytes(),
+                if text.len() > 2 { b"," } else { b"" },
+                &text[1..],
+            ]
+            .concat();
             ("a body with a key twice", twice, BODY_INVALID)
         }
         2 => {
@@ -386,8 +431,16 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         }
         4 => {
             let depth = *random.pick(&[9, 10, 50, 127, 128, 129, 1_000, 10_000]);
-            let deep = if random.chance(50) { nested(depth, "{\"a\":", "}") } else { nested(depth, "[", "]") };
-            let whole = if random.chance(50) { [b"{\"metadata\":", deep.as_slice(), b"}"].concat() } else { deep };
+            let deep = if random.chance(50) {
+                nested(depth, "{\"a\":", "}")
+            } else {
+                nested(depth, "[", "]")
+            };
+            let whole = if random.chance(50) {
+                [b"{\"metadata\":", deep.as_slice(), b"}"].concat()
+            } else {
+                deep
+            };
             ("a deeply nested body", whole, BODY_INVALID)
         }
         5 => {
@@ -407,31 +460,50 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         7 => {
             let mut members: Map<String, Value> = body.as_object().cloned().unwrap_or_default();
             members.insert(format!("unknown_{}", random.below(1000)), json!("x"));
-            ("an unknown field", Value::Object(members).to_string().into_bytes(), Expected::Refused(400, "parameter_unexpected"))
+            (
+                "an unknown field",
+                Value::Object(members).to_string().into_bytes(),
+                Expected::Refused(400, "parameter_unexpected"),
+            )
         }
         8 => {
             // A text between the limits of a field and of a body.
             let long = format!(
                 "\"{}\"",
-                random.pick(&["x", "\u{1f600}", "\\u0041", "0", "A1", "\u{e9}"]).repeat(random.between(200, 5_000) as usize)
+                random
+                    .pick(&["x", "\u{1f600}", "\\u0041", "0", "A1", "\u{e9}"])
+                    .repeat(random.between(200, 5_000) as usize)
             );
             mutated_value(body, &found, long.as_bytes(), "a very long value", random)
         }
         9 => {
             let count = random.between(11, 2_000);
             let mut whole = body.clone();
-            whole["metadata"] = (0..count).map(|index| (format!("k{index}"), json!("v"))).collect::<Map<_, _>>().into();
+            whole["metadata"] = (0..count)
+                .map(|index| (format!("k{index}"), json!("v")))
+                .collect::<Map<_, _>>()
+                .into();
             ("metadata with many pairs", whole.to_string().into_bytes(), Expected::Shaped)
         }
         10 => {
-            let amounts: Vec<&Vec<String>> = found.iter().filter(|path| path.last().is_some_and(|name| name == "amount")).collect();
+            let amounts: Vec<&Vec<String>> = found
+                .iter()
+                .filter(|path| path.last().is_some_and(|name| name == "amount"))
+                .collect();
             match amounts.first() {
                 Some(path) => {
-                    let raws: &[&[u8]] = &[b"70", b"70.00", b"1e2", b"0", b"-5", b"true", b"{}", b"[\"70.00\"]"];
+                    let raws: &[&[u8]] =
+                        &[b"70", b"70.00", b"1e2", b"0", b"-5", b"true", b"{}", b"[\"70.00\"]"];
                     let raw = *random.pick(raws);
-                    ("an amount that is no text", with_raw(body, path, raw), Expected::Refused(400, "parameter_value_invalid"))
+                    (
+                        "an amount that is no text",
+                        with_raw(body, path, raw),
+                        Expected::Refused(400, "parameter_value_invalid"),
+                    )
                 }
-                None => mutated_value(body, &found, b"[{\"a\":[]}]", "an array for a value", random),
+                None => {
+                    mutated_value(body, &found, b"[{\"a\":[]}]", "an array for a value", random)
+                }
             }
         }
         11 => {
@@ -458,7 +530,11 @@ fn wrong_body(body: &Value, random: &mut Random) -> (&'static str, Vec<u8>, Expe
         14 => {
             let mut lacking = body.clone();
             if let (Some(members), Some(path)) = (lacking.as_object_mut(), found.first()) {
-                let name = if random.chance(50) { path[0].clone() } else { random.pick(&found)[0].clone() };
+                let name = if random.chance(50) {
+                    path[0].clone()
+                } else {
+                    random.pick(&found)[0].clone()
+                };
                 members.remove(&name);
             }
             ("a body without one field", lacking.to_string().into_bytes(), Expected::Shaped)
@@ -496,7 +572,8 @@ fn assembled(start: &[u8], headers: &[&[u8]], body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Makes one case after the other; with one seed and the same objects always the same ones, but for the idempotency keys.
+/// Makes one case after the other; with one seed and the same objects always the same ones, but for
+/// the idempotency keys.
 pub struct Maker<'a> {
     fixtures: &'a Fixtures,
     writes: Vec<(String, Value)>,
@@ -525,16 +602,24 @@ impl Maker<'_> {
 
     /// A well-formed request around any body.
     fn post(&self, path: &str, body: &[u8]) -> Vec<u8> {
-        super::client::request_bytes("POST", path, &self.fixtures.api_key, Some(&fresh_key()), Some(body))
+        super::client::request_bytes(
+            "POST",
+            path,
+            &self.fixtures.api_key,
+            Some(&fresh_key()),
+            Some(body),
+        )
     }
 
     fn body_case(&mut self) -> Case {
         let (path, body) = self.random.pick(&self.writes).clone();
         let (what, text, expected) = wrong_body(&body, &mut self.random);
-        // The refund in the path does not exist, which is said before the body is looked at; a body past the limit is
-        // refused while it is read.
+        // The refund in the path does not exist, which is said before the body is looked at; a body
+        // past the limit is refused while it is read.
         let expected = match expected {
-            Expected::Refused(..) if path.starts_with("/v1/refunds/") && what != "a body past the limit" => {
+            Expected::Refused(..)
+                if path.starts_with("/v1/refunds/") && what != "a body past the limit" =>
+            {
                 Expected::Refused(404, "object_not_found")
             }
             expected => expected,
@@ -564,8 +649,13 @@ impl Maker<'_> {
     fn in_chunks(&self, path: &str, chunks: &[u8]) -> Vec<u8> {
         let key = format!("Idempotency-Key: {}", fresh_key());
         let authorization = self.authorization();
-        let headers: Vec<&[u8]> =
-            vec![b"Host: a", authorization.as_bytes(), key.as_bytes(), b"Content-Type: application/json", b"Transfer-Encoding: chunked"];
+        let headers: Vec<&[u8]> = vec![
+            b"Host: a",
+            authorization.as_bytes(),
+            key.as_bytes(),
+            b"Content-Type: application/json",
+            b"Transfer-Encoding: chunked",
+        ];
         assembled(format!("POST {path} HTTP/1.1").as_bytes(), &headers, chunks)
     }
 
@@ -584,26 +674,80 @@ impl Maker<'_> {
         let invalid = Expected::Refused(400, "parameter_value_invalid");
         let cases: Vec<(&'static str, Vec<Vec<u8>>, Expected)> = vec![
             ("no idempotency key", vec![], Expected::Refused(400, "parameter_empty")),
-            ("an empty idempotency key", vec![b"".to_vec()], Expected::Refused(400, "parameter_empty")),
-            ("an idempotency key of 15", vec![b"x".repeat(15)], Expected::Refused(400, "parameter_min_length_invalid")),
-            ("an idempotency key of 1", vec![b"x".to_vec()], Expected::Refused(400, "parameter_min_length_invalid")),
-            ("an idempotency key of 65", vec![b"x".repeat(65)], Expected::Refused(400, "parameter_max_length_invalid")),
-            ("an idempotency key of 4000", vec![b"x".repeat(4_000)], Expected::Refused(400, "parameter_max_length_invalid")),
-            ("two idempotency keys", vec![fresh.clone().into_bytes(), fresh_key().into_bytes()], invalid.clone()),
-            ("one idempotency key twice", vec![fresh.clone().into_bytes(), fresh.clone().into_bytes()], invalid.clone()),
-            ("an idempotency key in Latin-1", vec!["kéykéykéykéykéykéy".chars().map(|letter| letter as u8).collect()], invalid.clone()),
-            ("an idempotency key in UTF-8", vec!["ключключключключ".as_bytes().to_vec()], invalid.clone()),
+            (
+                "an empty idempotency key",
+                vec![b"".to_vec()],
+                Expected::Refused(400, "parameter_empty"),
+            ),
+            (
+                "an idempotency key of 15",
+                vec![b"x".repeat(15)],
+                Expected::Refused(400, "parameter_min_length_invalid"),
+            ),
+            (
+                "an idempotency key of 1",
+                vec![b"x".to_vec()],
+                Expected::Refused(400, "parameter_min_length_invalid"),
+            ),
+            (
+                "an idempotency key of 65",
+                vec![b"x".repeat(65)],
+                Expected::Refused(400, "parameter_max_length_invalid"),
+            ),
+            (
+                "an idempotency key of 4000",
+                vec![b"x".repeat(4_000)],
+                Expected::Refused(400, "parameter_max_length_invalid"),
+            ),
+            (
+                "two idempotency keys",
+                vec![fresh.clone().into_bytes(), fresh_key().into_bytes()],
+                invalid.clone(),
+            ),
+            (
+                "one idempotency key twice",
+                vec![fresh.clone().into_bytes(), fresh.clone().into_bytes()],
+                invalid.clone(),
+            ),
+            (
+                "an idempotency key in Latin-1",
+                vec!["kéykéykéykéykéykéy".chars().map(|letter| letter as u8).collect()],
+                invalid.clone(),
+            ),
+            (
+                "an idempotency key in UTF-8",
+                vec!["ключключключключ".as_bytes().to_vec()],
+                invalid.clone(),
+            ),
             ("an idempotency key with a tab", vec![b"aaaaaaaaaa\tbbbbbbbbbb".to_vec()], invalid),
-            ("an idempotency key with spaces", vec![format!("aaaa {fresh} b").into_bytes()], Expected::Shaped),
-            ("an idempotency key of punctuation", vec![b"!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~".to_vec()], Expected::Shaped),
+            (
+                "an idempotency key with spaces",
+                vec![format!("aaaa {fresh} b").into_bytes()],
+                Expected::Shaped,
+            ),
+            (
+                "an idempotency key of punctuation",
+                vec![b"!\"#$%&'()*+,-./:;<=>?@[]^_`{|}~".to_vec()],
+                Expected::Shaped,
+            ),
         ];
         let (what, keys, expected) = self.random.pick(&cases).clone();
-        let keys: Vec<Vec<u8>> = keys.into_iter().map(|key| [b"Idempotency-Key: ", key.as_slice()].concat()).collect();
+        let keys: Vec<Vec<u8>> =
+            keys.into_iter().map(|key| [b"Idempotency-Key: ", key.as_slice()].concat()).collect();
         let length = format!("Content-Length: {}", body.len());
         let authorization = self.authorization();
-        let mut headers: Vec<&[u8]> = vec![b"Host: a", authorization.as_bytes(), b"Content-Type: application/json", length.as_bytes()];
+        let mut headers: Vec<&[u8]> = vec![
+            b"Host: a",
+            authorization.as_bytes(),
+            b"Content-Type: application/json",
+            length.as_bytes(),
+        ];
         headers.extend(keys.iter().map(Vec::as_slice));
-        Case::new(what, assembled(format!("POST {path} HTTP/1.1").as_bytes(), &headers, body.as_bytes()), expected)
+        Case::new(
+            what,
+            assembled(format!("POST {path} HTTP/1.1").as_bytes(), &headers, body.as_bytes()),
+            expected,
+        )
     }
 
     fn authorization_case(&mut self) -> Case {
@@ -620,24 +764,66 @@ impl Maker<'_> {
             ("basic authorization", vec![b"Basic dXNlcjpwYXNz".to_vec()], refused.clone()),
             ("the key without a scheme", vec![key.clone().into_bytes()], refused.clone()),
             ("a word for a key", vec![b"Bearer x".to_vec()], refused.clone()),
-            ("a key with a typing error", vec![[b"Bearer ", typo.as_slice()].concat()], refused.clone()),
-            ("a key that lacks its end", vec![format!("Bearer {}", &key[..key.len() - 1]).into_bytes()], refused.clone()),
+            (
+                "a key with a typing error",
+                vec![[b"Bearer ", typo.as_slice()].concat()],
+                refused.clone(),
+            ),
+            (
+                "a key that lacks its end",
+                vec![format!("Bearer {}", &key[..key.len() - 1]).into_bytes()],
+                refused.clone(),
+            ),
             ("a key and more", vec![format!("Bearer {key}x").into_bytes()], refused.clone()),
-            ("a key and another", vec![format!("Bearer {key} {key}").into_bytes()], refused.clone()),
-            ("a key of the other mode", vec![format!("Bearer {}", key.replace("sk_test_", "sk_live_")).into_bytes()], refused.clone()),
-            ("a long key", vec![[b"Bearer ", b"sk_test_".as_slice(), b"a".repeat(3_000).as_slice()].concat()], refused.clone()),
+            (
+                "a key and another",
+                vec![format!("Bearer {key} {key}").into_bytes()],
+                refused.clone(),
+            ),
+            (
+                "a key of the other mode",
+                vec![format!("Bearer {}", key.replace("sk_test_", "sk_live_")).into_bytes()],
+                refused.clone(),
+            ),
+            (
+                "a long key",
+                vec![[b"Bearer ", b"sk_test_".as_slice(), b"a".repeat(3_000).as_slice()].concat()],
+                refused.clone(),
+            ),
             ("a key in Latin-1", vec![b"Bearer sk_test_\xe9\xe9\xe9\xe9".to_vec()], refused),
-            ("a scheme in lower case", vec![format!("bearer {key}").into_bytes()], Expected::Shaped),
-            ("two authorizations", vec![format!("Bearer {key}").into_bytes(), b"Bearer x".to_vec()], Expected::Shaped),
+            (
+                "a scheme in lower case",
+                vec![format!("bearer {key}").into_bytes()],
+                Expected::Shaped,
+            ),
+            (
+                "two authorizations",
+                vec![format!("Bearer {key}").into_bytes(), b"Bearer x".to_vec()],
+                Expected::Shaped,
+            ),
         ];
         let (what, values, expected) = self.random.pick(&cases).clone();
-        let lines: Vec<Vec<u8>> = values.into_iter().map(|value| [b"Authorization: ", value.as_slice()].concat()).collect();
+        let lines: Vec<Vec<u8>> = values
+            .into_iter()
+            .map(|value| [b"Authorization: ", value.as_slice()].concat())
+            .collect();
         let mut headers: Vec<&[u8]> = vec![b"Host: a"];
         headers.extend(lines.iter().map(Vec::as_slice));
         // Also where there is no such route: under /v1 nothing answers without a key.
-        let target = self.random.pick(&["GET /v1/senders", "GET /v1/nothing", "DELETE /v1/transfers", "PUT /v1/balance", "GET /v1/"]);
-        let what_expected = if matches!(expected, Expected::Shaped) { Expected::Shaped } else { expected };
-        Case::new(what, assembled(format!("{target} HTTP/1.1").as_bytes(), &headers, b""), what_expected)
+        let target = self.random.pick(&[
+            "GET /v1/senders",
+            "GET /v1/nothing",
+            "DELETE /v1/transfers",
+            "PUT /v1/balance",
+            "GET /v1/",
+        ]);
+        let what_expected =
+            if matches!(expected, Expected::Shaped) { Expected::Shaped } else { expected };
+        Case::new(
+            what,
+            assembled(format!("{target} HTTP/1.1").as_bytes(), &headers, b""),
+            what_expected,
+        )
     }
 
     fn other_header_case(&mut self) -> Case {
@@ -650,7 +836,8 @@ impl Maker<'_> {
         let json_type: &[u8] = b"Content-Type: application/json";
         let start = format!("POST {path} HTTP/1.1");
         let build = |more: &[&[u8]]| {
-            let mut headers: Vec<&[u8]> = vec![b"Host: a", authorization.as_bytes(), key.as_bytes(), length.as_bytes()];
+            let mut headers: Vec<&[u8]> =
+                vec![b"Host: a", authorization.as_bytes(), key.as_bytes(), length.as_bytes()];
             headers.extend(more);
             assembled(start.as_bytes(), &headers, body.as_bytes())
         };
@@ -680,30 +867,54 @@ impl Maker<'_> {
                     b"Content-Type: application/problem+json",
                     b"Content-Type: application/json; charset=utf-16",
                 ];
-                Case::new("a doubtful content type", build(&[*self.random.pick(types)]), Expected::Shaped)
+                Case::new(
+                    "a doubtful content type",
+                    build(&[*self.random.pick(types)]),
+                    Expected::Shaped,
+                )
             }
-            2 => Case::new("two content types", build(&[json_type, b"Content-Type: text/plain"]), Expected::Shaped),
+            2 => Case::new(
+                "two content types",
+                build(&[json_type, b"Content-Type: text/plain"]),
+                Expected::Shaped,
+            ),
             3 => {
-                let many: Vec<Vec<u8>> =
-                    (0..self.random.between(20, 50)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
+                let many: Vec<Vec<u8>> = (0..self.random.between(20, 50))
+                    .map(|index| format!("X-Header-{index}: {index}").into_bytes())
+                    .collect();
                 let mut lines: Vec<&[u8]> = vec![json_type];
                 lines.extend(many.iter().map(Vec::as_slice));
                 Case::new("many headers", build(&lines), Expected::Shaped)
             }
             4 => {
-                let many: Vec<Vec<u8>> =
-                    (0..self.random.between(120, 3_000)).map(|index| format!("X-Header-{index}: {index}").into_bytes()).collect();
+                let many: Vec<Vec<u8>> = (0..self.random.between(120, 3_000))
+                    .map(|index| format!("X-Header-{index}: {index}").into_bytes())
+                    .collect();
                 let mut lines: Vec<&[u8]> = vec![json_type];
                 lines.extend(many.iter().map(Vec::as_slice));
-                Case { is_last: true, ..Case::new("far too many headers", build(&lines), Expected::Loose) }
+                Case {
+                    is_last: true,
+                    ..Case::new("far too many headers", build(&lines), Expected::Loose)
+                }
             }
             5 => {
-                let large = [b"X-Large: ", b"x".repeat(self.random.between(1_000, 3_500) as usize).as_slice()].concat();
+                let large = [
+                    b"X-Large: ",
+                    b"x".repeat(self.random.between(1_000, 3_500) as usize).as_slice(),
+                ]
+                .concat();
                 Case::new("a large header", build(&[json_type, &large]), Expected::Shaped)
             }
             6 => {
-                let large = [b"X-Huge: ", b"x".repeat(self.random.between(20_000, 600_000) as usize).as_slice()].concat();
-                Case { is_last: true, ..Case::new("a huge header", build(&[json_type, &large]), Expected::Loose) }
+                let large = [
+                    b"X-Huge: ",
+                    b"x".repeat(self.random.between(20_000, 600_000) as usize).as_slice(),
+                ]
+                .concat();
+                Case {
+                    is_last: true,
+                    ..Case::new("a huge header", build(&[json_type, &large]), Expected::Loose)
+                }
             }
             7 => {
                 let odd: &[&[u8]] = &[
@@ -728,14 +939,28 @@ impl Maker<'_> {
                     b"Request-Id: request_00000000000000000000000000",
                     b"Idempotent-Replayed: true",
                 ];
-                Case::new("an odd header", build(&[json_type, *self.random.pick(odd)]), Expected::Shaped)
+                Case::new(
+                    "an odd header",
+                    build(&[json_type, *self.random.pick(odd)]),
+                    Expected::Shaped,
+                )
             }
             8 => {
-                // The head says more than comes; the end of the stream says that it will never come.
-                let more = format!("Content-Length: {}", body.len() + self.random.between(1, 5_000) as usize);
+                // The head says more than comes; the end of the stream says that it will never
+                // come.
+                let more = format!(
+                    "Content-Length: {}",
+                    body.len() + self.random.between(1, 5_000) as usize
+                );
                 let bytes = assembled(
                     start.as_bytes(),
-                    &[b"Host: a", authorization.as_bytes(), key.as_bytes(), json_type, more.as_bytes()],
+                    &[
+                        b"Host: a",
+                        authorization.as_bytes(),
+                        key.as_bytes(),
+                        json_type,
+                        more.as_bytes(),
+                    ],
                     body.as_bytes(),
                 );
                 Case::broken("a body shorter than its length", bytes)
@@ -744,7 +969,13 @@ impl Maker<'_> {
                 let less = format!("Content-Length: {}", self.random.below(body.len()));
                 let bytes = assembled(
                     start.as_bytes(),
-                    &[b"Host: a", authorization.as_bytes(), key.as_bytes(), json_type, less.as_bytes()],
+                    &[
+                        b"Host: a",
+                        authorization.as_bytes(),
+                        key.as_bytes(),
+                        json_type,
+                        less.as_bytes(),
+                    ],
                     body.as_bytes(),
                 );
                 Case::broken("a body longer than its length", bytes)
@@ -762,18 +993,37 @@ impl Maker<'_> {
                 ];
                 let bytes = assembled(
                     start.as_bytes(),
-                    &[b"Host: a", authorization.as_bytes(), key.as_bytes(), json_type, *self.random.pick(lengths)],
+                    &[
+                        b"Host: a",
+                        authorization.as_bytes(),
+                        key.as_bytes(),
+                        json_type,
+                        *self.random.pick(lengths),
+                    ],
                     body.as_bytes(),
                 );
                 Case::broken("a length that is none", bytes)
             }
             11 => Case::broken("two lengths", build(&[json_type, b"Content-Length: 1"])),
-            12 => Case::broken("a length and chunks", build(&[json_type, b"Transfer-Encoding: chunked"])),
+            12 => Case::broken(
+                "a length and chunks",
+                build(&[json_type, b"Transfer-Encoding: chunked"]),
+            ),
             _ => {
-                let length = if self.random.chance(50) { "Content-Length: 200000000" } else { "Content-Length: 65537" };
+                let length = if self.random.chance(50) {
+                    "Content-Length: 200000000"
+                } else {
+                    "Content-Length: 65537"
+                };
                 let bytes = assembled(
                     start.as_bytes(),
-                    &[b"Host: a", authorization.as_bytes(), key.as_bytes(), json_type, length.as_bytes()],
+                    &[
+                        b"Host: a",
+                        authorization.as_bytes(),
+                        key.as_bytes(),
+                        json_type,
+                        length.as_bytes(),
+                    ],
                     b"{}",
                 );
                 Case::broken("a length past the limit", bytes)
@@ -869,20 +1119,41 @@ impl Maker<'_> {
                     "transfer_UUUUUUUUUUUUUUUUUUUUUUUUUU".into(),
                 ];
                 let id = self.random.pick(&ids).clone();
-                Case::new("an unknown ID", self.get("GET", format!("/v1/{resource}/{id}").as_bytes()), not_found)
+                Case::new(
+                    "an unknown ID",
+                    self.get("GET", format!("/v1/{resource}/{id}").as_bytes()),
+                    not_found,
+                )
             }
             2 => {
                 // An unknown ID under a write, with a body that would be right.
                 let (path, body) = self.random.pick(&self.writes).clone();
                 let mut parts: Vec<&str> = path.split('/').collect();
-                let Some(at) = parts.iter().rposition(|part| part.len() > 26 && part.contains('_')) else {
-                    return Case::new("an unknown path", self.post(&format!("{path}/x/y"), body.to_string().as_bytes()), not_found);
+                let Some(at) = parts.iter().rposition(|part| part.len() > 26 && part.contains('_'))
+                else {
+                    return Case::new(
+                        "an unknown path",
+                        self.post(&format!("{path}/x/y"), body.to_string().as_bytes()),
+                        not_found,
+                    );
                 };
-                parts[at] = *self.random.pick(&["transfer_00000000000000000000000000", "x", "%00", "%ff", "webhook_endpoint_0", "-"]);
-                Case::new("an unknown ID under a write", self.post(&parts.join("/"), body.to_string().as_bytes()), not_found)
+                parts[at] = *self.random.pick(&[
+                    "transfer_00000000000000000000000000",
+                    "x",
+                    "%00",
+                    "%ff",
+                    "webhook_endpoint_0",
+                    "-",
+                ]);
+                Case::new(
+                    "an unknown ID under a write",
+                    self.post(&parts.join("/"), body.to_string().as_bytes()),
+                    not_found,
+                )
             }
             6 => {
-                // Outside the API: pages that do not exist, and those that do with a method they do not take.
+                // Outside the API: pages that do not exist, and those that do with a method they do
+                // not take.
                 let fixture = &self.fixtures.transfer_id;
                 let unknown: Vec<String> = vec![
                     "/nothing".into(),
@@ -906,26 +1177,54 @@ impl Maker<'_> {
                     "/.git/config".into(),
                 ];
                 if self.random.chance(20) {
-                    let target = *self.random.pick(&["/healthz", "/readyz", "/docs/", "/openapi.json", "/pay/x", "/"]);
+                    let target = *self.random.pick(&[
+                        "/healthz",
+                        "/readyz",
+                        "/docs/",
+                        "/openapi.json",
+                        "/pay/x",
+                        "/",
+                    ]);
                     let body = self.post(target, b"{}");
-                    return Case::new("a POST to a page", body, Expected::Refused(405, "request_method_invalid"));
+                    return Case::new(
+                        "a POST to a page",
+                        body,
+                        Expected::Refused(405, "request_method_invalid"),
+                    );
                 }
                 let target = self.random.pick(&unknown).clone();
                 Case::new("an unknown page", self.get("GET", target.as_bytes()), not_found)
             }
             3 => {
-                let method = *self.random.pick(&["PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "FOO"]);
+                let method =
+                    *self.random.pick(&["PUT", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "FOO"]);
                 let path = self.random.pick(&self.reads).clone();
-                Case::new("a method that no route has", self.get(method, path.as_bytes()), Expected::Refused(405, "request_method_invalid"))
+                Case::new(
+                    "a method that no route has",
+                    self.get(method, path.as_bytes()),
+                    Expected::Refused(405, "request_method_invalid"),
+                )
             }
             4 => {
                 let path = self.random.pick(&self.reads).clone();
                 if self.random.chance(50) {
-                    return Case { is_head: true, ..Case::new("a HEAD", self.get("HEAD", path.as_bytes()), Expected::Shaped) };
+                    return Case {
+                        is_head: true,
+                        ..Case::new("a HEAD", self.get("HEAD", path.as_bytes()), Expected::Shaped)
+                    };
                 }
                 // Lists and the balance cannot be deleted.
-                let target = self.random.pick(&["/v1/transfers", "/v1/balance", "/v1/events", "/v1/senders"]);
-                Case::new("a DELETE of a list", self.get("DELETE", target.as_bytes()), Expected::Refused(405, "request_method_invalid"))
+                let target = self.random.pick(&[
+                    "/v1/transfers",
+                    "/v1/balance",
+                    "/v1/events",
+                    "/v1/senders",
+                ]);
+                Case::new(
+                    "a DELETE of a list",
+                    self.get("DELETE", target.as_bytes()),
+                    Expected::Refused(405, "request_method_invalid"),
+                )
             }
             _ => {
                 let odd: &[&[u8]] = &[
@@ -953,7 +1252,10 @@ impl Maker<'_> {
                     b"/v1/senders?\xff",
                 ];
                 let target = *self.random.pick(odd);
-                Case { is_last: true, ..Case::new("an odd request target", self.get("GET", target), Expected::Loose) }
+                Case {
+                    is_last: true,
+                    ..Case::new("an odd request target", self.get("GET", target), Expected::Loose)
+                }
             }
         }
     }
@@ -965,13 +1267,22 @@ impl Maker<'_> {
         let refused = Expected::Refused(400, "request_query_parameter_invalid");
         if self.random.chance(20) {
             // On routes that take no query at all.
-            let query = *self.random.pick(&["limit=1", "a=b", "starting_after=x", "a=b&a=b", "expand[]=x"]);
+            let query =
+                *self.random.pick(&["limit=1", "a=b", "starting_after=x", "a=b&a=b", "expand[]=x"]);
             if self.random.chance(50) {
                 let single = format!("/v1/transfers/{}?{query}", self.fixtures.transfer_id);
-                return Case::new("a query where none is taken", self.get("GET", single.as_bytes()), refused);
+                return Case::new(
+                    "a query where none is taken",
+                    self.get("GET", single.as_bytes()),
+                    refused,
+                );
             }
             let body = steps::sender_body().to_string();
-            return Case::new("a query where none is taken", self.post(&format!("/v1/senders?{query}"), body.as_bytes()), refused);
+            return Case::new(
+                "a query where none is taken",
+                self.post(&format!("/v1/senders?{query}"), body.as_bytes()),
+                refused,
+            );
         }
         if self.random.chance(60) {
             let wrong: Vec<String> = vec![
@@ -1018,7 +1329,11 @@ impl Maker<'_> {
                 "sort=created".into(),
             ];
             let query = self.random.pick(&wrong).clone();
-            return Case::new("a wrong query", self.get("GET", format!("{path}?{query}").as_bytes()), refused);
+            return Case::new(
+                "a wrong query",
+                self.get("GET", format!("{path}?{query}").as_bytes()),
+                refused,
+            );
         }
         let doubtful: Vec<String> = vec![
             "".into(),
@@ -1065,23 +1380,41 @@ impl Maker<'_> {
             "%6cimit=5".into(),
         ];
         let query = self.random.pick(&doubtful).clone();
-        Case::new("a doubtful query", self.get("GET", format!("{path}?{query}").as_bytes()), Expected::Shaped)
+        Case::new(
+            "a doubtful query",
+            self.get("GET", format!("{path}?{query}").as_bytes()),
+            Expected::Shaped,
+        )
     }
 
     fn framing_case(&mut self) -> Case {
         let good = String::from_utf8_lossy(&self.get("GET", b"/v1/senders")).into_owned();
         let cases: Vec<(&'static str, Vec<u8>)> = vec![
-            ("noise for a head", (0..self.random.between(1, 400)).map(|_| self.random.next() as u8).collect()),
+            (
+                "noise for a head",
+                (0..self.random.between(1, 400)).map(|_| self.random.next() as u8).collect(),
+            ),
             ("an empty line", b"\r\n\r\n\r\n\r\n".to_vec()),
             ("no version", good.replacen(" HTTP/1.1", "", 1).into_bytes()),
             ("an unknown version", good.replacen("HTTP/1.1", "HTTP/9.9", 1).into_bytes()),
             ("an old version", good.replacen("HTTP/1.1", "HTTP/1.0", 1).into_bytes()),
-            ("the preface of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec()),
-            ("a greeting of TLS", b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".to_vec()),
+            (
+                "the preface of HTTP/2",
+                b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0".to_vec(),
+            ),
+            (
+                "a greeting of TLS",
+                b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+                    .to_vec(),
+            ),
             ("a method that is no token", good.replacen("GET", "G{}T", 1).into_bytes()),
             ("a method in lower case", good.replacen("GET", "get", 1).into_bytes()),
             ("a very long method", good.replacen("GET", &"G".repeat(5_000), 1).into_bytes()),
-            ("a very long path", good.replacen("/v1/senders", &format!("/v1/{}", "x".repeat(100_000)), 1).into_bytes()),
+            (
+                "a very long path",
+                good.replacen("/v1/senders", &format!("/v1/{}", "x".repeat(100_000)), 1)
+                    .into_bytes(),
+            ),
             ("a header without a colon", good.replacen("Host: a", "Host a", 1).into_bytes()),
             ("a header without a name", good.replacen("Host: a", ": a", 1).into_bytes()),
             ("a blank before the colon", good.replacen("Host: a", "Host : a", 1).into_bytes()),
@@ -1091,25 +1424,47 @@ impl Maker<'_> {
             ("bare carriage returns", good.replace("\r\n", "\r").into_bytes()),
             ("NUL in a header", good.replacen("Host: a", "Host: a\0b", 1).into_bytes()),
             ("NUL in a header's name", good.replacen("Host: a", "Ho\0st: a", 1).into_bytes()),
-            ("a head that breaks off", good.as_bytes()[..self.random.between(1, good.len() as u64 - 1) as usize].to_vec()),
+            (
+                "a head that breaks off",
+                good.as_bytes()[..self.random.between(1, good.len() as u64 - 1) as usize].to_vec(),
+            ),
             ("no host", good.replacen("Host: a\r\n", "", 1).into_bytes()),
             ("a CONNECT", good.replacen("GET /v1/senders", "CONNECT 127.0.0.1:80", 1).into_bytes()),
-            ("an upgrade", good.replacen("Host: a", "Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket", 1).into_bytes()),
-            ("an unknown transfer encoding", good.replacen("Host: a", "Host: a\r\nTransfer-Encoding: gzip", 1).into_bytes()),
-            ("an unknown expectation", good.replacen("Host: a", "Host: a\r\nExpect: miracles", 1).into_bytes()),
+            (
+                "an upgrade",
+                good.replacen("Host: a", "Host: a\r\nConnection: Upgrade\r\nUpgrade: websocket", 1)
+                    .into_bytes(),
+            ),
+            (
+                "an unknown transfer encoding",
+                good.replacen("Host: a", "Host: a\r\nTransfer-Encoding: gzip", 1).into_bytes(),
+            ),
+            (
+                "an unknown expectation",
+                good.replacen("Host: a", "Host: a\r\nExpect: miracles", 1).into_bytes(),
+            ),
             ("two requests in one packet", format!("{good}{good}").into_bytes()),
             ("a chunk of a wrong length", self.in_chunks("/v1/senders", b"5\r\n{}\r\n0\r\n\r\n")),
             ("a chunk of no length", self.in_chunks("/v1/senders", b"x\r\n{}\r\n0\r\n\r\n")),
-            ("a chunk of a huge length", self.in_chunks("/v1/senders", b"ffffffffffffffff1\r\n{}\r\n0\r\n\r\n")),
+            (
+                "a chunk of a huge length",
+                self.in_chunks("/v1/senders", b"ffffffffffffffff1\r\n{}\r\n0\r\n\r\n"),
+            ),
             ("a negative chunk", self.in_chunks("/v1/senders", b"-2\r\n{}\r\n0\r\n\r\n")),
             ("chunks without an end", self.in_chunks("/v1/senders", b"2\r\n{}\r\n")),
             (
                 "a chunk with a long extension",
-                self.in_chunks("/v1/senders", &[b"2;", b"x".repeat(40_000).as_slice(), b"\r\n{}\r\n0\r\n\r\n"].concat()),
+                self.in_chunks(
+                    "/v1/senders",
+                    &[b"2;", b"x".repeat(40_000).as_slice(), b"\r\n{}\r\n0\r\n\r\n"].concat(),
+                ),
             ),
             (
                 "chunks with many trailers",
-                self.in_chunks("/v1/senders", &[b"2\r\n{}\r\n0\r\n", b"A: b\r\n".repeat(5_000).as_slice(), b"\r\n"].concat()),
+                self.in_chunks(
+                    "/v1/senders",
+                    &[b"2\r\n{}\r\n0\r\n", b"A: b\r\n".repeat(5_000).as_slice(), b"\r\n"].concat(),
+                ),
             ),
         ];
         let (what, bytes) = self.random.pick(&cases).clone();

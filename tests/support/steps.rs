@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::client::{Client, until};
 
-/// "Everything moves by itself within a second or two"; a busy machine gets more before a test calls it stuck.
+/// "Everything moves by itself within a second or two"; a busy machine gets more before a test
+/// calls it stuck.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the six steps made.
@@ -24,15 +25,18 @@ pub struct Payment {
 /// An account number that ends in none of the steering digits.
 pub fn beneficiary_body() -> Value {
     json!({
-        "name": "Asha Raghunathan", "account_number": "50100012345678", "ifsc": "HDFC0000001", "account_type": "nre",
-        "email": "asha@example.com", "phone": "+919812345678", "metadata": { "reference": "beneficiary" },
+        "name": "Asha Raghunathan", "account_number": "50100012345678", "ifsc": "HDFC0000001",
+            "account_type": "nre",
+        "email": "asha@example.com", "phone": "+919812345678",
+            "metadata": { "reference": "beneficiary" },
     })
 }
 
 pub fn sender_body() -> Value {
     json!({
         "name": "John Miller", "type": "individual", "country": "US", "email": "john@example.com",
-        "address": { "line1": "1 Main Street", "city": "Austin", "state": "TX", "postal_code": "78701", "country": "US" },
+        "address": { "line1": "1 Main Street", "city": "Austin", "state": "TX",
+            "postal_code": "78701", "country": "US" },
         "metadata": { "reference": "sender" },
     })
 }
@@ -41,16 +45,24 @@ pub fn quote_lock_body(amount: &str) -> Value {
     json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": amount })
 }
 
-pub fn transfer_body(sender_id: &str, beneficiary_id: &str, quote_lock_id: &str, amount: &str) -> Value {
+pub fn transfer_body(
+    sender_id: &str,
+    beneficiary_id: &str,
+    quote_lock_id: &str,
+    amount: &str,
+) -> Value {
     json!({
-        "sender_id": sender_id, "beneficiary_id": beneficiary_id, "amount": amount, "currency": "USD", "payout_currency": "INR",
-        "quote_lock_id": quote_lock_id, "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+        "sender_id": sender_id, "beneficiary_id": beneficiary_id, "amount": amount,
+            "currency": "USD", "payout_currency": "INR",
+        "quote_lock_id": quote_lock_id, "funding": { "rail": "stablecoin", "asset": "USDT",
+            "chain": "tron" },
     })
 }
 
 /// Creates a beneficiary and waits until it can be paid.
 pub fn beneficiary_payable(client: &mut Client) -> String {
-    let made = client.post("/v1/beneficiaries", &beneficiary_body()).expect_success("the beneficiary");
+    let made =
+        client.post("/v1/beneficiaries", &beneficiary_body()).expect_success("the beneficiary");
     let id = text(&made, "id");
     until("the beneficiary to become payable", PATIENCE, || {
         let seen = client.get(&format!("/v1/beneficiaries/{id}")).expect_success("the beneficiary");
@@ -64,7 +76,10 @@ pub fn sender(client: &mut Client) -> String {
 }
 
 pub fn quote_lock(client: &mut Client, amount: &str) -> String {
-    text(&client.post("/v1/quote_locks", &quote_lock_body(amount)).expect_success("the quote lock"), "id")
+    text(
+        &client.post("/v1/quote_locks", &quote_lock_body(amount)).expect_success("the quote lock"),
+        "id",
+    )
 }
 
 /// Steps 1 to 4: a transfer that awaits its deposit.
@@ -79,13 +94,16 @@ pub fn transfer_unfunded(client: &mut Client, amount: &str) -> (String, String, 
 
 /// Step 5: the simulated sender pays what is missing.
 pub fn deposit(client: &mut Client, transfer_id: &str) -> Value {
-    client.post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), &json!({})).expect_success("the deposit")
+    client
+        .post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), &json!({}))
+        .expect_success("the deposit")
 }
 
 /// Step 6: waits for the settlement and answers the transfer.
 pub fn settlement(client: &mut Client, transfer_id: &str) -> Value {
     until("the payout to settle", PATIENCE, || {
-        let seen = client.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer");
+        let seen =
+            client.get(&format!("/v1/transfers/{transfer_id}")).expect_success("the transfer");
         (seen["status"] == "payout_settled").then_some(seen)
     })
 }
@@ -97,7 +115,14 @@ pub fn six_steps(client: &mut Client, amount: &str) -> Payment {
     let settled = settlement(client, &transfer_id);
     let reference = settled["payout"]["unique_transaction_reference"].as_str().unwrap_or_default();
     assert!(reference.starts_with("TEST"), "the settled transfer has no test UTR: {settled}");
-    Payment { beneficiary_id, sender_id, quote_lock_id, transfer_id, deposit_id: text(&deposit, "id"), settled }
+    Payment {
+        beneficiary_id,
+        sender_id,
+        quote_lock_id,
+        transfer_id,
+        deposit_id: text(&deposit, "id"),
+        settled,
+    }
 }
 
 /// A text member that has to be there.

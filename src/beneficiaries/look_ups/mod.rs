@@ -1,7 +1,8 @@
 //! Accounts that a service is asked about: what is due, who is asking, and what an answer changes.
 //!
-//! A row stays until an answer was applied, so that a stop or a silent service loses nothing. It carries the identifier
-//! of its question: an answer that comes late, after the caller changed the account, meets another one and is dropped.
+//! A row stays until an answer was applied, so that a stop or a silent service loses nothing. It
+//! carries the identifier of its question: an answer that comes late, after the caller changed the
+//! account, meets another one and is dropped.
 
 mod rows;
 
@@ -13,9 +14,11 @@ use crate::kernel::{Id, Now, Scope, StoreError};
 use crate::store::{Signal, Tx};
 use crate::world::World;
 
-/// How long an asker has a question to itself, in milliseconds: longer than any deadline of a service.
+/// How long an asker has a question to itself, in milliseconds: longer than any deadline of a
+/// service.
 pub const LEASE_MILLISECONDS: i64 = 30_000;
-/// The pauses before a service that did not answer is asked again double from the first to the last, in seconds.
+/// The pauses before a service that did not answer is asked again double from the first to the
+/// last, in seconds.
 pub const PAUSE_SECONDS_MIN: i64 = 2;
 pub const PAUSE_SECONDS_MAX: i64 = 3_600;
 
@@ -36,21 +39,44 @@ pub struct Claimed {
     pub question: AccountQuestion,
 }
 
-/// Writes down that an account is to be looked up, in place of an older question about the same beneficiary.
-pub fn begin(tx: &mut dyn Tx, now: &mut Now, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
-    let look_up = LookUp { scope, beneficiary_id, id: now.mint(), due_milliseconds: now.instant_milliseconds(), attempts_count: 0 };
+/// Writes down that an account is to be looked up, in place of an older question about the same
+/// beneficiary.
+pub fn begin(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    beneficiary_id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
+    let look_up = LookUp {
+        scope,
+        beneficiary_id,
+        id: now.mint(),
+        due_milliseconds: now.instant_milliseconds(),
+        attempts_count: 0,
+    };
     rows::replace(tx, &look_up, now.instant())?;
     tx.signal(Signal::LookUps);
     Ok(())
 }
 
-/// Drops the question about an account that was changed, so that no answer to it that is under way is taken for the new one's.
-pub fn forget(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
+/// Drops the question about an account that was changed, so that no answer to it that is under way
+/// is taken for the new one's.
+pub fn forget(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    beneficiary_id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
     rows::forget(tx, scope, beneficiary_id)
 }
 
-/// Takes questions that are due, with a lease. A beneficiary that is no longer in verification has no question.
-pub fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: i64) -> Result<Vec<Claimed>, StoreError> {
+/// Takes questions that are due, with a lease. A beneficiary that is no longer in verification has
+/// no question.
+pub fn claim(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    rows_max: i64,
+) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
     for mut look_up in rows::due(tx, now.instant_milliseconds(), rows_max)? {
         let lease_end = now.instant_milliseconds() + LEASE_MILLISECONDS;
@@ -66,7 +92,8 @@ pub fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: i64) -> Re
             Ok(question) => claimed.push(Claimed { look_up, question }),
             // One row that does not read must not stop the others.
             Err(error) => {
-                tracing::error!(beneficiary = %beneficiary.id, %error, "an account cannot be looked up; tried again in an hour");
+                tracing::error!(beneficiary = %beneficiary.id, %error, "an account cannot be \
+                 looked up; tried again in an hour");
                 let due = now.instant_milliseconds() + PAUSE_SECONDS_MAX * 1000;
                 rows::put_off(tx, &look_up, due, look_up.attempts_count)?;
             }
@@ -80,14 +107,27 @@ fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, Sto
     Ok(found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying))
 }
 
-/// Applies what a look-up came to. Answers `false` where the question is no longer the one that stands.
-pub fn finish(tx: &mut dyn Tx, now: &mut Now, world: &World, look_up: &LookUp, outcome: LookedUp) -> Result<bool, StoreError> {
+/// Applies what a look-up came to. Answers `false` where the question is no longer the one that
+/// stands.
+pub fn finish(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    look_up: &LookUp,
+    outcome: LookedUp,
+) -> Result<bool, StoreError> {
     match outcome {
         LookedUp::Unanswered { retry_after_seconds, .. } => {
             let attempts_count = look_up.attempts_count + 1;
-            let wanted = retry_after_seconds.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
+            let wanted =
+                retry_after_seconds.and_then(|seconds| i64::try_from(seconds).ok()).unwrap_or(0);
             let pause_seconds = pause_seconds(attempts_count).max(wanted.min(PAUSE_SECONDS_MAX));
-            rows::put_off(tx, look_up, now.instant_milliseconds() + pause_seconds * 1000, attempts_count)
+            rows::put_off(
+                tx,
+                look_up,
+                now.instant_milliseconds() + pause_seconds * 1000,
+                attempts_count,
+            )
         }
         LookedUp::Answered(answer) => {
             if !rows::remove(tx, look_up)? {
@@ -111,7 +151,8 @@ pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
     rows::next_due(tx)
 }
 
-/// Ends the leases of an earlier run of the only server, so that what it was asking is asked again at once.
+/// Ends the leases of an earlier run of the only server, so that what it was asking is asked again
+/// at once.
 pub fn release_abandoned(tx: &mut dyn Tx, now: &Now) -> Result<u64, StoreError> {
     rows::release(tx, now.instant_milliseconds(), now.instant_milliseconds() + LEASE_MILLISECONDS)
 }

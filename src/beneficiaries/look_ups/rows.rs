@@ -7,35 +7,70 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 fn read(mut row: Row) -> Result<LookUp, StoreError> {
-    Ok(LookUp { scope: row.scope()?, beneficiary_id: row.id()?, id: row.id()?, due_milliseconds: row.int()?, attempts_count: row.int()? })
+    Ok(LookUp {
+        scope: row.scope()?,
+        beneficiary_id: row.id()?,
+        id: row.id()?,
+        due_milliseconds: row.int()?,
+        attempts_count: row.int()?,
+    })
 }
 
 pub fn replace(tx: &mut dyn Tx, look_up: &LookUp, created: i64) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO account_look_ups (scope, beneficiary_id, id, due_milliseconds, attempts_count, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
-         ON CONFLICT (scope, beneficiary_id) DO UPDATE SET id = excluded.id, due_milliseconds = excluded.due_milliseconds, \
+        "INSERT INTO account_look_ups (scope, beneficiary_id, id, due_milliseconds, \
+         attempts_count, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (scope, beneficiary_id) DO UPDATE SET id = excluded.id, due_milliseconds = \
+         excluded.due_milliseconds, \
          attempts_count = excluded.attempts_count, created = excluded.created",
-        values![look_up.scope, look_up.beneficiary_id, look_up.id, look_up.due_milliseconds, look_up.attempts_count, created],
+        values![
+            look_up.scope,
+            look_up.beneficiary_id,
+            look_up.id,
+            look_up.due_milliseconds,
+            look_up.attempts_count,
+            created
+        ],
     )
 }
 
-pub fn due(tx: &mut dyn Tx, until_milliseconds: i64, rows_max: i64) -> Result<Vec<LookUp>, StoreError> {
-    let sql = "SELECT scope, beneficiary_id, id, due_milliseconds, attempts_count FROM account_look_ups WHERE due_milliseconds <= ?1 \
+pub fn due(
+    tx: &mut dyn Tx,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> Result<Vec<LookUp>, StoreError> {
+    let sql = "SELECT scope, beneficiary_id, id, due_milliseconds, attempts_count FROM \
+     account_look_ups WHERE due_milliseconds <= ?1 \
          ORDER BY due_milliseconds LIMIT ?2";
     tx.rows(sql, values![until_milliseconds, rows_max])?.into_iter().map(read).collect()
 }
 
 pub fn next_due(tx: &mut dyn Tx) -> Result<Option<i64>, StoreError> {
-    let row = tx.row("SELECT due_milliseconds FROM account_look_ups ORDER BY due_milliseconds LIMIT 1", &[])?;
+    let row = tx.row(
+        "SELECT due_milliseconds FROM account_look_ups ORDER BY due_milliseconds LIMIT 1",
+        &[],
+    )?;
     row.map(|mut row| row.int()).transpose()
 }
 
 /// Moves a question to a later time, if it is still this one and nobody else moved it.
-pub fn put_off(tx: &mut dyn Tx, look_up: &LookUp, due_milliseconds: i64, attempts_count: i64) -> Result<bool, StoreError> {
+pub fn put_off(
+    tx: &mut dyn Tx,
+    look_up: &LookUp,
+    due_milliseconds: i64,
+    attempts_count: i64,
+) -> Result<bool, StoreError> {
     let changed = tx.execute(
         "UPDATE account_look_ups SET due_milliseconds = ?5, attempts_count = ?6 \
          WHERE scope = ?1 AND beneficiary_id = ?2 AND id = ?3 AND due_milliseconds = ?4",
-        values![look_up.scope, look_up.beneficiary_id, look_up.id, look_up.due_milliseconds, due_milliseconds, attempts_count],
+        values![
+            look_up.scope,
+            look_up.beneficiary_id,
+            look_up.id,
+            look_up.due_milliseconds,
+            due_milliseconds,
+            attempts_count
+        ],
     )?;
     Ok(changed == 1)
 }
@@ -50,14 +85,27 @@ pub fn remove(tx: &mut dyn Tx, look_up: &LookUp) -> Result<bool, StoreError> {
 }
 
 /// Takes whatever question there is about a beneficiary off the list.
-pub fn forget(tx: &mut dyn Tx, scope: Scope, beneficiary_id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
-    tx.execute("DELETE FROM account_look_ups WHERE scope = ?1 AND beneficiary_id = ?2", values![scope, beneficiary_id]).map(|_| ())
+pub fn forget(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    beneficiary_id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "DELETE FROM account_look_ups WHERE scope = ?1 AND beneficiary_id = ?2",
+        values![scope, beneficiary_id],
+    )
+    .map(|_| ())
 }
 
 /// Makes questions due now whose time lies within a lease and that were not put off for longer.
-pub fn release(tx: &mut dyn Tx, now_milliseconds: i64, until_milliseconds: i64) -> Result<u64, StoreError> {
+pub fn release(
+    tx: &mut dyn Tx,
+    now_milliseconds: i64,
+    until_milliseconds: i64,
+) -> Result<u64, StoreError> {
     tx.execute(
-        "UPDATE account_look_ups SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND due_milliseconds <= ?2",
+        "UPDATE account_look_ups SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND \
+         due_milliseconds <= ?2",
         values![now_milliseconds, until_milliseconds],
     )
 }

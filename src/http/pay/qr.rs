@@ -9,16 +9,19 @@ use crate::kernel::StoreError;
 /// The white border that a reader needs, in modules (ISO/IEC 18004).
 const QUIET_ZONE_MODULES: i32 = 4;
 
-/// A QR code as what an SVG needs: its side in modules, quiet zone included, and the path of the dark modules.
+/// A QR code as what an SVG needs: its side in modules, quiet zone included, and the path of the
+/// dark modules.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct QrSvg {
     pub side: i32,
     pub path: String,
 }
 
-/// Draws `text` and nothing else: wallets differ in the URI forms they read, but all read a bare address.
+/// Draws `text` and nothing else: wallets differ in the URI forms they read, but all read a bare
+/// address.
 pub fn draw(text: &str) -> Result<QrSvg, StoreError> {
-    let code = QrCode::encode_text(text, QrCodeEcc::Medium).map_err(|_| StoreError::Broken("an address does not fit a QR code".into()))?;
+    let code = QrCode::encode_text(text, QrCodeEcc::Medium)
+        .map_err(|_| StoreError::Broken("an address does not fit a QR code".into()))?;
     let mut path = String::new();
     for y in 0..code.size() {
         let mut x = 0;
@@ -26,7 +29,12 @@ pub fn draw(text: &str) -> Result<QrSvg, StoreError> {
             let width = (x..code.size()).take_while(|x| code.get_module(*x, y)).count() as i32;
             if width > 0 {
                 // Writing into a String does not fail.
-                let _ = write!(path, "M{},{}h{width}v1h-{width}z", x + QUIET_ZONE_MODULES, y + QUIET_ZONE_MODULES);
+                let _ = write!(
+                    path,
+                    "M{},{}h{width}v1h-{width}z",
+                    x + QUIET_ZONE_MODULES,
+                    y + QUIET_ZONE_MODULES
+                );
             }
             x += width.max(1);
         }

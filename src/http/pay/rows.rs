@@ -6,9 +6,15 @@ use crate::store::Tx;
 use crate::values;
 
 /// The sum of a transfer's deposits of its asset that were seen and are neither final nor failed.
-pub fn pending_units(tx: &mut dyn Tx, scope: Scope, transfer_id: Id<kind::Transfer>, asset: &str) -> Result<i64, StoreError> {
+pub fn pending_units(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    asset: &str,
+) -> Result<i64, StoreError> {
     let row = tx.row(
-        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND transfer_id = ?2 AND asset = ?3 \
+        "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope = ?1 AND \
+         transfer_id = ?2 AND asset = ?3 \
          AND status IN ('initialized', 'processing')",
         values![scope, transfer_id, asset],
     )?;

@@ -1,7 +1,8 @@
-//! What the payer's page says: one view of a transfer and its deposits and refunds, drawn by the server and sent as JSON.
+//! What the payer's page says: one view of a transfer and its deposits and refunds, drawn by the
+//! server and sent as JSON.
 //!
-//! A pure function of facts. The words are for people who never saw a blockchain; they promise nothing that the rules of
-//! `transfers` do not do.
+//! A pure function of facts. The words are for people who never saw a blockchain; they promise
+//! nothing that the rules of `transfers` do not do.
 
 use serde::Serialize;
 
@@ -68,8 +69,16 @@ impl Phase {
     const fn poll_seconds(self) -> u32 {
         match self {
             Phase::Seen | Phase::Confirming | Phase::TimeUp => 3,
-            Phase::AwaitingPayment | Phase::PartlyPaid | Phase::Received | Phase::PayingOut | Phase::Refunding => 4,
-            Phase::TooLittle | Phase::TooMuch | Phase::TooLate | Phase::OnHold | Phase::RefundNeedsAddress => 15,
+            Phase::AwaitingPayment
+            | Phase::PartlyPaid
+            | Phase::Received
+            | Phase::PayingOut
+            | Phase::Refunding => 4,
+            Phase::TooLittle
+            | Phase::TooMuch
+            | Phase::TooLate
+            | Phase::OnHold
+            | Phase::RefundNeedsAddress => 15,
             // Late money still moves these.
             Phase::PaidOut | Phase::Refunded | Phase::Expired | Phase::Cancelled => 60,
         }
@@ -102,7 +111,9 @@ pub struct Moment(pub i64);
 impl Moment {
     fn text(self, form: &str) -> String {
         // A time that no calendar holds is not worth a page that cannot be shown.
-        jiff::Timestamp::from_second(self.0).map(|at| at.strftime(form).to_string()).unwrap_or_default()
+        jiff::Timestamp::from_second(self.0)
+            .map(|at| at.strftime(form).to_string())
+            .unwrap_or_default()
     }
     /// For people: `21 Nov 2026, 12:00 UTC`.
     pub fn utc(self) -> String {
@@ -191,7 +202,9 @@ pub struct Facts<'a> {
 impl Facts<'_> {
     /// Deposits of the asset that were seen and may still count.
     fn unsettled(&self) -> impl Iterator<Item = &Deposit> {
-        self.deposits.iter().filter(|deposit| !deposit.is_settled() && deposit.asset == self.transfer.asset)
+        self.deposits
+            .iter()
+            .filter(|deposit| !deposit.is_settled() && deposit.asset == self.transfer.asset)
     }
     fn principal(&self) -> Option<&Refund> {
         self.refunds.iter().find(|refund| refund.kind == RefundKind::Principal)
@@ -215,7 +228,8 @@ pub fn view(facts: &Facts<'_>) -> Result<PayView, StoreError> {
     let missing = facts.missing()?;
     let phase = facts.phase(missing);
     let has_ended = matches!(phase, Phase::PaidOut | Phase::Refunded);
-    let is_open = facts.refunds.iter().any(|refund| refund.status != RefundStatus::Completed) || facts.unsettled().next().is_some();
+    let is_open = facts.refunds.iter().any(|refund| refund.status != RefundStatus::Completed)
+        || facts.unsettled().next().is_some();
     let is_final = has_ended && !is_open;
     let (headline, paragraphs) = facts.words(phase, missing);
     Ok(PayView {
@@ -223,7 +237,9 @@ pub fn view(facts: &Facts<'_>) -> Result<PayView, StoreError> {
         phase,
         tone: phase.tone(),
         is_final,
-        poll_seconds: (!is_final).then(|| if has_ended { Phase::RefundNeedsAddress.poll_seconds() } else { phase.poll_seconds() }),
+        poll_seconds: (!is_final).then(|| {
+            if has_ended { Phase::RefundNeedsAddress.poll_seconds() } else { phase.poll_seconds() }
+        }),
         now: Moment(facts.business),
         expires_at: Moment(transfer.expires_at),
         is_payable: phase.is_payable(),
@@ -264,8 +280,12 @@ impl Facts<'_> {
             TransferStatus::Funded => Phase::Received,
             TransferStatus::PayoutProcessing => Phase::PayingOut,
             TransferStatus::PayoutSettled => Phase::PaidOut,
-            TransferStatus::PayoutFailed | TransferStatus::PayoutReturned | TransferStatus::RefundProcessing => {
-                let needs_address = self.principal().is_some_and(|refund| refund.status == RefundStatus::RequiresAddress);
+            TransferStatus::PayoutFailed
+            | TransferStatus::PayoutReturned
+            | TransferStatus::RefundProcessing => {
+                let needs_address = self
+                    .principal()
+                    .is_some_and(|refund| refund.status == RefundStatus::RequiresAddress);
                 if needs_address { Phase::RefundNeedsAddress } else { Phase::Refunding }
             }
             TransferStatus::Refunded => Phase::Refunded,
@@ -282,7 +302,9 @@ impl Facts<'_> {
         }
         match () {
             () if is_over => Phase::TimeUp,
-            () if self.pending.is_zero() && self.transfer.received.is_zero() => Phase::AwaitingPayment,
+            () if self.pending.is_zero() && self.transfer.received.is_zero() => {
+                Phase::AwaitingPayment
+            }
             () => Phase::PartlyPaid,
         }
     }
@@ -291,35 +313,52 @@ impl Facts<'_> {
     fn words(&self, phase: Phase, missing: Money) -> (String, Vec<String>) {
         let transfer = self.transfer;
         let (chain, asset) = (self.chain_name, transfer.asset.as_str());
-        let (received, expected, missing_text) = (self.amount(transfer.received), self.amount(transfer.expected), self.amount(missing));
+        let (received, expected, missing_text) =
+            (self.amount(transfer.received), self.amount(transfer.expected), self.amount(missing));
         let do_not_send = "Do not send any money to this address now.";
-        let say = |headline: &str, paragraphs: &[String]| (headline.to_owned(), paragraphs.to_vec());
+        let say =
+            |headline: &str, paragraphs: &[String]| (headline.to_owned(), paragraphs.to_vec());
         match phase {
             Phase::AwaitingPayment => say(
                 "Waiting for your payment",
-                &[format!("Send exactly {missing_text} on {chain} to the address below. This page notices your payment by itself.")],
+                &[format!(
+                    "Send exactly {missing_text} on {chain} to the address below. This page \
+                 notices your payment by itself."
+                )],
             ),
             Phase::PartlyPaid => {
                 let seen = match (transfer.received.is_zero(), self.pending.is_zero()) {
                     (false, true) => format!("{received} arrived."),
                     (true, _) => format!("{} is on its way.", self.amount(self.pending)),
-                    (false, false) => format!("{received} arrived, and {} is on its way.", self.amount(self.pending)),
+                    (false, false) => format!(
+                        "{received} arrived, and {} is on its way.",
+                        self.amount(self.pending)
+                    ),
                 };
-                let rest = format!("{seen} Please send the rest, exactly {missing_text}, to the same address before the time is up.");
+                let rest = format!(
+                    "{seen} Please send the rest, exactly {missing_text}, to the \
+                 same address before the time is up."
+                );
                 (format!("{missing_text} is still missing"), vec![rest])
             }
             Phase::Seen => say(
                 "Your payment was seen",
-                &[format!("It is on its way into {chain}, which usually takes less than a minute. Please do not send it again.")],
+                &[format!(
+                    "It is on its way into {chain}, which usually takes less than a minute. \
+                 Please do not send it again."
+                )],
             ),
             Phase::Confirming => say(
                 "Your payment is being confirmed",
-                &["The network is confirming it, which usually takes a minute or two. Please do not send it again.".to_owned()],
+                &["The network is confirming it, which usually takes a minute or two. Please do \
+                 not send it again."
+                    .to_owned()],
             ),
             Phase::TimeUp => {
                 let mut paragraphs = vec![
                     do_not_send.to_owned(),
-                    "If you sent a payment in time, it still counts. We are making sure that none is overlooked; this page moves on by itself."
+                    "If you sent a payment in time, it still counts. We are making sure that none \
+                     is overlooked; this page moves on by itself."
                         .to_owned(),
                 ];
                 if !transfer.received.is_zero() {
@@ -329,24 +368,51 @@ impl Facts<'_> {
             }
             Phase::TooLittle => say(
                 "Too little arrived in time",
-                &[format!("{received} of {expected} arrived. It is recorded and kept for you. Do not send more."), self.decision()],
+                &[
+                    format!(
+                        "{received} of {expected} arrived. It is recorded and kept for you. Do \
+                 not send more."
+                    ),
+                    self.decision(),
+                ],
             ),
             Phase::TooMuch => say(
                 "More than the amount arrived",
-                &[format!("{received} arrived instead of {expected}. It is recorded and kept for you."), self.decision()],
+                &[
+                    format!(
+                        "{received} arrived instead of {expected}. It is recorded and kept for \
+                 you."
+                    ),
+                    self.decision(),
+                ],
             ),
             Phase::TooLate if self.was(TransferStatus::Cancelled).is_some() => say(
                 "Your payment came after the cancellation",
-                &[format!("This payment had been cancelled when {received} arrived. It is recorded and kept for you."), self.decision()],
+                &[
+                    format!(
+                        "This payment had been cancelled when {received} arrived. It is \
+                 recorded and kept for you."
+                    ),
+                    self.decision(),
+                ],
             ),
             Phase::TooLate => say(
                 "Your payment came too late",
-                &[format!("{received} is here, but came after the time was up. It is recorded and kept for you."), self.decision()],
+                &[
+                    format!(
+                        "{received} is here, but came after the time was up. It is recorded and \
+                 kept for you."
+                    ),
+                    self.decision(),
+                ],
             ),
             Phase::OnHold if transfer.status_reason == Some(StatusReason::Late) => say(
                 "Your payment is here",
                 &[
-                    format!("{received} arrived in time, but was found only after the time was up. It is recorded and kept for you."),
+                    format!(
+                        "{received} arrived in time, but was found only after the time was \
+                     up. It is recorded and kept for you."
+                    ),
                     self.decision(),
                 ],
             ),
@@ -354,38 +420,61 @@ impl Facts<'_> {
                 "Your payment is here",
                 &[
                     format!(
-                        "{received} arrived and is kept for you. Handling it takes longer than usual. Do not send it again; there is nothing you need to do."
+                        "{received} arrived and is kept for you. Handling it takes longer than \
+                         usual. Do not send it again; there is nothing you need to do."
                     ),
                     format!("If you have questions, contact {HELPER}."),
                 ],
             ),
             Phase::Received => say(
                 "Your payment was received",
-                &["Thank you. There is nothing more for you to do: the payout is being prepared.".to_owned()],
+                &["Thank you. There is nothing more for you to do: the payout is being prepared."
+                    .to_owned()],
             ),
             Phase::PayingOut => say(
                 "Your payment was received",
-                &["Thank you. There is nothing more for you to do: the payout is with the bank.".to_owned()],
+                &["Thank you. There is nothing more for you to do: the payout is with the bank."
+                    .to_owned()],
             ),
-            Phase::PaidOut => say("Paid out", &["The bank has made the payout. You can close this page.".to_owned()]),
+            Phase::PaidOut => say(
+                "Paid out",
+                &["The bank has made the payout. You can close this \
+             page."
+                    .to_owned()],
+            ),
             Phase::RefundNeedsAddress => say(
                 "Your money is going back",
                 &[
                     self.refund_cause(),
                     format!(
-                        "{} is waiting for a {chain} address to go to. Tell {HELPER} which one: an address of your own that can receive {asset}. \
-                         It does not go back to where it came from by itself, because that address may belong to an exchange.",
+                        "{} is waiting for a {chain} address to go to. Tell {HELPER} which one: \
+                         an address of your own that can receive {asset}. \
+                         It does not go back to where it came from by itself, because that \
+                         address may belong to an exchange.",
                         self.refund_amount()
                     ),
                 ],
             ),
             Phase::Refunding => say(
                 "Your money is going back",
-                &[self.refund_cause(), format!("{} is on its way to the refund address that was given for you.", self.refund_amount())],
+                &[
+                    self.refund_cause(),
+                    format!(
+                        "{} is on its way to the refund address that was \
+                 given for you.",
+                        self.refund_amount()
+                    ),
+                ],
             ),
             Phase::Refunded => {
-                let mut paragraphs = vec![format!("{} was sent to the refund address that was given for you.", self.refund_amount())];
-                if let Some(hash) = self.principal().and_then(|refund| refund.transaction_hash.as_deref()) {
+                let mut paragraphs = vec![format!(
+                    "{} was sent to the refund address that was \
+                 given for you.",
+                    self.refund_amount()
+                )];
+                if let Some(hash) =
+                    self.principal().and_then(|refund| refund.transaction_hash.as_deref())
+                {
                     paragraphs.push(format!("Transaction: {hash}"));
                 }
                 say("Your money was sent back", &paragraphs)
@@ -393,7 +482,10 @@ impl Facts<'_> {
             Phase::Expired => say(
                 "The time is up",
                 &[
-                    format!("No payment arrived in time. {do_not_send} If you still want to pay, ask {HELPER} for a new link."),
+                    format!(
+                        "No payment arrived in time. {do_not_send} If you still want to pay, \
+                     ask {HELPER} for a new link."
+                    ),
                     format!("Did you send it already? {}", self.late_words()),
                 ],
             ),
@@ -409,35 +501,54 @@ impl Facts<'_> {
 
     /// What happens to money in a hold.
     fn decision(&self) -> String {
-        let until = self.transfer.hold_until.map(|until| format!(" by {}", Moment(until).utc())).unwrap_or_default();
+        let until = self
+            .transfer
+            .hold_until
+            .map(|until| format!(" by {}", Moment(until).utc()))
+            .unwrap_or_default();
         let sum = capital(HELPER);
         format!(
-            "{sum} decides whether to use it or to give it back. Without a decision{until}, it is given back. You need not do anything."
+            "{sum} decides whether to use it or to give it back. Without a decision{until}, it is \
+             given back. You need not do anything."
         )
     }
 
     fn late_words(&self) -> String {
         match self.transfer.policy.late {
-            HoldPolicy::Refund => "A late payment is still recorded when it arrives, and is then given back.".to_owned(),
+            HoldPolicy::Refund => {
+                "A late payment is still recorded when it arrives, and is then given back."
+                    .to_owned()
+            }
             HoldPolicy::Hold => {
                 format!(
-                    "A late payment is still recorded when it arrives. Then {HELPER} decides whether to use it or to give it back; after 24 hours without a decision it is given back."
+                    "A late payment is still recorded when it arrives. Then {HELPER} decides \
+                     whether to use it or to give it back; after 24 hours without a decision it \
+                     is given back."
                 )
             }
         }
     }
 
     fn refund_amount(&self) -> String {
-        self.principal().map_or_else(|| self.amount(self.transfer.received), |refund| self.amount(refund.amount))
+        self.principal().map_or_else(
+            || self.amount(self.transfer.received),
+            |refund| self.amount(refund.amount),
+        )
     }
 
     fn refund_cause(&self) -> String {
         match self.principal().map(|refund| refund.reason) {
             Some(RefundReason::Underpaid) => "Less than the amount arrived in time.".to_owned(),
             Some(RefundReason::Overpaid) => "More than the amount arrived.".to_owned(),
-            Some(RefundReason::Late) if self.has_late() => "The payment did not come in time.".to_owned(),
-            Some(RefundReason::Late) => "The payment came in time, but was found only after the time was up.".to_owned(),
-            Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => "The payout could not be made.".to_owned(),
+            Some(RefundReason::Late) if self.has_late() => {
+                "The payment did not come in time.".to_owned()
+            }
+            Some(RefundReason::Late) => {
+                "The payment came in time, but was found only after the time was up.".to_owned()
+            }
+            Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => {
+                "The payout could not be made.".to_owned()
+            }
             // Nothing of a compliance decision is told.
             _ => "The payment could not be used.".to_owned(),
         }
@@ -448,34 +559,49 @@ impl Facts<'_> {
         let asset = &self.transfer.asset;
         if self.deposits.iter().any(|deposit| deposit.asset != *asset) {
             notices.push(format!(
-                "Something other than {asset} was sent to this address. It does not count as payment and is most likely lost. Contact {HELPER}."
+                "Something other than {asset} was sent to this address. It does not count as \
+                 payment and is most likely lost. Contact {HELPER}."
             ));
         }
         if self.deposits.iter().any(|deposit| deposit.reason_code == Some(ReasonCode::Dropped)) {
-            notices.push("A payment that was seen earlier never became final on the network, so it did not arrive. Check in your wallet whether you still have the money.".into());
+            notices.push(
+                "A payment that was seen earlier never became final on the network, so \
+             it did not arrive. Check in your wallet whether you still have the money."
+                    .into(),
+            );
         }
         let returned = |kind| self.refunds.iter().find(move |refund: &&Refund| refund.kind == kind);
         if let Some(refund) = returned(RefundKind::Excess) {
             let amount = self.amount(refund.amount);
             notices.push(match refund.status {
                 RefundStatus::RequiresAddress => format!(
-                    "{amount} more than needed arrived and is kept for you. Tell {HELPER} an address of your own on {} that it can go back to.",
+                    "{amount} more than needed arrived and is kept for you. Tell {HELPER} an \
+                     address of your own on {} that it can go back to.",
                     self.chain_name
                 ),
-                RefundStatus::Processing => format!("{amount} more than needed arrived and is on its way back to the refund address that was given for you."),
-                RefundStatus::Completed => format!("{amount} more than needed arrived and was sent to the refund address that was given for you."),
+                RefundStatus::Processing => format!(
+                    "{amount} more than needed arrived and is on \
+                 its way back to the refund address that was given for you."
+                ),
+                RefundStatus::Completed => format!(
+                    "{amount} more than needed arrived and was \
+                 sent to the refund address that was given for you."
+                ),
             });
         }
-        let is_unmatched = |deposit: &&Deposit| deposit.classification == Some(Classification::Unmatched);
+        let is_unmatched =
+            |deposit: &&Deposit| deposit.classification == Some(Classification::Unmatched);
         if let Some(deposit) = self.deposits.iter().find(is_unmatched) {
             let amount = self.amount(deposit.amount);
-            let is_returned =
-                self.refunds.iter().any(|refund| refund.deposit_id == Some(deposit.id) && refund.status == RefundStatus::Completed);
+            let is_returned = self.refunds.iter().any(|refund| {
+                refund.deposit_id == Some(deposit.id) && refund.status == RefundStatus::Completed
+            });
             notices.push(if is_returned {
                 format!("{amount} arrived after everything was settled, and was given back.")
             } else {
                 format!(
-                    "{amount} arrived after everything was settled. It was not needed and is kept safe. Contact {HELPER} to get it back."
+                    "{amount} arrived after everything was settled. It was not needed and is kept \
+                     safe. Contact {HELPER} to get it back."
                 )
             });
         }
@@ -492,14 +618,30 @@ impl Facts<'_> {
             detail: None,
             at: at.filter(|_| state != Next).map(Moment),
         };
-        let ours = || self.deposits.iter().filter(|deposit| deposit.asset == transfer.asset && deposit.status != DepositStatus::Failed);
+        let ours = || {
+            self.deposits.iter().filter(|deposit| {
+                deposit.asset == transfer.asset && deposit.status != DepositStatus::Failed
+            })
+        };
         let seen_at = ours().map(|deposit| deposit.created).min();
         let final_at = ours().filter_map(|deposit| deposit.completed_at).max();
         let asked = step("Payment requested", Done, Some(transfer.created));
         let seen = |state| step("Payment seen", state, seen_at);
-        let confirming = |state| step(if state == Done { "Confirmed" } else { "Confirming" }, state, final_at.filter(|_| state == Done));
+        let confirming = |state| {
+            step(
+                if state == Done { "Confirmed" } else { "Confirming" },
+                state,
+                final_at.filter(|_| state == Done),
+            )
+        };
         let received = |state| step("Payment received", state, self.was(TransferStatus::Funded));
-        let paid = |state| step(if state == Current { "Paying out" } else { "Paid out" }, state, self.was(TransferStatus::PayoutSettled));
+        let paid = |state| {
+            step(
+                if state == Current { "Paying out" } else { "Paid out" },
+                state,
+                self.was(TransferStatus::PayoutSettled),
+            )
+        };
         let held = || step("On hold", Problem, self.was(TransferStatus::FundingHold));
         let ending = || step("Paid out or given back", Next, None);
         match phase {
@@ -513,8 +655,10 @@ impl Facts<'_> {
                 ]
             }
             Phase::PartlyPaid => {
-                let arrived = format!("{} of {} arrived", transfer.received, self.amount(transfer.expected));
-                let on_way = (!self.pending.is_zero()).then(|| format!(", {} on its way", self.amount(self.pending)));
+                let arrived =
+                    format!("{} of {} arrived", transfer.received, self.amount(transfer.expected));
+                let on_way = (!self.pending.is_zero())
+                    .then(|| format!(", {} on its way", self.amount(self.pending)));
                 let mut waiting = step("Waiting for the rest", Current, None);
                 waiting.detail = Some(format!("{arrived}{}", on_way.unwrap_or_default()));
                 vec![asked, seen(Done), waiting, confirming(Next), received(Next), paid(Next)]
@@ -523,15 +667,29 @@ impl Facts<'_> {
             Phase::Confirming => {
                 let mut confirming = confirming(Current);
                 // The slowest one decides.
-                let count = self.unsettled().map(|deposit| deposit.confirmations).min().unwrap_or(0);
-                confirming.detail = Some(if count == 1 { "1 confirmation so far".into() } else { format!("{count} confirmations so far") });
+                let count =
+                    self.unsettled().map(|deposit| deposit.confirmations).min().unwrap_or(0);
+                confirming.detail = Some(if count == 1 {
+                    "1 confirmation so far".into()
+                } else {
+                    format!("{count} confirmations so far")
+                });
                 vec![asked, seen(Done), confirming, received(Next), paid(Next)]
             }
-            Phase::TimeUp => vec![asked, step("Time is up: looking for payments made in time", Problem, Some(transfer.expires_at))],
+            Phase::TimeUp => vec![
+                asked,
+                step(
+                    "Time is up: looking for payments made in time",
+                    Problem,
+                    Some(transfer.expires_at),
+                ),
+            ],
             Phase::TooLittle | Phase::TooMuch | Phase::TooLate | Phase::OnHold => {
                 vec![asked, seen(Done), confirming(Done), held(), ending()]
             }
-            Phase::Received | Phase::PayingOut => vec![asked, seen(Done), confirming(Done), received(Done), paid(Current)],
+            Phase::Received | Phase::PayingOut => {
+                vec![asked, seen(Done), confirming(Done), received(Done), paid(Current)]
+            }
             Phase::PaidOut => vec![asked, seen(Done), confirming(Done), received(Done), paid(Done)],
             Phase::RefundNeedsAddress | Phase::Refunding | Phase::Refunded => {
                 let mut steps = vec![asked, seen(Done), confirming(Done)];
@@ -540,25 +698,39 @@ impl Facts<'_> {
                 }
                 if self.was(TransferStatus::Funded).is_some() {
                     steps.push(received(Done));
-                    let failed_at = self.was(TransferStatus::PayoutReturned).or(self.was(TransferStatus::PayoutFailed));
-                    steps.push(step("Payout not possible", Problem, failed_at.or(self.was(TransferStatus::RefundProcessing))));
+                    let failed_at = self
+                        .was(TransferStatus::PayoutReturned)
+                        .or(self.was(TransferStatus::PayoutFailed));
+                    steps.push(step(
+                        "Payout not possible",
+                        Problem,
+                        failed_at.or(self.was(TransferStatus::RefundProcessing)),
+                    ));
                 }
                 steps.push(match phase {
                     Phase::Refunded => step("Given back", Done, self.was(TransferStatus::Refunded)),
-                    _ => step("Giving the money back", Current, self.was(TransferStatus::RefundProcessing)),
+                    _ => step(
+                        "Giving the money back",
+                        Current,
+                        self.was(TransferStatus::RefundProcessing),
+                    ),
                 });
                 steps
             }
             Phase::Expired => vec![asked, step("Time is up", Problem, Some(transfer.expires_at))],
-            Phase::Cancelled => vec![asked, step("Cancelled", Problem, self.was(TransferStatus::Cancelled))],
+            Phase::Cancelled => {
+                vec![asked, step("Cancelled", Problem, self.was(TransferStatus::Cancelled))]
+            }
         }
     }
 
     fn help(&self, phase: Phase) -> Vec<Help> {
         let transfer = self.transfer;
         let (asset, chain) = (transfer.asset.as_str(), self.chain_name);
-        let decides =
-            format!("{HELPER} decides whether to use what arrived or to give it back; after 24 hours without a decision it is given back.");
+        let decides = format!(
+            "{HELPER} decides whether to use what arrived or to give it back; after 24 hours \
+             without a decision it is given back."
+        );
         let help = |question, answer: String| Help { question, answer };
         vec![
             help(
@@ -566,7 +738,8 @@ impl Facts<'_> {
                 format!(
                     "{} {}",
                     if phase.is_payable() {
-                        "Send the rest to the same address before the time is up: both payments are added up. Otherwise"
+                        "Send the rest to the same address before the time is up: both payments \
+                         are added up. Otherwise"
                     } else {
                         "Do not send more now. If less than the amount arrived in time,"
                     },
@@ -579,35 +752,49 @@ impl Facts<'_> {
             help(
                 "I sent too much",
                 match transfer.policy.overpaid {
-                    OverpaidPolicy::RefundExcess => "The exact amount is used, and what is above it is given back.".to_owned(),
+                    OverpaidPolicy::RefundExcess => {
+                        "The exact amount is used, and what is above it is given back.".to_owned()
+                    }
                     OverpaidPolicy::Hold => capital(&decides),
                 },
             ),
             help(
                 "My payment comes too late",
-                format!("What counts is the time at which the network takes it into a block. {}", self.late_words()),
+                format!(
+                    "What counts is the time at which the network takes it into a block. {}",
+                    self.late_words()
+                ),
             ),
             help(
                 "I sent another token, or used another network",
                 format!(
-                    "Only {asset} on {chain} is recognised. Anything else does not arrive as a payment and is, as a rule, lost for good. \
+                    "Only {asset} on {chain} is recognised. Anything else does not arrive as a \
+                     payment and is, as a rule, lost for good. \
                      Contact {HELPER} with the reference below, but do not rely on getting it back."
                 ),
             ),
             help(
                 "The time ran out, or the payment was cancelled",
-                format!("Do not send anything to this address any more. Ask {HELPER} for a new link; it will show another address."),
+                format!(
+                    "Do not send anything to this address any more. Ask {HELPER} for a new link; \
+                     it will show another address."
+                ),
             ),
             help(
                 "I paid, but nothing happens here",
                 format!(
-                    "Check in your wallet or exchange that the payment has left, that it went to the address shown here, and that the network is {chain}. \
-                     An exchange may take a while before it sends. Then contact {HELPER} with the reference below and your transaction number."
+                    "Check in your wallet or exchange that the payment has left, that it went to \
+                     the address shown here, and that the network is {chain}. \
+                     An exchange may take a while before it sends. Then contact {HELPER} with the \
+                     reference below and your transaction number."
                 ),
             ),
             help(
                 "Where does money go that is given back?",
-                format!("To a refund address that you name to {HELPER}, not to the address it came from, which may belong to an exchange."),
+                format!(
+                    "To a refund address that you name to {HELPER}, not to the address it came \
+                     from, which may belong to an exchange."
+                ),
             ),
         ]
     }
@@ -618,14 +805,22 @@ fn payment(deposit: &Deposit, asset: &str) -> Payment {
         (DepositStatus::Initialized, _, _) => "seen".to_owned(),
         (DepositStatus::Processing, _, _) if deposit.block_number.is_none() => "seen".to_owned(),
         (DepositStatus::Processing, _, _) => "being confirmed".to_owned(),
-        (DepositStatus::Failed, _, Some(ReasonCode::AssetUnsupported)) => "another token: does not count".to_owned(),
+        (DepositStatus::Failed, _, Some(ReasonCode::AssetUnsupported)) => {
+            "another token: does not count".to_owned()
+        }
         (DepositStatus::Failed, _, _) => "did not become final".to_owned(),
         (DepositStatus::Completed, Some(Classification::Late), _) => "arrived late".to_owned(),
-        (DepositStatus::Completed, Some(Classification::Unmatched), _) => "arrived after everything was settled".to_owned(),
+        (DepositStatus::Completed, Some(Classification::Unmatched), _) => {
+            "arrived after everything was settled".to_owned()
+        }
         (DepositStatus::Completed, _, _) => "arrived".to_owned(),
     };
     // How many decimals another token has is not known, so its amount would mislead.
-    let text = if deposit.asset == asset { format!("{} {asset}", deposit.amount) } else { deposit.asset.clone() };
+    let text = if deposit.asset == asset {
+        format!("{} {asset}", deposit.amount)
+    } else {
+        deposit.asset.clone()
+    };
     Payment { text, note, at: Moment(deposit.created) }
 }
 

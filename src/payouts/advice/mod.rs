@@ -1,4 +1,5 @@
-//! The payment advice: what a beneficiary can show, as a signed JSON document and as a one-page PDF.
+//! The payment advice: what a beneficiary can show, as a signed JSON document and as a one-page
+//! PDF.
 
 mod page;
 pub mod signing;
@@ -111,7 +112,8 @@ pub struct Advice {
     /// The last four of the operator's account there that was debited, in live mode.
     pub debited_account_last4: Option<String>,
     pub statement: &'static str,
-    /// Where anybody can compare amount, date, reference and last four digits with what the service knows.
+    /// Where anybody can compare amount, date, reference and last four digits with what the service
+    /// knows.
     pub verification_url: String,
     /// Where the keys are that verify `signature`.
     pub key_set_url: String,
@@ -119,22 +121,28 @@ pub struct Advice {
     pub signature: AdviceSignature,
 }
 
-const STATEMENT: &str = "Payment advice - not a FIRC or FIRA, which only an authorised dealer bank issues. \
+const STATEMENT: &str = "Payment advice - not a FIRC or FIRA, which only an authorised dealer \
+ bank issues. \
     The credit represents foreign inward remittance, not local funds.";
-const STATEMENT_RETURNED: &str = "Payment advice - not a FIRC or FIRA, which only an authorised dealer bank issues. \
+const STATEMENT_RETURNED: &str = "Payment advice - not a FIRC or FIRA, which only an authorised \
+ dealer bank issues. \
     The beneficiary's bank sent this payment back, so it stands for no remittance received.";
-const STATEMENT_TEST: &str = "Payment advice of test mode - not a FIRC or FIRA, and no evidence of anything: no money moved.";
+const STATEMENT_TEST: &str = "Payment advice of test mode - not a FIRC or FIRA, and no evidence \
+ of anything: no money moved.";
 
 /// What a purpose code means, in the words of the Reserve Bank's list of inward purposes.
 const fn purpose_text(code: PurposeCode) -> &'static str {
     match code {
         PurposeCode::P0014 => "Receipts of non-resident deposits (FCNR(B), NR(E)RA)",
-        PurposeCode::P1301 => "Inward remittance from Indian non-residents towards family maintenance and savings",
+        PurposeCode::P1301 => {
+            "Inward remittance from Indian non-residents towards family maintenance and savings"
+        }
         PurposeCode::P1302 => "Personal gifts and donations",
     }
 }
 
-/// The token of the public page about a payout: its identifier and a mark that only this server can make.
+/// The token of the public page about a payout: its identifier and a mark that only this server can
+/// make.
 pub fn verification_token(world: &World, id: Id<kind::Payout>) -> String {
     world.marked(VERIFICATION, id)
 }
@@ -153,16 +161,23 @@ fn advice_number(id: Id<kind::Payout>) -> String {
     format!("PA-{}", text.split_once('_').map_or(text.as_str(), |(_, ulid)| ulid))
 }
 
-/// Puts the advice of a settled payout together and signs it with the newest key of its mode. The same payout gives the
-/// same document, until it is returned or the key is rotated.
+/// Puts the advice of a settled payout together and signs it with the newest key of its mode. The
+/// same payout gives the same document, until it is returned or the key is rotated.
 pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice, StoreError> {
     let lost = || StoreError::Broken(format!("{} has lost what its advice shows", payout.id));
     let (scope, mode) = (payout.scope, payout.scope.mode());
     let transfer = transfers::rows::find(tx, scope, payout.transfer_id)?.ok_or_else(lost)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
-    let beneficiary = beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
+    let beneficiary =
+        beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
     let lock = quote_locks::rows::find(tx, scope, transfer.quote_lock_id)?;
-    let (deposits, deposits_count) = deposits::rows::counted_for_transfer(tx, scope, transfer.id, payout.created, DEPOSITS_COUNT_MAX)?;
+    let (deposits, deposits_count) = deposits::rows::counted_for_transfer(
+        tx,
+        scope,
+        transfer.id,
+        payout.created,
+        DEPOSITS_COUNT_MAX,
+    )?;
     let is_returned = payout.status == PayoutStatus::Returned;
     // A fraction of a paisa that the exchange dropped belongs to neither side.
     let amount_gross = transfer.amount.exchanged(transfer.rate, payout.amount.currency)?;
@@ -178,7 +193,11 @@ pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice
         method: payout.method,
         settled_at: payout.settled_at,
         returned_at: payout.status_history.last_at(PayoutStatus::Returned),
-        sender: AdviceSender { name: sender.name, country: sender.country, address: sender.address },
+        sender: AdviceSender {
+            name: sender.name,
+            country: sender.country,
+            address: sender.address,
+        },
         beneficiary: AdviceBeneficiary {
             name: beneficiary.name,
             account_number_last4: beneficiary.account_number_last4,
@@ -199,7 +218,11 @@ pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice
             let tax = transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount);
             amount_gross.minus(payout.amount)?.minus(tax)?
         },
-        gst: transfer.gst.map(|gst| AdviceGst { taxable_value: gst.taxable, rate_percent: GST_PERCENT.to_string(), amount: gst.amount }),
+        gst: transfer.gst.map(|gst| AdviceGst {
+            taxable_value: gst.taxable,
+            rate_percent: GST_PERCENT.to_string(),
+            amount: gst.amount,
+        }),
         amount: payout.amount,
         currency: payout.amount.currency,
         amount_in_words: rupees::in_words(payout.amount),
@@ -214,18 +237,27 @@ pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice
             .collect(),
         deposits_count,
         sponsor_bank: world.settings.sponsor_bank_name.clone(),
-        debited_account_last4: world.settings.debit_account_last4.clone().filter(|_| mode.is_live()),
+        debited_account_last4: world
+            .settings
+            .debit_account_last4
+            .clone()
+            .filter(|_| mode.is_live()),
         statement: match mode {
             kernel::Mode::Test => STATEMENT_TEST,
             kernel::Mode::Live if is_returned => STATEMENT_RETURNED,
             kernel::Mode::Live => STATEMENT,
         },
-        verification_url: format!("{}/verify/{}", world.settings.public_url, verification_token(world, payout.id)),
+        verification_url: format!(
+            "{}/verify/{}",
+            world.settings.public_url,
+            verification_token(world, payout.id)
+        ),
         key_set_url: format!("{}{KEY_SET_PATH}", world.settings.public_url),
         livemode: scope.livemode(),
         signature: AdviceSignature::default(),
     };
-    let document = serde_json::to_value(&advice).map_err(|error| StoreError::Broken(format!("an advice does not serialise: {error}")))?;
+    let document = serde_json::to_value(&advice)
+        .map_err(|error| StoreError::Broken(format!("an advice does not serialise: {error}")))?;
     advice.signature = signing::newest(tx, &world.sealer, mode)?.sign(&document)?;
     Ok(advice)
 }
@@ -233,7 +265,8 @@ pub fn compose(tx: &mut dyn Tx, world: &World, payout: &Payout) -> Result<Advice
 /// Where the keys are published.
 pub const KEY_SET_PATH: &str = "/.well-known/hundi-advice-keys.json";
 
-/// `21 September 2026, 19:43:20 IST` of a time in Unix seconds; India keeps one offset of 5 h 30 min all year.
+/// `21 September 2026, 19:43:20 IST` of a time in Unix seconds; India keeps one offset of 5 h 30
+/// min all year.
 pub fn indian_time(seconds: i64) -> String {
     indian(seconds, "%-d %B %Y, %H:%M:%S IST")
 }

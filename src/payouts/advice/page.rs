@@ -1,5 +1,5 @@
-//! The payment advice as a page: one A4 sheet of PDF/A-2a and PDF/UA-1, with embedded fonts and a code that leads to the
-//! page where anybody can verify it. The same advice gives the same bytes.
+//! The payment advice as a page: one A4 sheet of PDF/A-2a and PDF/UA-1, with embedded fonts and a
+//! code that leads to the page where anybody can verify it. The same advice gives the same bytes.
 
 use std::num::NonZeroU16;
 
@@ -15,7 +15,10 @@ use krilla::outline::{Outline, OutlineNode};
 use krilla::page::PageSettings;
 use krilla::paint::Fill;
 use krilla::surface::Surface;
-use krilla::tagging::{Artifact, ArtifactType, ContentTag, Identifier, Node, SpanTag, TableHeaderScope, Tag, TagGroup, TagTree};
+use krilla::tagging::{
+    Artifact, ArtifactType, ContentTag, Identifier, Node, SpanTag, TableHeaderScope, Tag, TagGroup,
+    TagTree,
+};
 use krilla::{Document, SerializeSettings};
 use qrcodegen::{QrCode, QrCodeEcc};
 
@@ -36,8 +39,8 @@ const CODE_WIDTH: f32 = 88.0;
 /// Small enough that the address of a usual server stands on one line.
 const URL_SIZE: f32 = 7.2;
 
-/// Sizes that the table is tried in until it fits the page, with the lines that one value can have; more end in an
-/// ellipsis. The last one always fits. The JSON document has every value whole.
+/// Sizes that the table is tried in until it fits the page, with the lines that one value can have;
+/// more end in an ellipsis. The last one always fits. The JSON document has every value whole.
 const TRIALS: [(f32, usize); 6] = [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2)];
 /// Deposits that the page names.
 const DEPOSITS_SHOWN_MAX: usize = 2;
@@ -54,7 +57,11 @@ fn fonts() -> StoreError {
 }
 
 fn fill(color: (u8, u8, u8)) -> Option<Fill> {
-    Some(Fill { paint: rgb::Color::new(color.0, color.1, color.2).into(), opacity: NormalizedF32::ONE, rule: Default::default() })
+    Some(Fill {
+        paint: rgb::Color::new(color.0, color.1, color.2).into(),
+        opacity: NormalizedF32::ONE,
+        rule: Default::default(),
+    })
 }
 
 /// A row of the table.
@@ -86,10 +93,15 @@ fn sections(advice: &Advice) -> Vec<Section> {
     ];
     if advice.status == PayoutStatus::Returned {
         let at = advice.returned_at.map_or_else(unknown, indian_time);
-        payment.push(Row { label: "Returned", value: format!("sent back by the beneficiary's bank on {at}"), is_strong: true });
+        payment.push(Row {
+            label: "Returned",
+            value: format!("sent back by the beneficiary's bank on {at}"),
+            is_strong: true,
+        });
     }
     payment.push(row("Purpose", format!("{} - {}", advice.purpose_code, advice.purpose)));
-    let account = advice.debited_account_last4.as_ref().map(|last4| format!("account ending in {last4}"));
+    let account =
+        advice.debited_account_last4.as_ref().map(|last4| format!("account ending in {last4}"));
     let paid_through: Vec<String> = advice.sponsor_bank.iter().cloned().chain(account).collect();
     if !paid_through.is_empty() {
         payment.push(row("Paid through", paid_through.join(", ")));
@@ -97,9 +109,17 @@ fn sections(advice: &Advice) -> Vec<Section> {
 
     let mut remitter = vec![row("Name", advice.sender.name.clone())];
     if let Some(address) = &advice.sender.address {
-        let parts =
-            [Some(&address.line1), Some(&address.city), address.state.as_ref(), address.postal_code.as_ref(), Some(&address.country)];
-        remitter.push(row("Address", parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", ")));
+        let parts = [
+            Some(&address.line1),
+            Some(&address.city),
+            address.state.as_ref(),
+            address.postal_code.as_ref(),
+            Some(&address.country),
+        ];
+        remitter.push(row(
+            "Address",
+            parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", "),
+        ));
     }
     remitter.push(row("Country", advice.sender.country.clone()));
 
@@ -115,16 +135,25 @@ fn sections(advice: &Advice) -> Vec<Section> {
         receiver.push(row("Bank and branch", bank.join(", ")));
     }
 
-    let locked = advice.rate_locked_at.map(|at| format!(", locked on {}", indian_date(at))).unwrap_or_default();
+    let locked = advice
+        .rate_locked_at
+        .map(|at| format!(", locked on {}", indian_date(at)))
+        .unwrap_or_default();
     let mut amounts = vec![
         row("Amount sent", with_currency(advice.amount_sent)),
-        row("Exchange rate", format!("{} INR for 1 {}{locked}", advice.rate, advice.amount_sent_currency.as_str())),
+        row(
+            "Exchange rate",
+            format!("{} INR for 1 {}{locked}", advice.rate, advice.amount_sent_currency.as_str()),
+        ),
         row("Gross amount", with_currency(advice.amount_gross)),
     ];
     if advice.fee.is_zero() {
         amounts.push(row("Fee", "none"));
     } else {
-        amounts.push(row("Fee", format!("{} (= {})", with_currency(advice.amount_fee), with_currency(advice.fee))));
+        amounts.push(row(
+            "Fee",
+            format!("{} (= {})", with_currency(advice.amount_fee), with_currency(advice.fee)),
+        ));
     }
     if let Some(gst) = &advice.gst {
         let basis = format!("{} % of {}", gst.rate_percent, with_currency(gst.taxable_value));
@@ -135,14 +164,27 @@ fn sections(advice: &Advice) -> Vec<Section> {
         amounts.push(row("In words", words.clone()));
     }
 
-    let mut origin = vec![row("Transfer", advice.transfer_id.to_string()), row("Payout", advice.payout_id.to_string())];
+    let mut origin = vec![
+        row("Transfer", advice.transfer_id.to_string()),
+        row("Payout", advice.payout_id.to_string()),
+    ];
     for deposit in advice.deposits.iter().take(DEPOSITS_SHOWN_MAX) {
         let amount = format!("{} {}", grouped(deposit.amount), deposit.asset);
-        origin.push(row("Funded by", format!("{amount} on {}, transaction {}", deposit.chain.to_uppercase(), deposit.transaction_hash)));
+        origin.push(row(
+            "Funded by",
+            format!(
+                "{amount} on {}, transaction {}",
+                deposit.chain.to_uppercase(),
+                deposit.transaction_hash
+            ),
+        ));
     }
     let more = advice.deposits_count - i64::try_from(DEPOSITS_SHOWN_MAX).unwrap_or(i64::MAX);
     if more > 0 {
-        origin.push(row("Funded by", format!("{more} more; the JSON document lists them (up to 20)")));
+        origin.push(row(
+            "Funded by",
+            format!("{more} more; the JSON document lists them (up to 20)"),
+        ));
     }
     vec![
         Section { title: "Payment", rows: payment },
@@ -156,7 +198,9 @@ fn sections(advice: &Advice) -> Vec<Section> {
 fn notes(advice: &Advice) -> Vec<String> {
     let mut notes = vec![advice.statement.to_owned()];
     let asked = advice.sponsor_bank.as_deref().map_or(String::new(), |bank| format!(" or {bank}"));
-    notes.push(format!("For a FIRC or FIRA ask the beneficiary's bank{asked}, and give the reference (UTR) above."));
+    notes.push(format!(
+        "For a FIRC or FIRA ask the beneficiary's bank{asked}, and give the reference (UTR) above."
+    ));
     notes
 }
 
@@ -223,7 +267,15 @@ impl Pen<'_, '_> {
         id
     }
 
-    fn text(&mut self, shown: &str, weight: Weight, x: f32, y: f32, size: f32, color: (u8, u8, u8)) -> Result<Identifier, StoreError> {
+    fn text(
+        &mut self,
+        shown: &str,
+        weight: Weight,
+        x: f32,
+        y: f32,
+        size: f32,
+        color: (u8, u8, u8),
+    ) -> Result<Identifier, StoreError> {
         let line = text::shape(shown, weight).ok_or_else(fonts)?;
         Ok(self.line(&line, x, y, size, color))
     }
@@ -258,11 +310,22 @@ impl Pen<'_, '_> {
     fn mark(&mut self, shown: &str) -> Result<(), StoreError> {
         let line = text::shape(shown, Weight::Bold).ok_or_else(fonts)?;
         let size = 560.0 / line.width.max(1.0);
-        self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Watermark)));
+        self.surface
+            .start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Watermark)));
         self.surface.set_fill(fill(MARK));
-        self.surface.push_transform(&Transform::from_rotate_at(-52.0, PAGE_WIDTH / 2.0, PAGE_HEIGHT / 2.0));
+        self.surface.push_transform(&Transform::from_rotate_at(
+            -52.0,
+            PAGE_WIDTH / 2.0,
+            PAGE_HEIGHT / 2.0,
+        ));
         // As outlines, so that the mark is no part of the text.
-        line.draw(self.surface, (PAGE_WIDTH - line.width * size) / 2.0, PAGE_HEIGHT / 2.0 + size * 0.36, size, true);
+        line.draw(
+            self.surface,
+            (PAGE_WIDTH - line.width * size) / 2.0,
+            PAGE_HEIGHT / 2.0 + size * 0.36,
+            size,
+            true,
+        );
         self.surface.pop();
         self.surface.end_tagged();
         Ok(())
@@ -307,14 +370,18 @@ fn paragraph(ids: Vec<Identifier>) -> TagGroup {
 
 /// Writes the page.
 pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
-    let broken = |what: String| StoreError::Broken(format!("a payment advice cannot be written: {what}"));
+    let broken =
+        |what: String| StoreError::Broken(format!("a payment advice cannot be written: {what}"));
     let configuration = ConfigurationBuilder::new()
         .with_archival_validator(Archival::A2_A)
         .with_accessibility_validator(Accessibility::UA1)
         .finish()
         .map_err(|error| broken(format!("{error:?}")))?;
-    let mut document = Document::new_with(SerializeSettings { configuration, ..SerializeSettings::default() });
-    let settings = PageSettings::new(Size::from_wh(PAGE_WIDTH, PAGE_HEIGHT).ok_or_else(|| broken("size".into()))?);
+    let mut document =
+        Document::new_with(SerializeSettings { configuration, ..SerializeSettings::default() });
+    let settings = PageSettings::new(
+        Size::from_wh(PAGE_WIDTH, PAGE_HEIGHT).ok_or_else(|| broken("size".into()))?,
+    );
     let mut page = document.start_page_with(settings);
     let mut surface = page.surface();
     let mut tree = TagTree::new().with_lang(Some("en-IN".into()));
@@ -332,7 +399,9 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     tree.push(heading(1, title, id));
     y += 17.0;
     let date = advice.issued_at.map(|at| format!(" of {}", indian_date(at))).unwrap_or_default();
-    for shown in [format!("Issued by {}", advice.issuer), format!("No. {}{date}", advice.advice_number)] {
+    for shown in
+        [format!("Issued by {}", advice.issuer), format!("No. {}{date}", advice.advice_number)]
+    {
         for line in text::wrap(&shown, Weight::Regular, WIDTH / 9.0, 2).ok_or_else(fonts)? {
             tree.push(paragraph(vec![pen.line(&line, MARGIN, y, 9.0, GREY)]));
             y += 12.0;
@@ -342,8 +411,16 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     pen.bar(MARGIN, y, WIDTH, 1.2, INK);
     if !advice.livemode {
         pen.bar(MARGIN, y + 8.0, WIDTH, 19.0, ALERT);
-        let notice = "TEST - made in test mode. No money moved; this page is no evidence of a payment.";
-        tree.push(paragraph(vec![pen.text(notice, Weight::Bold, MARGIN + 9.0, y + 20.8, 9.0, (255, 255, 255))?]));
+        let notice =
+            "TEST - made in test mode. No money moved; this page is no evidence of a payment.";
+        tree.push(paragraph(vec![pen.text(
+            notice,
+            Weight::Bold,
+            MARGIN + 9.0,
+            y + 20.8,
+            9.0,
+            (255, 255, 255),
+        )?]));
         y += 27.0;
     }
 
@@ -353,20 +430,51 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let words = text::wrap(&words, Weight::Regular, (WIDTH - 20.0) / 9.0, 2).ok_or_else(fonts)?;
     let height = 49.0 + words.len() as f32 * 12.5;
     pen.bar(MARGIN, y, WIDTH, height, if advice.livemode { SHADE } else { (246, 240, 240) });
-    let caption = if is_returned { "Paid, and sent back by the beneficiary's bank" } else { "Net amount credited" };
+    let caption = if is_returned {
+        "Paid, and sent back by the beneficiary's bank"
+    } else {
+        "Net amount credited"
+    };
     let color = if is_returned { ALERT } else { INK };
-    let mut ids = vec![pen.text(caption, Weight::Regular, MARGIN + 10.0, y + 15.0, 9.0, if is_returned { ALERT } else { GREY })?];
-    ids.push(pen.text(&format!("₹ {}", grouped(advice.amount)), Weight::Bold, MARGIN + 10.0, y + 35.0, 18.0, color)?);
+    let mut ids = vec![pen.text(
+        caption,
+        Weight::Regular,
+        MARGIN + 10.0,
+        y + 15.0,
+        9.0,
+        if is_returned { ALERT } else { GREY },
+    )?];
+    ids.push(pen.text(
+        &format!("₹ {}", grouped(advice.amount)),
+        Weight::Bold,
+        MARGIN + 10.0,
+        y + 35.0,
+        18.0,
+        color,
+    )?);
     for (index, line) in words.iter().enumerate() {
         ids.push(pen.line(line, MARGIN + 10.0, y + 55.5 + index as f32 * 12.5, 9.0, INK));
     }
     tree.push(paragraph(ids));
     let reference = advice.unique_transaction_reference.clone().unwrap_or_default();
-    let reference = text::wrap(&reference, Weight::Bold, WIDTH * 0.5 / 10.0, 1).ok_or_else(fonts)?;
-    let mut ids = vec![pen.text_to("Reference (UTR)", Weight::Regular, right - 10.0, y + 15.0, 9.0, GREY)?];
-    ids.extend(reference.iter().map(|line| pen.line(line, right - 10.0 - line.width * 10.0, y + 30.0, 10.0, INK)));
+    let reference =
+        text::wrap(&reference, Weight::Bold, WIDTH * 0.5 / 10.0, 1).ok_or_else(fonts)?;
+    let mut ids =
+        vec![pen.text_to("Reference (UTR)", Weight::Regular, right - 10.0, y + 15.0, 9.0, GREY)?];
+    ids.extend(
+        reference
+            .iter()
+            .map(|line| pen.line(line, right - 10.0 - line.width * 10.0, y + 30.0, 10.0, INK)),
+    );
     if let Some(at) = advice.settled_at {
-        ids.push(pen.text_to(&indian_date(at), Weight::Regular, right - 10.0, y + 42.0, 9.0, INK)?);
+        ids.push(pen.text_to(
+            &indian_date(at),
+            Weight::Regular,
+            right - 10.0,
+            y + 42.0,
+            9.0,
+            INK,
+        )?);
     }
     tree.push(paragraph(ids));
     y += height;
@@ -376,37 +484,57 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
     let notes_width = if code.is_some() { WIDTH - CODE_WIDTH - 22.0 } else { WIDTH };
     let table = sections(advice);
     let mut notes = notes(advice);
-    if table
-        .iter()
-        .flat_map(|section| &section.rows)
-        .any(|row| text::shape(&row.value, Weight::Regular).is_some_and(|line| line.has_replacements))
-    {
-        notes.push(format!("{} stands for a character that this page's fonts do not have; the JSON document shows it.", text::REPLACEMENT));
+    if table.iter().flat_map(|section| &section.rows).any(|row| {
+        text::shape(&row.value, Weight::Regular).is_some_and(|line| line.has_replacements)
+    }) {
+        notes.push(format!(
+            "{} stands for a character that this page's fonts do not have; the \
+         JSON document shows it.",
+            text::REPLACEMENT
+        ));
     }
     let mut note_lines = Vec::new();
     for note in &notes {
         note_lines.push(text::wrap(note, Weight::Regular, notes_width / 7.6, 4).ok_or_else(fonts)?);
     }
-    let url_lines = text::wrap(&advice.verification_url, Weight::Regular, notes_width / URL_SIZE, 4).ok_or_else(fonts)?;
-    let notes_height = |lines: &[Vec<Line>]| lines.iter().map(|lines| lines.len() as f32 * 10.2 + 3.5).sum::<f32>();
-    let foot_height = (notes_height(&note_lines) + 24.0 + url_lines.len() as f32 * 10.2).max(CODE_WIDTH + 6.0) + 12.0;
+    let url_lines =
+        text::wrap(&advice.verification_url, Weight::Regular, notes_width / URL_SIZE, 4)
+            .ok_or_else(fonts)?;
+    let notes_height = |lines: &[Vec<Line>]| {
+        lines.iter().map(|lines| lines.len() as f32 * 10.2 + 3.5).sum::<f32>()
+    };
+    let foot_height = (notes_height(&note_lines) + 24.0 + url_lines.len() as f32 * 10.2)
+        .max(CODE_WIDTH + 6.0)
+        + 12.0;
     let foot = PAGE_HEIGHT - 34.0 - foot_height;
 
     // The table.
     let layout = Layout::fitting(&table, foot - y - 4.0).ok_or_else(fonts)?;
-    debug_assert!(y + layout.height <= foot, "the table ends at {} and the foot begins at {foot}", y + layout.height);
+    debug_assert!(
+        y + layout.height <= foot,
+        "the table ends at {} and the foot begins at {foot}",
+        y + layout.height
+    );
     for (title, rows) in &layout.sections {
         y += layout.title_height();
-        let id = pen.text(title, Weight::Bold, MARGIN, y - layout.size * 0.62, layout.size + 0.5, INK)?;
+        let id =
+            pen.text(title, Weight::Bold, MARGIN, y - layout.size * 0.62, layout.size + 0.5, INK)?;
         tree.push(heading(2, title, id));
         pen.bar(MARGIN, y - layout.size * 0.2, WIDTH, 0.5, RULE);
         let mut table = TagGroup::new(Tag::Table);
         for (label, lines) in rows {
             let baseline = y + layout.size * 1.12;
             let label = pen.line(label, MARGIN, baseline, layout.size, GREY);
-            let label = TagGroup::with_children(Tag::TH(TableHeaderScope::Row), vec![Node::Leaf(label)]);
+            let label =
+                TagGroup::with_children(Tag::TH(TableHeaderScope::Row), vec![Node::Leaf(label)]);
             let draw = |(index, line): (usize, &Line)| {
-                Node::Leaf(pen.line(line, MARGIN + LABEL_WIDTH, baseline + index as f32 * layout.line_height(), layout.size, INK))
+                Node::Leaf(pen.line(
+                    line,
+                    MARGIN + LABEL_WIDTH,
+                    baseline + index as f32 * layout.line_height(),
+                    layout.size,
+                    INK,
+                ))
             };
             let values: Vec<Node> = lines.iter().enumerate().map(draw).collect();
             let value = TagGroup::with_children(Tag::TD, values);
@@ -428,7 +556,14 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         tree.push(paragraph(ids));
         y += 3.5;
     }
-    let id = pen.text("Verify amount, date, reference and account digits with the issuer:", Weight::Bold, MARGIN, y, 7.6, INK)?;
+    let id = pen.text(
+        "Verify amount, date, reference and account digits with the issuer:",
+        Weight::Bold,
+        MARGIN,
+        y,
+        7.6,
+        INK,
+    )?;
     tree.push(paragraph(vec![id]));
     let top = y + 3.0;
     let mut ids = Vec::new();
@@ -447,14 +582,18 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
             pen.surface.draw_path(&path);
             pen.surface.end_tagged();
             let alternative = format!("QR code that leads to {}", advice.verification_url);
-            let figure = Tag::Figure(Some(alternative)).with_placement(Some(krilla::tagging::Placement::Block));
+            let figure = Tag::Figure(Some(alternative))
+                .with_placement(Some(krilla::tagging::Placement::Block));
             tree.push(TagGroup::with_children(figure, vec![Node::Leaf(id)]));
         }
     }
     surface.finish();
     if let Some(rect) = Rect::from_ltrb(MARGIN, top, MARGIN + notes_width, url_bottom) {
         let action = Target::Action(Action::Link(LinkAction::new(advice.verification_url.clone())));
-        let annotation = Annotation::new_link(LinkAnnotation::new(rect, action), Some("Verify this payment advice".into()));
+        let annotation = Annotation::new_link(
+            LinkAnnotation::new(rect, action),
+            Some("Verify this payment advice".into()),
+        );
         let link = page.add_tagged_annotation(annotation);
         let mut group = TagGroup::with_children(Tag::Link, vec![Node::Leaf(link)]);
         ids.into_iter().for_each(|id| group.push(Node::Leaf(id)));
@@ -464,10 +603,14 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
 
     document.set_metadata(metadata(advice));
     let mut outline = Outline::new();
-    outline.push_child(OutlineNode::new(title.into(), XyzDestination::new(0, Point::from_xy(0.0, 0.0))));
+    outline.push_child(OutlineNode::new(
+        title.into(),
+        XyzDestination::new(0, Point::from_xy(0.0, 0.0)),
+    ));
     document.set_outline(outline);
     document.set_tag_tree(tree);
-    // What the library would name is of its own making, but it could hold a value; only the kind of fault is told.
+    // What the library would name is of its own making, but it could hold a value; only the kind of
+    // fault is told.
     document.finish().map_err(|error| broken(fault_kind(&error)))
 }
 
@@ -481,20 +624,32 @@ fn metadata(advice: &Advice) -> Metadata {
     let mark = if advice.livemode { "" } else { "TEST - " };
     let metadata = Metadata::new()
         .title(format!("{mark}Payment advice {} (not a FIRC/FIRA)", advice.advice_number))
-        .description(format!("Advice of a payment of {} ({})", with_currency(advice.amount), advice.status.as_str()))
+        .description(format!(
+            "Advice of a payment of {} ({})",
+            with_currency(advice.amount),
+            advice.status.as_str()
+        ))
         .authors(vec![advice.issuer.clone()])
         .creator("hundi".into())
         .producer("hundi".into())
         .language("en-IN".into())
         .document_id(advice.advice_number.clone());
     // The advice's own time, not that of the request, so that the bytes stay the same.
-    let time = advice.issued_at.and_then(|at| jiff::Timestamp::from_second(at).ok()).map(|time| time.to_zoned(jiff::tz::TimeZone::UTC));
+    let time = advice
+        .issued_at
+        .and_then(|at| jiff::Timestamp::from_second(at).ok())
+        .map(|time| time.to_zoned(jiff::tz::TimeZone::UTC));
     match time {
         None => metadata,
         Some(time) => {
             let part = |value: i8| u8::try_from(value).unwrap_or(0);
-            let date = DateTime::new(u16::try_from(time.year()).unwrap_or(0)).month(part(time.month())).day(part(time.day()));
-            let date = date.hour(part(time.hour())).minute(part(time.minute())).second(part(time.second()));
+            let date = DateTime::new(u16::try_from(time.year()).unwrap_or(0))
+                .month(part(time.month()))
+                .day(part(time.day()));
+            let date = date
+                .hour(part(time.hour()))
+                .minute(part(time.minute()))
+                .second(part(time.second()));
             metadata.creation_date(date.utc_offset_hour(0).utc_offset_minute(0))
         }
     }
@@ -505,7 +660,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::super::signing::AdviceSignature;
-    use super::super::{AdviceBeneficiary, AdviceDeposit, AdviceSender, AdviceWord, STATEMENT, STATEMENT_RETURNED};
+    use super::super::{
+        AdviceBeneficiary, AdviceDeposit, AdviceSender, AdviceWord, STATEMENT, STATEMENT_RETURNED,
+    };
     use super::*;
     use crate::kernel::{Currency, Id, Rate, rupees};
     use crate::rails::Method;
@@ -632,7 +789,12 @@ mod tests {
         // That the page itself has the room is asserted where it is written.
         let space = 480.0;
         let long = Layout::fitting(&sections(&longest()), space).unwrap();
-        assert!(long.height <= space && long.size < TRIALS[0].0, "{} at {}", long.height, long.size);
+        assert!(
+            long.height <= space && long.size < TRIALS[0].0,
+            "{} at {}",
+            long.height,
+            long.size
+        );
         assert_eq!(Layout::fitting(&sections(&sample()), space).unwrap().size, TRIALS[0].0);
     }
 
@@ -651,13 +813,20 @@ mod tests {
         drop(input);
         let image = child.wait_with_output().unwrap().stdout;
         assert!(image.starts_with(b"P6"), "a colour image");
-        image.rchunks_exact(3).filter(|pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70).count()
+        image
+            .rchunks_exact(3)
+            .filter(|pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70)
+            .count()
     }
 
     #[test]
     fn only_test_mode_is_marked_in_red() {
         let mut advice = sample();
-        assert_eq!(red_pixels(&advice.to_pdf().unwrap()), 0, "the control: a live page has no mark");
+        assert_eq!(
+            red_pixels(&advice.to_pdf().unwrap()),
+            0,
+            "the control: a live page has no mark"
+        );
         advice.livemode = false;
         let marked = red_pixels(&advice.to_pdf().unwrap());
         assert!(marked > 1_500, "{marked} pixels of the notice");
@@ -666,13 +835,15 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn any_names_give_a_page(name in "\\PC{1,60}", address in "\\PC{1,80}", reference in "[ -~]{0,80}", is_returned in any::<bool>()) {
+        fn any_names_give_a_page(name in "\\PC{1,60}", address in "\\PC{1,80}", reference in "[ \
+         -~]{0,80}", is_returned in any::<bool>()) {
             let mut advice = sample();
             advice.beneficiary.name = name.clone();
             advice.sender.name = address;
             advice.unique_transaction_reference = Some(reference);
             advice.issuer = name;
-            advice.status = if is_returned { PayoutStatus::Returned } else { PayoutStatus::Settled };
+            advice.status = if is_returned { PayoutStatus::Returned } else {
+                PayoutStatus::Settled };
             prop_assert_eq!(pages(&advice.to_pdf().unwrap()), 1);
         }
     }

@@ -1,4 +1,5 @@
-//! Signatures of payment advices: Ed25519 keys of the service, the canonical form they sign, and their verification offline.
+//! Signatures of payment advices: Ed25519 keys of the service, the canonical form they sign, and
+//! their verification offline.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -21,7 +22,8 @@ pub const ALGORITHM: &str = "Ed25519";
 const SEED_BYTES: usize = 32;
 const ENTRY_BYTES: usize = 8 + SEED_BYTES;
 
-/// A signature over the document without its member `signature`, in the canonical form of RFC 8785 (JCS).
+/// A signature over the document without its member `signature`, in the canonical form of RFC 8785
+/// (JCS).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AdviceSignature {
     /// Always `Ed25519`.
@@ -42,10 +44,12 @@ pub struct PublicKey {
 }
 
 impl PublicKey {
-    /// The JWK thumbprint (RFC 7638, RFC 8037): the hash of the key's required members in their order.
+    /// The JWK thumbprint (RFC 7638, RFC 8037): the hash of the key's required members in their
+    /// order.
     pub fn key_id(&self) -> String {
         let x = URL_SAFE_NO_PAD.encode(self.bytes);
-        URL_SAFE_NO_PAD.encode(Sha256::digest(format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#)))
+        URL_SAFE_NO_PAD
+            .encode(Sha256::digest(format!(r#"{{"crv":"Ed25519","kty":"OKP","x":"{x}"}}"#)))
     }
 }
 
@@ -65,7 +69,9 @@ impl SigningKey {
 
     /// Signs a document; its member `signature` does not count.
     pub fn sign(&self, document: &Value) -> Result<AdviceSignature, StoreError> {
-        let signed = signed_bytes(document).map_err(|fault| StoreError::Broken(format!("a payment advice cannot be signed: {fault}")))?;
+        let signed = signed_bytes(document).map_err(|fault| {
+            StoreError::Broken(format!("a payment advice cannot be signed: {fault}"))
+        })?;
         let value = URL_SAFE_NO_PAD.encode(self.pair.sign(&signed));
         Ok(AdviceSignature { algorithm: ALGORITHM, key_id: self.public.key_id(), value })
     }
@@ -79,7 +85,11 @@ const fn meta_name(mode: Mode) -> &'static str {
 }
 
 /// The seeds of a mode's keys with their times, oldest first.
-fn seeds(sealer: &Sealer, mode: Mode, sealed: Option<&[u8]>) -> Result<SecretSlice<u8>, StoreError> {
+fn seeds(
+    sealer: &Sealer,
+    mode: Mode,
+    sealed: Option<&[u8]>,
+) -> Result<SecretSlice<u8>, StoreError> {
     let plain = sealed.map(|sealed| sealer.open(meta_name(mode).as_bytes(), sealed)).transpose()?;
     Ok(SecretSlice::from(plain.unwrap_or_default()))
 }
@@ -88,7 +98,9 @@ fn keys(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<Vec<SigningKey>,
     let plain = seeds(sealer, mode, migrate::read_meta(tx, meta_name(mode))?.as_deref())?;
     let entries = plain.expose_secret().chunks(ENTRY_BYTES);
     let read = |entry: &[u8]| {
-        let (created, seed) = entry.split_first_chunk().ok_or_else(|| StoreError::Broken("a signing key does not read".into()))?;
+        let (created, seed) = entry
+            .split_first_chunk()
+            .ok_or_else(|| StoreError::Broken("a signing key does not read".into()))?;
         SigningKey::from_seed(seed, mode, i64::from_be_bytes(*created))
     };
     entries.map(read).collect()
@@ -104,26 +116,37 @@ pub fn ensure(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer) -> Result<(), Sto
     Ok(())
 }
 
-/// Makes a new key that signs from now on. The earlier ones are kept and published, up to [`KEYS_COUNT_MAX`].
-pub fn rotate(tx: &mut dyn Tx, now: &mut Now, sealer: &Sealer, mode: Mode) -> Result<PublicKey, StoreError> {
+/// Makes a new key that signs from now on. The earlier ones are kept and published, up to
+/// [`KEYS_COUNT_MAX`].
+pub fn rotate(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    sealer: &Sealer,
+    mode: Mode,
+) -> Result<PublicKey, StoreError> {
     let stored = migrate::read_meta(tx, meta_name(mode))?;
     let known = seeds(sealer, mode, stored.as_deref())?;
     if known.expose_secret().len() >= KEYS_COUNT_MAX * ENTRY_BYTES {
-        return Err(StoreError::Broken(format!("there are {KEYS_COUNT_MAX} keys already, and every one is kept")));
+        return Err(StoreError::Broken(format!(
+            "there are {KEYS_COUNT_MAX} keys already, and every one is kept"
+        )));
     }
     let (created, seed) = (now.instant(), now.random_bytes::<SEED_BYTES>());
     let key = SigningKey::from_seed(&seed, mode, created)?;
     let plain = SecretSlice::from([known.expose_secret(), &created.to_be_bytes(), &seed].concat());
-    let sealed = sealer.seal(now.random_bytes(), meta_name(mode).as_bytes(), plain.expose_secret())?;
+    let sealed =
+        sealer.seal(now.random_bytes(), meta_name(mode).as_bytes(), plain.expose_secret())?;
     migrate::replace_meta(tx, meta_name(mode), stored.as_deref(), &sealed)?;
     Ok(key.public)
 }
 
 /// The key that signs in a mode.
 pub fn newest(tx: &mut dyn Tx, sealer: &Sealer, mode: Mode) -> Result<SigningKey, StoreError> {
-    keys(tx, sealer, mode)?
-        .pop()
-        .ok_or_else(|| StoreError::Broken("there is no key that signs payment advices: start the server once".into()))
+    keys(tx, sealer, mode)?.pop().ok_or_else(|| {
+        StoreError::Broken(
+            "there is no key that signs payment advices: start the server once".into(),
+        )
+    })
 }
 
 /// Every key of both modes.
@@ -133,34 +156,51 @@ pub fn public_keys(tx: &mut dyn Tx, sealer: &Sealer) -> Result<Vec<PublicKey>, S
     Ok(all.into_iter().map(|key| key.public).collect())
 }
 
-/// The keys as a JWK set (RFC 7517, RFC 8037). `livemode` and `created` are members of our own: a key of test mode
-/// vouches for nothing real.
+/// The keys as a JWK set (RFC 7517, RFC 8037). `livemode` and `created` are members of our own: a
+/// key of test mode vouches for nothing real.
 pub fn key_set(keys: &[PublicKey]) -> Value {
     let entry = |key: &PublicKey| {
         json!({
-            "kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(key.bytes), "kid": key.key_id(), "alg": ALGORITHM, "use": "sig",
+            "kty": "OKP", "crv": "Ed25519", "x": URL_SAFE_NO_PAD.encode(key.bytes),
+                "kid": key.key_id(), "alg": ALGORITHM, "use": "sig",
             "livemode": key.mode.is_live(), "created": key.created,
         })
     };
     json!({ "keys": keys.iter().map(entry).collect::<Vec<_>>() })
 }
 
-/// Reads a JWK set that was saved from `/.well-known/hundi-advice-keys.json`. Keys of other kinds are passed over.
+/// Reads a JWK set that was saved from `/.well-known/hundi-advice-keys.json`. Keys of other kinds
+/// are passed over.
 pub fn read_key_set(bytes: &[u8]) -> Result<Vec<PublicKey>, String> {
-    let fault = |what: &str| format!("the key set does not read: {what}; save it anew from /.well-known/hundi-advice-keys.json");
+    let fault = |what: &str| {
+        format!(
+            "the key set does not read: {what}; save it anew from \
+             /.well-known/hundi-advice-keys.json"
+        )
+    };
     let whole: Value = serde_json::from_slice(bytes).map_err(|_| fault("it is not JSON"))?;
-    let entries = whole.get("keys").and_then(Value::as_array).ok_or_else(|| fault("it has no list `keys`"))?;
+    let entries = whole
+        .get("keys")
+        .and_then(Value::as_array)
+        .ok_or_else(|| fault("it has no list `keys`"))?;
     let mut found = Vec::new();
     for entry in entries {
         let text = |name: &str| entry.get(name).and_then(Value::as_str);
         if (text("kty"), text("crv")) != (Some("OKP"), Some("Ed25519")) {
             continue;
         }
-        let bytes = text("x").and_then(|x| URL_SAFE_NO_PAD.decode(x).ok()).and_then(|x| x.try_into().ok());
+        let bytes =
+            text("x").and_then(|x| URL_SAFE_NO_PAD.decode(x).ok()).and_then(|x| x.try_into().ok());
         let livemode = entry.get("livemode").and_then(Value::as_bool);
-        let (Some(bytes), Some(livemode)) = (bytes, livemode) else { return Err(fault("a key lacks `x` or `livemode`")) };
+        let (Some(bytes), Some(livemode)) = (bytes, livemode) else {
+            return Err(fault("a key lacks `x` or `livemode`"));
+        };
         let mode = if livemode { Mode::Live } else { Mode::Test };
-        let key = PublicKey { bytes, mode, created: entry.get("created").and_then(Value::as_i64).unwrap_or(0) };
+        let key = PublicKey {
+            bytes,
+            mode,
+            created: entry.get("created").and_then(Value::as_i64).unwrap_or(0),
+        };
         if text("kid") != Some(&key.key_id()) {
             return Err(fault("a key's `kid` is not its thumbprint"));
         }
@@ -178,7 +218,10 @@ pub enum Invalid {
     NoSignature,
     #[error("its signature names the algorithm {0:?}, and only Ed25519 is taken")]
     Algorithm(String),
-    #[error("its key {0:?} is not in the key set: use the key set of the service that issued it, saved after the advice was made")]
+    #[error(
+        "its key {0:?} is not in the key set: use the key set of the service that issued it, \
+         saved after the advice was made"
+    )]
     UnknownKey(String),
     #[error("it is signed with a key of the other mode: a test key vouches for nothing real")]
     Mode,
@@ -188,33 +231,47 @@ pub enum Invalid {
     Altered,
 }
 
-/// Checks a document against the keys, without a network. Answers the key that signed it. The order of members and white
-/// space do not count; whoever reads the text must have refused duplicate members.
+/// Checks a document against the keys, without a network. Answers the key that signed it. The order
+/// of members and white space do not count; whoever reads the text must have refused duplicate
+/// members.
 pub fn verify<'a>(document: &Value, keys: &'a [PublicKey]) -> Result<&'a PublicKey, Invalid> {
     if document.get("object").and_then(Value::as_str) != Some("payment_advice") {
         return Err(Invalid::NotAnAdvice);
     }
-    let part = |name: &str| document.get("signature").and_then(|signature| signature.get(name)).and_then(Value::as_str);
-    let (Some(algorithm), Some(key_id), Some(value)) = (part("algorithm"), part("key_id"), part("value")) else {
+    let part = |name: &str| {
+        document.get("signature").and_then(|signature| signature.get(name)).and_then(Value::as_str)
+    };
+    let (Some(algorithm), Some(key_id), Some(value)) =
+        (part("algorithm"), part("key_id"), part("value"))
+    else {
         return Err(Invalid::NoSignature);
     };
     if algorithm != ALGORITHM {
         return Err(Invalid::Algorithm(algorithm.into()));
     }
     let value = URL_SAFE_NO_PAD.decode(value).map_err(|_| Invalid::NoSignature)?;
-    let key = keys.iter().find(|key| key.key_id() == key_id).ok_or_else(|| Invalid::UnknownKey(key_id.into()))?;
+    let key = keys
+        .iter()
+        .find(|key| key.key_id() == key_id)
+        .ok_or_else(|| Invalid::UnknownKey(key_id.into()))?;
     if document.get("livemode").and_then(Value::as_bool) != Some(key.mode.is_live()) {
         return Err(Invalid::Mode);
     }
     let signed = signed_bytes(document).map_err(Invalid::Form)?;
-    UnparsedPublicKey::new(&ED25519, &key.bytes).verify(&signed, &value).map_err(|_| Invalid::Altered)?;
+    UnparsedPublicKey::new(&ED25519, &key.bytes)
+        .verify(&signed, &value)
+        .map_err(|_| Invalid::Altered)?;
     Ok(key)
 }
 
 /// What a signature covers: the document without `signature`, in canonical form.
 fn signed_bytes(document: &Value) -> Result<Vec<u8>, String> {
     let Value::Object(members) = document else { return Err("it is no JSON object".into()) };
-    let rest: Map<String, Value> = members.iter().filter(|(name, _)| *name != "signature").map(|(n, v)| (n.clone(), v.clone())).collect();
+    let rest: Map<String, Value> = members
+        .iter()
+        .filter(|(name, _)| *name != "signature")
+        .map(|(n, v)| (n.clone(), v.clone()))
+        .collect();
     let mut text = String::new();
     write_canonical(&Value::Object(rest), &mut text)?;
     Ok(text.into_bytes())
@@ -223,15 +280,19 @@ fn signed_bytes(document: &Value) -> Result<Vec<u8>, String> {
 /// Integers that RFC 8785 writes without loss, because every one is exact as a double.
 const INTEGER_MAX: u64 = (1 << 53) - 1;
 
-/// RFC 8785 for what advices consist of: members sorted by UTF-16 code units, no white space, shortest escapes. Numbers
-/// are whole; any other is refused, so that the form of doubles never matters.
+/// RFC 8785 for what advices consist of: members sorted by UTF-16 code units, no white space,
+/// shortest escapes. Numbers are whole; any other is refused, so that the form of doubles never
+/// matters.
 fn write_canonical(value: &Value, out: &mut String) -> Result<(), String> {
     let escaped = |text: &str| serde_json::to_string(text).map_err(|error| error.to_string());
     match value {
         Value::Number(number) => {
-            let is_exact = number.as_i64().is_some_and(|number| number.unsigned_abs() <= INTEGER_MAX);
+            let is_exact =
+                number.as_i64().is_some_and(|number| number.unsigned_abs() <= INTEGER_MAX);
             if !is_exact {
-                return Err(format!("it holds the number {number}, and its numbers are whole and below 2^53"));
+                return Err(format!(
+                    "it holds the number {number}, and its numbers are whole and below 2^53"
+                ));
             }
             out.push_str(&number.to_string());
         }
@@ -276,8 +337,10 @@ mod tests {
 
     fn signed(key: &SigningKey) -> Value {
         let mut document = json!({
-            "object": "payment_advice", "livemode": key.public.mode.is_live(), "amount": "88412.50", "settled_at": 1_790_000_000,
-            "sender": { "name": "क्षेत्रपाल 😀 \"R\u{1}\"", "country": "AE", "address": null }, "deposits": [{ "b": 1, "a": 2 }],
+            "object": "payment_advice", "livemode": key.public.mode.is_live(), "amount": "88412.50",
+                "settled_at": 1_790_000_000,
+            "sender": { "name": "क्षेत्रपाल 😀 \"R\u{1}\"", "country": "AE", "address": null },
+                "deposits": [{ "b": 1, "a": 2 }],
         });
         document["signature"] = serde_json::to_value(key.sign(&document).unwrap()).unwrap();
         document
@@ -297,8 +360,12 @@ mod tests {
         .unwrap();
         let order = ["\\r", "1", "\u{80}", "ö", "€", "😀", "\u{fb33}"];
         let text = canonical(&value).unwrap();
-        let places: Vec<usize> =
-            order.iter().map(|name| text.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name} in {text}"))).collect();
+        let places: Vec<usize> = order
+            .iter()
+            .map(|name| {
+                text.find(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name} in {text}"))
+            })
+            .collect();
         assert!(places.is_sorted(), "{text}");
         let value: Value = serde_json::from_str(r#"{ "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false], "n": [0, -1, 9007199254740991] }"#).unwrap();
         assert_eq!(
@@ -314,10 +381,17 @@ mod tests {
     fn a_known_seed_gives_the_key_and_signature_of_rfc_8032_and_the_thumbprint_of_rfc_8037() {
         let seed = URL_SAFE_NO_PAD.decode("nWGxne_9WmC6hEr0kuwsxERJxWl7MmkZcDusAxyuf2A").unwrap();
         let key = SigningKey::from_seed(&seed, Mode::Test, 0).unwrap();
-        assert_eq!(URL_SAFE_NO_PAD.encode(key.public.bytes), "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo");
+        assert_eq!(
+            URL_SAFE_NO_PAD.encode(key.public.bytes),
+            "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"
+        );
         assert_eq!(key.public.key_id(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
-        let value = URL_SAFE_NO_PAD.encode(key.pair.sign(b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc"));
-        assert_eq!(value, "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg");
+        let value = URL_SAFE_NO_PAD
+            .encode(key.pair.sign(b"eyJhbGciOiJFZERTQSJ9.RXhhbXBsZSBvZiBFZDI1NTE5IHNpZ25pbmc"));
+        assert_eq!(
+            value,
+            "hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"
+        );
     }
 
     #[test]
@@ -330,7 +404,9 @@ mod tests {
 
         // Neither the order of the members nor that of the keys counts.
         let Value::Object(members) = &document else { panic!() };
-        let turned = Value::Object(members.iter().rev().map(|(name, value)| (name.clone(), value.clone())).collect());
+        let turned = Value::Object(
+            members.iter().rev().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        );
         assert_ne!(turned.to_string(), document.to_string());
         let keys: Vec<PublicKey> = all.iter().rev().cloned().collect();
         assert_eq!(verify(&turned, &keys), Ok(&second.public));
@@ -342,15 +418,29 @@ mod tests {
             *changed.pointer_mut(path).unwrap() = value;
             verify(&changed, &all).map(|_| ())
         };
-        assert_eq!(changed("/signature/algorithm", json!("HS256")), Err(Invalid::Algorithm("HS256".into())));
-        assert_eq!(changed("/signature/algorithm", json!("none")), Err(Invalid::Algorithm("none".into())));
-        assert_eq!(changed("/signature/key_id", json!(first.public.key_id())), Err(Invalid::Altered), "a wrong key");
+        assert_eq!(
+            changed("/signature/algorithm", json!("HS256")),
+            Err(Invalid::Algorithm("HS256".into()))
+        );
+        assert_eq!(
+            changed("/signature/algorithm", json!("none")),
+            Err(Invalid::Algorithm("none".into()))
+        );
+        assert_eq!(
+            changed("/signature/key_id", json!(first.public.key_id())),
+            Err(Invalid::Altered),
+            "a wrong key"
+        );
         assert_eq!(changed("/signature", Value::Null), Err(Invalid::NoSignature));
         assert_eq!(changed("/signature/value", json!("?")), Err(Invalid::NoSignature));
         assert_eq!(changed("/signature/value", json!("AAAA")), Err(Invalid::Altered));
         assert_eq!(changed("/amount", json!("88412.51")), Err(Invalid::Altered));
         assert_eq!(changed("/sender/address", json!("x")), Err(Invalid::Altered));
-        assert_eq!(changed("/livemode", json!(true)), Err(Invalid::Mode), "a test key cannot vouch for a live payout");
+        assert_eq!(
+            changed("/livemode", json!(true)),
+            Err(Invalid::Mode),
+            "a test key cannot vouch for a live payout"
+        );
         assert_eq!(changed("/signature/key_id", json!(live.public.key_id())), Err(Invalid::Mode));
         assert!(matches!(changed("/settled_at", json!(1.5)), Err(Invalid::Form(_))));
         let mut more = document.clone();
@@ -366,9 +456,12 @@ mod tests {
         let mut with_others = set.clone();
         with_others["keys"].as_array_mut().unwrap().insert(0, json!({ "kty": "RSA", "n": "x" }));
         assert_eq!(read_key_set(with_others.to_string().as_bytes()).unwrap(), all);
-        for (path, value) in
-            [("/keys/0/x", json!("AA")), ("/keys/0/kid", json!("x")), ("/keys/1/livemode", Value::Null), ("/keys", Value::Null)]
-        {
+        for (path, value) in [
+            ("/keys/0/x", json!("AA")),
+            ("/keys/0/kid", json!("x")),
+            ("/keys/1/livemode", Value::Null),
+            ("/keys", Value::Null),
+        ] {
             let mut broken = set.clone();
             *broken.pointer_mut(path).unwrap() = value;
             assert!(read_key_set(broken.to_string().as_bytes()).is_err(), "{path}");
@@ -380,7 +473,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_altered_byte_never_verifies(place in any::<prop::sample::Index>(), mask in 1..=255_u8) {
+        fn an_altered_byte_never_verifies(place in any::<prop::sample::Index>(),
+            mask in 1..=255_u8) {
             let key = key(7, Mode::Test);
             let document = signed(&key);
             let keys = [key.public.clone()];
@@ -388,7 +482,8 @@ mod tests {
             prop_assert!(verify(&serde_json::from_slice(&bytes).unwrap(), &keys).is_ok());
             let place = place.index(bytes.len());
             bytes[place] ^= mask;
-            // What still reads as the same facts, such as an escape written in another way, is the same document.
+            // What still reads as the same facts, such as an escape written in another way, is the
+            // same document.
             if let Ok(altered) = serde_json::from_slice::<Value>(&bytes) && altered != document {
                 prop_assert!(verify(&altered, &keys).is_err());
             }

@@ -1,7 +1,9 @@
-//! Text for the payment advice's page: which font shows a character, shaping, and breaking into lines.
+//! Text for the payment advice's page: which font shows a character, shaping, and breaking into
+//! lines.
 //!
-//! Latin, Greek, Cyrillic and the nine scripts of India's banknotes are shaped with subset Noto fonts. What they lack, and
-//! whatever could turn text around or hide it, shows as U+FFFD, so that nothing is left out unseen.
+//! Latin, Greek, Cyrillic and the nine scripts of India's banknotes are shaped with subset Noto
+//! fonts. What they lack, and whatever could turn text around or hide it, shows as U+FFFD, so that
+//! nothing is left out unseen.
 
 use std::sync::LazyLock;
 
@@ -48,7 +50,8 @@ const FILES: [&[u8]; 2 + SCRIPTS.len()] = [
     include_bytes!("../../../assets/fonts/NotoSansMalayalam-Regular.ttf"),
 ];
 
-/// The blocks of India's scripts: Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu, Kannada, Malayalam.
+/// The blocks of India's scripts: Devanagari, Bengali, Gurmukhi, Gujarati, Oriya, Tamil, Telugu,
+/// Kannada, Malayalam.
 const SCRIPTS: [(char, char); 9] = [
     ('\u{0900}', '\u{097F}'),
     ('\u{0980}', '\u{09FF}'),
@@ -61,7 +64,8 @@ const SCRIPTS: [(char, char); 9] = [
     ('\u{0D00}', '\u{0D7F}'),
 ];
 
-/// What the Latin faces were cut down to, without soft hyphens and anything else that shows nothing.
+/// What the Latin faces were cut down to, without soft hyphens and anything else that shows
+/// nothing.
 const LATIN: [(char, char); 22] = [
     (' ', '~'),
     ('\u{00A0}', '\u{00AC}'),
@@ -87,13 +91,17 @@ const LATIN: [(char, char); 22] = [
     ('\u{2116}', '\u{2122}'),
 ];
 
-static FACES: LazyLock<Option<Vec<Face>>> = LazyLock::new(|| FILES.into_iter().map(Face::read).collect());
+static FACES: LazyLock<Option<Vec<Face>>> =
+    LazyLock::new(|| FILES.into_iter().map(Face::read).collect());
 
-/// The place of the face that shows a character, given the one before it; `None` for what cannot be shown.
+/// The place of the face that shows a character, given the one before it; `None` for what cannot be
+/// shown.
 fn face_of(letter: char, before: usize, weight: Weight) -> Option<usize> {
     let latin = usize::from(weight == Weight::Bold);
     let is_indic = before >= 2;
-    let within = |blocks: &[(char, char)]| blocks.iter().position(|(first, last)| (*first..=*last).contains(&letter));
+    let within = |blocks: &[(char, char)]| {
+        blocks.iter().position(|(first, last)| (*first..=*last).contains(&letter))
+    };
     match letter {
         // What scripts share stays in the script it stands in.
         ' ' | '\u{0964}' | '\u{0965}' if is_indic => Some(before),
@@ -174,8 +182,12 @@ pub fn shape(text: &str, weight: Weight) -> Option<Line> {
             continue;
         }
         has_replacements = true;
-        let missing: Vec<_> =
-            run.glyphs.iter().filter(|glyph| glyph.glyph_id.to_u32() == 0).map(|glyph| glyph.text_range.clone()).collect();
+        let missing: Vec<_> = run
+            .glyphs
+            .iter()
+            .filter(|glyph| glyph.glyph_id.to_u32() == 0)
+            .map(|glyph| glyph.text_range.clone())
+            .collect();
         let mut pieces: Vec<Run> = Vec::new();
         for (place, letter) in run.text.char_indices() {
             let is_missing = missing.iter().any(|range| range.contains(&place));
@@ -204,18 +216,29 @@ impl Line {
         let mut x = x;
         for run in &self.runs {
             let Some(face) = faces.get(run.face) else { return };
-            surface.draw_glyphs(Point::from_xy(x, y), &run.glyphs, face.font.clone(), &run.text, size, as_outlines);
+            surface.draw_glyphs(
+                Point::from_xy(x, y),
+                &run.glyphs,
+                face.font.clone(),
+                &run.text,
+                size,
+                as_outlines,
+            );
             x += size * run.glyphs.iter().map(|glyph| glyph.x_advance).sum::<f32>();
         }
     }
 
-    /// How many letters fit into `width`, after each of the clusters that do; the first one always does.
+    /// How many letters fit into `width`, after each of the clusters that do; the first one always
+    /// does.
     fn letters_within(&self, width: f32) -> Vec<usize> {
         let clusters = self.runs.iter().flat_map(|run| {
             let clusters = run.glyphs.chunk_by(|one, next| one.text_range == next.text_range);
             clusters.map(|cluster| {
                 let range = cluster.first().map_or(0..0, |glyph| glyph.text_range.clone());
-                (run.text.get(range).unwrap_or_default().chars().count(), cluster.iter().map(|glyph| glyph.x_advance).sum::<f32>())
+                (
+                    run.text.get(range).unwrap_or_default().chars().count(),
+                    cluster.iter().map(|glyph| glyph.x_advance).sum::<f32>(),
+                )
             })
         });
         let ends = clusters.scan((0, 0.0), |(letters, used), (count, advance)| {
@@ -223,25 +246,30 @@ impl Line {
             *used += advance;
             Some((*letters, *used))
         });
-        ends.enumerate().take_while(|(place, (_, used))| *place == 0 || *used <= width).map(|(_, (letters, _))| letters).collect()
+        ends.enumerate()
+            .take_while(|(place, (_, used))| *place == 0 || *used <= width)
+            .map(|(_, (letters, _))| letters)
+            .collect()
     }
 }
 
-/// The longest beginning of `text` that, followed by `ending`, is at most `width` wide; one cluster at least.
+/// The longest beginning of `text` that, followed by `ending`, is at most `width` wide; one cluster
+/// at least.
 fn beginning(text: &str, ending: &str, weight: Weight, width: f32) -> Option<String> {
     let mut ends = shape(text, weight)?.letters_within(width);
     loop {
         let letters: String = text.chars().take(ends.pop().unwrap_or_default()).collect();
         let cut = format!("{}{ending}", letters.trim_end());
-        // Shaped again: letters that stood closer together beside their neighbours are wider at the cut.
+        // Shaped again: letters that stood closer together beside their neighbours are wider at the
+        // cut.
         if ends.is_empty() || shape(&cut, weight)?.width <= width {
             return Some(letters);
         }
     }
 }
 
-/// Breaks text into lines of at most `width` (in units of the font size), at spaces, and inside words that are longer
-/// than a line. What does not fit into `lines_max` lines ends in an ellipsis.
+/// Breaks text into lines of at most `width` (in units of the font size), at spaces, and inside
+/// words that are longer than a line. What does not fit into `lines_max` lines ends in an ellipsis.
 pub fn wrap(text: &str, weight: Weight, width: f32, lines_max: usize) -> Option<Vec<Line>> {
     let mut texts: Vec<String> = Vec::new();
     let mut current = String::new();
@@ -312,17 +340,26 @@ mod tests {
                 let line = shape(text, weight).unwrap();
                 assert_eq!((shown(&line).as_str(), line.has_replacements), (text, false));
                 assert!(line.width > 0.0);
-                assert!(line.runs.iter().flat_map(|run| &run.glyphs).all(|glyph| glyph.glyph_id.to_u32() != 0));
+                assert!(
+                    line.runs
+                        .iter()
+                        .flat_map(|run| &run.glyphs)
+                        .all(|glyph| glyph.glyph_id.to_u32() != 0)
+                );
             }
         }
     }
 
     #[test]
     fn devanagari_forms_conjuncts_and_reorders_vowels() {
-        // क्षि is one conjunct and a vowel sign that stands before it: two glyphs for four characters.
+        // क्षि is one conjunct and a vowel sign that stands before it: two glyphs for four
+        // characters.
         let line = shape("क्षि", Weight::Regular).unwrap();
         assert_eq!(line.runs[0].glyphs.len(), 2, "{:?}", line.runs[0].glyphs);
-        let apart: usize = "क्षि".chars().map(|letter| shape(&letter.to_string(), Weight::Regular).unwrap().runs[0].glyphs.len()).sum();
+        let apart: usize = "क्षि"
+            .chars()
+            .map(|letter| shape(&letter.to_string(), Weight::Regular).unwrap().runs[0].glyphs.len())
+            .sum();
         assert!(apart > 2, "the control: letters alone give a glyph each");
     }
 
@@ -355,16 +392,23 @@ mod tests {
         assert!(broken.len() > 3 && broken.concat() == "W".repeat(50), "{broken:?}");
         let cut = texts(&"word ".repeat(100), 10.0, 2);
         assert!(cut.len() == 2 && cut[1].ends_with('…'), "{cut:?}");
-        assert!(texts(&"क्षि".repeat(40), 10.0, 99).iter().all(|line| line.chars().count().is_multiple_of(4)), "never inside a syllable");
+        assert!(
+            texts(&"क्षि".repeat(40), 10.0, 99)
+                .iter()
+                .all(|line| line.chars().count().is_multiple_of(4)),
+            "never inside a syllable"
+        );
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn any_text_fits_its_lines(text in "\\PC{0,80}", indic in "[\u{0900}-\u{0D7F} \u{200c}\u{200d}a.]{0,40}", width in 3.0_f32..40.0) {
+        fn any_text_fits_its_lines(text in "\\PC{0,80}", indic in "[\u{0900}-\u{0D7F} \
+         \u{200c}\u{200d}a.]{0,40}", width in 3.0_f32..40.0) {
             let whole = format!("{text}{indic}");
             for line in wrap(&whole, Weight::Bold, width, 5).unwrap() {
-                prop_assert!(line.width <= width || shown(&line).chars().count() <= 12, "{} > {width}: {:?}", line.width, shown(&line));
+                prop_assert!(line.width <= width || shown(&line).chars().count() <= 12, "{} > \
+                 {width}: {:?}", line.width, shown(&line));
                 prop_assert!(line.runs.iter().flat_map(|run| &run.glyphs).all(|glyph| glyph.glyph_id.to_u32() != 0));
             }
         }

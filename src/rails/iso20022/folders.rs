@@ -1,8 +1,10 @@
-//! Drop folders: `outbox` holds files for the bank, `inbox` files from it; an SFTP or host-to-host agent serves both.
+//! Drop folders: `outbox` holds files for the bank, `inbox` files from it; an SFTP or host-to-host
+//! agent serves both.
 //!
-//! A file appears in `outbox` whole or not at all: it is written and made durable in `staging`, which no agent serves,
-//! and then renamed. Incoming files end in `archive`, or in `refused` beside a note that says why; they are kept as they came, so
-//! only the service's user may read them there.
+//! A file appears in `outbox` whole or not at all: it is written and made durable in `staging`,
+//! which no agent serves, and then renamed. Incoming files end in `archive`, or in `refused` beside
+//! a note that says why; they are kept as they came, so only the service's user may read them
+//! there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -39,19 +41,21 @@ pub struct Seen {
 impl Seen {
     /// Whether nothing was added to the file for so long that nothing more will come.
     pub fn is_at_rest(&self, now: SystemTime) -> bool {
-        now.duration_since(self.modified).is_ok_and(|age| age > Duration::from_secs(GROWING_SECONDS_MAX))
+        now.duration_since(self.modified)
+            .is_ok_and(|age| age > Duration::from_secs(GROWING_SECONDS_MAX))
     }
 }
 
-/// What the agent serves is its group's too; the rest, which holds account numbers, is the service's alone.
+/// What the agent serves is its group's too; the rest, which holds account numbers, is the
+/// service's alone.
 fn make(path: &Path, is_served: bool) -> Result<(), String> {
     let mode = if is_served { 0o770 } else { 0o700 };
     let made = fs::DirBuilder::new().recursive(true).mode(mode).create(path);
     made.map_err(|error| format!("the bank's folder {} cannot be made: {error}", path.display()))
 }
 
-/// Makes a file that is kept readable by the service's user only. One that belongs to the agent's user stays as it is: the folder
-/// around it is closed to others.
+/// Makes a file that is kept readable by the service's user only. One that belongs to the agent's
+/// user stays as it is: the folder around it is closed to others.
 fn close_to_others(path: &Path) {
     let _ = fs::set_permissions(path, fs::Permissions::from_mode(0o600));
 }
@@ -63,25 +67,38 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 /// The name under which a file is kept, short enough for a file system whatever it was called.
 fn kept_name(name: &str, mark: &str) -> String {
     const NAME_BYTES_MAX: usize = 200;
-    let end = (0..=name.len().min(NAME_BYTES_MAX)).rev().find(|end| name.is_char_boundary(*end)).unwrap_or(0);
+    let end = (0..=name.len().min(NAME_BYTES_MAX))
+        .rev()
+        .find(|end| name.is_char_boundary(*end))
+        .unwrap_or(0);
     format!("{mark}-{}", name.get(..end).unwrap_or_default())
 }
 
 /// Whether a file can be written into a folder.
 pub fn check_writable(folder: &Path) -> Result<(), String> {
     let probe = folder.join(format!(".hundi-probe-{}", std::process::id()));
-    let tried = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&probe).and_then(|_| fs::remove_file(&probe));
-    tried.map_err(|error| format!("the bank's folder {} cannot be written: {error}", folder.display()))
+    let tried = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&probe)
+        .and_then(|_| fs::remove_file(&probe));
+    tried.map_err(|error| {
+        format!("the bank's folder {} cannot be written: {error}", folder.display())
+    })
 }
 
 impl Folders {
     /// Whether files can be written to the bank, and files from it put away.
     pub fn check_writable(&self) -> Result<(), String> {
-        [&self.staging, &self.outbox, &self.inbox, &self.archive, &self.refused].into_iter().try_for_each(|folder| check_writable(folder))
+        [&self.staging, &self.outbox, &self.inbox, &self.archive, &self.refused]
+            .into_iter()
+            .try_for_each(|folder| check_writable(folder))
     }
 
-    /// Opens the folders below `root` and makes those that are missing. They have to lie on one file system, because a
-    /// rename is whole only there.
+    /// Opens the folders below `root` and makes those that are missing. They have to lie on one
+    /// file system, because a rename is whole only there.
     pub fn open(root: &Path) -> Result<Folders, String> {
         let folders = Folders {
             outbox: root.join("outbox"),
@@ -93,19 +110,34 @@ impl Folders {
         let mut device = None;
         make(root, true)?;
         let served = [&folders.outbox, &folders.inbox];
-        for path in [&folders.staging, &folders.archive, &folders.refused].into_iter().chain(served) {
+        for path in [&folders.staging, &folders.archive, &folders.refused].into_iter().chain(served)
+        {
             make(path, served.contains(&path))?;
-            let found = fs::metadata(path).map_err(|error| format!("the bank's folder {} cannot be read: {error}", path.display()))?.dev();
+            let found = fs::metadata(path)
+                .map_err(|error| {
+                    format!("the bank's folder {} cannot be read: {error}", path.display())
+                })?
+                .dev();
             if *device.get_or_insert(found) != found {
-                return Err(format!("the bank's folder {} is on another file system than staging: put all five on one", path.display()));
+                return Err(format!(
+                    "the bank's folder {} is on another file system than staging: put all five on \
+                     one",
+                    path.display()
+                ));
             }
         }
         Ok(folders)
     }
 
-    /// Writes a file into `staging` and makes it durable. What a stopped attempt left there is replaced.
+    /// Writes a file into `staging` and makes it durable. What a stopped attempt left there is
+    /// replaced.
     pub fn stage(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o640).open(self.staging.join(name))?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o640)
+            .open(self.staging.join(name))?;
         file.write_all(bytes)?;
         file.sync_all()?;
         sync_folder(&self.staging)
@@ -124,7 +156,10 @@ impl Folders {
     pub fn publish(&self, name: &str) -> io::Result<()> {
         let target = self.outbox.join(name);
         if target.try_exists()? {
-            return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file of this name is in the outbox already"));
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                "a file of this name is in the outbox already",
+            ));
         }
         fs::rename(self.staging.join(name), target)?;
         sync_folder(&self.outbox)?;
@@ -139,31 +174,39 @@ impl Folders {
         Ok(names)
     }
 
-    /// What lies in the inbox, oldest first. Hidden files, folders, links and files with an ending that says "not
-    /// finished" are left alone.
+    /// What lies in the inbox, oldest first. Hidden files, folders, links and files with an ending
+    /// that says "not finished" are left alone.
     pub fn incoming(&self) -> io::Result<Vec<Seen>> {
         let mut found = Vec::new();
         for entry in fs::read_dir(&self.inbox)? {
             let entry = entry?;
             let Ok(name) = entry.file_name().into_string() else { continue };
             let lower = name.to_lowercase();
-            if name.starts_with('.') || PARTIAL_ENDINGS.iter().any(|ending| lower.ends_with(ending)) {
+            if name.starts_with('.') || PARTIAL_ENDINGS.iter().any(|ending| lower.ends_with(ending))
+            {
                 continue;
             }
             // A file may go while it is looked at.
             let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
             if metadata.is_file() {
-                found.push(Seen { name, bytes_count: metadata.len(), modified: metadata.modified()? });
+                found.push(Seen {
+                    name,
+                    bytes_count: metadata.len(),
+                    modified: metadata.modified()?,
+                });
             }
         }
         found.sort_by(|a, b| (a.modified, &a.name).cmp(&(b.modified, &b.name)));
         found.truncate(INCOMING_FILES_MAX);
         Ok(found)
     }
-    /// Reads a file of the inbox, one byte more than is allowed at most, so that a larger one shows.
+    /// Reads a file of the inbox, one byte more than is allowed at most, so that a larger one
+    /// shows.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
-        File::open(self.inbox.join(name))?.take(FILE_BYTES_MAX as u64 + 1).read_to_end(&mut bytes)?;
+        File::open(self.inbox.join(name))?
+            .take(FILE_BYTES_MAX as u64 + 1)
+            .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
     /// Puts a file that was applied away. `mark` makes the name one of its own.
@@ -178,7 +221,12 @@ impl Folders {
     pub fn refuse(&self, name: &str, mark: &str, reason: &str) -> io::Result<()> {
         let name_kept = kept_name(name, mark);
         let note_path = self.refused.join(format!("{name_kept}.reason.txt"));
-        let mut note = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(note_path)?;
+        let mut note = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .mode(0o600)
+            .open(note_path)?;
         writeln!(note, "{reason}")?;
         note.sync_all()?;
         let kept = self.refused.join(name_kept);
@@ -204,12 +252,18 @@ mod tests {
         let root = temporary();
         let folders = Folders::open(&root).unwrap();
         folders.stage("a.xml", b"whole").unwrap();
-        assert!(folders.is_staged("a.xml").unwrap() && fs::read_dir(&folders.outbox).unwrap().next().is_none());
+        assert!(
+            folders.is_staged("a.xml").unwrap()
+                && fs::read_dir(&folders.outbox).unwrap().next().is_none()
+        );
         folders.publish("a.xml").unwrap();
         assert_eq!(fs::read(folders.outbox.join("a.xml")).unwrap(), b"whole");
         assert!(!folders.is_staged("a.xml").unwrap());
         folders.stage("a.xml", b"other").unwrap();
-        assert!(folders.publish("a.xml").is_err(), "a file that waits in the outbox is never replaced");
+        assert!(
+            folders.publish("a.xml").is_err(),
+            "a file that waits in the outbox is never replaced"
+        );
         folders.unstage("a.xml").unwrap();
         folders.unstage("a.xml").unwrap();
 
@@ -221,12 +275,17 @@ mod tests {
         let seen = folders.incoming().unwrap();
         assert_eq!(seen.iter().map(|seen| seen.name.as_str()).collect::<Vec<_>>(), ["e.xml"]);
         assert!(!seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX)));
-        assert!(seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX + 1)));
+        assert!(
+            seen[0].is_at_rest(seen[0].modified + Duration::from_secs(GROWING_SECONDS_MAX + 1))
+        );
         let long = format!("{}.xml", "é".repeat(125));
         fs::write(folders.inbox.join(&long), b"x").unwrap();
         folders.refuse(&long, "0123456789abcdef", "too long a name for a longer one").unwrap();
         folders.refuse("e.xml", "mark", "the reason").unwrap();
-        assert_eq!(fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(), "the reason\n");
+        assert_eq!(
+            fs::read_to_string(folders.refused.join("mark-e.xml.reason.txt")).unwrap(),
+            "the reason\n"
+        );
         fs::remove_dir_all(&root).unwrap();
     }
 
@@ -252,7 +311,11 @@ mod tests {
         assert_eq!(mode(&folders.archive.join("mark-taken.xml")), 0o600);
         assert_eq!(mode(&folders.refused.join("mark-refused.xml")), 0o600);
         assert_eq!(mode(&folders.refused.join("mark-refused.xml.reason.txt")), 0o600);
-        assert_eq!(mode(&folders.staging.join("out.xml")) & 0o007, 0, "the agent reads it by its group");
+        assert_eq!(
+            mode(&folders.staging.join("out.xml")) & 0o007,
+            0,
+            "the agent reads it by its group"
+        );
         fs::remove_dir_all(&root).unwrap();
     }
 }

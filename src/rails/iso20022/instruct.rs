@@ -9,7 +9,8 @@ use crate::rails::Method;
 /// The namespace of the message that is written.
 pub const NAMESPACE: &str = "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09";
 
-/// One payment, with all that the bank needs to know. It holds the whole account number, so it has no `Debug`.
+/// One payment, with all that the bank needs to know. It holds the whole account number, so it has
+/// no `Debug`.
 #[derive(Clone)]
 pub struct PaymentOrder {
     pub end_to_end_id: EndToEndId,
@@ -42,7 +43,8 @@ fn agent(document: &mut Document, name: &str, ifsc: &str) {
     });
 }
 
-/// An account that is marked as NRE: the debit side for foreign inward remittance, the credit side by its kind.
+/// An account that is marked as NRE: the debit side for foreign inward remittance, the credit side
+/// by its kind.
 fn account(document: &mut Document, name: &str, number: &str) {
     document.element(name, |account| {
         account.path(&["Id", "Othr", "Id"], number);
@@ -55,15 +57,22 @@ fn total(orders: &[&PaymentOrder]) -> Result<Money, StoreError> {
     orders.iter().try_fold(Money::zero(Currency::Inr), |sum, order| sum.plus(order.amount))
 }
 
-/// The whole file. The same arguments give the same bytes. `created` is in Unix seconds; the payments are to be made on
-/// its day in India.
-pub fn write(settings: &BankSettings, message_id: MessageId, created: i64, orders: &[PaymentOrder]) -> Result<Vec<u8>, StoreError> {
+/// The whole file. The same arguments give the same bytes. `created` is in Unix seconds; the
+/// payments are to be made on its day in India.
+pub fn write(
+    settings: &BankSettings,
+    message_id: MessageId,
+    created: i64,
+    orders: &[PaymentOrder],
+) -> Result<Vec<u8>, StoreError> {
     let all: Vec<&PaymentOrder> = orders.iter().collect();
     let sum = total(&all)?;
-    let day = Day::at(created).ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?;
+    let day = Day::at(created)
+        .ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?;
     let mut batches = Vec::new();
     for method in Method::ALL {
-        let batch: Vec<&PaymentOrder> = orders.iter().filter(|order| order.method == *method).collect();
+        let batch: Vec<&PaymentOrder> =
+            orders.iter().filter(|order| order.method == *method).collect();
         if !batch.is_empty() {
             batches.push((*method, total(&batch)?, batch));
         }
@@ -78,7 +87,9 @@ pub fn write(settings: &BankSettings, message_id: MessageId, created: i64, order
                 header.path(&["InitgPty", "Nm"], &settings.initiating_party);
             });
             for (method, sum, batch) in &batches {
-                initiation.element("PmtInf", |information| write_batch(information, settings, message_id, day, *method, *sum, batch));
+                initiation.element("PmtInf", |information| {
+                    write_batch(information, settings, message_id, day, *method, *sum, batch)
+                });
             }
         });
     }))
@@ -144,6 +155,7 @@ fn write_order(transaction: &mut Document, order: &PaymentOrder) {
         report.text("DbtCdtRptgInd", "CRED");
         report.path(&["Dtls", "Cd"], &order.purpose_code);
     });
-    // Says to the beneficiary's bank that the money came from abroad, which is what an NRE account may take.
+    // Says to the beneficiary's bank that the money came from abroad, which is what an NRE account
+    // may take.
     transaction.path(&["RmtInf", "Ustrd"], "FOREIGN INWARD REMITTANCE");
 }

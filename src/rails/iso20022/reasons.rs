@@ -13,7 +13,8 @@ pub enum Meaning {
     Refused,
 }
 
-/// External payment transaction, instruction and group status codes. One that is not here changes nothing.
+/// External payment transaction, instruction and group status codes. One that is not here changes
+/// nothing.
 const STATUSES: &[(&str, Meaning)] = &[
     ("RCVD", Meaning::Processing),
     ("PDNG", Meaning::Processing),
@@ -39,8 +40,8 @@ pub fn status(code: &str) -> Option<Meaning> {
 use FailureCode::*;
 use FailureSource::{BeneficiaryBank, SponsorBank};
 
-/// External status and return reason codes, then the numbered return codes that Indian banks use beside them (those
-/// differ from bank to bank, so only the ones that several sources agree on).
+/// External status and return reason codes, then the numbered return codes that Indian banks use
+/// beside them (those differ from bank to bank, so only the ones that several sources agree on).
 const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("AB05", BeneficiaryBankUnavailable, BeneficiaryBank),
     ("AB06", BeneficiaryBankUnavailable, BeneficiaryBank),
@@ -92,19 +93,25 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("R16", AccountFrozen, BeneficiaryBank),
 ];
 
-/// Why a payment was refused. A reason that is not in the table is a technical error of the sponsor bank's.
+/// Why a payment was refused. A reason that is not in the table is a technical error of the sponsor
+/// bank's.
 pub fn refusal(code: Option<&str>) -> (FailureCode, FailureSource) {
     known(code).unwrap_or((TechnicalError, SponsorBank))
 }
 
 /// Why a payment came back. Its outcome is known, whatever the code says.
 pub fn returned(code: Option<&str>) -> (FailureCode, FailureSource) {
-    known(code).filter(|(code, _)| *code != OutcomeUnknown).unwrap_or((ReturnedByBeneficiaryBank, BeneficiaryBank))
+    known(code)
+        .filter(|(code, _)| *code != OutcomeUnknown)
+        .unwrap_or((ReturnedByBeneficiaryBank, BeneficiaryBank))
 }
 
 fn known(code: Option<&str>) -> Option<(FailureCode, FailureSource)> {
     let code = code?;
-    REASONS.iter().find(|(known, ..)| *known == code).map(|(_, failure, source)| (*failure, *source))
+    REASONS
+        .iter()
+        .find(|(known, ..)| *known == code)
+        .map(|(_, failure, source)| (*failure, *source))
 }
 
 #[cfg(test)]

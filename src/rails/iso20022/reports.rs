@@ -1,7 +1,8 @@
-//! Reads what a bank sends: status reports (pain.002.001.10), notifications (camt.054.001.08) and statements
-//! (camt.053.001.08), into values that say only what the rest of the service needs.
+//! Reads what a bank sends: status reports (pain.002.001.10), notifications (camt.054.001.08) and
+//! statements (camt.053.001.08), into values that say only what the rest of the service needs.
 //!
-//! Names, addresses and remittance texts in these files are looked through for references and then dropped.
+//! Names, addresses and remittance texts in these files are looked through for references and then
+//! dropped.
 
 use super::reasons::{self, Meaning};
 use super::words::{Day, EndToEndId, MessageId, Utr, inr};
@@ -88,8 +89,8 @@ pub struct References {
 }
 
 impl References {
-    /// The reference of a payment by `method`. The clearing system's own field counts as it is; other places only if
-    /// what stands there has a known form, and free text only if it holds one.
+    /// The reference of a payment by `method`. The clearing system's own field counts as it is;
+    /// other places only if what stands there has a known form, and free text only if it holds one.
     pub fn utr(&self, method: Method) -> Option<Utr> {
         let classified = |text: &String| Utr::parse(text, method).filter(Utr::is_classified);
         if let Some(found) = self.clearing.as_deref().and_then(|text| Utr::parse(text, method)) {
@@ -126,7 +127,8 @@ pub struct AccountReport {
     pub sequence: Option<i64>,
     /// Compared with the debit account, then dropped.
     pub account_number: String,
-    /// Booked balances of a statement; `None` on notifications and inner pages. Negative is overdrawn.
+    /// Booked balances of a statement; `None` on notifications and inner pages. Negative is
+    /// overdrawn.
     pub opening: Option<(Money, Day)>,
     pub closing: Option<(Money, Day)>,
     /// Entries that are booked.
@@ -152,8 +154,10 @@ pub struct Line {
 
 /// Reads a file.
 pub fn read(bytes: &[u8]) -> Result<Incoming, Refused> {
-    let (namespace, document) = xml::parse(bytes, &|namespace| ReportKind::of_namespace(namespace).is_some())?;
-    let kind = ReportKind::of_namespace(&namespace).ok_or_else(|| Refused::new("an unknown message"))?;
+    let (namespace, document) =
+        xml::parse(bytes, &|namespace| ReportKind::of_namespace(namespace).is_some())?;
+    let kind =
+        ReportKind::of_namespace(&namespace).ok_or_else(|| Refused::new("an unknown message"))?;
     let root = document.required(match kind {
         ReportKind::Status => "CstmrPmtStsRpt",
         ReportKind::Notification => "BkToCstmrDbtCdtNtfctn",
@@ -170,13 +174,16 @@ pub fn read(bytes: &[u8]) -> Result<Incoming, Refused> {
 
 /// A reference of at most 35 characters that must be there.
 fn identity(element: &Element, name: &str) -> Result<String, Refused> {
-    reference_at(element, name)?.ok_or_else(|| Refused::new(format!("{} lacks {name}", element.shown())))
+    reference_at(element, name)?
+        .ok_or_else(|| Refused::new(format!("{} lacks {name}", element.shown())))
 }
 
 fn reference_at(element: &Element, path: &str) -> Result<Option<String>, Refused> {
     let Some(text) = element.text_at(path)? else { return Ok(None) };
     if text.chars().count() > REFERENCE_LENGTH_MAX || text.chars().any(char::is_control) {
-        return Err(Refused::new(format!("{path} is longer than {REFERENCE_LENGTH_MAX} characters")));
+        return Err(Refused::new(format!(
+            "{path} is longer than {REFERENCE_LENGTH_MAX} characters"
+        )));
     }
     Ok(Some(text.to_owned()))
 }
@@ -190,7 +197,8 @@ fn verdict(element: &Element, status: &str) -> Result<Option<Verdict>, Refused> 
             None => information.text_at("Rsn/Prtry")?,
         };
         // The first reason is the bank's main one.
-        reason = reason.or_else(|| found.filter(|code| code.len() <= REFERENCE_LENGTH_MAX).map(str::to_owned));
+        reason = reason
+            .or_else(|| found.filter(|code| code.len() <= REFERENCE_LENGTH_MAX).map(str::to_owned));
     }
     Ok(Some(Verdict { meaning: reasons::status(code), reason }))
 }
@@ -198,8 +206,12 @@ fn verdict(element: &Element, status: &str) -> Result<Option<Verdict>, Refused> 
 fn read_status(root: &Element) -> Result<StatusReport, Refused> {
     let group = root.required("OrgnlGrpInfAndSts")?;
     let original = identity(group, "OrgnlMsgId")?;
-    let mut report =
-        StatusReport { original: MessageId::parse(&original), whole: verdict(group, "GrpSts")?, batches: Vec::new(), payments: Vec::new() };
+    let mut report = StatusReport {
+        original: MessageId::parse(&original),
+        whole: verdict(group, "GrpSts")?,
+        batches: Vec::new(),
+        payments: Vec::new(),
+    };
     for batch in root.all("OrgnlPmtInfAndSts") {
         let id = identity(batch, "OrgnlPmtInfId")?;
         if let Some(verdict) = verdict(batch, "PmtInfSts")? {
@@ -207,7 +219,9 @@ fn read_status(root: &Element) -> Result<StatusReport, Refused> {
         }
         for payment in batch.all("TxInfAndSts") {
             if report.payments.len() >= REPORTS_MAX {
-                return Err(Refused::new(format!("the file holds more than {REPORTS_MAX} payments: have it split")));
+                return Err(Refused::new(format!(
+                    "the file holds more than {REPORTS_MAX} payments: have it split"
+                )));
             }
             // Without a status of its own, a payment shares its batch's.
             let Some(verdict) = verdict(payment, "TxSts")? else { continue };
@@ -215,7 +229,10 @@ fn read_status(root: &Element) -> Result<StatusReport, Refused> {
                 Some(element) => Some(amount(element)?),
                 None => None,
             };
-            let mut references = References { clearing: reference_at(payment, "ClrSysRef")?, ..References::default() };
+            let mut references = References {
+                clearing: reference_at(payment, "ClrSysRef")?,
+                ..References::default()
+            };
             references.servicer.extend(reference_at(payment, "AcctSvcrRef")?);
             let name = match reference_at(payment, "OrgnlEndToEndId")? {
                 Some(name) => Some(name),
@@ -232,7 +249,9 @@ fn amount(element: &Element) -> Result<Money, Refused> {
     if element.currency() != Some("INR") {
         return Err(Refused::new(format!("{} is not in INR", element.shown())));
     }
-    inr(element.text()).ok_or_else(|| Refused::new(format!("{} is not an amount with at most two decimals", element.shown())))
+    inr(element.text()).ok_or_else(|| {
+        Refused::new(format!("{} is not an amount with at most two decimals", element.shown()))
+    })
 }
 
 fn sign(element: &Element) -> Result<Option<Sign>, Refused> {
@@ -251,7 +270,8 @@ fn day(element: &Element, name: &str) -> Result<Option<Day>, Refused> {
         Some(text) => Some(text),
         None => choice.text_at("DtTm")?,
     };
-    let day = text.and_then(Day::parse).ok_or_else(|| Refused::new(format!("{name} is not a date")))?;
+    let day =
+        text.and_then(Day::parse).ok_or_else(|| Refused::new(format!("{name} is not a date")))?;
     Ok(Some(day))
 }
 
@@ -275,7 +295,9 @@ fn read_accounts(root: &Element, name: &str) -> Result<Vec<AccountReport>, Refus
         for entry in element.all("Ntry") {
             read_entry(entry, &mut report.lines)?;
             if lines_count + report.lines.len() > REPORTS_MAX {
-                return Err(Refused::new(format!("the file holds more than {REPORTS_MAX} entries: have it split")));
+                return Err(Refused::new(format!(
+                    "the file holds more than {REPORTS_MAX} entries: have it split"
+                )));
             }
         }
         lines_count += report.lines.len();
@@ -307,8 +329,8 @@ fn balance(element: &Element, types: &[&str]) -> Result<Option<(Money, Day)>, Re
     Ok(None)
 }
 
-/// Turns an entry into its lines: one for each transaction, or one for the whole where the transactions have no
-/// amounts of their own.
+/// Turns an entry into its lines: one for each transaction, or one for the whole where the
+/// transactions have no amounts of their own.
 fn read_entry(entry: &Element, lines: &mut Vec<Line>) -> Result<(), Refused> {
     // Only what is booked has moved money.
     if entry.text_at("Sts/Cd")? != Some("BOOK") {
@@ -339,12 +361,18 @@ fn read_entry(entry: &Element, lines: &mut Vec<Line>) -> Result<(), Refused> {
     };
     let entry_servicer = reference_at(entry, "AcctSvcrRef")?;
     let entry_words = words(entry.text_at("AddtlNtryInf")?);
-    let details: Vec<&Element> = entry.all("NtryDtls").flat_map(|details| details.all("TxDtls")).collect();
+    let details: Vec<&Element> =
+        entry.all("NtryDtls").flat_map(|details| details.all("TxDtls")).collect();
     let is_single = details.len() == 1;
-    let amounts = details.iter().map(|details| details_amount(details)).collect::<Result<Vec<_>, _>>()?;
+    let amounts =
+        details.iter().map(|details| details_amount(details)).collect::<Result<Vec<_>, _>>()?;
     if !is_single && amounts.iter().any(Option::is_none) || details.is_empty() {
         let mut line = line(whole, entry_sign);
-        line.references = References { clearing: None, servicer: entry_servicer.into_iter().collect(), words: entry_words };
+        line.references = References {
+            clearing: None,
+            servicer: entry_servicer.into_iter().collect(),
+            words: entry_words,
+        };
         lines.push(line);
         return Ok(());
     }
@@ -353,7 +381,9 @@ fn read_entry(entry: &Element, lines: &mut Vec<Line>) -> Result<(), Refused> {
         let line_sign = sign(details)?.unwrap_or(entry_sign);
         let mut line = line(if is_single { whole } else { own_amount.unwrap_or(whole) }, line_sign);
         let signed = if line_sign == entry_sign { line.amount.units } else { -line.amount.units };
-        sum = sum.checked_add(signed).ok_or_else(|| Refused::new("the amounts of an entry are too large"))?;
+        sum = sum
+            .checked_add(signed)
+            .ok_or_else(|| Refused::new("the amounts of an entry are too large"))?;
         let empty = Element::default();
         let refs = details.optional("Refs")?.unwrap_or(&empty);
         for name in ["EndToEndId", "InstrId"] {
@@ -381,7 +411,8 @@ fn read_entry(entry: &Element, lines: &mut Vec<Line>) -> Result<(), Refused> {
                 Some(code) => Some(code),
                 None => information.text_at("Rsn/Prtry")?,
             };
-            line.return_reason = code.filter(|code| code.len() <= REFERENCE_LENGTH_MAX).map(str::to_owned);
+            line.return_reason =
+                code.filter(|code| code.len() <= REFERENCE_LENGTH_MAX).map(str::to_owned);
         }
         lines.push(line);
     }
@@ -391,10 +422,12 @@ fn read_entry(entry: &Element, lines: &mut Vec<Line>) -> Result<(), Refused> {
     Ok(())
 }
 
-/// The amount of one transaction in the account's currency; what was ordered in another one says nothing of it.
+/// The amount of one transaction in the account's currency; what was ordered in another one says
+/// nothing of it.
 fn details_amount(details: &Element) -> Result<Option<Money>, Refused> {
     for path in ["Amt", "AmtDtls/TxAmt/Amt", "AmtDtls/InstdAmt/Amt"] {
-        if let Some(element) = details.at(path)?.filter(|element| element.currency() == Some("INR")) {
+        if let Some(element) = details.at(path)?.filter(|element| element.currency() == Some("INR"))
+        {
             return amount(element).map(Some);
         }
     }

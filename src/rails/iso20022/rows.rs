@@ -9,8 +9,9 @@ use crate::store::{Row, Tx};
 use crate::values;
 
 crate::words!(
-    /// How far an instruction has come. `withdrawn` will never be sent: the payout ended before, or could not be
-    /// written. Of an `unknown` one nobody can tell whether the bank saw it: it is the operator's, and never sent again.
+    /// How far an instruction has come. `withdrawn` will never be sent: the payout ended before, or
+    /// could not be written. Of an `unknown` one nobody can tell whether the bank saw it: it is the
+    /// operator's, and never sent again.
     InstructionStatus {
         Queued "queued",
         Writing "writing",
@@ -66,29 +67,46 @@ fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
     })
 }
 
-/// Writes down that a payout is to be sent. A second time for the same payout is refused by the key.
+/// Writes down that a payout is to be sent. A second time for the same payout is refused by the
+/// key.
 pub fn queue(tx: &mut dyn Tx, now: &Now, instruction: &Instruction) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, published_at, is_answered, reference, created) \
+        "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, \
+         published_at, is_answered, reference, created) \
          VALUES (?1, ?2, ?3, ?4, 'queued', NULL, NULL, FALSE, NULL, ?5)",
-        values![instruction.payout_id, instruction.scope, instruction.amount.units, instruction.method.as_str(), now.instant()],
+        values![
+            instruction.payout_id,
+            instruction.scope,
+            instruction.amount.units,
+            instruction.method.as_str(),
+            now.instant()
+        ],
     )
 }
 
-pub fn find(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<Option<Journalled>, StoreError> {
+pub fn find(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+) -> Result<Option<Journalled>, StoreError> {
     let sql = format!("SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE payout_id = ?1");
     tx.row(&sql, values![payout_id])?.map(journalled).transpose()
 }
 
 /// Instructions that wait for a file, oldest first.
 pub fn queued(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
-    let sql = format!("SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' ORDER BY payout_id LIMIT ?1");
+    let sql = format!(
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' ORDER BY \
+         payout_id LIMIT ?1"
+    );
     tx.rows(&sql, values![rows_max])?.into_iter().map(journalled).collect()
 }
 
 /// The instructions of one file.
 pub fn of_message(tx: &mut dyn Tx, message_id: MessageId) -> Result<Vec<Journalled>, StoreError> {
-    let sql = format!("SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE message_id = ?1 ORDER BY payout_id");
+    let sql = format!(
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE message_id = ?1 ORDER BY \
+         payout_id"
+    );
     tx.rows(&sql, values![message_id.0])?.into_iter().map(journalled).collect()
 }
 
@@ -101,27 +119,42 @@ pub fn advance(
     message_id: Option<MessageId>,
 ) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE bank_instructions SET status = ?3, message_id = ?4 WHERE payout_id = ?1 AND status = ?2",
+        "UPDATE bank_instructions SET status = ?3, message_id = ?4 WHERE payout_id = ?1 AND \
+         status = ?2",
         values![payout_id, from.as_str(), to.as_str(), message_id.map(|id| id.0)],
     )
 }
 
 /// Takes a queued instruction back for good. `false` if it is not queued any more, or never was.
 pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
-    let sql = "UPDATE bank_instructions SET status = 'withdrawn' WHERE payout_id = ?1 AND status = 'queued'";
+    let sql = "UPDATE bank_instructions SET status = 'withdrawn' WHERE payout_id = ?1 AND status \
+     = 'queued'";
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 
-/// Notes that the bank has said something final about an instruction, and the first reference that it gave.
-pub fn answer(tx: &mut dyn Tx, payout_id: Id<kind::Payout>, reference: Option<&str>) -> Result<(), StoreError> {
-    let sql = "UPDATE bank_instructions SET is_answered = TRUE, reference = COALESCE(reference, ?2) WHERE payout_id = ?1";
+/// Notes that the bank has said something final about an instruction, and the first reference that
+/// it gave.
+pub fn answer(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    reference: Option<&str>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE bank_instructions SET is_answered = TRUE, reference = COALESCE(reference, \
+     ?2) WHERE payout_id = ?1";
     tx.execute(sql, values![payout_id, reference])?;
     Ok(())
 }
 
-/// The payout that was settled under a reference; `None` as well if there are two, because neither is surer.
-pub fn settled_under(tx: &mut dyn Tx, reference: &str) -> Result<Option<Id<kind::Payout>>, StoreError> {
-    let mut rows = tx.rows("SELECT payout_id FROM bank_instructions WHERE reference = ?1 LIMIT 2", values![reference])?;
+/// The payout that was settled under a reference; `None` as well if there are two, because neither
+/// is surer.
+pub fn settled_under(
+    tx: &mut dyn Tx,
+    reference: &str,
+) -> Result<Option<Id<kind::Payout>>, StoreError> {
+    let mut rows = tx.rows(
+        "SELECT payout_id FROM bank_instructions WHERE reference = ?1 LIMIT 2",
+        values![reference],
+    )?;
     match (rows.pop(), rows.pop()) {
         (Some(mut row), None) => row.id().map(Some),
         _ => Ok(None),
@@ -129,9 +162,14 @@ pub fn settled_under(tx: &mut dyn Tx, reference: &str) -> Result<Option<Id<kind:
 }
 
 /// Instructions that were published before a moment and have had no final word.
-pub fn unanswered(tx: &mut dyn Tx, before: i64, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
+pub fn unanswered(
+    tx: &mut dyn Tx,
+    before: i64,
+    rows_max: i64,
+) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
-        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'published' AND NOT is_answered AND published_at < ?1 \
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'published' AND NOT \
+         is_answered AND published_at < ?1 \
          ORDER BY published_at LIMIT ?2"
     );
     tx.rows(&sql, values![before, rows_max])?.into_iter().map(journalled).collect()
@@ -147,28 +185,52 @@ pub struct OpenMessage {
 }
 
 fn open_message(mut row: Row) -> Result<OpenMessage, StoreError> {
-    Ok(OpenMessage { id: MessageId(row.id()?), status: row.word(MessageStatus::parse)?, boot: row.text_or_null()? })
+    Ok(OpenMessage {
+        id: MessageId(row.id()?),
+        status: row.word(MessageStatus::parse)?,
+        boot: row.text_or_null()?,
+    })
 }
 
-pub fn message_begin(tx: &mut dyn Tx, now: &Now, id: MessageId, instructions_count: i64, units: i64) -> Result<(), StoreError> {
+pub fn message_begin(
+    tx: &mut dyn Tx,
+    now: &Now,
+    id: MessageId,
+    instructions_count: i64,
+    units: i64,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO bank_messages (id, status, sha256, boot, instructions_count, units, created, published_at) \
+        "INSERT INTO bank_messages (id, status, sha256, boot, instructions_count, units, created, \
+         published_at) \
          VALUES (?1, 'writing', NULL, NULL, ?2, ?3, ?4, NULL)",
         values![id.0, instructions_count, units, now.instant()],
     )
 }
 
 /// Notes that a file stands durably in `staging`, of which contents and in which boot.
-pub fn message_staged(tx: &mut dyn Tx, id: MessageId, sha256: &[u8; 32], boot: Option<&str>) -> Result<(), StoreError> {
+pub fn message_staged(
+    tx: &mut dyn Tx,
+    id: MessageId,
+    sha256: &[u8; 32],
+    boot: Option<&str>,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE bank_messages SET status = 'staged', sha256 = ?2, boot = ?3 WHERE id = ?1 AND status IN ('writing', 'staged')",
+        "UPDATE bank_messages SET status = 'staged', sha256 = ?2, boot = ?3 WHERE id = ?1 AND \
+         status IN ('writing', 'staged')",
         values![id.0, sha256, boot],
     )
 }
 
-/// Ends a file and takes its instructions along: `Published`, `Abandoned` (they are queued again) or `Unknown`. `false`, and nothing
-/// is changed, if it is no longer in the status that this was concluded from.
-pub fn message_end(tx: &mut dyn Tx, now: &Now, id: MessageId, from: MessageStatus, status: MessageStatus) -> Result<bool, StoreError> {
+/// Ends a file and takes its instructions along: `Published`, `Abandoned` (they are queued again)
+/// or `Unknown`. `false`, and nothing is changed, if it is no longer in the status that this was
+/// concluded from.
+pub fn message_end(
+    tx: &mut dyn Tx,
+    now: &Now,
+    id: MessageId,
+    from: MessageStatus,
+    status: MessageStatus,
+) -> Result<bool, StoreError> {
     let is_published = status == MessageStatus::Published;
     let changed = tx.execute(
         "UPDATE bank_messages SET status = ?3, published_at = ?4 WHERE id = ?1 AND status = ?2",
@@ -183,19 +245,23 @@ pub fn message_end(tx: &mut dyn Tx, now: &Now, id: MessageId, from: MessageStatu
         _ => (InstructionStatus::Unknown, Some(id.0)),
     };
     tx.execute(
-        "UPDATE bank_instructions SET status = ?2, message_id = ?3, published_at = ?4 WHERE message_id = ?1 AND status IN ('writing', 'published')",
+        "UPDATE bank_instructions SET status = ?2, message_id = ?3, published_at = ?4 WHERE \
+         message_id = ?1 AND status IN ('writing', 'published')",
         values![id.0, to.as_str(), kept_id, is_published.then(|| now.instant())],
     )?;
     Ok(true)
 }
 
 pub fn message_find(tx: &mut dyn Tx, id: MessageId) -> Result<Option<OpenMessage>, StoreError> {
-    tx.row("SELECT id, status, boot FROM bank_messages WHERE id = ?1", values![id.0])?.map(open_message).transpose()
+    tx.row("SELECT id, status, boot FROM bank_messages WHERE id = ?1", values![id.0])?
+        .map(open_message)
+        .transpose()
 }
 
 /// Files that were begun and neither published nor given up.
 pub fn messages_open(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OpenMessage>, StoreError> {
-    let sql = "SELECT id, status, boot FROM bank_messages WHERE status IN ('writing', 'staged') ORDER BY id LIMIT ?1";
+    let sql = "SELECT id, status, boot FROM bank_messages WHERE status IN ('writing', 'staged') \
+     ORDER BY id LIMIT ?1";
     tx.rows(sql, values![rows_max])?.into_iter().map(open_message).collect()
 }
 
@@ -216,14 +282,25 @@ pub fn file_status(tx: &mut dyn Tx, sha256: &[u8; 32]) -> Result<Option<FileStat
 }
 
 /// Whether another file of the same kind had this identity.
-pub fn is_message_known(tx: &mut dyn Tx, kind: ReportKind, message_id: &str) -> Result<bool, StoreError> {
+pub fn is_message_known(
+    tx: &mut dyn Tx,
+    kind: ReportKind,
+    message_id: &str,
+) -> Result<bool, StoreError> {
     let sql = "SELECT sha256 FROM bank_files WHERE kind = ?1 AND message_id = ?2";
     Ok(tx.row(sql, values![kind.as_str(), message_id])?.is_some())
 }
 
-pub fn file_begin(tx: &mut dyn Tx, now: &Now, sha256: &[u8; 32], kind: ReportKind, message_id: &str) -> Result<(), StoreError> {
+pub fn file_begin(
+    tx: &mut dyn Tx,
+    now: &Now,
+    sha256: &[u8; 32],
+    kind: ReportKind,
+    message_id: &str,
+) -> Result<(), StoreError> {
     tx.execute_one(
-        "INSERT INTO bank_files (sha256, kind, message_id, status, applied_count, ignored_count, unknown_count, received_at) \
+        "INSERT INTO bank_files (sha256, kind, message_id, status, applied_count, ignored_count, \
+         unknown_count, received_at) \
          VALUES (?1, ?2, ?3, 'reading', 0, 0, 0, ?4)",
         values![sha256, kind.as_str(), message_id, now.instant()],
     )
@@ -231,17 +308,25 @@ pub fn file_begin(tx: &mut dyn Tx, now: &Now, sha256: &[u8; 32], kind: ReportKin
 
 pub fn file_end(tx: &mut dyn Tx, sha256: &[u8; 32], counts: Counts) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, unknown_count = ?4 WHERE sha256 = ?1",
+        "UPDATE bank_files SET status = 'applied', applied_count = ?2, ignored_count = ?3, \
+         unknown_count = ?4 WHERE sha256 = ?1",
         values![sha256, counts.applied, counts.ignored, counts.unknown],
     )
 }
 
 /// Keeps a statement's head. Once for each place in a file, however often it is read.
-pub fn statement(tx: &mut dyn Tx, sha256: &[u8; 32], number: i64, report: &AccountReport) -> Result<(), StoreError> {
+pub fn statement(
+    tx: &mut dyn Tx,
+    sha256: &[u8; 32],
+    number: i64,
+    report: &AccountReport,
+) -> Result<(), StoreError> {
     let (opening, closing) = (report.opening, report.closing);
-    let text = |balance: Option<(Money, super::words::Day)>| balance.map(|(_, day)| day.to_string());
+    let text =
+        |balance: Option<(Money, super::words::Day)>| balance.map(|(_, day)| day.to_string());
     tx.execute(
-        "INSERT INTO bank_statements (sha256, number, statement_id, sequence, opening_units, opening_day, closing_units, closing_day) \
+        "INSERT INTO bank_statements (sha256, number, statement_id, sequence, opening_units, \
+         opening_day, closing_units, closing_day) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (sha256, number) DO NOTHING",
         values![
             sha256,
@@ -279,10 +364,14 @@ pub fn line(
         Some(payout) => line.references.utr(payout.method).map(|utr| utr.as_str().to_owned()),
         None => None,
     };
-    let reference = reference.or_else(|| line.foreign_reference.clone()).or_else(|| line.references.shown().map(str::to_owned));
+    let reference = reference
+        .or_else(|| line.foreign_reference.clone())
+        .or_else(|| line.references.shown().map(str::to_owned));
     let changed = tx.execute(
-        "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, value_day, units, sign, matching, payout_id, \
-         scope, reference, accepted_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, NULL) ON CONFLICT (sha256, number) DO NOTHING",
+        "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, \
+         value_day, units, sign, matching, payout_id, \
+         scope, reference, accepted_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
+         ?12, NULL) ON CONFLICT (sha256, number) DO NOTHING",
         values![
             id,
             &place.sha256,
@@ -329,15 +418,22 @@ pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, Store
     tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
-/// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts differ.
-pub fn assign(tx: &mut dyn Tx, id: Id<kind::Request>, payout: &Journalled) -> Result<bool, StoreError> {
+/// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts
+/// differ.
+pub fn assign(
+    tx: &mut dyn Tx,
+    id: Id<kind::Request>,
+    payout: &Journalled,
+) -> Result<bool, StoreError> {
     let sql = "UPDATE bank_statement_lines SET matching = 'payout', payout_id = ?2, scope = ?3 \
                WHERE id = ?1 AND units = ?4 AND matching <> 'payout' AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
 }
 
-/// The operator has seen to a line that belongs to no payout. `false` if there is no such line that waits.
+/// The operator has seen to a line that belongs to no payout. `false` if there is no such line that
+/// waits.
 pub fn accept(tx: &mut dyn Tx, now: &Now, id: Id<kind::Request>) -> Result<bool, StoreError> {
-    let sql = "UPDATE bank_statement_lines SET accepted_at = ?2 WHERE id = ?1 AND matching <> 'payout' AND accepted_at IS NULL";
+    let sql = "UPDATE bank_statement_lines SET accepted_at = ?2 WHERE id = ?1 AND matching <> \
+     'payout' AND accepted_at IS NULL";
     Ok(tx.execute(sql, values![id, now.instant()])? == 1)
 }

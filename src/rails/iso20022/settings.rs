@@ -1,4 +1,5 @@
-//! The operator's settings of a bank that is spoken to by ISO 20022 files, checked when the configuration is read.
+//! The operator's settings of a bank that is spoken to by ISO 20022 files, checked when the
+//! configuration is read.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -54,8 +55,8 @@ pub struct BankSettings {
     pub debit_account_ifsc: String,
     /// Who sends the files, 1 to 140 characters; the account's owner unless told otherwise.
     pub initiating_party: String,
-    /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without it the
-    /// beneficiary's bank sends NRE credits back, so transfers are refused.
+    /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without
+    /// it the beneficiary's bank sends NRE credits back, so transfers are refused.
     pub supports_nre: bool,
     /// Instructions in one file: 1 to 1 000.
     pub batch_instructions_max: usize,
@@ -63,18 +64,32 @@ pub struct BankSettings {
     pub batch_amount_max: Money,
     /// How often the folders are looked at: 1 to 3 600.
     pub poll: Duration,
-    /// Hours after which a payment that the bank has said nothing of is given to the operator: 1 to 720.
+    /// Hours after which a payment that the bank has said nothing of is given to the operator: 1 to
+    /// 720.
     pub unanswered_hours_max: i64,
 }
 
 fn name(what: &str, text: &str) -> Result<String, String> {
     let text = text.trim();
     let is_plain = (1..=140).contains(&text.chars().count()) && !text.chars().any(char::is_control);
-    if is_plain { Ok(text.to_owned()) } else { Err(format!("[bank] {what} must be a text of 1 to 140 characters")) }
+    if is_plain {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("[bank] {what} must be a text of 1 to 140 characters"))
+    }
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(what: &str, value: T, min: T, max: T) -> Result<T, String> {
-    if value >= min && value <= max { Ok(value) } else { Err(format!("[bank] {what} is {value} and must be between {min} and {max}")) }
+fn within<T: PartialOrd + std::fmt::Display>(
+    what: &str,
+    value: T,
+    min: T,
+    max: T,
+) -> Result<T, String> {
+    if value >= min && value <= max {
+        Ok(value)
+    } else {
+        Err(format!("[bank] {what} is {value} and must be between {min} and {max}"))
+    }
 }
 
 /// Whether a text has the form of an IFSC: four letters, a zero, six letters or digits.
@@ -92,22 +107,31 @@ impl TryFrom<BankTable> for BankSettings {
     fn try_from(table: BankTable) -> Result<BankSettings, String> {
         let debit_account_name = name("debit_account_name", &table.debit_account_name)?;
         let number = table.debit_account_number.0.as_str();
-        if !(5..=20).contains(&number.len()) || !number.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        if !(5..=20).contains(&number.len())
+            || !number.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        {
             return Err("[bank] debit_account_number must have 5 to 20 letters or digits".into());
         }
         let debit_account_ifsc = table.debit_account_ifsc.trim().to_uppercase();
         if !is_ifsc(&debit_account_ifsc) {
-            return Err("[bank] debit_account_ifsc must be 4 letters, a zero, then 6 letters or digits".into());
+            return Err(
+                "[bank] debit_account_ifsc must be 4 letters, a zero, then 6 letters or digits"
+                    .into(),
+            );
         }
         let batch_amount_max = match &table.batch_amount_maximum {
             None => BATCH_AMOUNT_DEFAULT,
-            Some(text) => Money::parse(text, Currency::Inr)
-                .filter(|amount| amount.units > 0)
-                .ok_or("[bank] batch_amount_maximum must be an amount in INR such as 10000000.00")?,
+            Some(text) => {
+                Money::parse(text, Currency::Inr).filter(|amount| amount.units > 0).ok_or(
+                    "[bank] batch_amount_maximum must be an amount in INR such as 10000000.00",
+                )?
+            }
         };
         let batch = table.batch_instructions_maximum.unwrap_or(BATCH_INSTRUCTIONS_DEFAULT);
         if table.folder.as_os_str().is_empty() {
-            return Err("[bank] folder must name a folder for the files to and from the bank".into());
+            return Err(
+                "[bank] folder must name a folder for the files to and from the bank".into()
+            );
         }
         Ok(BankSettings {
             folder: table.folder,
@@ -119,10 +143,25 @@ impl TryFrom<BankTable> for BankSettings {
             debit_account_number: table.debit_account_number,
             debit_account_ifsc,
             supports_nre: table.supports_nre.unwrap_or(false),
-            batch_instructions_max: within("batch_instructions_maximum", batch, 1, BATCH_INSTRUCTIONS_MAX)? as usize,
+            batch_instructions_max: within(
+                "batch_instructions_maximum",
+                batch,
+                1,
+                BATCH_INSTRUCTIONS_MAX,
+            )? as usize,
             batch_amount_max,
-            poll: Duration::from_secs(within("poll_seconds", table.poll_seconds.unwrap_or(POLL_SECONDS_DEFAULT), 1, 3_600)?),
-            unanswered_hours_max: within("unanswered_hours", table.unanswered_hours.unwrap_or(UNANSWERED_HOURS_DEFAULT), 1, 720)?,
+            poll: Duration::from_secs(within(
+                "poll_seconds",
+                table.poll_seconds.unwrap_or(POLL_SECONDS_DEFAULT),
+                1,
+                3_600,
+            )?),
+            unanswered_hours_max: within(
+                "unanswered_hours",
+                table.unanswered_hours.unwrap_or(UNANSWERED_HOURS_DEFAULT),
+                1,
+                720,
+            )?,
         })
     }
 }
@@ -142,7 +181,8 @@ impl BankSettings {
 mod tests {
     use super::*;
 
-    const PLAIN: &str = "folder = 'bank'\ndebit_account_name = 'Hundi Payments'\ndebit_account_number = '00112233445566'\ndebit_account_ifsc = 'hdfc0000240'\n";
+    const PLAIN: &str = "folder = 'bank'\ndebit_account_name = 'Hundi \
+     Payments'\ndebit_account_number = '00112233445566'\ndebit_account_ifsc = 'hdfc0000240'\n";
 
     fn read(text: &str) -> Result<BankSettings, String> {
         toml::from_str::<BankTable>(text).map_err(|error| error.to_string())?.try_into()
@@ -152,10 +192,23 @@ mod tests {
     fn what_is_left_out_has_its_default_and_nre_is_not_supported() {
         let settings = read(PLAIN).unwrap();
         assert!(!settings.supports_nre);
-        assert_eq!((settings.initiating_party.as_str(), settings.debit_account_ifsc.as_str()), ("Hundi Payments", "HDFC0000240"));
-        assert_eq!((settings.batch_instructions_max, settings.poll.as_secs(), settings.unanswered_hours_max), (100, 30, 24));
+        assert_eq!(
+            (settings.initiating_party.as_str(), settings.debit_account_ifsc.as_str()),
+            ("Hundi Payments", "HDFC0000240")
+        );
+        assert_eq!(
+            (
+                settings.batch_instructions_max,
+                settings.poll.as_secs(),
+                settings.unanswered_hours_max
+            ),
+            (100, 30, 24)
+        );
         assert_eq!(settings.batch_amount_max.to_string(), "100000000.00");
-        assert!(!format!("{settings:?}").contains("00112233445566"), "the account number is not shown");
+        assert!(
+            !format!("{settings:?}").contains("00112233445566"),
+            "the account number is not shown"
+        );
     }
 
     #[test]

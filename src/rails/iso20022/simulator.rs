@@ -1,8 +1,9 @@
-//! A bank to try the files with: reads pain.001, pays by the last digits of the account number, and answers with status
-//! reports, notifications and statements. It pays twice what it is told twice, so that nothing here hides a mistake.
+//! A bank to try the files with: reads pain.001, pays by the last digits of the account number, and
+//! answers with status reports, notifications and statements. It pays twice what it is told twice,
+//! so that nothing here hides a mistake.
 //!
-//! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date, `1003` is never
-//! heard of again, `1004` is booked without a reference; anything else is paid.
+//! Last four digits: `1001` is refused as closed, `1002` comes back three days later by value date,
+//! `1003` is never heard of again, `1004` is booked without a reference; anything else is paid.
 
 use std::path::Path;
 use std::time::Duration;
@@ -27,15 +28,21 @@ const DELAY_TURNS_MAX: u64 = 5;
 const LOOK_MILLISECONDS: u64 = 100;
 
 crate::words!(
-    /// What makes a bank difficult: files that come late, twice, or in another order, and lines without a reference.
-    Trait { Delays "delays", Duplicates "duplicates", Reordering "reordering", StrayLines "stray_lines" }
+    /// What makes a bank difficult: files that come late, twice, or in another order, and lines
+    /// without a reference.
+    Trait { Delays "delays", Duplicates "duplicates", Reordering "reordering",
+        StrayLines "stray_lines" }
 );
 
 /// Reads a list such as `delays,duplicates`; the empty text is none.
 pub fn parse_behaviour(text: &str) -> Result<Vec<Trait>, String> {
     let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
     words
-        .map(|word| Trait::parse(word).ok_or_else(|| format!("{word:?} is no behaviour: write some of {}", Trait::WORDS.join(", "))))
+        .map(|word| {
+            Trait::parse(word).ok_or_else(|| {
+                format!("{word:?} is no behaviour: write some of {}", Trait::WORDS.join(", "))
+            })
+        })
         .collect()
 }
 
@@ -126,11 +133,15 @@ impl SimulatedBank {
     pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), Refused> {
         let (message_id, payments) = self.read(bytes)?;
         let today = Day::at(at).ok_or_else(|| Refused::new("a moment that no calendar has"))?;
-        let accepted: Vec<(&Payment, &str, Option<&str>)> = payments.iter().map(|payment| (payment, "ACTC", None)).collect();
+        let accepted: Vec<(&Payment, &str, Option<&str>)> =
+            payments.iter().map(|payment| (payment, "ACTC", None)).collect();
         self.report_status(&message_id, &accepted, at);
         let mut statuses = Vec::new();
         for payment in &payments {
-            let last4 = payment.account_number.get(payment.account_number.len().saturating_sub(4)..).unwrap_or("");
+            let last4 = payment
+                .account_number
+                .get(payment.account_number.len().saturating_sub(4)..)
+                .unwrap_or("");
             match last4 {
                 "1001" => statuses.push((payment, "RJCT", Some("AC04"))),
                 "1003" => {}
@@ -148,7 +159,11 @@ impl SimulatedBank {
         self.paid.push(payment.end_to_end_id.clone());
         let sequence = self.next_number();
         let utr = match payment.method {
-            Method::Neft => format!("TESTN{:02}{:03}{sequence:06}", today.year().rem_euclid(100), today.day_of_year()),
+            Method::Neft => format!(
+                "TESTN{:02}{:03}{sequence:06}",
+                today.year().rem_euclid(100),
+                today.day_of_year()
+            ),
             Method::Rtgs => format!("TESTR1{}{sequence:08}", today.to_string().replace('-', "")),
         };
         let has_reference = last4 != "1004";
@@ -199,7 +214,8 @@ impl SimulatedBank {
             });
         }
         let booked = std::mem::take(&mut self.booked);
-        let day = booked.iter().map(|booked| booked.value_day).chain(self.closed).max().unwrap_or(today);
+        let day =
+            booked.iter().map(|booked| booked.value_day).chain(self.closed).max().unwrap_or(today);
         self.closed = Some(day);
         let opening = self.balance_units;
         for booked in &booked {
@@ -259,12 +275,18 @@ impl SimulatedBank {
         self.send("camt.054", id, bytes);
     }
 
-    fn report_status(&mut self, original: &str, statuses: &[(&Payment, &str, Option<&str>)], at: i64) {
+    fn report_status(
+        &mut self,
+        original: &str,
+        statuses: &[(&Payment, &str, Option<&str>)],
+        at: i64,
+    ) {
         if statuses.is_empty() {
             return;
         }
         let id = self.message_id("STS");
-        let mut batches: Vec<&str> = statuses.iter().map(|(payment, ..)| payment.batch_id.as_str()).collect();
+        let mut batches: Vec<&str> =
+            statuses.iter().map(|(payment, ..)| payment.batch_id.as_str()).collect();
         batches.dedup();
         let bytes = Document::write(&ReportKind::Status.namespace(), |document| {
             document.element("CstmrPmtStsRpt", |root| {
@@ -279,7 +301,9 @@ impl SimulatedBank {
                 for batch in &batches {
                     root.element("OrgnlPmtInfAndSts", |information| {
                         information.text("OrgnlPmtInfId", batch);
-                        for (payment, status, reason) in statuses.iter().filter(|(payment, ..)| payment.batch_id == *batch) {
+                        for (payment, status, reason) in
+                            statuses.iter().filter(|(payment, ..)| payment.batch_id == *batch)
+                        {
                             information.element("TxInfAndSts", |transaction| {
                                 transaction.text("OrgnlInstrId", &payment.end_to_end_id);
                                 transaction.text("OrgnlEndToEndId", &payment.end_to_end_id);
@@ -288,7 +312,9 @@ impl SimulatedBank {
                                     transaction.path(&["StsRsnInf", "Rsn", "Cd"], reason);
                                 }
                                 transaction.element("OrgnlTxRef", |reference| {
-                                    reference.element("Amt", |amount| amount.amount("InstdAmt", payment.amount));
+                                    reference.element("Amt", |amount| {
+                                        amount.amount("InstdAmt", payment.amount)
+                                    });
                                 });
                             });
                         }
@@ -303,7 +329,8 @@ impl SimulatedBank {
         let name = format!("{kind}-{id}.xml");
         let copies = if self.is(Trait::Duplicates) { 2 } else { 1 };
         for copy in 0..copies {
-            let delay = if self.is(Trait::Delays) { self.random.next_u64() % DELAY_TURNS_MAX } else { 0 };
+            let delay =
+                if self.is(Trait::Delays) { self.random.next_u64() % DELAY_TURNS_MAX } else { 0 };
             let name = if copy == 0 { name.clone() } else { format!("copy-{name}") };
             self.outgoing.push((self.turn + delay, Outgoing { name, bytes: bytes.clone() }));
         }
@@ -313,7 +340,8 @@ impl SimulatedBank {
     pub fn next_files(&mut self) -> Vec<Outgoing> {
         self.turn += 1;
         let turn = self.turn;
-        let (mut due, waiting): (Vec<_>, Vec<_>) = self.outgoing.drain(..).partition(|(at, _)| *at < turn);
+        let (mut due, waiting): (Vec<_>, Vec<_>) =
+            self.outgoing.drain(..).partition(|(at, _)| *at < turn);
         self.outgoing = waiting;
         if self.is(Trait::Reordering) {
             for index in (1..due.len()).rev() {
@@ -331,17 +359,23 @@ impl SimulatedBank {
         let (_, document) = xml::parse(bytes, &|namespace| namespace == instruct::NAMESPACE)?;
         let root = document.required("CstmrCdtTrfInitn")?;
         let text = |element: &xml::Element, path: &str| -> Result<String, Refused> {
-            element.text_at(path)?.map(str::to_owned).ok_or_else(|| Refused::new(format!("{} lacks {path}", element.shown())))
+            element
+                .text_at(path)?
+                .map(str::to_owned)
+                .ok_or_else(|| Refused::new(format!("{} lacks {path}", element.shown())))
         };
         let message_id = text(root, "GrpHdr/MsgId")?;
         let mut payments = Vec::new();
         for information in root.all("PmtInf") {
             self.account_number = text(information, "DbtrAcct/Id/Othr/Id")?;
-            let method = Method::parse(&text(information, "PmtTpInf/LclInstrm/Prtry")?.to_lowercase());
-            let method = method.ok_or_else(|| Refused::new("LclInstrm is neither NEFT nor RTGS"))?;
+            let method =
+                Method::parse(&text(information, "PmtTpInf/LclInstrm/Prtry")?.to_lowercase());
+            let method =
+                method.ok_or_else(|| Refused::new("LclInstrm is neither NEFT nor RTGS"))?;
             let batch_id = text(information, "PmtInfId")?;
             for transaction in information.all("CdtTrfTxInf") {
-                let amount = inr(&text(transaction, "Amt/InstdAmt")?).ok_or_else(|| Refused::new("InstdAmt is no amount"))?;
+                let amount = inr(&text(transaction, "Amt/InstdAmt")?)
+                    .ok_or_else(|| Refused::new("InstdAmt is no amount"))?;
                 payments.push(Payment {
                     end_to_end_id: text(transaction, "PmtId/EndToEndId")?,
                     batch_id: batch_id.clone(),
@@ -388,11 +422,18 @@ fn write_entry(parent: &mut Document, booked: &Booked, day: Day) {
     });
 }
 
-/// Serves two folders until the process ends: takes what lies in the outbox and puts answers into the inbox.
-pub fn run(outbox: &Path, inbox: &Path, mut bank: SimulatedBank, clock: &dyn Fn() -> i64) -> Result<(), String> {
+/// Serves two folders until the process ends: takes what lies in the outbox and puts answers into
+/// the inbox.
+pub fn run(
+    outbox: &Path,
+    inbox: &Path,
+    mut bank: SimulatedBank,
+    clock: &dyn Fn() -> i64,
+) -> Result<(), String> {
     let told = |error: std::io::Error| format!("the bank's folders: {error}");
     loop {
-        let mut names: Vec<_> = std::fs::read_dir(outbox).map_err(told)?.flatten().map(|entry| entry.path()).collect();
+        let mut names: Vec<_> =
+            std::fs::read_dir(outbox).map_err(told)?.flatten().map(|entry| entry.path()).collect();
         names.retain(|path| path.extension().is_some_and(|extension| extension == "xml"));
         names.sort();
         let is_idle = names.is_empty();

@@ -1,4 +1,5 @@
-//! The values that cross the border to a bank, parsed into types that cannot be wrong: references, dates, amounts.
+//! The values that cross the border to a bank, parsed into types that cannot be wrong: references,
+//! dates, amounts.
 
 use std::fmt;
 
@@ -9,8 +10,9 @@ use crate::rails::Method;
 /// Minutes that Indian time is ahead of UTC.
 const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
 
-/// How a payout is named to the bank, from the instruction to the statement: its ULID, 26 letters and digits. The
-/// standard has room for 35 characters, but clearing systems pass letters and digits on most safely.
+/// How a payout is named to the bank, from the instruction to the statement: its ULID, 26 letters
+/// and digits. The standard has room for 35 characters, but clearing systems pass letters and
+/// digits on most safely.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct EndToEndId(u128);
 
@@ -64,16 +66,19 @@ impl Utr {
             Method::Neft => matches!(text.len(), 16 | 22),
         };
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-        (has_length && is_plain && text.bytes().any(|byte| byte.is_ascii_digit())).then(|| Utr(text.to_owned()))
+        (has_length && is_plain && text.bytes().any(|byte| byte.is_ascii_digit()))
+            .then(|| Utr(text.to_owned()))
     }
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// Whether the reference has one of the known inner forms: bank, `R` or `N`, channel, date and number; or for NEFT
-    /// bank, letter, year and day of the year, or the form that begins with `N` and the day. A bank may have its own.
+    /// Whether the reference has one of the known inner forms: bank, `R` or `N`, channel, date and
+    /// number; or for NEFT bank, letter, year and day of the year, or the form that begins with `N`
+    /// and the day. A bank may have its own.
     pub fn is_classified(&self) -> bool {
         let text = self.0.as_bytes();
-        let number = |from: usize, to: usize| self.0.get(from..to).and_then(|part| part.parse::<u32>().ok());
+        let number =
+            |from: usize, to: usize| self.0.get(from..to).and_then(|part| part.parse::<u32>().ok());
         let letters = |count: usize| text.iter().take(count).all(u8::is_ascii_uppercase);
         let digits_from = |from: usize| text.iter().skip(from).all(u8::is_ascii_digit);
         let is_day = |day: Option<u32>| day.is_some_and(|day| (1..=366).contains(&day));
@@ -104,8 +109,14 @@ impl Day {
     pub fn parse(text: &str) -> Option<Day> {
         let date = text.get(..10)?;
         let rest = &text[10..];
-        let is_date = rest.is_empty() || rest.starts_with('T') || rest.starts_with('Z') || rest.starts_with('+') || rest.starts_with('-');
-        let digits = date.bytes().enumerate().all(|(at, byte)| if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() });
+        let is_date = rest.is_empty()
+            || rest.starts_with('T')
+            || rest.starts_with('Z')
+            || rest.starts_with('+')
+            || rest.starts_with('-');
+        let digits = date.bytes().enumerate().all(|(at, byte)| {
+            if matches!(at, 4 | 7) { byte == b'-' } else { byte.is_ascii_digit() }
+        });
         if is_date && digits { date.parse().ok().map(Day) } else { None }
     }
     /// The day in India at a moment.
@@ -137,16 +148,21 @@ impl fmt::Display for Day {
 
 /// A moment as ISO 20022 writes it, in Indian time.
 pub fn date_time(unix_seconds: i64) -> String {
-    let shifted = jiff::Timestamp::from_second(unix_seconds.saturating_add(IST_SECONDS)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let shifted = jiff::Timestamp::from_second(unix_seconds.saturating_add(IST_SECONDS))
+        .unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     format!("{}+05:30", jiff::tz::Offset::UTC.to_datetime(shifted))
 }
 
-/// An amount in INR as the standard writes it: digits with at most two decimals that count. Banks pad with zeros on
-/// either side.
+/// An amount in INR as the standard writes it: digits with at most two decimals that count. Banks
+/// pad with zeros on either side.
 pub fn inr(text: &str) -> Option<Money> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_plain = whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
-    if !is_plain || (whole.is_empty() && fraction.is_empty()) || text.ends_with('.') || text.len() > 24 {
+    if !is_plain
+        || (whole.is_empty() && fraction.is_empty())
+        || text.ends_with('.')
+        || text.len() > 24
+    {
         return None;
     }
     let whole = whole.trim_start_matches('0');
@@ -236,12 +252,14 @@ mod tests {
             let id = EndToEndId::of(Id::from_u128(value));
             prop_assert_eq!(id.to_string().len(), 26);
             prop_assert_eq!(EndToEndId::parse(&id.to_string()), Some(id));
-            prop_assert_eq!(EndToEndId::parse(&id.to_string().to_lowercase()).is_some(), id.to_string().bytes().all(|byte| byte.is_ascii_digit()));
+            prop_assert_eq!(EndToEndId::parse(&id.to_string().to_lowercase()).is_some(),
+                id.to_string().bytes().all(|byte| byte.is_ascii_digit()));
         }
 
         #[test]
         fn no_text_breaks_the_parsers(text in ".{0,40}") {
-            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text, Method::Neft), Day::parse(&text), inr(&text));
+            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text,
+                Method::Neft), Day::parse(&text), inr(&text));
         }
     }
 }

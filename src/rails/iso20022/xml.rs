@@ -1,6 +1,8 @@
-//! XML from outside, read into a small tree within limits, and XML of ours, written: nothing else touches markup.
+//! XML from outside, read into a small tree within limits, and XML of ours, written: nothing else
+//! touches markup.
 //!
-//! What ISO 20022 never needs is refused: document types, entities, processing instructions, other encodings.
+//! What ISO 20022 never needs is refused: document types, entities, processing instructions, other
+//! encodings.
 
 use std::fmt;
 
@@ -19,7 +21,8 @@ pub const TEXT_BYTES_MAX: usize = 8_192;
 /// Attributes of one element, namespaces included.
 pub const ATTRIBUTES_MAX: usize = 16;
 
-/// Why a file was not taken. The reason names elements of the standard and positions, never contents.
+/// Why a file was not taken. The reason names elements of the standard and positions, never
+/// contents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refused {
     pub reason: String,
@@ -32,7 +35,10 @@ impl Refused {
         Refused { reason: reason.into(), is_truncated: false }
     }
     fn truncated() -> Refused {
-        Refused { reason: "the file ends before its document does: have it sent again, whole".into(), is_truncated: true }
+        Refused {
+            reason: "the file ends before its document does: have it sent again, whole".into(),
+            is_truncated: true,
+        }
     }
 }
 
@@ -56,7 +62,8 @@ impl Element {
     pub fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Element> {
         self.children.iter().filter(move |child| child.name == name)
     }
-    /// The child of a name that may be there once. A second one makes the file ambiguous, which refuses it.
+    /// The child of a name that may be there once. A second one makes the file ambiguous, which
+    /// refuses it.
     pub fn optional(&self, name: &str) -> Result<Option<&Element>, Refused> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         let first = found.next();
@@ -93,22 +100,29 @@ impl Element {
     }
     /// The name, if it could be one of the standard's.
     pub fn shown(&self) -> &str {
-        let is_plain = self.name.len() <= 32 && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let is_plain =
+            self.name.len() <= 32 && self.name.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if is_plain { &self.name } else { "an element" }
     }
 }
 
 fn is_text_allowed(character: char) -> bool {
-    matches!(character, '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
+    matches!(character,
+        '\t' | '\n' | '\r' | ' '..='\u{D7FF}' | '\u{E000}'..='\u{FFFD}' | '\u{10000}'..)
 }
 
-/// Reads a whole file whose root is `Document` in one of the namespaces that `knows` knows. Answers the namespace and
-/// the root.
+/// Reads a whole file whose root is `Document` in one of the namespaces that `knows` knows. Answers
+/// the namespace and the root.
 pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), Refused> {
     if bytes.len() > FILE_BYTES_MAX {
-        return Err(Refused::new(format!("the file is larger than {FILE_BYTES_MAX} bytes: have it split")));
+        return Err(Refused::new(format!(
+            "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
+        )));
     }
-    if bytes.starts_with(&[0xFE, 0xFF]) || bytes.starts_with(&[0xFF, 0xFE]) || bytes.iter().take(4).any(|byte| *byte == 0) {
+    if bytes.starts_with(&[0xFE, 0xFF])
+        || bytes.starts_with(&[0xFF, 0xFE])
+        || bytes.iter().take(4).any(|byte| *byte == 0)
+    {
         return Err(Refused::new("the encoding is not UTF-8"));
     }
     let bytes = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes);
@@ -116,7 +130,12 @@ pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Elem
         Ok(text) => text,
         // A character that is cut off at the end is a file that is cut off.
         Err(fault) if fault.error_len().is_none() => return Err(Refused::truncated()),
-        Err(fault) => return Err(Refused::new(format!("the encoding is not UTF-8, at byte {}", fault.valid_up_to()))),
+        Err(fault) => {
+            return Err(Refused::new(format!(
+                "the encoding is not UTF-8, at byte {}",
+                fault.valid_up_to()
+            )));
+        }
     };
     if text.trim_ascii().is_empty() {
         return Err(Refused::truncated());
@@ -137,7 +156,11 @@ struct Tree {
 }
 
 impl Tree {
-    fn read(mut self, text: &str, knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), Refused> {
+    fn read(
+        mut self,
+        text: &str,
+        knows: &dyn Fn(&str) -> bool,
+    ) -> Result<(String, Element), Refused> {
         let mut reader = NsReader::from_str(text);
         // Comments hold no data, and `--` within one is not well-formed.
         reader.config_mut().check_comments = true;
@@ -151,13 +174,25 @@ impl Tree {
             let namespace = match namespace {
                 ResolveResult::Bound(namespace) => Some(namespace.0.to_owned()),
                 ResolveResult::Unbound => None,
-                ResolveResult::Unknown(_) => return Err(Refused::new(format!("a namespace prefix is not declared, at byte {position}"))),
+                ResolveResult::Unknown(_) => {
+                    return Err(Refused::new(format!(
+                        "a namespace prefix is not declared, at byte {position}"
+                    )));
+                }
             };
             match event {
                 Event::Eof => break,
                 Event::Decl(declaration) if is_first => check_declaration(&declaration)?,
-                Event::Decl(_) | Event::PI(_) => return Err(Refused::new(format!("a processing instruction, at byte {position}"))),
-                Event::DocType(_) => return Err(Refused::new("the file holds a document type, which no bank's message has")),
+                Event::Decl(_) | Event::PI(_) => {
+                    return Err(Refused::new(format!(
+                        "a processing instruction, at byte {position}"
+                    )));
+                }
+                Event::DocType(_) => {
+                    return Err(Refused::new(
+                        "the file holds a document type, which no bank's message has",
+                    ));
+                }
                 Event::Comment(_) => {}
                 Event::Start(start) => self.begin(&start, namespace, knows)?,
                 Event::Empty(start) => {
@@ -180,8 +215,11 @@ impl Tree {
                         },
                         Err(_) => None,
                     };
-                    let character =
-                        character.ok_or_else(|| Refused::new(format!("an entity that XML does not have, at byte {position}")))?;
+                    let character = character.ok_or_else(|| {
+                        Refused::new(format!(
+                            "an entity that XML does not have, at byte {position}"
+                        ))
+                    })?;
                     self.append(character.encode_utf8(&mut [0; 4]), position)?;
                 }
             }
@@ -193,19 +231,29 @@ impl Tree {
         }
     }
 
-    fn begin(&mut self, start: &BytesStart<'_>, namespace: Option<String>, knows: &dyn Fn(&str) -> bool) -> Result<(), Refused> {
+    fn begin(
+        &mut self,
+        start: &BytesStart<'_>,
+        namespace: Option<String>,
+        knows: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Refused> {
         self.elements_count += 1;
         if self.elements_count > ELEMENTS_MAX {
-            return Err(Refused::new(format!("the file has more than {ELEMENTS_MAX} elements: have it split")));
+            return Err(Refused::new(format!(
+                "the file has more than {ELEMENTS_MAX} elements: have it split"
+            )));
         }
         if self.open.len() + self.foreign_depth >= DEPTH_MAX {
             return Err(Refused::new(format!("elements are nested deeper than {DEPTH_MAX}")));
         }
         let mut currency = None;
         for (index, attribute) in start.attributes().enumerate() {
-            let attribute = attribute.map_err(|_| Refused::new("an attribute is malformed or given twice"))?;
+            let attribute =
+                attribute.map_err(|_| Refused::new("an attribute is malformed or given twice"))?;
             if index >= ATTRIBUTES_MAX {
-                return Err(Refused::new(format!("an element has more than {ATTRIBUTES_MAX} attributes")));
+                return Err(Refused::new(format!(
+                    "an element has more than {ATTRIBUTES_MAX} attributes"
+                )));
             }
             if attribute.value.contains('<') {
                 return Err(Refused::new("an attribute is malformed"));
@@ -223,7 +271,8 @@ impl Tree {
             return self.begin_root(name, namespace, knows);
         }
         if namespace.as_deref() != Some(&self.namespace) {
-            // The schema lets other namespaces in at one place only: the envelope of supplementary data.
+            // The schema lets other namespaces in at one place only: the envelope of supplementary
+            // data.
             if self.open.last().is_some_and(|parent| parent.name == "Envlp") {
                 self.foreign_from = Some(self.open.len());
                 self.foreign_depth = 1;
@@ -235,13 +284,23 @@ impl Tree {
         Ok(())
     }
 
-    fn begin_root(&mut self, name: String, namespace: Option<String>, knows: &dyn Fn(&str) -> bool) -> Result<(), Refused> {
+    fn begin_root(
+        &mut self,
+        name: String,
+        namespace: Option<String>,
+        knows: &dyn Fn(&str) -> bool,
+    ) -> Result<(), Refused> {
         if self.root.is_some() {
             return Err(Refused::new("the file holds more than one document"));
         }
         match namespace {
             Some(found) if name == "Document" && knows(&found) => self.namespace = found,
-            _ => return Err(Refused::new("the file is no message that is read here: pain.002.001.10, camt.053.001.08 or camt.054.001.08")),
+            _ => {
+                return Err(Refused::new(
+                    "the file is no message that is read here: pain.002.001.10, camt.053.001.08 \
+                     or camt.054.001.08",
+                ));
+            }
         }
         self.open.push(Element { name, ..Element::default() });
         Ok(())
@@ -255,7 +314,8 @@ impl Tree {
             }
             return Ok(());
         }
-        let element = self.open.pop().ok_or_else(|| Refused::new("an element ends that did not begin"))?;
+        let element =
+            self.open.pop().ok_or_else(|| Refused::new("an element ends that did not begin"))?;
         match self.open.last_mut() {
             Some(parent) => parent.children.push(element),
             None => self.root = Some(element),
@@ -265,7 +325,10 @@ impl Tree {
 
     fn append(&mut self, text: &str, position: u64) -> Result<(), Refused> {
         if let Some(wrong) = text.chars().find(|character| !is_text_allowed(*character)) {
-            return Err(Refused::new(format!("the character U+{:04X} is not allowed in XML, near byte {position}", wrong as u32)));
+            return Err(Refused::new(format!(
+                "the character U+{:04X} is not allowed in XML, near byte {position}",
+                wrong as u32
+            )));
         }
         match self.open.last_mut() {
             _ if self.foreign_from.is_some() => Ok(()),
@@ -277,7 +340,10 @@ impl Tree {
                     return Ok(());
                 }
                 if element.text.len() + text.len() > TEXT_BYTES_MAX {
-                    return Err(Refused::new(format!("the text of {} is longer than {TEXT_BYTES_MAX} bytes", element.shown())));
+                    return Err(Refused::new(format!(
+                        "the text of {} is longer than {TEXT_BYTES_MAX} bytes",
+                        element.shown()
+                    )));
                 }
                 element.text.push_str(text);
                 Ok(())
@@ -295,20 +361,28 @@ fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Refused> {
     if !is_utf8 {
         return Err(Refused::new("the encoding is not UTF-8"));
     }
-    if declaration.version().is_ok_and(|version| version == "1.0") { Ok(()) } else { Err(Refused::new("the file is not XML 1.0")) }
+    if declaration.version().is_ok_and(|version| version == "1.0") {
+        Ok(())
+    } else {
+        Err(Refused::new("the file is not XML 1.0"))
+    }
 }
 
-/// The library's errors can hold names from the file, so only the place is told. Markup that begins and never ends was
-/// cut off with the file.
+/// The library's errors can hold names from the file, so only the place is told. Markup that begins
+/// and never ends was cut off with the file.
 fn ill_formed(text: &str, position: u64) -> Refused {
-    let rest = usize::try_from(position).ok().and_then(|position| text.as_bytes().get(position..)).unwrap_or_default();
+    let rest = usize::try_from(position)
+        .ok()
+        .and_then(|position| text.as_bytes().get(position..))
+        .unwrap_or_default();
     if !rest.contains(&b'>') {
         return Refused::truncated();
     }
     Refused::new(format!("the XML is not well-formed, at byte {position}"))
 }
 
-/// Builds a document of ours: elements are opened and closed in pairs by closures, so they always match.
+/// Builds a document of ours: elements are opened and closed in pairs by closures, so they always
+/// match.
 pub struct Document {
     writer: Writer<Vec<u8>>,
 }
@@ -338,7 +412,8 @@ impl Document {
     }
     /// Text that XML cannot hold is left out.
     pub fn text(&mut self, name: &str, text: &str) {
-        let allowed: String = text.chars().filter(|character| is_text_allowed(*character)).collect();
+        let allowed: String =
+            text.chars().filter(|character| is_text_allowed(*character)).collect();
         self.event(Event::Start(BytesStart::new(name)));
         self.event(Event::Text(BytesText::new(&allowed)));
         self.event(Event::End(BytesEnd::new(name)));
@@ -407,8 +482,15 @@ mod tests {
         }
         let utf16: Vec<u8> = wrap("").encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert!(parse(&utf16, &|_| true).unwrap_err().reason.contains("encoding"));
-        assert!(parse(b"<Document xmlns='\xFF'/>", &|_| true).unwrap_err().reason.contains("encoding"));
-        assert!(parse(&vec![b' '; FILE_BYTES_MAX + 1], &|_| true).unwrap_err().reason.contains("larger"));
+        assert!(
+            parse(b"<Document xmlns='\xFF'/>", &|_| true).unwrap_err().reason.contains("encoding")
+        );
+        assert!(
+            parse(&vec![b' '; FILE_BYTES_MAX + 1], &|_| true)
+                .unwrap_err()
+                .reason
+                .contains("larger")
+        );
         let many = wrap(&"<A/>".repeat(ELEMENTS_MAX));
         assert!(read(&many).unwrap_err().reason.contains("elements"));
     }
@@ -418,23 +500,32 @@ mod tests {
         let whole = wrap("<A Ccy=\"INR\">é &amp; <![CDATA[x<y]]></A><!-- c -->");
         assert_eq!(read(&whole).unwrap().text_at("A").unwrap(), Some("é & x<y"));
         for end in 0..whole.len() {
-            let refused = parse(&whole.as_bytes()[..end], &|namespace| namespace == NAMESPACE).expect_err("cut off");
+            let refused = parse(&whole.as_bytes()[..end], &|namespace| namespace == NAMESPACE)
+                .expect_err("cut off");
             assert!(refused.is_truncated, "cut at {end}: {refused}");
         }
     }
 
     #[test]
     fn only_the_envelope_may_hold_other_namespaces() {
-        let text = wrap("<SplmtryData><Envlp><x:B xmlns:x='urn:other'><x:C>1</x:C></x:B></Envlp></SplmtryData><A>2</A>");
+        let text = wrap(
+            "<SplmtryData><Envlp><x:B \
+             xmlns:x='urn:other'><x:C>1</x:C></x:B></Envlp></SplmtryData><A>2</A>",
+        );
         let root = read(&text).unwrap();
         assert_eq!(root.text_at("A").unwrap(), Some("2"));
         assert!(root.required("B").is_err() && root.at("SplmtryData/Envlp/B").unwrap().is_none());
-        assert!(read(&wrap("<A>1</A><A>2</A>")).unwrap().text_at("A").is_err(), "what is ambiguous is refused");
+        assert!(
+            read(&wrap("<A>1</A><A>2</A>")).unwrap().text_at("A").is_err(),
+            "what is ambiguous is refused"
+        );
     }
 
     #[test]
     fn written_text_reads_back_whatever_it_holds() {
-        let bytes = Document::write(NAMESPACE, |document| document.path(&["A", "Nm"], "a<b & \"c\" \u{1} आशा ]]>"));
+        let bytes = Document::write(NAMESPACE, |document| {
+            document.path(&["A", "Nm"], "a<b & \"c\" \u{1} आशा ]]>")
+        });
         let (_, root) = parse(&bytes, &|_| true).unwrap();
         assert_eq!(root.text_at("A/Nm").unwrap(), Some("a<b & \"c\"  आशा ]]>"));
     }

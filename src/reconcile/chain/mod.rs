@@ -1,7 +1,8 @@
 //! The book against a real chain: movement by movement, and address by address.
 //!
-//! Pure: what the chain shows comes from `work::audit`, which reads it once more than the follower did. Differences are kept until
-//! the same things are compared again and agree, or the operator has explained them; nothing is put right by itself.
+//! Pure: what the chain shows comes from `work::audit`, which reads it once more than the follower
+//! did. Differences are kept until the same things are compared again and agree, or the operator
+//! has explained them; nothing is put right by itself.
 
 pub mod rows;
 
@@ -17,11 +18,12 @@ use crate::store::Tx;
 
 /// Open differences that are listed.
 const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
-/// What rounding may come to on one address of a token with more decimals than the book, in millionths: each movement is rounded
-/// down to a millionth, and what is less is not counted.
+/// What rounding may come to on one address of a token with more decimals than the book, in
+/// millionths: each movement is rounded down to a millionth, and what is less is not counted.
 const ROUNDING_UNITS_MAX: u64 = 1_000;
 
-/// Where a movement stands: the transaction, as the book writes it, and the log's place in its block.
+/// Where a movement stands: the transaction, as the book writes it, and the log's place in its
+/// block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     pub transaction_hash: String,
@@ -66,14 +68,16 @@ pub struct Written {
     pub is_with_its_owner: bool,
 }
 
-/// A difference that was found now. `subject` names the object, or the movement and our address, the same each time.
+/// A difference that was found now. `subject` names the object, or the movement and our address,
+/// the same each time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     pub kind: DifferenceKind,
     pub subject: String,
     /// The movement's amount, or by how much the chain shows more than the book has; millionths.
     pub units: i64,
-    /// The block among those that were compared; `None` for refunds and balances, which are not compared by blocks.
+    /// The block among those that were compared; `None` for refunds and balances, which are not
+    /// compared by blocks.
     pub block_number: Option<i64>,
 }
 
@@ -83,13 +87,16 @@ impl Written {
         match self.role {
             Role::Deposit(id) => id.to_string(),
             Role::Refund(id) => id.to_string(),
-            Role::Sweep => format!("sweep {}:{}", self.place.transaction_hash, self.place.log_index),
+            Role::Sweep => {
+                format!("sweep {}:{}", self.place.transaction_hash, self.place.log_index)
+            }
         }
     }
 }
 
-/// Compares movements of some blocks. `ours` are the addresses that were handed out; every movement of the token from
-/// or to them is in `shown`, and so is what the chain has at the places of `written`, whatever it is.
+/// Compares movements of some blocks. `ours` are the addresses that were handed out; every movement
+/// of the token from or to them is in `shown`, and so is what the chain has at the places of
+/// `written`, whatever it is.
 pub fn compare(
     chain: ChainName,
     token: &[u8; 20],
@@ -98,7 +105,8 @@ pub fn compare(
     shown: &[Shown],
     written: &[Written],
 ) -> Vec<Found> {
-    let by_place: HashMap<&Place, &Shown> = shown.iter().map(|shown| (&shown.place, shown)).collect();
+    let by_place: HashMap<&Place, &Shown> =
+        shown.iter().map(|shown| (&shown.place, shown)).collect();
     let mut found = Vec::new();
     for written in written {
         let seen = by_place.get(&written.place).copied();
@@ -120,7 +128,10 @@ pub fn compare(
             let address = Address::of_chain(chain.as_str(), ours_of_it);
             found.push(Found {
                 kind: DifferenceKind::MovementNotInBook,
-                subject: format!("{} {transaction_hash}:{log_index} {address}", if is_sweep { "sweep" } else { "deposit" }),
+                subject: format!(
+                    "{} {transaction_hash}:{log_index} {address}",
+                    if is_sweep { "sweep" } else { "deposit" }
+                ),
                 units: seen.units.unwrap_or(i64::MAX),
                 block_number: Some(seen.block_number),
             });
@@ -130,18 +141,28 @@ pub fn compare(
 }
 
 /// What differs between a movement of the book and what the chain has in its place.
-fn differing(token: &[u8; 20], blocks: &RangeInclusive<i64>, written: &Written, seen: Option<&Shown>) -> Vec<Found> {
+fn differing(
+    token: &[u8; 20],
+    blocks: &RangeInclusive<i64>,
+    written: &Written,
+    seen: Option<&Shown>,
+) -> Vec<Found> {
     let mut kinds = Vec::new();
     match seen {
         None => kinds.push((DifferenceKind::MovementNotOnChain, written.units)),
-        Some(seen) if seen.contract != *token => kinds.push((DifferenceKind::MovementToken, written.units)),
+        Some(seen) if seen.contract != *token => {
+            kinds.push((DifferenceKind::MovementToken, written.units))
+        }
         Some(seen) => {
             let is_from = written.from_address.is_none_or(|from| from == seen.from_address);
             if !is_from || seen.to_address != written.to_address || !written.is_with_its_owner {
                 kinds.push((DifferenceKind::MovementAddress, written.units));
             }
             if seen.units != Some(written.units) {
-                kinds.push((DifferenceKind::MovementAmount, seen.units.unwrap_or(i64::MAX).saturating_sub(written.units)));
+                kinds.push((
+                    DifferenceKind::MovementAmount,
+                    seen.units.unwrap_or(i64::MAX).saturating_sub(written.units),
+                ));
             }
             if written.block.is_some_and(|block| block != (seen.block_number, seen.block_time)) {
                 kinds.push((DifferenceKind::MovementBlock, written.units));
@@ -153,10 +174,14 @@ fn differing(token: &[u8; 20], blocks: &RangeInclusive<i64>, written: &Written, 
         Some(seen) if !blocks.contains(&number) => seen.block_number,
         _ => number,
     });
-    kinds.into_iter().map(|(kind, units)| Found { kind, subject: written.subject(), units, block_number }).collect()
+    kinds
+        .into_iter()
+        .map(|(kind, units)| Found { kind, subject: written.subject(), units, block_number })
+        .collect()
 }
 
-/// What an address holds by the book: completed deposits and what came from other addresses of ours, less what left.
+/// What an address holds by the book: completed deposits and what came from other addresses of
+/// ours, less what left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Held {
     pub transfer_id: Id<kind::Transfer>,
@@ -174,10 +199,16 @@ impl Held {
     }
 }
 
-/// What an address should hold where a balance was read some time after the book: what the book has, or that after one of the
-/// movements above the book's view. Answers what fits the balance, or what should be there after all of them; and whether it fits.
-/// `above` are what came (positive) and went since, in the order of the chain, in millionths.
-pub fn should_hold(book_units: i64, balance_units: i64, above: &[i64], decimals: u8) -> (i64, bool) {
+/// What an address should hold where a balance was read some time after the book: what the book
+/// has, or that after one of the movements above the book's view. Answers what fits the balance, or
+/// what should be there after all of them; and whether it fits. `above` are what came (positive)
+/// and went since, in the order of the chain, in millionths.
+pub fn should_hold(
+    book_units: i64,
+    balance_units: i64,
+    above: &[i64],
+    decimals: u8,
+) -> (i64, bool) {
     let slack = if decimals > 6 { ROUNDING_UNITS_MAX } else { 0 };
     let fits = |held: i64| held.abs_diff(balance_units) <= slack;
     let mut held = book_units;
@@ -190,9 +221,17 @@ pub fn should_hold(book_units: i64, balance_units: i64, above: &[i64], decimals:
     (held, fits(held))
 }
 
-/// Keeps what a comparison found. `before` are the differences that are kept of what was compared: those that were not found again
-/// go, and one that the operator explained stays explained while it stays the same.
-pub fn settle(tx: &mut dyn Tx, now: &mut Now, mode: Mode, chain: ChainName, before: &[Found], found: &[Found]) -> Result<(), StoreError> {
+/// Keeps what a comparison found. `before` are the differences that are kept of what was compared:
+/// those that were not found again go, and one that the operator explained stays explained while it
+/// stays the same.
+pub fn settle(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    mode: Mode,
+    chain: ChainName,
+    before: &[Found],
+    found: &[Found],
+) -> Result<(), StoreError> {
     for gone in before.iter().filter(|known| !found.contains(known)) {
         rows::remove(tx, mode, chain, gone.kind, &gone.subject)?;
     }
@@ -205,16 +244,23 @@ pub fn settle(tx: &mut dyn Tx, now: &mut Now, mode: Mode, chain: ChainName, befo
 }
 
 /// Differences that nobody has explained, oldest first, and how many there are.
-pub fn open(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<(Vec<Difference>, i64), StoreError> {
-    let differences = rows::open(tx, mode, chain, DIFFERENCES_SHOWN_MAX)?.into_iter().map(|(id, found)| Difference {
-        kind: found.kind,
-        what: id.to_string(),
-        amount: Money::new(found.units, Currency::Usdt),
-        detail: Some(match found.block_number {
-            Some(number) => format!("{} in block {number}", found.subject),
-            None => found.subject,
-        }),
-    });
+pub fn open(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+) -> Result<(Vec<Difference>, i64), StoreError> {
+    let differences =
+        rows::open(tx, mode, chain, DIFFERENCES_SHOWN_MAX)?.into_iter().map(|(id, found)| {
+            Difference {
+                kind: found.kind,
+                what: id.to_string(),
+                amount: Money::new(found.units, Currency::Usdt),
+                detail: Some(match found.block_number {
+                    Some(number) => format!("{} in block {number}", found.subject),
+                    None => found.subject,
+                }),
+            }
+        });
     Ok((differences.collect(), rows::open_count(tx, mode, chain)?))
 }
 
@@ -232,13 +278,29 @@ mod tests {
     }
 
     fn shown(from_address: [u8; 20], to_address: [u8; 20]) -> Shown {
-        Shown { place: place(3), contract: TOKEN, from_address, to_address, units: Some(5_000_000), block_number: 40, block_time: 120 }
+        Shown {
+            place: place(3),
+            contract: TOKEN,
+            from_address,
+            to_address,
+            units: Some(5_000_000),
+            block_number: 40,
+            block_time: 120,
+        }
     }
 
     fn written(role: Role, from_address: [u8; 20], to_address: [u8; 20]) -> Written {
         let from_address = (!matches!(role, Role::Refund(_))).then_some(from_address);
         let block = from_address.map(|_| (40, 120));
-        Written { role, place: place(3), from_address, to_address, units: 5_000_000, block, is_with_its_owner: true }
+        Written {
+            role,
+            place: place(3),
+            from_address,
+            to_address,
+            units: 5_000_000,
+            block,
+            is_with_its_owner: true,
+        }
     }
 
     fn kinds(shown: &[Shown], written: &[Written]) -> Vec<(DifferenceKind, i64)> {
@@ -249,7 +311,10 @@ mod tests {
 
     #[test]
     fn movements_agree_or_the_difference_is_named() {
-        use DifferenceKind::{MovementAddress, MovementAmount, MovementBlock, MovementNotInBook, MovementNotOnChain, MovementToken};
+        use DifferenceKind::{
+            MovementAddress, MovementAmount, MovementBlock, MovementNotInBook, MovementNotOnChain,
+            MovementToken,
+        };
         let deposit = || written(Role::Deposit(Id::from_u128(7)), PAYER, OURS);
         let sweep = || written(Role::Sweep, OURS, PAYER);
         let refund = || written(Role::Refund(Id::from_u128(8)), OURS, PAYER);
@@ -261,25 +326,90 @@ mod tests {
             ("a deposit", vec![came()], vec![deposit()], vec![]),
             ("a sweep", vec![went()], vec![sweep()], vec![]),
             ("a sweep that is a refund too", vec![went()], vec![sweep(), refund()], vec![]),
-            ("a refund from elsewhere", vec![shown(PAYER, [8; 20])], vec![written(refund().role, PAYER, [8; 20])], vec![]),
-            ("between two of ours", vec![shown(OURS, ALSO_OURS)], vec![written(Role::Sweep, OURS, ALSO_OURS)], vec![]),
+            (
+                "a refund from elsewhere",
+                vec![shown(PAYER, [8; 20])],
+                vec![written(refund().role, PAYER, [8; 20])],
+                vec![],
+            ),
+            (
+                "between two of ours",
+                vec![shown(OURS, ALSO_OURS)],
+                vec![written(Role::Sweep, OURS, ALSO_OURS)],
+                vec![],
+            ),
             ("of strangers", vec![shown(PAYER, [8; 20])], vec![], vec![]),
             ("a deposit that is missing", vec![came()], vec![], vec![(MovementNotInBook, FIVE)]),
             ("a sweep that is missing", vec![went()], vec![], vec![(MovementNotInBook, FIVE)]),
-            ("a refund instead of a sweep", vec![went()], vec![refund()], vec![(MovementNotInBook, FIVE)]),
-            ("a sweep instead of a deposit", vec![came()], vec![written(Role::Sweep, PAYER, OURS)], vec![(MovementNotInBook, FIVE)]),
-            ("another token of strangers' making", vec![Shown { contract: [7; 20], ..came() }], vec![], vec![]),
+            (
+                "a refund instead of a sweep",
+                vec![went()],
+                vec![refund()],
+                vec![(MovementNotInBook, FIVE)],
+            ),
+            (
+                "a sweep instead of a deposit",
+                vec![came()],
+                vec![written(Role::Sweep, PAYER, OURS)],
+                vec![(MovementNotInBook, FIVE)],
+            ),
+            (
+                "another token of strangers' making",
+                vec![Shown { contract: [7; 20], ..came() }],
+                vec![],
+                vec![],
+            ),
             ("an invented deposit", vec![], vec![deposit()], vec![(MovementNotOnChain, FIVE)]),
             ("an invented sweep", vec![], vec![sweep()], vec![(MovementNotOnChain, FIVE)]),
             ("an invented refund", vec![], vec![refund()], vec![(MovementNotOnChain, FIVE)]),
-            ("another token", vec![Shown { contract: [7; 20], units: None, ..came() }], vec![deposit()], vec![(MovementToken, FIVE)]),
-            ("too little in the book", vec![came()], vec![Written { units: 4_999_999, ..deposit() }], vec![(MovementAmount, 1)]),
-            ("too much in the book", vec![came()], vec![Written { units: 5_000_002, ..deposit() }], vec![(MovementAmount, -2)]),
-            ("another recipient", vec![came()], vec![Written { to_address: ALSO_OURS, ..deposit() }], vec![(MovementAddress, FIVE)]),
-            ("another payer", vec![came()], vec![Written { from_address: Some([8; 20]), ..deposit() }], vec![(MovementAddress, FIVE)]),
-            ("another transfer", vec![came()], vec![Written { is_with_its_owner: false, ..deposit() }], vec![(MovementAddress, FIVE)]),
-            ("another height", vec![came()], vec![Written { block: Some((41, 120)), ..deposit() }], vec![(MovementBlock, FIVE)]),
-            ("another time", vec![came()], vec![Written { block: Some((40, 121)), ..deposit() }], vec![(MovementBlock, FIVE)]),
+            (
+                "another token",
+                vec![Shown { contract: [7; 20], units: None, ..came() }],
+                vec![deposit()],
+                vec![(MovementToken, FIVE)],
+            ),
+            (
+                "too little in the book",
+                vec![came()],
+                vec![Written { units: 4_999_999, ..deposit() }],
+                vec![(MovementAmount, 1)],
+            ),
+            (
+                "too much in the book",
+                vec![came()],
+                vec![Written { units: 5_000_002, ..deposit() }],
+                vec![(MovementAmount, -2)],
+            ),
+            (
+                "another recipient",
+                vec![came()],
+                vec![Written { to_address: ALSO_OURS, ..deposit() }],
+                vec![(MovementAddress, FIVE)],
+            ),
+            (
+                "another payer",
+                vec![came()],
+                vec![Written { from_address: Some([8; 20]), ..deposit() }],
+                vec![(MovementAddress, FIVE)],
+            ),
+            (
+                "another transfer",
+                vec![came()],
+                vec![Written { is_with_its_owner: false, ..deposit() }],
+                vec![(MovementAddress, FIVE)],
+            ),
+            (
+                "another height",
+                vec![came()],
+                vec![Written { block: Some((41, 120)), ..deposit() }],
+                vec![(MovementBlock, FIVE)],
+            ),
+            (
+                "another time",
+                vec![came()],
+                vec![Written { block: Some((40, 121)), ..deposit() }],
+                vec![(MovementBlock, FIVE)],
+            ),
             (
                 "another place in the transaction",
                 vec![came()],
@@ -289,7 +419,10 @@ mod tests {
             (
                 "a credited movement between two of ours",
                 vec![shown(OURS, ALSO_OURS)],
-                vec![written(Role::Sweep, OURS, ALSO_OURS), written(deposit().role, OURS, ALSO_OURS)],
+                vec![
+                    written(Role::Sweep, OURS, ALSO_OURS),
+                    written(deposit().role, OURS, ALSO_OURS),
+                ],
                 vec![(MovementNotOnChain, FIVE)],
             ),
         ];
@@ -303,8 +436,14 @@ mod tests {
         let deposit = written(Role::Deposit(Id::from_u128(7)), PAYER, OURS);
         let moved = Written { block: Some((900, 120)), ..deposit };
         for (blocks, number) in [(31..=40, 40), (900..=950, 900)] {
-            let found =
-                compare(ChainName::Tron, &TOKEN, &blocks, &HashSet::from([OURS]), &[shown(PAYER, OURS)], std::slice::from_ref(&moved));
+            let found = compare(
+                ChainName::Tron,
+                &TOKEN,
+                &blocks,
+                &HashSet::from([OURS]),
+                &[shown(PAYER, OURS)],
+                std::slice::from_ref(&moved),
+            );
             assert_eq!(
                 found.iter().map(|found| (found.kind, found.block_number)).collect::<Vec<_>>(),
                 [(DifferenceKind::MovementBlock, Some(number))]
@@ -327,7 +466,11 @@ mod tests {
             (i64::MAX, i64::MAX, &[1], 6, (i64::MAX, true)),
         ];
         for (book, balance, above, decimals, expected) in table {
-            assert_eq!(should_hold(book, balance, above, decimals), expected, "{book} {balance} {above:?} {decimals}");
+            assert_eq!(
+                should_hold(book, balance, above, decimals),
+                expected,
+                "{book} {balance} {above:?} {decimals}"
+            );
         }
     }
 }

@@ -9,16 +9,19 @@ use crate::reconcile::DifferenceKind;
 use crate::store::{Row, Tx};
 use crate::values;
 
-/// What a deposit's row has to tell, and whose its address is. What a simulated chain showed is left out: test mode may have had one
-/// of the same name before.
-const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_address, d.to_address, d.units, d.block_number, d.block_time, \
+/// What a deposit's row has to tell, and whose its address is. What a simulated chain showed is
+/// left out: test mode may have had one of the same name before.
+const DEPOSITS: &str = "SELECT d.id, d.transaction_hash, d.log_index, d.from_address, \
+ d.to_address, d.units, d.block_number, d.block_time, \
     CASE WHEN a.scope = d.scope AND a.transfer_id = d.transfer_id THEN 1 ELSE 0 END \
     FROM deposits d LEFT JOIN deposit_addresses a ON a.address = d.to_address \
     WHERE d.status = 'completed' AND d.chain = ?1 AND d.scope % 2 = ?2 AND NOT EXISTS ( \
-      SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = d.transaction_hash)";
+      SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = \
+      d.transaction_hash)";
 
 /// A sweep belongs to the mode that its address was handed out in.
-const SWEEPS: &str = "SELECT s.transaction_hash, s.log_index, s.from_address, s.to_address, s.units, s.block_number, s.block_time \
+const SWEEPS: &str = "SELECT s.transaction_hash, s.log_index, s.from_address, s.to_address, \
+ s.units, s.block_number, s.block_time \
     FROM chain_sweeps s LEFT JOIN deposit_addresses a ON a.address = s.from_address \
     WHERE s.chain = ?1 AND (a.scope IS NULL OR a.scope % 2 = ?2)";
 
@@ -57,31 +60,62 @@ fn sweep(mut row: Row) -> Result<Written, StoreError> {
 }
 
 /// Completed deposits and sweeps of the blocks `from` to `to`.
-pub fn in_blocks(tx: &mut dyn Tx, mode: Mode, chain: ChainName, from: i64, to: i64) -> Result<Vec<Written>, StoreError> {
+pub fn in_blocks(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    from: i64,
+    to: i64,
+) -> Result<Vec<Written>, StoreError> {
     let values = values![chain.as_str(), live(mode), from, to];
-    let deposits = tx.rows(&format!("{DEPOSITS} AND d.block_number >= ?3 AND d.block_number <= ?4 ORDER BY d.scope, d.id"), values)?;
-    let sweeps =
-        tx.rows(&format!("{SWEEPS} AND s.block_number >= ?3 AND s.block_number <= ?4 ORDER BY s.block_number, s.log_index"), values)?;
+    let deposits = tx.rows(
+        &format!(
+            "{DEPOSITS} AND d.block_number >= ?3 AND d.block_number <= ?4 ORDER BY d.scope, d.id"
+        ),
+        values,
+    )?;
+    let sweeps = tx.rows(
+        &format!(
+            "{SWEEPS} AND s.block_number >= ?3 AND s.block_number <= ?4 ORDER BY \
+         s.block_number, s.log_index"
+        ),
+        values,
+    )?;
     deposits.into_iter().map(deposit).chain(sweeps.into_iter().map(sweep)).collect()
 }
 
-/// Completed deposits and sweeps that the book has of one movement, whatever block it has them in. `owner` is the account of the
-/// address that it went to.
-pub fn at_place(tx: &mut dyn Tx, mode: Mode, chain: ChainName, owner: Option<Scope>, place: &Place) -> Result<Vec<Written>, StoreError> {
+/// Completed deposits and sweeps that the book has of one movement, whatever block it has them in.
+/// `owner` is the account of the address that it went to.
+pub fn at_place(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    owner: Option<Scope>,
+    place: &Place,
+) -> Result<Vec<Written>, StoreError> {
     let mut found = Vec::new();
     if let Some(owner) = owner {
-        let sql = format!("{DEPOSITS} AND d.scope = ?3 AND d.transaction_hash = ?4 AND d.log_index = ?5 ORDER BY d.id");
-        let rows = tx.rows(&sql, values![chain.as_str(), live(mode), owner, &place.transaction_hash, place.log_index])?;
+        let sql = format!(
+            "{DEPOSITS} AND d.scope = ?3 AND d.transaction_hash = ?4 AND d.log_index = ?5 ORDER \
+             BY d.id"
+        );
+        let rows = tx.rows(
+            &sql,
+            values![chain.as_str(), live(mode), owner, &place.transaction_hash, place.log_index],
+        )?;
         found = rows.into_iter().map(deposit).collect::<Result<_, _>>()?;
     }
     let sql = format!("{SWEEPS} AND s.transaction_hash = ?3 AND s.log_index = ?4");
-    for row in tx.rows(&sql, values![chain.as_str(), live(mode), &place.transaction_hash, place.log_index])? {
+    for row in tx
+        .rows(&sql, values![chain.as_str(), live(mode), &place.transaction_hash, place.log_index])?
+    {
         found.push(sweep(row)?);
     }
     Ok(found)
 }
 
-/// Refunds that a real chain confirmed, completed since a moment of business time (Unix seconds), after one of them.
+/// Refunds that a real chain confirmed, completed since a moment of business time (Unix seconds),
+/// after one of them.
 pub fn refunds(
     tx: &mut dyn Tx,
     mode: Mode,
@@ -93,7 +127,8 @@ pub fn refunds(
     let (scope, id) = after.map_or((0, [0; 16]), |(scope, id)| (scope.code(), id.to_bytes()));
     let rows = tx.rows(
         "SELECT scope, id, transaction_hash, log_index, to_address, units FROM refunds \
-         WHERE chain = ?1 AND scope % 2 = ?2 AND status = 'completed' AND log_index IS NOT NULL AND completed_at >= ?3 \
+         WHERE chain = ?1 AND scope % 2 = ?2 AND status = 'completed' AND log_index IS NOT NULL \
+         AND completed_at >= ?3 \
          AND (scope > ?4 OR (scope = ?4 AND id > ?5)) ORDER BY scope, id LIMIT ?6",
         values![chain.as_str(), live(mode), since, scope, &id, rows_max],
     )?;
@@ -114,23 +149,31 @@ pub fn refunds(
     rows.into_iter().map(read).collect()
 }
 
-/// What each address holds by the book: completed deposits and what came from other addresses of ours, less what left.
+/// What each address holds by the book: completed deposits and what came from other addresses of
+/// ours, less what left.
 const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
-    (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND d.transfer_id = t.id AND d.status = 'completed' \
-     AND NOT EXISTS (SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND x.transaction_hash = d.transaction_hash)), \
-    (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = t.deposit_address AND s.chain = t.chain), \
-    (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = t.deposit_address AND s.chain = t.chain) \
+    (SELECT CAST(COALESCE(SUM(d.units), 0) AS BIGINT) FROM deposits d WHERE d.scope = t.scope AND \
+    d.transfer_id = t.id AND d.status = 'completed' \
+     AND NOT EXISTS (SELECT 1 FROM simulated_transactions x WHERE x.scope = d.scope AND \
+     x.transaction_hash = d.transaction_hash)), \
+    (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.to_address = \
+    t.deposit_address AND s.chain = t.chain), \
+    (SELECT CAST(COALESCE(SUM(s.units), 0) AS BIGINT) FROM chain_sweeps s WHERE s.from_address = \
+    t.deposit_address AND s.chain = t.chain) \
     FROM transfers t WHERE t.scope = ?1 AND t.chain = ?2";
 
 fn held(mut row: Row) -> Result<Held, StoreError> {
-    let (transfer_id, address, told_contract) = (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
+    let (transfer_id, address, told_contract) =
+        (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
     let (received, moved_in, left) = (row.int()?, row.int()?, row.int()?);
     let units = received.checked_add(moved_in).and_then(|sum| sum.checked_sub(left));
-    let units = units.ok_or_else(|| StoreError::Broken("the sums of an address overflow".into()))?;
+    let units =
+        units.ok_or_else(|| StoreError::Broken("the sums of an address overflow".into()))?;
     Ok(Held { transfer_id, address, told_contract, units })
 }
 
-/// The addresses of one account and mode, in the order in which they were handed out, after that of a transfer.
+/// The addresses of one account and mode, in the order in which they were handed out, after that of
+/// a transfer.
 pub fn held_after(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -139,35 +182,67 @@ pub fn held_after(
     rows_max: i64,
 ) -> Result<Vec<Held>, StoreError> {
     let after = after.map_or([0; 16], Id::to_bytes);
-    let rows = tx.rows(&format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"), values![scope, chain.as_str(), &after, rows_max])?;
+    let rows = tx.rows(
+        &format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"),
+        values![scope, chain.as_str(), &after, rows_max],
+    )?;
     rows.into_iter().map(held).collect()
 }
 
 /// The address of one transfer.
-pub fn held_of(tx: &mut dyn Tx, scope: Scope, chain: ChainName, id: Id<kind::Transfer>) -> Result<Option<Held>, StoreError> {
-    tx.row(&format!("{HELD} AND t.id = ?3"), values![scope, chain.as_str(), id])?.map(held).transpose()
+pub fn held_of(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    chain: ChainName,
+    id: Id<kind::Transfer>,
+) -> Result<Option<Held>, StoreError> {
+    tx.row(&format!("{HELD} AND t.id = ?3"), values![scope, chain.as_str(), id])?
+        .map(held)
+        .transpose()
 }
 
 fn found(row: &mut Row) -> Result<Found, StoreError> {
-    Ok(Found { kind: row.word(DifferenceKind::parse)?, subject: row.text()?, units: row.int()?, block_number: row.int_or_null()? })
+    Ok(Found {
+        kind: row.word(DifferenceKind::parse)?,
+        subject: row.text()?,
+        units: row.int()?,
+        block_number: row.int_or_null()?,
+    })
 }
 
-const FOUND: &str = "SELECT kind, subject, units, block_number FROM chain_differences WHERE mode = ?1 AND chain = ?2";
+const FOUND: &str = "SELECT kind, subject, units, block_number FROM chain_differences WHERE mode \
+ = ?1 AND chain = ?2";
 
 /// Differences that are kept of the blocks `from` to `to`, explained ones too.
-pub fn kept_in_blocks(tx: &mut dyn Tx, mode: Mode, chain: ChainName, from: i64, to: i64) -> Result<Vec<Found>, StoreError> {
-    let sql = format!("{FOUND} AND block_number >= ?3 AND block_number <= ?4 ORDER BY kind, subject");
+pub fn kept_in_blocks(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    from: i64,
+    to: i64,
+) -> Result<Vec<Found>, StoreError> {
+    let sql =
+        format!("{FOUND} AND block_number >= ?3 AND block_number <= ?4 ORDER BY kind, subject");
     tx.rows(&sql, values![mode.as_str(), chain.as_str(), from, to])?.iter_mut().map(found).collect()
 }
 
 /// Differences that are kept and belong to no block, explained ones too: of refunds and balances.
-pub fn kept_elsewhere(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<Vec<Found>, StoreError> {
+pub fn kept_elsewhere(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+) -> Result<Vec<Found>, StoreError> {
     let sql = format!("{FOUND} AND block_number IS NULL ORDER BY kind, subject");
     tx.rows(&sql, values![mode.as_str(), chain.as_str()])?.iter_mut().map(found).collect()
 }
 
 /// Differences that nobody has explained, oldest first.
-pub fn open(tx: &mut dyn Tx, mode: Mode, chain: ChainName, rows_max: i64) -> Result<Vec<(Id<kind::Request>, Found)>, StoreError> {
+pub fn open(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    rows_max: i64,
+) -> Result<Vec<(Id<kind::Request>, Found)>, StoreError> {
     let sql = "SELECT id, kind, subject, units, block_number FROM chain_differences \
                WHERE mode = ?1 AND chain = ?2 AND accepted_at IS NULL ORDER BY id LIMIT ?3";
     let rows = tx.rows(sql, values![mode.as_str(), chain.as_str(), rows_max])?;
@@ -176,21 +251,45 @@ pub fn open(tx: &mut dyn Tx, mode: Mode, chain: ChainName, rows_max: i64) -> Res
 
 /// How many differences nobody has explained.
 pub fn open_count(tx: &mut dyn Tx, mode: Mode, chain: ChainName) -> Result<i64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM chain_differences WHERE mode = ?1 AND chain = ?2 AND accepted_at IS NULL";
+    let sql = "SELECT COUNT(*) FROM chain_differences WHERE mode = ?1 AND chain = ?2 AND \
+     accepted_at IS NULL";
     tx.row(sql, values![mode.as_str(), chain.as_str()])?.map_or(Ok(0), |mut row| row.int())
 }
 
-pub fn insert(tx: &mut dyn Tx, now: &mut Now, mode: Mode, chain: ChainName, found: &Found) -> Result<(), StoreError> {
+pub fn insert(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    mode: Mode,
+    chain: ChainName,
+    found: &Found,
+) -> Result<(), StoreError> {
     let id: Id<kind::Request> = now.mint();
     tx.execute_one(
-        "INSERT INTO chain_differences (mode, chain, kind, subject, id, units, block_number, found_at, accepted_at) \
+        "INSERT INTO chain_differences (mode, chain, kind, subject, id, units, block_number, \
+         found_at, accepted_at) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, NULL)",
-        values![mode.as_str(), chain.as_str(), found.kind.as_str(), &found.subject, id, found.units, found.block_number, now.instant()],
+        values![
+            mode.as_str(),
+            chain.as_str(),
+            found.kind.as_str(),
+            &found.subject,
+            id,
+            found.units,
+            found.block_number,
+            now.instant()
+        ],
     )
 }
 
-pub fn remove(tx: &mut dyn Tx, mode: Mode, chain: ChainName, kind: DifferenceKind, subject: &str) -> Result<(), StoreError> {
-    let sql = "DELETE FROM chain_differences WHERE mode = ?1 AND chain = ?2 AND kind = ?3 AND subject = ?4";
+pub fn remove(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chain: ChainName,
+    kind: DifferenceKind,
+    subject: &str,
+) -> Result<(), StoreError> {
+    let sql = "DELETE FROM chain_differences WHERE mode = ?1 AND chain = ?2 AND kind = ?3 AND \
+     subject = ?4";
     tx.execute(sql, values![mode.as_str(), chain.as_str(), kind.as_str(), subject])?;
     Ok(())
 }
@@ -208,17 +307,32 @@ mod tests {
     use crate::store::Store;
     use crate::store::handle::{Cost, no_epilogue};
 
-    /// A comparison of a few blocks must not read whole tables, and the export not all sweeps for each address.
+    /// A comparison of a few blocks must not read whole tables, and the export not all sweeps for
+    /// each address.
     #[tokio::test]
     async fn each_question_reads_its_index() {
         let folder = std::env::temp_dir().join(format!("hundi-audit-plans-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(&folder.join("plans.db"), Clock::System, no_epilogue).unwrap();
         let table = [
-            (format!("{DEPOSITS} AND d.block_number >= ?3 AND d.block_number <= ?4"), vec!["d USING INDEX deposits_block"]),
-            (format!("{SWEEPS} AND s.block_number >= ?3 AND s.block_number <= ?4"), vec!["s USING INDEX chain_sweeps_block"]),
-            (format!("{DEPOSITS} AND d.scope = ?3 AND d.transaction_hash = ?4 AND d.log_index = ?5"), vec!["d USING INDEX deposits_final"]),
-            (format!("{SWEEPS} AND s.transaction_hash = ?3 AND s.log_index = ?4"), vec!["s USING PRIMARY KEY"]),
+            (
+                format!("{DEPOSITS} AND d.block_number >= ?3 AND d.block_number <= ?4"),
+                vec!["d USING INDEX deposits_block"],
+            ),
+            (
+                format!("{SWEEPS} AND s.block_number >= ?3 AND s.block_number <= ?4"),
+                vec!["s USING INDEX chain_sweeps_block"],
+            ),
+            (
+                format!(
+                    "{DEPOSITS} AND d.scope = ?3 AND d.transaction_hash = ?4 AND d.log_index = ?5"
+                ),
+                vec!["d USING INDEX deposits_final"],
+            ),
+            (
+                format!("{SWEEPS} AND s.transaction_hash = ?3 AND s.log_index = ?4"),
+                vec!["s USING PRIMARY KEY"],
+            ),
             (
                 format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"),
                 vec![
@@ -232,7 +346,8 @@ mod tests {
         for (sql, wanted) in table {
             let explained = format!("EXPLAIN QUERY PLAN {sql}");
             let steps = store.read(Cost::Scan, move |tx| {
-                let count = (1..=5).filter(|number| explained.contains(&format!("?{number}"))).count();
+                let count =
+                    (1..=5).filter(|number| explained.contains(&format!("?{number}"))).count();
                 Ok(tx.rows(&explained, &vec![crate::store::Value::Null; count])?)
             });
             let texts = steps.await.unwrap().into_iter().map(|mut row| {
@@ -241,7 +356,10 @@ mod tests {
             });
             let plan = texts.collect::<Vec<_>>().join("\n");
             for step in wanted {
-                assert!(plan.contains(step) && !plan.contains("SCAN "), "{step} is not in\n{plan}\nof {sql}");
+                assert!(
+                    plan.contains(step) && !plan.contains("SCAN "),
+                    "{step} is not in\n{plan}\nof {sql}"
+                );
             }
         }
         store.close().await;

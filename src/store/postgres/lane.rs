@@ -20,7 +20,8 @@ use crate::store::plants;
 
 /// A connection that was not used for so long is tried before a read is risked on it.
 const TRUSTED_MILLISECONDS: u64 = 500;
-/// A job that has less time left is refused: it would hardly be done, and a connection on which it is cut off is of no more use.
+/// A job that has less time left is refused: it would hardly be done, and a connection on which it
+/// is cut off is of no more use.
 const BEGIN_MILLISECONDS_MIN: u64 = 500;
 /// Pauses between attempts to connect, and between runs of a transaction that met another one.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
@@ -39,7 +40,10 @@ struct Waiting<J: ?Sized> {
 
 impl<J: ?Sized> Queue<J> {
     fn new() -> Queue<J> {
-        Queue { waiting: Mutex::new(Waiting { jobs: VecDeque::new(), is_closing: false }), ready: Condvar::new() }
+        Queue {
+            waiting: Mutex::new(Waiting { jobs: VecDeque::new(), is_closing: false }),
+            ready: Condvar::new(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting<J>> {
@@ -54,7 +58,9 @@ impl<J: ?Sized> Queue<J> {
         if waiting.jobs.len() >= QUEUE_JOBS_MAX {
             return Err(StoreError::Unavailable("the store's queue is full".into()));
         }
-        waiting.jobs.push_back((job, Instant::now() + Duration::from_secs(TRANSACTION_SECONDS_MAX)));
+        waiting
+            .jobs
+            .push_back((job, Instant::now() + Duration::from_secs(TRANSACTION_SECONDS_MAX)));
         drop(waiting);
         self.ready.notify_one();
         Ok(())
@@ -105,21 +111,22 @@ impl Lanes {
         stats: Arc<LaneStats>,
     ) -> Result<Lanes, StoreError> {
         let shared = Arc::new(Shared { url: url.clone(), clock: clock.clone(), signals, stats });
-        let (writes, reads) = (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
+        let (writes, reads) =
+            (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
         let (alive, ended) = watch::channel(());
         let alive = Arc::new(alive);
         let minter = Minter::above(0);
         let readers_count = (connections_count / 3).max(1);
-        let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
-            std::thread::Builder::new()
-                .name(name.into())
-                .spawn(run)
-                .map(|_| ())
-                .map_err(|error| StoreError::Unavailable(format!("cannot start a lane: {error}")))
-        };
+        let thread =
+            |name: &str, run: Box<dyn FnOnce() + Send>| {
+                std::thread::Builder::new().name(name.into()).spawn(run).map(|_| ()).map_err(
+                    |error| StoreError::Unavailable(format!("cannot start a lane: {error}")),
+                )
+            };
         for number in 0..connections_count {
             let mut seed = [0; 32];
-            getrandom::fill(&mut seed).map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
+            getrandom::fill(&mut seed)
+                .map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
             let (shared, alive, minter) = (shared.clone(), alive.clone(), minter.clone());
             if number < readers_count {
                 let reads = reads.clone();
@@ -136,7 +143,13 @@ impl Lanes {
                     "write-lane",
                     Box::new(move || {
                         let now = Now::new(shared.clock.milliseconds(), minter, seed);
-                        WriteLane { random: StdRng::from_seed(seed), shared: &shared, link: Link::new(&shared), now }.run(&writes);
+                        WriteLane {
+                            random: StdRng::from_seed(seed),
+                            shared: &shared,
+                            link: Link::new(&shared),
+                            now,
+                        }
+                        .run(&writes);
                         drop(alive);
                     }),
                 )?;
@@ -174,7 +187,8 @@ fn latest_begin(end: Instant) -> Instant {
 struct Link<'s> {
     shared: &'s Shared,
     session: Option<Session>,
-    /// Goes on from job to job: after an outage each job that waited has little time left, and none would see a connection made within its own.
+    /// Goes on from job to job: after an outage each job that waited has little time left, and none
+    /// would see a connection made within its own.
     connecting: Option<Connecting>,
     next_attempt: Instant,
 }
@@ -184,10 +198,13 @@ impl<'s> Link<'s> {
         Link { shared, session: None, connecting: None, next_attempt: Instant::now() }
     }
 
-    /// An open connection, made if need be. A caller whose time is over before there is one is refused.
+    /// An open connection, made if need be. A caller whose time is over before there is one is
+    /// refused.
     fn session(&mut self, until: Instant) -> Result<&mut Session, StoreError> {
         let is_good = self.session.as_ref().is_some_and(|session| {
-            !session.is_lost && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS) || session.is_open())
+            !session.is_lost
+                && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS)
+                    || session.is_open())
         });
         if !is_good {
             self.session = None;
@@ -229,9 +246,11 @@ impl<'s> Link<'s> {
                 Waited::Failed(error) => {
                     if !self.shared.stats.is_failing.swap(true, Ordering::Relaxed) {
                         let database = &self.shared.url;
-                        tracing::error!(%error, %database, "the database cannot be reached; callers are answered 503 until it can");
+                        tracing::error!(%error, %database, "the database cannot be reached; \
+                         callers are answered 503 until it can");
                     }
-                    self.next_attempt = Instant::now() + Duration::from_millis(CONNECT_PAUSE_MILLISECONDS);
+                    self.next_attempt =
+                        Instant::now() + Duration::from_millis(CONNECT_PAUSE_MILLISECONDS);
                 }
             }
         }
@@ -293,7 +312,9 @@ impl WriteLane<'_> {
             let stats = &self.shared.stats;
             stats.commits.fetch_add(1, Ordering::Relaxed);
             stats.jobs.fetch_add(1, Ordering::Relaxed);
-            stats.commit_microseconds.fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
+            stats
+                .commit_microseconds
+                .fetch_add(started.elapsed().as_micros() as u64, Ordering::Relaxed);
             if outcome.is_err() {
                 stats.commit_failures.fetch_add(1, Ordering::Relaxed);
             }
@@ -308,27 +329,43 @@ impl WriteLane<'_> {
         let mut unknown: Option<String> = None;
         loop {
             let late = || match &unknown {
-                None => StoreError::Unavailable("the transaction took too long: it met others again and again, or waited too long".into()),
-                Some(reason) => StoreError::Unavailable(format!("whether a commit took place is not known: {reason}")),
+                None => StoreError::Unavailable(
+                    "the transaction took too long: it met others \
+                 again and again, or waited too long"
+                        .into(),
+                ),
+                Some(reason) => StoreError::Unavailable(format!(
+                    "whether a commit took place is \
+                 not known: {reason}"
+                )),
             };
             // A session is touched only by what has the time for it.
             if Instant::now() >= latest_begin(end) {
                 return Err(late());
             }
             match self.run_once(job, end) {
-                Run::Over(Err(StoreError::Unavailable(_))) if unknown.is_some() => return Err(late()),
+                Run::Over(Err(StoreError::Unavailable(_))) if unknown.is_some() => {
+                    return Err(late());
+                }
                 Run::Over(outcome) => return outcome,
                 Run::Again => {}
                 Run::Unknown(reason) => {
-                    tracing::warn!(reason, is_keyed = job.is_keyed(), "the connection was lost during a commit");
+                    tracing::warn!(
+                        reason,
+                        is_keyed = job.is_keyed(),
+                        "the connection was lost during a commit"
+                    );
                     if !job.is_keyed() {
-                        return Err(StoreError::Unavailable(format!("whether a commit took place is not known: {reason}")));
+                        return Err(StoreError::Unavailable(format!(
+                            "whether a commit took place is not known: {reason}"
+                        )));
                     }
                     unknown = Some(reason);
                 }
             }
             runs_count += 1;
-            let pause = self.random.next_u64() % (CONFLICT_PAUSE_MILLISECONDS_MAX.min(u64::from(runs_count) * 2) + 1);
+            let pause = self.random.next_u64()
+                % (CONFLICT_PAUSE_MILLISECONDS_MAX.min(u64::from(runs_count) * 2) + 1);
             std::thread::sleep(Duration::from_millis(pause));
         }
     }
@@ -341,11 +378,20 @@ impl WriteLane<'_> {
         let round_trips_before = session.round_trips;
         self.now.set_to(self.shared.clock.milliseconds());
         let outcome = Self::run_on(self.shared, session, &mut self.now, job, end);
-        self.shared.stats.round_trips.fetch_add(session.round_trips - round_trips_before, Ordering::Relaxed);
+        self.shared
+            .stats
+            .round_trips
+            .fetch_add(session.round_trips - round_trips_before, Ordering::Relaxed);
         outcome
     }
 
-    fn run_on(shared: &Shared, session: &mut Session, now: &mut Now, job: &mut dyn Job, end: Instant) -> Run {
+    fn run_on(
+        shared: &Shared,
+        session: &mut Session,
+        now: &mut Now,
+        job: &mut dyn Job,
+        end: Instant,
+    ) -> Run {
         let mut tx = PgTx::begin(session, Kind::Write, end);
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
         let is_lost = tx.is_lost();

@@ -1,7 +1,8 @@
 //! The store for many nodes: PostgreSQL, with connections in number and one transaction each.
 //!
-//! `session.rs` is a connection and what its faults mean, `tx.rs` a transaction on it, `lane.rs` the threads that run them. A transaction is READ COMMITTED;
-//! rules repeat what they rely on in the conditions of their updates, and one that met another transaction runs again.
+//! `session.rs` is a connection and what its faults mean, `tx.rs` a transaction on it, `lane.rs`
+//! the threads that run them. A transaction is READ COMMITTED; rules repeat what they rely on in
+//! the conditions of their updates, and one that met another transaction runs again.
 
 mod lane;
 mod session;
@@ -20,18 +21,20 @@ use lane::Lanes;
 use session::Session;
 pub use url::PostgresUrl;
 
-/// How long a transaction may take with all its waiting and running again; a caller is answered 503 after it.
+/// How long a transaction may take with all its waiting and running again; a caller is answered 503
+/// after it.
 pub const TRANSACTION_SECONDS_MAX: u64 = 8;
 /// How long the server lets one statement run.
 const STATEMENT_SECONDS_MAX: u64 = 7;
 /// How long a statement waits for a row that another transaction holds.
 pub const LOCK_SECONDS_MAX: u64 = 2;
-/// How long the server keeps a transaction open whose node says nothing. No transaction waits for anything but its statements, and what a silent node
-/// has locked is free before its leases end.
+/// How long the server keeps a transaction open whose node says nothing. No transaction waits for
+/// anything but its statements, and what a silent node has locked is free before its leases end.
 const IDLE_IN_TRANSACTION_SECONDS_MAX: u64 = 3;
 /// How long making a connection may take.
 const CONNECT_SECONDS_MAX: u64 = 3;
-/// Connections of a node unless the configuration says otherwise, and their bounds. A third of them reads.
+/// Connections of a node unless the configuration says otherwise, and their bounds. A third of them
+/// reads.
 pub const CONNECTIONS_DEFAULT: usize = 24;
 pub const CONNECTIONS_MIN: usize = 4;
 pub const CONNECTIONS_MAX: usize = 512;
@@ -49,7 +52,8 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, brings the schema up to date, and answers the clock that times are read from: the database's.
+    /// Connects, brings the schema up to date, and answers the clock that times are read from: the
+    /// database's.
     pub(super) async fn connect(
         url: &PostgresUrl,
         clock: Clock,
@@ -64,8 +68,9 @@ impl Postgres {
             migrate(&mut session)?;
             Ok(Carried::new(asked, answered, theirs_milliseconds))
         };
-        let carried =
-            tokio::task::spawn_blocking(start).await.map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
+        let carried = tokio::task::spawn_blocking(start)
+            .await
+            .map_err(|_| StoreError::Broken("the start of the store panicked".into()))??;
         let clock = match clock {
             Clock::System => Clock::Measured(Arc::new(carried)),
             // Tests that move the clock themselves share it with every node.
@@ -107,9 +112,11 @@ pub struct Server {
     pub doubts: Vec<String>,
 }
 
-/// Asks the server for its version and for settings that no connection can set for itself. Not to be called on a thread of a runtime.
+/// Asks the server for its version and for settings that no connection can set for itself. Not to
+/// be called on a thread of a runtime.
 pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
-    const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), current_setting('full_page_writes')";
+    const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
+     current_setting('full_page_writes')";
     let mut session = Session::connect(url, soon())?;
     let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Read, soon());
     let row = tx.row(SETTINGS, &[]);
@@ -119,24 +126,34 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
     let mut doubts = Vec::new();
     for (name, setting) in [("fsync", fsync), ("full_page_writes", full_page_writes)] {
         if setting != "on" {
-            doubts.push(format!("the server's {name} is {setting}: a crash of its machine can lose or spoil what was acknowledged"));
+            doubts.push(format!(
+                "the server's {name} is {setting}: a crash of its machine can \
+             lose or spoil what was acknowledged"
+            ));
         }
     }
     Ok(Server { version, doubts })
 }
 
 /// Runs `work` on one view, on a connection of its own and without a limit of time.
-pub(super) fn examine<T>(url: &PostgresUrl, work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>) -> Result<T, StoreError> {
+pub(super) fn examine<T>(
+    url: &PostgresUrl,
+    work: impl FnOnce(&mut dyn Tx) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     const PATIENCE_SECONDS: u64 = 24 * 3600;
     let mut session = Session::connect(url, soon())?;
-    let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Examine, Instant::now() + Duration::from_secs(PATIENCE_SECONDS));
+    let mut tx = tx::PgTx::begin(
+        &mut session,
+        tx::Kind::Examine,
+        Instant::now() + Duration::from_secs(PATIENCE_SECONDS),
+    );
     let answer = work(&mut tx);
     tx.roll_back();
     answer
 }
 
-/// Brings the schema up to date. Nodes that start at once on an empty database make the table of turns at the same time; all but one are refused
-/// and find it there when they try again.
+/// Brings the schema up to date. Nodes that start at once on an empty database make the table of
+/// turns at the same time; all but one are refused and find it there when they try again.
 fn migrate(session: &mut Session) -> Result<(), StoreError> {
     let end = Instant::now() + Duration::from_secs(MIGRATION_SECONDS_MAX);
     loop {
@@ -151,15 +168,20 @@ fn migrate(session: &mut Session) -> Result<(), StoreError> {
         match outcome {
             Ok(false) => return Ok(()),
             Ok(true) => {}
-            Err(StoreError::Conflict(_)) if Instant::now() < end => std::thread::sleep(Duration::from_millis(50)),
+            Err(StoreError::Conflict(_)) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(50))
+            }
             // Requests that waited behind a table's lock get their turn.
-            Err(StoreError::Locked) if Instant::now() < end => std::thread::sleep(Duration::from_millis(1_000)),
+            Err(StoreError::Locked) if Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(1_000))
+            }
             Err(error) => return Err(error),
         }
     }
 }
 
-/// A start may come before the database's: it waits a while for one that cannot be reached, and not for one that refuses.
+/// A start may come before the database's: it waits a while for one that cannot be reached, and not
+/// for one that refuses.
 fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
     let end = Instant::now() + Duration::from_secs(START_SECONDS_MAX);
     let mut is_told = false;
@@ -167,7 +189,8 @@ fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
         match Session::connect(url, soon()) {
             Err(StoreError::Unavailable(reason)) if Instant::now() < end => {
                 if !is_told {
-                    tracing::warn!(database = %url, reason, "the database cannot be reached yet; the start waits for it");
+                    tracing::warn!(database = %url, reason, "the database cannot be reached yet; \
+                     the start waits for it");
                     is_told = true;
                 }
                 std::thread::sleep(Duration::from_millis(200));
@@ -177,7 +200,8 @@ fn first_session(url: &PostgresUrl) -> Result<Session, StoreError> {
     }
 }
 
-/// Reads the database's clock: when it was asked, when it had answered, and its milliseconds since 1970.
+/// Reads the database's clock: when it was asked, when it had answered, and its milliseconds since
+/// 1970.
 fn read_clock(session: &mut Session) -> Result<(Instant, Instant, i64), StoreError> {
     let asked = Instant::now();
     let theirs_milliseconds = session.clock_milliseconds()?;
@@ -191,16 +215,25 @@ async fn keep_measuring(url: PostgresUrl, carried: Arc<Carried>, mut stop: watch
             _ = stop.changed() => return,
         }
         let url = url.clone();
-        let read =
-            tokio::task::spawn_blocking(move || Session::connect(&url, soon()).and_then(|mut session| read_clock(&mut session))).await;
+        let read = tokio::task::spawn_blocking(move || {
+            Session::connect(&url, soon()).and_then(|mut session| read_clock(&mut session))
+        })
+        .await;
         match read {
             Ok(Ok((asked, answered, theirs_milliseconds))) => {
                 if !carried.correct(asked, answered, theirs_milliseconds) {
-                    tracing::warn!("a reading of the database's clock took too long; the last one is used");
+                    tracing::warn!(
+                        "a reading of the database's clock took too long; the last one is used"
+                    );
                 }
             }
-            Ok(Err(error)) => tracing::warn!(%error, "the database's clock could not be read; the last reading is used"),
-            Err(_) => tracing::error!("a reading of the database's clock panicked; the last one is used"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "the database's clock could not be read; the last reading \
+                 is used")
+            }
+            Err(_) => {
+                tracing::error!("a reading of the database's clock panicked; the last one is used")
+            }
         }
     }
 }

@@ -12,7 +12,9 @@ use tokio_postgres::types::{IsNull, ToSql, Type};
 use tokio_postgres::{Client, NoTls, Statement};
 
 use super::url::PostgresUrl;
-use super::{CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX};
+use super::{
+    CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
+};
 use crate::kernel::StoreError;
 use crate::store::{Cell, Row, Value, plants, statements};
 
@@ -27,7 +29,8 @@ const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
 pub(super) enum Fault {
     /// The server answered, and the connection is good.
     Answered(StoreError),
-    /// The connection is of no more use, and what the server did with what was sent last is not known.
+    /// The connection is of no more use, and what the server did with what was sent last is not
+    /// known.
     Lost(String),
 }
 
@@ -64,7 +67,11 @@ impl From<&Value<'_>> for Parameter {
 }
 
 impl ToSql for Parameter {
-    fn to_sql(&self, ty: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
         match (self, ty) {
             (Parameter::Null, _) => Ok(IsNull::Yes),
             (Parameter::Int(value), &Type::INT4) => i32::try_from(*value)?.to_sql(ty, out),
@@ -137,9 +144,13 @@ pub(super) fn translated(sql: &str) -> String {
 
 fn fault(error: &tokio_postgres::Error) -> Fault {
     let Some(answered) = error.as_db_error() else {
-        // The text of other faults may show a parameter, never does ours; `source` is told where there is one.
-        let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-        return if error.is_closed() || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>()) {
+        // The text of other faults may show a parameter, never does ours; `source` is told where
+        // there is one.
+        let reason =
+            std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+        return if error.is_closed()
+            || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+        {
             Fault::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
         } else {
             Fault::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
@@ -149,7 +160,9 @@ fn fault(error: &tokio_postgres::Error) -> Fault {
     let class = code.code().get(..2).unwrap_or("");
     match (class, code) {
         (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
-            Fault::Answered(StoreError::Conflict("PostgreSQL ended one of two transactions that met"))
+            Fault::Answered(StoreError::Conflict(
+                "PostgreSQL ended one of two transactions that met",
+            ))
         }
         (_, &SqlState::LOCK_NOT_AVAILABLE) => Fault::Answered(StoreError::Locked),
         ("23", _) => {
@@ -162,18 +175,31 @@ fn fault(error: &tokio_postgres::Error) -> Fault {
             );
             Fault::Answered(StoreError::Conflict("a constraint of the store"))
         }
-        (_, &SqlState::QUERY_CANCELED) => Fault::Answered(StoreError::Unavailable("PostgreSQL took too long for a statement".into())),
-        // A server that went down, came up as a standby, or has no place: another connection may reach one that serves.
+        (_, &SqlState::QUERY_CANCELED) => Fault::Answered(StoreError::Unavailable(
+            "PostgreSQL took too long for a statement".into(),
+        )),
+        // A server that went down, came up as a standby, or has no place: another connection may
+        // reach one that serves.
         ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
             Fault::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
         }
-        ("53" | "58", _) => Fault::Answered(StoreError::Unavailable(format!("PostgreSQL lacks a resource ({})", code.code()))),
+        ("53" | "58", _) => Fault::Answered(StoreError::Unavailable(format!(
+            "PostgreSQL lacks a resource ({})",
+            code.code()
+        ))),
         // A fault of ours in a statement: its text names tables and columns, not values.
-        ("42", _) => {
-            Fault::Answered(StoreError::Broken(format!("PostgreSQL refused a statement ({}): {}", code.code(), answered.message())))
+        ("42", _) => Fault::Answered(StoreError::Broken(format!(
+            "PostgreSQL refused a statement ({}): {}",
+            code.code(),
+            answered.message()
+        ))),
+        ("25", _) => {
+            Fault::Lost(format!("a transaction stood otherwise than it should ({})", code.code()))
         }
-        ("25", _) => Fault::Lost(format!("a transaction stood otherwise than it should ({})", code.code())),
-        _ => Fault::Answered(StoreError::Broken(format!("PostgreSQL refused a statement ({})", code.code()))),
+        _ => Fault::Answered(StoreError::Broken(format!(
+            "PostgreSQL refused a statement ({})",
+            code.code()
+        ))),
     }
 }
 
@@ -181,33 +207,43 @@ fn fault(error: &tokio_postgres::Error) -> Fault {
 fn connect_error(error: &tokio_postgres::Error) -> StoreError {
     match error.as_db_error() {
         Some(answered) => {
-            let told = format!("PostgreSQL refuses the connection: {} ({})", answered.message(), answered.code().code());
+            let told = format!(
+                "PostgreSQL refuses the connection: {} ({})",
+                answered.message(),
+                answered.code().code()
+            );
             // A wrong password, name or database is not healed by waiting.
             let is_lasting = matches!(answered.code().code().get(..2), Some("28" | "3D" | "42"));
             if is_lasting { StoreError::Broken(told) } else { StoreError::Unavailable(told) }
         }
         None => {
-            let reason = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+            let reason = std::error::Error::source(error)
+                .map_or_else(|| error.to_string(), ToString::to_string);
             StoreError::Unavailable(format!("PostgreSQL cannot be reached: {reason}"))
         }
     }
 }
 
-/// What a connection sets for itself, in one exchange. A server, database or role that calls a commit done before it is on the disk (`off`), or before
-/// the synchronous standby has it (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a standby has to be.
+/// What a connection sets for itself, in one exchange. A server, database or role that calls a
+/// commit done before it is on the disk (`off`), or before the synchronous standby has it
+/// (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a
+/// standby has to be.
 fn settings() -> String {
     let commit = if plants("commit_not_kept") {
         "SET synchronous_commit = off"
     } else {
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit', true) IN ('off', 'local')"
+        "SELECT set_config('synchronous_commit', 'on', false) WHERE \
+         current_setting('synchronous_commit', true) IN ('off', 'local')"
     };
     format!(
-        "SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = '{LOCK_SECONDS_MAX}s'; \
+        "SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = \
+         '{LOCK_SECONDS_MAX}s'; \
          SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'; {commit}"
     )
 }
 
-/// A connection that is being made. It goes on while it is waited for, by one caller after the other.
+/// A connection that is being made. It goes on while it is waited for, by one caller after the
+/// other.
 pub(super) struct Connecting {
     open: Pin<Box<dyn Future<Output = Result<Client, StoreError>>>>,
     runtime: tokio::runtime::Runtime,
@@ -224,19 +260,19 @@ pub(super) enum Waited {
 }
 
 impl Connecting {
-    /// Begins to connect and to set the limits of every statement and what durability needs; that takes a few seconds at most, from now on. Nothing
-    /// is sent before somebody waits.
+    /// Begins to connect and to set the limits of every statement and what durability needs; that
+    /// takes a few seconds at most, from now on. Nothing is sent before somebody waits.
     pub(super) fn start(url: &PostgresUrl) -> Result<Connecting, StoreError> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .map_err(|error| StoreError::Unavailable(format!("no runtime for a connection: {error}")))?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
+            |error| StoreError::Unavailable(format!("no runtime for a connection: {error}")),
+        )?;
         let mut config = url.config.clone();
         config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
         config.keepalives_idle(Duration::from_secs(30));
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_hosts().len() > 1 {
-            // A server that takes connections and says nothing must not stand before the others each time.
+            // A server that takes connections and says nothing must not stand before the others
+            // each time.
             config.load_balance_hosts(LoadBalanceHosts::Random);
         }
         if config.get_application_name().is_none() {
@@ -246,13 +282,15 @@ impl Connecting {
         let open = async move {
             let client = match tls {
                 None => {
-                    let (client, connection) = config.connect(NoTls).await.map_err(|error| connect_error(&error))?;
+                    let (client, connection) =
+                        config.connect(NoTls).await.map_err(|error| connect_error(&error))?;
                     tokio::spawn(connection);
                     client
                 }
                 Some(tls) => {
                     let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
-                    let (client, connection) = config.connect(tls).await.map_err(|error| connect_error(&error))?;
+                    let (client, connection) =
+                        config.connect(tls).await.map_err(|error| connect_error(&error))?;
                     tokio::spawn(connection);
                     client
                 }
@@ -260,7 +298,11 @@ impl Connecting {
             client.batch_execute(&settings).await.map_err(|error| fault(&error).into_error())?;
             Ok(client)
         };
-        Ok(Connecting { open: Box::pin(open), runtime, end: Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1) })
+        Ok(Connecting {
+            open: Box::pin(open),
+            runtime,
+            end: Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1),
+        })
     }
 
     /// Waits until `until` at most. Not to be called on a thread of a runtime.
@@ -270,8 +312,14 @@ impl Connecting {
         match self.runtime.block_on(async { tokio::time::timeout_at(until.into(), open).await }) {
             Ok(Ok(client)) => {
                 let Connecting { runtime, .. } = self;
-                let session =
-                    Session { runtime, client, statements: HashMap::new(), is_lost: false, used_at: Instant::now(), round_trips: 0 };
+                let session = Session {
+                    runtime,
+                    client,
+                    statements: HashMap::new(),
+                    is_lost: false,
+                    used_at: Instant::now(),
+                    round_trips: 0,
+                };
                 Waited::Open(Box::new(session))
             }
             Ok(Err(error)) => Waited::Failed(error),
@@ -316,7 +364,9 @@ impl Session {
         let text = translated(sql);
         self.round_trips += 1;
         let client = &self.client;
-        let prepared = self.runtime.block_on(async { tokio::time::timeout_at(end.into(), client.prepare(&text)).await });
+        let prepared = self
+            .runtime
+            .block_on(async { tokio::time::timeout_at(end.into(), client.prepare(&text)).await });
         let statement = match prepared {
             Ok(Ok(statement)) => statement,
             Ok(Err(error)) => return Err(self.noted(fault(&error))),
@@ -336,20 +386,29 @@ impl Session {
         fault
     }
 
-    /// Sends messages one after the other without waiting in between, and waits for all answers. The first fault stands for those it caused.
-    pub(super) fn exchange(&mut self, messages: &[Message], end: Instant) -> Result<Vec<Answer>, Fault> {
+    /// Sends messages one after the other without waiting in between, and waits for all answers.
+    /// The first fault stands for those it caused.
+    pub(super) fn exchange(
+        &mut self,
+        messages: &[Message],
+        end: Instant,
+    ) -> Result<Vec<Answer>, Fault> {
         self.round_trips += 1;
         let client = &self.client;
         let send = async |message: &Message| match message {
             Message::Control(sql) => client.batch_execute(sql).await.map(|()| Answer::Done),
-            Message::Execute { statement, parameters, .. } => client.execute_raw(statement, parameters).await.map(Answer::Changed),
+            Message::Execute { statement, parameters, .. } => {
+                client.execute_raw(statement, parameters).await.map(Answer::Changed)
+            }
             Message::Query { statement, parameters } => {
-                let parameters: Vec<&(dyn ToSql + Sync)> = parameters.iter().map(|parameter| parameter as _).collect();
+                let parameters: Vec<&(dyn ToSql + Sync)> =
+                    parameters.iter().map(|parameter| parameter as _).collect();
                 client.query(statement, &parameters).await.map(Answer::Rows)
             }
         };
         let all = join_all(messages.iter().map(send));
-        let answers = self.runtime.block_on(async { tokio::time::timeout_at(end.into(), all).await });
+        let answers =
+            self.runtime.block_on(async { tokio::time::timeout_at(end.into(), all).await });
         self.used_at = Instant::now();
         let answers = match answers {
             Ok(answers) => answers,
@@ -359,7 +418,8 @@ impl Session {
         answers.map_err(|error| self.noted(fault(&error)))
     }
 
-    /// Ends a transaction that was refused while it was to be committed. A connection that cannot do that is of no more use.
+    /// Ends a transaction that was refused while it was to be committed. A connection that cannot
+    /// do that is of no more use.
     pub(super) fn undo(&mut self, end: Instant) {
         if self.exchange(&[Message::Control("ROLLBACK")], end).is_err() {
             self.is_lost = true;
@@ -369,9 +429,12 @@ impl Session {
     /// The database's clock, in milliseconds since 1970.
     pub(super) fn clock_milliseconds(&mut self) -> Result<i64, StoreError> {
         let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
-        let statement =
-            self.statement("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end).map_err(Fault::into_error)?;
-        let answers = self.exchange(&[Message::Query { statement, parameters: Vec::new() }], end).map_err(Fault::into_error)?;
+        let statement = self
+            .statement("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
+            .map_err(Fault::into_error)?;
+        let answers = self
+            .exchange(&[Message::Query { statement, parameters: Vec::new() }], end)
+            .map_err(Fault::into_error)?;
         match answers.into_iter().next() {
             Some(Answer::Rows(rows)) => match rows.first().map(row) {
                 Some(read) => read?.int(),
@@ -381,7 +444,8 @@ impl Session {
         }
     }
 
-    /// Lets the connection notice that the server has closed it, and answers whether it is good as far as it knows.
+    /// Lets the connection notice that the server has closed it, and answers whether it is good as
+    /// far as it knows.
     pub(super) fn is_open(&self) -> bool {
         self.runtime.block_on(async {
             tokio::task::yield_now().await;
@@ -396,15 +460,30 @@ pub(super) fn row(row: &tokio_postgres::Row) -> Result<Row, StoreError> {
     let unreadable = |_| StoreError::Broken("a column of PostgreSQL does not read".into());
     let cells = row.columns().iter().enumerate().map(|(index, column)| {
         Ok(match *column.type_() {
-            Type::INT8 => row.try_get::<_, Option<i64>>(index).map_err(unreadable)?.map_or(Cell::Null, Cell::Int),
-            Type::INT4 => row.try_get::<_, Option<i32>>(index).map_err(unreadable)?.map_or(Cell::Null, |value| Cell::Int(i64::from(value))),
-            Type::BOOL => {
-                row.try_get::<_, Option<bool>>(index).map_err(unreadable)?.map_or(Cell::Null, |value| Cell::Int(i64::from(value)))
-            }
-            Type::TEXT | Type::VARCHAR => row.try_get::<_, Option<String>>(index).map_err(unreadable)?.map_or(Cell::Null, Cell::Text),
-            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index).map_err(unreadable)?.map_or(Cell::Null, Cell::Bytes),
+            Type::INT8 => row
+                .try_get::<_, Option<i64>>(index)
+                .map_err(unreadable)?
+                .map_or(Cell::Null, Cell::Int),
+            Type::INT4 => row
+                .try_get::<_, Option<i32>>(index)
+                .map_err(unreadable)?
+                .map_or(Cell::Null, |value| Cell::Int(i64::from(value))),
+            Type::BOOL => row
+                .try_get::<_, Option<bool>>(index)
+                .map_err(unreadable)?
+                .map_or(Cell::Null, |value| Cell::Int(i64::from(value))),
+            Type::TEXT | Type::VARCHAR => row
+                .try_get::<_, Option<String>>(index)
+                .map_err(unreadable)?
+                .map_or(Cell::Null, Cell::Text),
+            Type::BYTEA => row
+                .try_get::<_, Option<Vec<u8>>>(index)
+                .map_err(unreadable)?
+                .map_or(Cell::Null, Cell::Bytes),
             ref other => {
-                return Err(StoreError::Broken(format!("a column has the type {other}, which no statement of ours should answer")));
+                return Err(StoreError::Broken(format!(
+                    "a column has the type {other}, which no statement of ours should answer"
+                )));
             }
         })
     });

@@ -1,4 +1,5 @@
-//! One transaction on one connection. What need not be answered at once is sent together with what follows.
+//! One transaction on one connection. What need not be answered at once is sent together with what
+//! follows.
 
 use std::time::Instant;
 
@@ -28,7 +29,10 @@ impl Kind {
                 "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; \
                  SET LOCAL idle_in_transaction_session_timeout = 0"
             }
-            Kind::Migrate => "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '90s'; SET LOCAL statement_timeout = '100s'",
+            Kind::Migrate => {
+                "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '90s'; SET LOCAL \
+                 statement_timeout = '100s'"
+            }
         }
     }
 }
@@ -46,7 +50,9 @@ impl CommitFault {
     pub(super) fn into_error(self) -> StoreError {
         match self {
             CommitFault::Refused(error) => error,
-            CommitFault::Unknown(reason) => StoreError::Unavailable(format!("whether a commit took place is not known: {reason}")),
+            CommitFault::Unknown(reason) => StoreError::Unavailable(format!(
+                "whether a commit took place is not known: {reason}"
+            )),
         }
     }
 }
@@ -90,7 +96,11 @@ impl<'c> PgTx<'c> {
         self.session.is_lost
     }
 
-    fn statement(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(tokio_postgres::Statement, Vec<Parameter>), StoreError> {
+    fn statement(
+        &mut self,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<(tokio_postgres::Statement, Vec<Parameter>), StoreError> {
         let statement = self.session.statement(sql, self.end).map_err(Fault::into_error)?;
         Ok((statement, values.iter().map(Parameter::from).collect()))
     }
@@ -109,26 +119,38 @@ impl<'c> PgTx<'c> {
         let mut ahead = std::mem::take(&mut self.ahead);
         if !is_control {
             let unsent = ahead.iter().filter(|query| query.rows.is_none());
-            messages
-                .extend(unsent.map(|query| Message::Query { statement: query.statement.clone(), parameters: query.parameters.clone() }));
+            messages.extend(unsent.map(|query| Message::Query {
+                statement: query.statement.clone(),
+                parameters: query.parameters.clone(),
+            }));
         }
         let mut answers = self.session.exchange(&messages, self.end)?;
         let answers_ahead = answers.split_off(own_count);
-        for (query, answer) in ahead.iter_mut().filter(|query| query.rows.is_none()).zip(answers_ahead) {
+        for (query, answer) in
+            ahead.iter_mut().filter(|query| query.rows.is_none()).zip(answers_ahead)
+        {
             if let Answer::Rows(rows) = answer {
                 query.rows = Some(rows);
             }
         }
         self.ahead = ahead;
         for (message, answer) in messages.iter().zip(&answers) {
-            if let (Message::Execute { wanted: Wanted::Exactly(wanted) | Wanted::Inserted(wanted), .. }, Answer::Changed(count)) =
-                (message, answer)
+            if let (
+                Message::Execute {
+                    wanted: Wanted::Exactly(wanted) | Wanted::Inserted(wanted), ..
+                },
+                Answer::Changed(count),
+            ) = (message, answer)
                 && count != wanted
             {
-                return Err(Fault::Answered(StoreError::Conflict("a row was changed by another transaction")));
+                return Err(Fault::Answered(StoreError::Conflict(
+                    "a row was changed by another transaction",
+                )));
             }
         }
-        answers.pop().ok_or_else(|| Fault::Answered(StoreError::Broken("PostgreSQL answered nothing".into())))
+        answers.pop().ok_or_else(|| {
+            Fault::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
+        })
     }
 
     fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
@@ -153,7 +175,11 @@ impl<'c> PgTx<'c> {
         let is_same = |query: &Ahead| {
             query.sql == sql
                 && query.parameters.len() == values.len()
-                && query.parameters.iter().zip(values).all(|(sent, value)| *sent == Parameter::from(value))
+                && query
+                    .parameters
+                    .iter()
+                    .zip(values)
+                    .all(|(sent, value)| *sent == Parameter::from(value))
         };
         let place = self.ahead.iter().position(is_same)?;
         self.ahead.swap_remove(place).rows
@@ -168,8 +194,11 @@ impl<'c> PgTx<'c> {
         if !self.is_begun() && self.waiting.len() == 1 {
             return Ok(());
         }
-        // An update that changed no row is no fault to PostgreSQL, so it is known before COMMIT is sent.
-        if self.waiting.iter().any(|message| matches!(message, Message::Execute { wanted: Wanted::Any | Wanted::Exactly(_), .. })) {
+        // An update that changed no row is no fault to PostgreSQL, so it is known before COMMIT is
+        // sent.
+        if self.waiting.iter().any(|message| {
+            matches!(message, Message::Execute { wanted: Wanted::Any | Wanted::Exactly(_), .. })
+        }) {
             self.settle().map_err(CommitFault::Refused)?;
         }
         self.exchange(Message::Control("COMMIT")).map(|_| ()).map_err(|fault| match fault {
@@ -196,17 +225,27 @@ impl Tx for PgTx<'_> {
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Execute { statement, parameters, wanted: Wanted::Any })? {
             Answer::Changed(count) => Ok(count),
-            Answer::Done | Answer::Rows(_) => Err(StoreError::Broken("PostgreSQL answered no count".into())),
+            Answer::Done | Answer::Rows(_) => {
+                Err(StoreError::Broken("PostgreSQL answered no count".into()))
+            }
         }
     }
 
-    fn execute_exactly(&mut self, rows_count: u64, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+    fn execute_exactly(
+        &mut self,
+        rows_count: u64,
+        sql: &str,
+        values: &[Value<'_>],
+    ) -> Result<(), StoreError> {
         self.forget_answers();
         let (statement, parameters) = self.statement(sql, values)?;
-        let is_insert = sql.starts_with("INSERT") && !sql.contains("ON CONFLICT") && !sql.contains("SELECT");
-        let wanted = if is_insert { Wanted::Inserted(rows_count) } else { Wanted::Exactly(rows_count) };
+        let is_insert =
+            sql.starts_with("INSERT") && !sql.contains("ON CONFLICT") && !sql.contains("SELECT");
+        let wanted =
+            if is_insert { Wanted::Inserted(rows_count) } else { Wanted::Exactly(rows_count) };
         self.waiting.push(Message::Execute { statement, parameters, wanted });
-        // Within a part a fault has to show before the part ends, and the part's caller expects it where it is.
+        // Within a part a fault has to show before the part ends, and the part's caller expects it
+        // where it is.
         if self.parts_open > 0 { self.settle() } else { Ok(()) }
     }
 
@@ -226,7 +265,9 @@ impl Tx for PgTx<'_> {
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Query { statement, parameters })? {
             Answer::Rows(rows) => rows.iter().map(row).collect(),
-            Answer::Done | Answer::Changed(_) => Err(StoreError::Broken("PostgreSQL answered no rows".into())),
+            Answer::Done | Answer::Changed(_) => {
+                Err(StoreError::Broken("PostgreSQL answered no rows".into()))
+            }
         }
     }
 
@@ -236,7 +277,9 @@ impl Tx for PgTx<'_> {
         self.waiting.push(Message::Control(match self.parts_open {
             1 => "SAVEPOINT part_1",
             2 => "SAVEPOINT part_2",
-            _ => return Err(StoreError::Broken("parts of a transaction nest at most twice".into())),
+            _ => {
+                return Err(StoreError::Broken("parts of a transaction nest at most twice".into()));
+            }
         }));
         // What came before the part must not fail within it.
         self.settle()

@@ -29,40 +29,61 @@ impl fmt::Debug for PostgresUrl {
 }
 
 impl PostgresUrl {
-    /// `sslmode=disable` sends in clear, `require`, `verify-ca` and `verify-full` encrypt and verify the server's certificate and name, against the
-    /// file that `sslrootcert` names or else the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.
+    /// `sslmode=disable` sends in clear, `require`, `verify-ca` and `verify-full` encrypt and
+    /// verify the server's certificate and name, against the file that `sslrootcert` names or else
+    /// the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.
     pub fn parse(text: &str) -> Result<PostgresUrl, String> {
         const EXAMPLE: &str = "write postgres://USER@HOST:5432/NAME";
         let Some(("postgres" | "postgresql", rest)) = text.split_once("://") else {
-            return Err(format!("the database's address does not begin with postgres://: {EXAMPLE}"));
+            return Err(format!(
+                "the database's address does not begin with postgres://: {EXAMPLE}"
+            ));
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-        let own = |name: &str| pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
+        let mut pairs: Vec<(String, String)> =
+            url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let own = |name: &str| {
+            pairs.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone())
+        };
         let (mode, root_file) = (own("sslmode"), own("sslrootcert").map(PathBuf::from));
         pairs.retain(|(key, _)| key != "sslmode" && key != "sslrootcert");
         // Blanks as `%20`: a plus sign is one here.
-        let passed = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(&pairs).finish().replace('+', "%20");
+        let passed = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(&pairs)
+            .finish()
+            .replace('+', "%20");
         let mut config = tokio_postgres::Config::from_str(&format!("postgres://{place}?{passed}"))
-            .map_err(|error| format!("the database's address does not read ({error}): {EXAMPLE}"))?;
+            .map_err(|error| {
+                format!("the database's address does not read ({error}): {EXAMPLE}")
+            })?;
         if config.get_hosts().is_empty() || config.get_dbname().is_none() {
             return Err(format!("the database's address names no host or no database: {EXAMPLE}"));
         }
         let is_here = config.get_hosts().iter().all(|host| match host {
             Host::Unix(_) => true,
-            Host::Tcp(name) => name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback()),
+            Host::Tcp(name) => {
+                name == "localhost"
+                    || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+            }
         });
         let tls = match mode.as_deref() {
             Some("disable") => None,
             None if is_here => None,
-            None | Some("require" | "verify-ca" | "verify-full") => Some(Arc::new(client_config(root_file)?)),
+            None | Some("require" | "verify-ca" | "verify-full") => {
+                Some(Arc::new(client_config(root_file)?))
+            }
             Some(_) => {
-                return Err("sslmode must be disable, require or verify-full; a way that may or may not be encrypted is not offered".into());
+                return Err("sslmode must be disable, require or verify-full; a way that may or \
+                 may not be encrypted is not offered"
+                    .into());
             }
         };
         config.ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable });
-        let (login, servers) = place.rsplit_once('@').map_or((None, place), |(login, servers)| (Some(login), servers));
-        let user = login.and_then(|login| login.split(':').next()).map_or(String::new(), |user| format!("{user}@"));
+        let (login, servers) =
+            place.rsplit_once('@').map_or((None, place), |(login, servers)| (Some(login), servers));
+        let user = login
+            .and_then(|login| login.split(':').next())
+            .map_or(String::new(), |user| format!("{user}@"));
         Ok(PostgresUrl { config, tls, shown: format!("postgres://{user}{servers}") })
     }
 }
@@ -72,12 +93,16 @@ fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, Str
         None => crate::delivery::send::roots_platform(),
         Some(path) => {
             let shown = path.display();
-            let pem = std::fs::read(&path).map_err(|error| format!("cannot read the root certificates {shown}: {error}"))?;
+            let pem = std::fs::read(&path)
+                .map_err(|error| format!("cannot read the root certificates {shown}: {error}"))?;
             let mut roots = rustls::RootCertStore::empty();
             use rustls::pki_types::pem::PemObject;
             for certificate in rustls::pki_types::CertificateDer::pem_slice_iter(&pem) {
-                let certificate = certificate.map_err(|error| format!("{shown} does not read: {error:?}"))?;
-                roots.add(certificate).map_err(|error| format!("{shown} holds no root certificate: {error}"))?;
+                let certificate =
+                    certificate.map_err(|error| format!("{shown} does not read: {error:?}"))?;
+                roots
+                    .add(certificate)
+                    .map_err(|error| format!("{shown} holds no root certificate: {error}"))?;
             }
             if roots.is_empty() {
                 return Err(format!("{shown} holds no certificate"));
@@ -86,7 +111,8 @@ fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, Str
         }
     };
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| format!("TLS cannot be set up: {error}"))?;
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
@@ -112,13 +138,24 @@ mod tests {
 
     #[test]
     fn what_does_not_read_is_refused_and_a_password_is_never_shown() {
-        let url = PostgresUrl::parse("postgres://hundi:geheim@localhost:5433/hundi?application_name=a").unwrap();
+        let url =
+            PostgresUrl::parse("postgres://hundi:geheim@localhost:5433/hundi?application_name=a")
+                .unwrap();
         assert_eq!(url.to_string(), "postgres://hundi@localhost:5433/hundi");
         assert!(!format!("{url:?}").contains("geheim"));
-        let several = PostgresUrl::parse("postgres://hundi:ge%40heim@127.0.0.1:5433,[::1]:5434/hundi?options=-c%20geqo%3Doff").unwrap();
+        let several = PostgresUrl::parse(
+            "postgres://hundi:ge%40heim@127.0.0.1:5433,[::1]:5434/hundi?options=-c%20geqo%3Doff",
+        )
+        .unwrap();
         assert_eq!(several.to_string(), "postgres://hundi@127.0.0.1:5433,[::1]:5434/hundi");
-        assert_eq!((several.config.get_hosts().len(), several.config.get_ports()), (2, &[5433, 5434][..]));
-        assert_eq!((several.config.get_options(), several.config.get_password()), (Some("-c geqo=off"), Some(&b"ge@heim"[..])));
+        assert_eq!(
+            (several.config.get_hosts().len(), several.config.get_ports()),
+            (2, &[5433, 5434][..])
+        );
+        assert_eq!(
+            (several.config.get_options(), several.config.get_password()),
+            (Some("-c geqo=off"), Some(&b"ge@heim"[..]))
+        );
         for text in [
             "postgres://",
             "postgres://hundi@localhost",

@@ -1,7 +1,8 @@
 //! Writes payouts for the bank, each at most once, whatever stops the process or the machine.
 //!
-//! Five steps, in this order: the claim is recorded; the file stands durably in a folder that no agent sees; that is
-//! recorded; the file is renamed into the outbox; that is recorded. A restart then knows:
+//! Five steps, in this order: the claim is recorded; the file stands durably in a folder that no
+//! agent sees; that is recorded; the file is renamed into the outbox; that is recorded. A restart
+//! then knows:
 //!
 //! | recorded | file in staging | so | then |
 //! |---|---|---|---|
@@ -11,8 +12,9 @@
 //! | staged, in another boot | yes | a power cut may have undone a rename that the agent saw | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
-//! An unknown outcome is the operator's, and is never sent again by itself. Each record repeats the one that it follows from, so that a
-//! worker whose lease ended within its turn and the next one never both go on with a file.
+//! An unknown outcome is the operator's, and is never sent again by itself. Each record repeats the
+//! one that it follows from, so that a worker whose lease ended within its turn and the next one
+//! never both go on with a file.
 
 use sha2::{Digest, Sha256};
 
@@ -44,8 +46,10 @@ pub enum Step {
     RecordPublished,
 }
 
-/// The order that lets a restart know what happened. A test tries others, to see that it would notice.
-pub const ORDER: [Step; 5] = [Step::Claim, Step::Stage, Step::RecordStaged, Step::Rename, Step::RecordPublished];
+/// The order that lets a restart know what happened. A test tries others, to see that it would
+/// notice.
+pub const ORDER: [Step; 5] =
+    [Step::Claim, Step::Stage, Step::RecordStaged, Step::Rename, Step::RecordPublished];
 
 /// Where a test stops the work, as a crash would.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,12 +99,18 @@ impl Bank {
     }
 
     /// The same in a given order of steps and up to a fault point, for tests.
-    pub async fn publish_in(&self, app: &App, order: &[Step], fault: Option<FaultPoint>) -> Result<usize, Stopped> {
+    pub async fn publish_in(
+        &self,
+        app: &App,
+        order: &[Step],
+        fault: Option<FaultPoint>,
+    ) -> Result<usize, Stopped> {
         let mut claimed: Option<(MessageId, Vec<u8>, usize)> = None;
         for step in order {
             let Some((id, bytes, _)) = &claimed else {
                 let Some(draft) = self.claim(app).await? else { return Ok(0) };
-                let bytes = instruct::write(&self.settings, draft.id, draft.created, &draft.orders)?;
+                let bytes =
+                    instruct::write(&self.settings, draft.id, draft.created, &draft.orders)?;
                 claimed = Some((draft.id, bytes, draft.orders.len()));
                 if fault == Some(FaultPoint::After(Step::Claim)) {
                     return Err(Stopped::Fault);
@@ -110,13 +120,19 @@ impl Bank {
             match step {
                 Step::Claim => {}
                 Step::Stage if fault == Some(FaultPoint::WithinStage) => {
-                    self.folders.stage(&id.file_name(), bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+                    self.folders
+                        .stage(&id.file_name(), bytes.get(..bytes.len() / 2).unwrap_or_default())?;
                     return Err(Stopped::Fault);
                 }
                 Step::Stage => self.folders.stage(&id.file_name(), bytes)?,
-                Step::RecordStaged => self.record_staged(app, *id, Sha256::digest(bytes).into()).await?,
+                Step::RecordStaged => {
+                    self.record_staged(app, *id, Sha256::digest(bytes).into()).await?
+                }
                 Step::Rename => self.folders.publish(&id.file_name())?,
-                Step::RecordPublished => self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published).await?,
+                Step::RecordPublished => {
+                    self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published)
+                        .await?
+                }
             }
             if fault == Some(FaultPoint::After(*step)) {
                 return Err(Stopped::Fault);
@@ -131,16 +147,31 @@ impl Bank {
         let world = app.world.clone();
         let settings = self.settings.clone();
         let (rows_max, amount_max) = (settings.batch_instructions_max, settings.batch_amount_max);
-        let claimed = app.store.write(move |tx, now| claim(tx, now, &world, rows_max, amount_max)).await?;
+        let claimed =
+            app.store.write(move |tx, now| claim(tx, now, &world, rows_max, amount_max)).await?;
         Ok(claimed)
     }
 
-    async fn record_staged(&self, app: &App, id: MessageId, sha256: [u8; 32]) -> Result<(), Stopped> {
+    async fn record_staged(
+        &self,
+        app: &App,
+        id: MessageId,
+        sha256: [u8; 32],
+    ) -> Result<(), Stopped> {
         let boot = self.boot.clone();
-        Ok(app.store.write(move |tx, _| Ok(rows::message_staged(tx, id, &sha256, boot.as_deref())?)).await?)
+        Ok(app
+            .store
+            .write(move |tx, _| Ok(rows::message_staged(tx, id, &sha256, boot.as_deref())?))
+            .await?)
     }
 
-    async fn record_end(&self, app: &App, id: MessageId, from: MessageStatus, status: MessageStatus) -> Result<(), Stopped> {
+    async fn record_end(
+        &self,
+        app: &App,
+        id: MessageId,
+        from: MessageStatus,
+        status: MessageStatus,
+    ) -> Result<(), Stopped> {
         let world = app.world.clone();
         let record = move |tx: &mut dyn Tx, now: &mut Now| {
             if !rows::message_end(tx, now, id, from, status)? {
@@ -154,10 +185,13 @@ impl Bank {
             Ok(true)
         };
         if !app.store.write(record).await? {
-            return Err(Stopped::Trouble(format!("{id} was taken further by another worker meanwhile")));
+            return Err(Stopped::Trouble(format!(
+                "{id} was taken further by another worker meanwhile"
+            )));
         }
         if status == MessageStatus::Unknown {
-            tracing::error!(message = %id, "nobody can tell whether the bank saw this file: its payouts wait for the operator");
+            tracing::error!(message = %id, "nobody can tell whether the bank saw this file: its \
+             payouts wait for the operator");
         }
         Ok(())
     }
@@ -170,22 +204,32 @@ impl Bank {
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
             match (message.status, is_staged) {
-                (MessageStatus::Staged, false) => self.record_end(app, message.id, message.status, MessageStatus::Published).await?,
+                (MessageStatus::Staged, false) => {
+                    self.record_end(app, message.id, message.status, MessageStatus::Published)
+                        .await?
+                }
                 (MessageStatus::Staged, true) if is_same_boot => {
                     self.folders.publish(&name)?;
-                    self.record_end(app, message.id, message.status, MessageStatus::Published).await?;
+                    self.record_end(app, message.id, message.status, MessageStatus::Published)
+                        .await?;
                 }
-                (MessageStatus::Staged, true) => self.record_end(app, message.id, message.status, MessageStatus::Unknown).await?,
+                (MessageStatus::Staged, true) => {
+                    self.record_end(app, message.id, message.status, MessageStatus::Unknown).await?
+                }
                 _ => {
                     // Recorded first: until then it may still be somebody's who goes on with it.
-                    self.record_end(app, message.id, message.status, MessageStatus::Abandoned).await?;
+                    self.record_end(app, message.id, message.status, MessageStatus::Abandoned)
+                        .await?;
                     self.folders.unstage(&name)?;
                 }
             }
         }
         // What is left in staging belongs to files that have ended.
         for name in self.folders.staged()? {
-            let id = name.strip_prefix("pain.001-").and_then(|name| name.strip_suffix(".xml")).and_then(MessageId::parse);
+            let id = name
+                .strip_prefix("pain.001-")
+                .and_then(|name| name.strip_suffix(".xml"))
+                .and_then(MessageId::parse);
             let Some(id) = id else { continue };
             let found = app.store.write(move |tx, _| Ok(rows::message_find(tx, id)?)).await?;
             match found.map(|message| message.status) {
@@ -193,7 +237,8 @@ impl Bank {
                 Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
                 // Unless it was renamed and recorded since it was listed.
                 Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
-                    self.record_end(app, id, MessageStatus::Published, MessageStatus::Unknown).await?;
+                    self.record_end(app, id, MessageStatus::Published, MessageStatus::Unknown)
+                        .await?;
                 }
                 _ => {}
             }
@@ -203,8 +248,15 @@ impl Bank {
     }
 }
 
-/// Takes instructions that wait, up to the limits of one file, and gathers what the bank has to know of them.
-fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: usize, amount_max: Money) -> Result<Option<Draft>, Failure> {
+/// Takes instructions that wait, up to the limits of one file, and gathers what the bank has to
+/// know of them.
+fn claim(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    world: &World,
+    rows_max: usize,
+    amount_max: Money,
+) -> Result<Option<Draft>, Failure> {
     let id = MessageId(now.mint());
     let mut orders = Vec::new();
     let mut sum = Money::zero(amount_max.currency);
@@ -216,7 +268,13 @@ fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: usize, amount_
         }
         match order(tx, world, &instruction)? {
             Ok(order) => {
-                rows::advance(tx, instruction.payout_id, InstructionStatus::Queued, InstructionStatus::Writing, Some(id))?;
+                rows::advance(
+                    tx,
+                    instruction.payout_id,
+                    InstructionStatus::Queued,
+                    InstructionStatus::Writing,
+                    Some(id),
+                )?;
                 orders.push(order);
                 sum = new_sum;
             }
@@ -224,7 +282,8 @@ fn claim(tx: &mut dyn Tx, now: &mut Now, world: &World, rows_max: usize, amount_
                 rows::withdraw(tx, instruction.payout_id)?;
             }
             Err(Unwritten::Unreadable) => {
-                tracing::error!(payout = %instruction.payout_id, "the account number cannot be opened: the payout was not sent and waits for the operator");
+                tracing::error!(payout = %instruction.payout_id, "the account number cannot be \
+                 opened: the payout was not sent and waits for the operator");
                 rows::withdraw(tx, instruction.payout_id)?;
                 mark_unknown(tx, now, world, &instruction)?;
             }
@@ -246,17 +305,25 @@ enum Unwritten {
     Unreadable,
 }
 
-fn order(tx: &mut dyn Tx, world: &World, instruction: &Journalled) -> Result<Result<PaymentOrder, Unwritten>, StoreError> {
-    let lost = || StoreError::Broken(format!("{} has lost what it belongs to", instruction.payout_id));
+fn order(
+    tx: &mut dyn Tx,
+    world: &World,
+    instruction: &Journalled,
+) -> Result<Result<PaymentOrder, Unwritten>, StoreError> {
+    let lost =
+        || StoreError::Broken(format!("{} has lost what it belongs to", instruction.payout_id));
     let scope = instruction.scope;
     let payout = payouts::rows::find(tx, scope, instruction.payout_id)?.ok_or_else(lost)?;
     if payout.status != PayoutStatus::Processing || payout.failure.is_some() {
         return Ok(Err(Unwritten::Ended));
     }
     let transfer = transfers::rows::find(tx, scope, payout.transfer_id)?.ok_or_else(lost)?;
-    let beneficiary = beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
+    let beneficiary =
+        beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
-    let Ok(account_number) = beneficiaries::open_account_number(&beneficiary, world) else { return Ok(Err(Unwritten::Unreadable)) };
+    let Ok(account_number) = beneficiaries::open_account_number(&beneficiary, world) else {
+        return Ok(Err(Unwritten::Unreadable));
+    };
     Ok(Ok(PaymentOrder {
         end_to_end_id: EndToEndId::of(payout.id),
         amount: payout.amount,
@@ -273,7 +340,11 @@ fn order(tx: &mut dyn Tx, world: &World, instruction: &Journalled) -> Result<Res
 }
 
 /// The account of an instruction, for rules that read business time.
-pub(super) fn enter(tx: &mut dyn Tx, now: &mut Now, instruction: &Journalled) -> Result<(), StoreError> {
+pub(super) fn enter(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    instruction: &Journalled,
+) -> Result<(), StoreError> {
     now.enter_account(keys::rows::clock_offset_seconds(tx, instruction.scope)?);
     Ok(())
 }
