@@ -10,10 +10,12 @@ use std::time::Instant;
 
 use axum::Json;
 use bytes::Bytes;
-use hundi::delivery::send::{Attempt, Sender, SenderOptions, USER_AGENT_TEXT, roots_platform};
-use hundi::delivery::sign;
-use hundi::delivery::vet::{UrlPolicy, parse_url};
 use hundi::kernel::Clock;
+use hundi::webhooks::sending::send::{
+    Attempt, USER_AGENT_TEXT, WebhookClient, WebhookClientOptions,
+};
+use hundi::webhooks::sending::sign;
+use hundi::webhooks::sending::vet::{UrlPolicy, parse_url};
 use serde_json::Value;
 
 use crate::machine;
@@ -106,7 +108,8 @@ pub fn bare_deliveries(url: &str, count: usize, in_flight: usize) -> (f64, f64) 
 }
 
 async fn deliver(url: &str, count: usize, in_flight: usize) {
-    let sender = Sender::new(roots_platform(), SenderOptions::default()).expect("a sender");
+    let sender = WebhookClient::new(hundi::tls::platform_roots(), WebhookClientOptions::default())
+        .expect("a sender");
     let url = Arc::new(
         parse_url(url, UrlPolicy { loopback_http_allowed: true }).expect("the receiver's URL"),
     );

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use hundi::events;
 use hundi::kernel::{Clock, Scope};
 use hundi::store::Store;
 use tokio::runtime::Runtime;
@@ -130,7 +129,7 @@ fn drain(
     database: &Path,
     receiver: &Receiver,
 ) -> Drained {
-    let store = Store::open(database, Clock::System, events::sequence)
+    let store = Store::open(database, Clock::System, hundi::webhooks::sequencer::sequence)
         .expect("the database of the backlog");
     runtime.block_on(rows::emit_events(
         &store,

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hundi::events;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Clock, Id, Scope};
 use hundi::store::Store;
@@ -174,8 +173,9 @@ impl Level {
         }
         if self.running.is_none() {
             let server = Server::start(&self.database);
-            let store = Store::open(&self.database, Clock::System, events::sequence)
-                .expect("the database beside its service");
+            let store =
+                Store::open(&self.database, Clock::System, hundi::webhooks::sequencer::sequence)
+                    .expect("the database beside its service");
             self.running = Some(Running { server, store });
             // Time for the shelf of deposit addresses to fill.
             std::thread::sleep(Duration::from_millis(500));

@@ -19,15 +19,15 @@ use hundi::kernel::{
     AnyId, Clock, Currency, History, Id, Metadata, Money, Now, ObjectKind, Rate, Scope, StoreError,
 };
 use hundi::quote_locks::{self, QuoteLock};
-use hundi::store::key_parts::{KEYS_IN_PART_MAX, KeyParts};
+use hundi::store::key_segments::{KEYS_IN_PART_MAX, KeySegments};
 use hundi::store::sqlite::{self, SqliteTx};
 use hundi::store::{Store, Tx};
 use hundi::tasks::{self, TaskKind};
 use hundi::transfers::state::TransferStatus;
 use hundi::transfers::{Policy, PurposeCode, Transfer};
 use hundi::values;
-use hundi::webhook_endpoints::deliveries::{AttemptRow, Delivery};
-use hundi::webhook_endpoints::state::DeliveryStatus;
+use hundi::webhooks::deliveries::{AttemptRow, Delivery};
+use hundi::webhooks::state::DeliveryStatus;
 use tokio::runtime::Runtime;
 
 const DAY_SECONDS: i64 = 86_400;
@@ -148,7 +148,7 @@ impl Template {
         let answer_id: Id<kind::Request> = now.mint();
         let (key_hash, fingerprint): ([u8; 16], [u8; 32]) =
             (now.random_bytes(), now.random_bytes());
-        let part = tx.key_parts()?.take_place();
+        let part = tx.key_segments()?.take_place();
         tx.execute_one(
             "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
             values![part, &key_hash, answer_id],
@@ -195,10 +195,10 @@ impl Addresses {
 /// Does what the write lane does at the end of a transaction: closes a part of the idempotency keys
 /// that is full.
 fn close_full(tx: &mut SqliteTx<'_>) {
-    if let Some(key_parts) = tx.take_key_parts()
-        && key_parts.is_full()
+    if let Some(key_segments) = tx.take_key_segments()
+        && key_segments.is_full()
     {
-        key_parts.close(tx).expect("a part of the keys is closed");
+        key_segments.close(tx).expect("a part of the keys is closed");
     }
 }
 
@@ -226,7 +226,7 @@ pub struct BareRun {
 
 impl Bare {
     pub fn open(path: &Path, answer_length: usize) -> Bare {
-        let store = Store::open(path, Clock::System, events::sequence)
+        let store = Store::open(path, Clock::System, hundi::webhooks::sequencer::sequence)
             .expect("the database of the bare loop");
         let connection = sqlite::open_writer(path).expect("a connection of the bare loop");
         Bare {
@@ -310,21 +310,22 @@ impl Bare {
     pub fn one_by_one(&mut self, count: usize) -> BareRun {
         let locks = self.locks(count);
         let mut addresses = self.addresses.lock().expect("the addresses");
-        let mut key_parts = KeyParts::load(&mut SqliteTx::new(&self.connection), KEYS_IN_PART_MAX)
-            .expect("the parts of the keys");
+        let mut key_segments =
+            KeySegments::load(&mut SqliteTx::new(&self.connection), KEYS_IN_PART_MAX)
+                .expect("the parts of the keys");
         let started = Instant::now();
         for (index, lock) in locks.iter().enumerate() {
             self.now.advance_to(Clock::System.milliseconds());
             let mut tx = SqliteTx::new(&self.connection);
             tx.run("BEGIN IMMEDIATE").expect("a transaction");
-            key_parts.refresh(&mut tx).expect("the parts of the keys");
-            tx.lend_key_parts(&mut key_parts);
+            key_segments.refresh(&mut tx).expect("the parts of the keys");
+            tx.lend_key_segments(&mut key_segments);
             let address = addresses.take(&mut self.now);
             self.template
                 .create_with_outbox(&mut tx, &mut self.now, index, lock, address)
                 .expect("a creation of the bare loop");
             close_full(&mut tx);
-            events::sequence(&mut tx, &mut self.now).expect("the sequencer");
+            hundi::webhooks::sequencer::sequence(&mut tx, &mut self.now).expect("the sequencer");
             tx.run("COMMIT").expect("a commit");
         }
         BareRun { rate: count as f64 / started.elapsed().as_secs_f64(), batch: 1.0 }
@@ -356,13 +357,13 @@ pub fn fill(
     now = Now::new(end - span, Minter::above(0), now.random_bytes());
     let mut transfers = Vec::with_capacity(count);
     let mut addresses = Addresses::default();
-    let mut key_parts = KeyParts::load(&mut SqliteTx::new(&connection), KEYS_IN_PART_MAX)
+    let mut key_segments = KeySegments::load(&mut SqliteTx::new(&connection), KEYS_IN_PART_MAX)
         .expect("the parts of the keys");
     while transfers.len() < count {
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN IMMEDIATE").expect("a transaction");
-        key_parts.refresh(&mut tx).expect("the parts of the keys");
-        tx.lend_key_parts(&mut key_parts);
+        key_segments.refresh(&mut tx).expect("the parts of the keys");
+        tx.lend_key_segments(&mut key_segments);
         for index in transfers.len()..count.min(transfers.len() + FILLED_AT_ONCE) {
             now.advance_to(end - span + (index as f64 / count as f64 * span as f64) as i64);
             let address = addresses.take(&mut now);
@@ -408,7 +409,7 @@ fn fill_one(
             due_milliseconds: None,
             created: now.business(),
         };
-        hundi::webhook_endpoints::rows::delivery_insert(tx, &delivery)?;
+        hundi::webhooks::rows::delivery_insert(tx, &delivery)?;
         let attempt = AttemptRow {
             number: 1,
             attempted_at: now.instant(),
@@ -417,12 +418,7 @@ fn fill_one(
             error: None,
             answer: String::new(),
         };
-        hundi::webhook_endpoints::rows::attempt_insert(
-            tx,
-            delivery.endpoint_id,
-            delivery.id,
-            &attempt,
-        )?;
+        hundi::webhooks::rows::attempt_insert(tx, delivery.endpoint_id, delivery.id, &attempt)?;
     }
     Ok(id)
 }

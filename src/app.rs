@@ -1,85 +1,76 @@
-//! The service put together: the store, the world, the router and the workers, from start to stop.
+//! The service put together: the store, the services, the router and the workers, from start to stop.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use sha2::Digest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
+use crate::account_verification::simulated::SimulatedVerifier;
+use crate::app_state::AppState;
+use crate::background::{Place, Stop, Worker};
+use crate::chain_following::{audit, follow};
 use crate::chains::address::Address;
 use crate::chains::derivation::AccountKey;
+use crate::chains::followed::FollowedChain;
 use crate::chains::pool::AddressPool;
 use crate::chains::rows as chain_rows;
 use crate::chains::settings::ChainSettings;
 use crate::chains::{ChainName, ChainProfile, Following};
-use crate::checks::simulated::SimulatedChecks;
 use crate::config::{Config, Role};
-use crate::delivery::send::{Sender, SenderOptions, roots_platform};
-use crate::http::consult::Places;
-use crate::http::dispatch::InFlight;
-use crate::http::limit::Limiter;
-use crate::http::metrics::Metrics;
-use crate::http::router::{Router, routes};
+use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{Clock, Currency, Failure, Mode, Now, Scope, StoreError, hex};
-use crate::keys::{KeyRing, Permissions, key_hash, key_text, rows::NewKey};
+use crate::kernel::{Clock, Currency, Mode, Now, OperationError, Scope, StoreError, hex};
+use crate::keys::{Permissions, key_hash, key_text, rows::NewKey};
+use crate::metrics::Metrics;
 use crate::outbound::Client;
-use crate::payouts::advice;
+use crate::pages::{self, Site};
+use crate::payment_advices as advice;
 use crate::rails::iso20022::IsoRail;
 use crate::rails::iso20022::folders::Folders;
 use crate::rails::iso20022::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
+use crate::rate_limits::Limiter;
 use crate::rates::fixed::FixedRate;
 use crate::rates::http::HttpRates;
+use crate::routes::routes;
 use crate::screening::lists::Lists;
+use crate::screening::simulated::SimulatedScreener;
+use crate::services::{Ports, Services};
 use crate::store::handle::{self, Epilogue};
 use crate::store::{Cost, Store, Tx, migrate};
-use crate::work::alone::{Held, alone};
-use crate::work::follow::FollowedChain;
-use crate::world::{Ports, World};
-use crate::{events, ifsc, keys, live, secrets, work};
+use crate::tls::platform_roots;
+use crate::webhooks::sending::send::{WebhookClient, WebhookClientOptions};
+use crate::webhooks::sequencer::sequence;
+use crate::workers::{
+    account_look_ups, bank, housekeeping, rates as rates_worker, screening, tasks,
+};
+use crate::{ifsc, keys, live, secrets, webhooks};
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
 /// The account that a first start makes.
 pub const ACCOUNT_DEFAULT: &str = "default";
 
+/// The service put together; nothing runs before [`App::run`].
 pub struct App {
-    /// Which of the nodes of a database this is, made anew at each start.
-    pub node_id: [u8; 16],
+    pub state: Arc<AppState>,
+    pub site: Arc<Site>,
     pub role: Role,
-    pub store: Store,
-    pub world: Arc<World>,
-    pub keys: KeyRing,
-    pub limiter: Limiter,
-    pub router: Router,
-    pub in_flight: Arc<InFlight>,
-    /// Makes the identifiers of requests.
-    pub request_ids: Minter,
-    pub consult_places: Places,
-    pub sender: Sender,
-    /// The real chains that are followed, one a mode at most.
-    pub chains: Vec<Arc<FollowedChain>>,
-    pub metrics: Metrics,
-    pub shows_metrics: bool,
+    /// Sends webhooks.
+    pub webhook_client: WebhookClient,
     /// The bank that is spoken to by files, if there is one.
     pub bank: Option<Arc<BankSettings>>,
     /// The market rates of live mode, which a worker asks for.
     pub rates: Option<Arc<HttpRates>>,
-    pub openapi: Bytes,
-    pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
 }
 
 impl App {
     /// Opens the store and puts the service together; nothing runs yet.
     pub async fn open(config: &Config, clock: Clock) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, events::sequence, None, true).await
+        App::open_with(config, clock, sequence, None, true).await
     }
 
     /// The same with a bank in test mode's place that is spoken to by files, to try one before live
@@ -89,7 +80,7 @@ impl App {
         clock: Clock,
         bank: BankSettings,
     ) -> Result<Arc<App>, String> {
-        App::open_with(config, clock, events::sequence, Some(bank), true).await
+        App::open_with(config, clock, sequence, Some(bank), true).await
     }
 
     /// The same for a command beside a running server: it leaves its outbox rows to the server,
@@ -131,7 +122,8 @@ impl App {
                     step_milliseconds: settings.simulation_step_milliseconds,
                 }),
             },
-            checks: Box::new(SimulatedChecks),
+            accounts: Box::new(SimulatedVerifier),
+            screener: Box::new(SimulatedScreener),
             addresses: match &config.test_chain {
                 None => AddressPool::new(account_key, TEST_ADDRESS_INDEX.into()),
                 Some(chain) => addresses_of(chain),
@@ -146,7 +138,7 @@ impl App {
                 Some(chain) => profile_of(chain),
             },
         };
-        let roots = roots_platform();
+        let roots = platform_roots();
         let client =
             Client::new(roots.clone()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let follow = |mode, settings: &Option<ChainSettings>| {
@@ -159,10 +151,7 @@ impl App {
                 .into_iter()
                 .flatten()
                 .collect();
-        let router = Router::new(routes())?;
-        // Relative, so that the reference page asks the server that it came from.
-        let document = openapi::document(&router.routes, "/");
-        let sender = Sender::new(roots, SenderOptions::default())
+        let webhook_client = WebhookClient::new(roots, WebhookClientOptions::default())
             .map_err(|error| format!("TLS cannot be set up: {error}"))?;
         let ifsc = ifsc::directory(config.ifsc_file.as_deref())?;
         let screening = match config.screening.clone() {
@@ -182,12 +171,13 @@ impl App {
         let live = match live_parts {
             None => None,
             Some(parts) => {
-                work::rates::restore(&store, &parts.rates).await;
+                rates_worker::restore(&store, &parts.rates).await;
                 rates = Some(parts.rates.clone());
                 let ports = Ports {
                     rates: Box::new(parts.rates),
                     rail: Box::new(IsoRail { supports_nre: parts.bank.supports_nre }),
-                    checks: parts.checks,
+                    accounts: parts.accounts,
+                    screener: Box::new(parts.lists),
                     addresses: addresses_of(&parts.chain),
                     chain: profile_of(&parts.chain),
                 };
@@ -195,8 +185,8 @@ impl App {
                 Some(ports)
             }
         };
-        let world = Arc::new(World { settings, sealer, ifsc, screening, test, live });
-        let keeper = world.clone();
+        let services = Arc::new(Services { settings, sealer, ifsc, screening, test, live });
+        let keeper = services.clone();
         let signing =
             store.write(move |tx, now| Ok(advice::signing::ensure(tx, now, &keeper.sealer)?)).await;
         signing.map_err(|failure| {
@@ -204,25 +194,27 @@ impl App {
         })?;
         let mut node_id = [0; 16];
         getrandom::fill(&mut node_id).map_err(|error| format!("no randomness: {error}"))?;
-        Ok(Arc::new(App {
-            node_id,
-            role: config.role,
-            store,
-            world,
-            keys: KeyRing::default(),
-            limiter: Limiter::new(config.rate_limits),
-            router,
-            in_flight: Arc::default(),
+        let metrics = Arc::new(Metrics::default());
+        let state = Arc::new(AppState { node_id, store, services, chains, metrics });
+        let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;
+        // Relative, so that the reference page asks the server that it came from.
+        let document = openapi::document(&api.router.routes, "/");
+        let site = Site {
+            app: state.clone(),
+            api,
             request_ids: Minter::above(0),
-            consult_places: Places::default(),
-            sender,
-            chains,
-            metrics: Metrics::default(),
+            takes_requests: config.role != Role::Work,
             shows_metrics: config.shows_metrics,
-            bank: bank.map(Arc::new),
-            rates,
             openapi: document.to_string().into(),
             reference: Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")),
+        };
+        Ok(Arc::new(App {
+            state,
+            site: Arc::new(site),
+            role: config.role,
+            webhook_client,
+            bank: bank.map(Arc::new),
+            rates,
         }))
     }
 
@@ -230,15 +222,18 @@ impl App {
     /// the chain that the configuration names. `Err` names a mismatch; a node that does not answer
     /// is none, and is asked again later.
     pub async fn check_chains(&self) -> Result<(), String> {
-        let unread =
-            |failure: Failure| format!("it cannot be read which chains were followed: {failure:?}");
+        let unread = |failure: OperationError| {
+            format!("it cannot be read which chains were followed: {failure:?}")
+        };
         let followed = self
+            .state
             .store
             .read(Cost::Point, |tx| Ok(chain_rows::followed(tx)?))
             .await
             .map_err(unread)?;
         let is_configured = |mode: &str, name: &str| {
-            self.chains
+            self.state
+                .chains
                 .iter()
                 .any(|chain| (chain.mode.as_str(), chain.settings.name.as_str()) == (mode, name))
         };
@@ -250,13 +245,13 @@ impl App {
                  there is seen, and none of its transfers expires"
             );
         }
-        for chain in &self.chains {
+        for chain in &self.state.chains {
             let (mode, name) = (chain.mode, chain.settings.name);
             let read = move |tx: &mut dyn Tx| {
                 Ok((chain_rows::identity(tx, mode, name)?, chain_rows::tokens(tx, mode, name)?))
             };
             if let (Some(identity), tokens) =
-                self.store.read(Cost::Point, read).await.map_err(unread)?
+                self.state.store.read(Cost::Point, read).await.map_err(unread)?
             {
                 chain.recognise(&identity, tokens)?;
             }
@@ -281,112 +276,105 @@ impl App {
     /// Runs the workers and the server until `stop`; answers after running requests and deliveries
     /// have ended.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
-        let mut workers = Vec::new();
-        if self.role != Role::Work {
+        let takes_requests = self.role != Role::Work;
+        if takes_requests {
             // Before the first request: a transfer needs an address.
-            work::housekeeping::reserve_addresses(&self).await;
-            workers.push(tokio::spawn(work::housekeeping::derive_addresses(
-                self.clone(),
-                stop.clone(),
-            )));
+            housekeeping::reserve_addresses(&self.state).await;
         }
-        // Quotes need a rate on every node.
-        if let Some(rates) = self.rates.clone() {
-            workers.push(tokio::spawn(work::rates::run(
-                self.store.clone(),
-                rates,
-                self.metrics.rate_refusals.clone(),
-                stop.clone(),
-            )));
-        }
-        // Whoever takes requests or runs tasks screens.
-        if self.world.screening.is_some() {
-            workers.push(tokio::spawn(work::screening::keep_lists(self.clone(), stop.clone())));
-        }
-        if self.role != Role::Serve {
-            self.start_workers(&mut workers, &stop);
-        }
-        server::serve(self.clone(), listener, stop).await;
-        for worker in workers {
+        let start = |worker: Worker| {
+            worker.start(&self.state, takes_requests, self.role != Role::Serve, &stop)
+        };
+        let running: Vec<_> = self.workers().into_iter().filter_map(start).collect();
+        let site = self.site.clone();
+        let answer = move |request| pages::answer(site.clone(), request);
+        server::serve(listener, stop, self.state.metrics.clone(), answer).await;
+        for worker in running {
             if worker.await.is_err() {
                 tracing::error!("a worker panicked");
             }
         }
-        self.store.close().await;
+        self.state.store.close().await;
+    }
+
+    /// Everything that runs in the background.
+    fn workers(&self) -> Vec<Worker> {
+        let app = || self.state.clone();
+        let (sequenced, delivered, look_ups) = (app(), app(), app());
+        let client = self.webhook_client.clone();
+        let mut workers = vec![
+            with_app("addresses", Place::Servers, app(), housekeeping::derive_addresses),
+            with_app("sequencer_nudge", Place::Embedded, app(), housekeeping::nudge_sequencer),
+            leading("tasks", app(), tasks::run),
+            leading("purge", app(), housekeeping::purge),
+            Worker::leading("look_ups", move |stop, _| {
+                let AppState { store, services, metrics, .. } = look_ups.as_ref();
+                let counts = metrics.look_ups.clone();
+                account_look_ups::run(store.clone(), services.clone(), counts, stop)
+            }),
+            // Together, so that what was sequenced is delivered without another look.
+            Worker::leading("events", move |stop: Stop, lease| {
+                let deliver =
+                    webhooks::worker::run(delivered.clone(), client.clone(), stop.clone());
+                let sequence = webhooks::sequencer::run(sequenced.clone(), lease, stop);
+                async {
+                    tokio::join!(deliver, sequence);
+                }
+            }),
+        ];
+        // Quotes need a rate on every node.
+        if let Some(rates) = self.rates.clone() {
+            let app = app();
+            workers.push(Worker::new("rates", Place::EveryNode, move |stop| {
+                let refusals = app.metrics.rate_refusals.clone();
+                rates_worker::run(app.store.clone(), rates.clone(), refusals, stop)
+            }));
+        }
+        // Whoever takes requests or runs tasks screens.
+        if self.state.services.screening.is_some() {
+            workers.push(with_app("lists", Place::EveryNode, app(), screening::keep_lists));
+            workers.push(leading("screening", app(), screening::run));
+        }
+        for chain in &self.state.chains {
+            let (follow, audit) = match chain.mode {
+                Mode::Live => ("live_chain", "live_chain_audit"),
+                Mode::Test => ("test_chain", "test_chain_audit"),
+            };
+            let (app_of_follow, chain_of_follow) = (app(), chain.clone());
+            workers.push(Worker::leading(follow, move |stop, _| {
+                follow::run(app_of_follow.clone(), chain_of_follow.clone(), stop)
+            }));
+            let (app_of_audit, chain_of_audit) = (app(), chain.clone());
+            workers.push(Worker::leading(audit, move |stop, _| {
+                audit::run(app_of_audit.clone(), chain_of_audit.clone(), stop)
+            }));
+        }
+        if let Some(settings) = self.bank.clone() {
+            let app = app();
+            workers.push(Worker::leading("bank", move |stop, _| {
+                bank::run(app.clone(), settings.clone(), stop)
+            }));
+        }
+        workers
     }
 }
 
-impl App {
-    /// Starts what only one node does at a time; on the others it stands by.
-    fn start_workers(
-        self: &Arc<App>,
-        workers: &mut Vec<JoinHandle<()>>,
-        stop: &watch::Receiver<bool>,
-    ) {
-        let app = || self.clone();
-        // Together, so that what was sequenced is delivered without another look.
-        let events = {
-            let app = app();
-            move |stop: watch::Receiver<bool>, lease| {
-                let app = app.clone();
-                async move {
-                    let deliver = work::deliveries::run(app.clone(), stop.clone());
-                    tokio::join!(deliver, work::sequencer::run(app, lease, stop));
-                }
-            }
-        };
-        workers.push(tokio::spawn(alone(app(), "events", stop.clone(), events)));
-        let with_app = |run: fn(Arc<App>, watch::Receiver<bool>) -> BoxFuture<'static, ()>| {
-            let app = app();
-            move |stop: watch::Receiver<bool>, _: Held| run(app.clone(), stop)
-        };
-        workers.push(tokio::spawn(alone(
-            app(),
-            "tasks",
-            stop.clone(),
-            with_app(|app, stop| work::run(app, stop).boxed()),
-        )));
-        let purge = with_app(|app, stop| work::housekeeping::purge(app, stop).boxed());
-        workers.push(tokio::spawn(alone(app(), "purge", stop.clone(), purge)));
-        let look_ups = with_app(|app, stop| {
-            work::checks::run(
-                app.store.clone(),
-                app.world.clone(),
-                app.metrics.look_ups.clone(),
-                stop,
-            )
-            .boxed()
-        });
-        workers.push(tokio::spawn(alone(app(), "look_ups", stop.clone(), look_ups)));
-        if self.world.screening.is_some() {
-            let screening = with_app(|app, stop| work::screening::run(app, stop).boxed());
-            workers.push(tokio::spawn(alone(app(), "screening", stop.clone(), screening)));
-        }
-        if !self.store.is_shared() {
-            workers.push(tokio::spawn(work::housekeeping::nudge_sequencer(app(), stop.clone())));
-        }
-        for chain in &self.chains {
-            let (app_of_chain, chain_followed) = (app(), chain.clone());
-            let name = if chain.mode.is_live() { "live_chain" } else { "test_chain" };
-            let follow = move |stop: watch::Receiver<bool>, _: Held| {
-                work::follow::run(app_of_chain.clone(), chain_followed.clone(), stop)
-            };
-            workers.push(tokio::spawn(alone(app(), name, stop.clone(), follow)));
-            let (app_of_audit, chain) = (app(), chain.clone());
-            let name = if chain.mode.is_live() { "live_chain_audit" } else { "test_chain_audit" };
-            let audit = move |stop: watch::Receiver<bool>, _: Held| {
-                work::audit::run(app_of_audit.clone(), chain.clone(), stop)
-            };
-            workers.push(tokio::spawn(alone(app(), name, stop.clone(), audit)));
-        }
-        if let Some(settings) = self.bank.clone() {
-            let app_of_bank = app();
-            let bank = move |stop: watch::Receiver<bool>, _: Held| {
-                work::bank::run(app_of_bank.clone(), settings.clone(), stop)
-            };
-            workers.push(tokio::spawn(alone(app(), "bank", stop.clone(), bank)));
-        }
-    }
+fn with_app<F>(
+    name: &'static str,
+    place: Place,
+    app: Arc<AppState>,
+    run: fn(Arc<AppState>, Stop) -> F,
+) -> Worker
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    Worker::new(name, place, move |stop| run(app.clone(), stop))
+}
+
+fn leading<F>(name: &'static str, app: Arc<AppState>, run: fn(Arc<AppState>, Stop) -> F) -> Worker
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    Worker::leading(name, move |stop, _| run(app.clone(), stop))
 }
 
 /// The chain of a mode as callers see it.
@@ -435,8 +423,8 @@ async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
         .await;
     let (stored, entropy, nonce) = match sealed {
         Ok(found) => found,
-        Err(Failure::Store(error)) => return Err(error.to_string()),
-        Err(Failure::Refused(refusal)) => return Err(refusal.to_string()),
+        Err(OperationError::Store(error)) => return Err(error.to_string()),
+        Err(OperationError::Refused(refusal)) => return Err(refusal.to_string()),
     };
     if let Some(sealed) = stored {
         return open_account_key(sealer, &sealed);
@@ -451,7 +439,7 @@ async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
             Some(stored) => Ok(stored),
             None => migrate::replace_meta(tx, TEST_ACCOUNT_KEY, None, &sealed)
                 .map(|()| sealed.clone())
-                .map_err(Failure::from),
+                .map_err(OperationError::from),
         }
     });
     let stored = written

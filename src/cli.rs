@@ -20,19 +20,19 @@ use tokio::sync::watch;
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
 use crate::chains::address::Address;
 use crate::config::{Config, Flags, LISTEN_DEFAULT};
-use crate::http::{openapi, router, server};
+use crate::http::{openapi, server};
 use crate::kernel::id::kind;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{AnyId, Clock, Failure, Id, Mode, Now, StoreError};
+use crate::kernel::{AnyId, Clock, Id, Mode, Now, OperationError, StoreError};
 use crate::keys::{self, Permissions};
-use crate::ledger::check;
 use crate::operator::{self, Ruling};
 use crate::rails::iso20022::simulator;
 use crate::screening::hits;
 use crate::screening::lists::Lists;
 use crate::store::{Store, Tx};
 use crate::store::{handle, postgres};
-use crate::{backup, demo, secrets};
+
+use crate::{backup, demo, secrets, verify_book};
 
 #[derive(Parser)]
 #[command(
@@ -370,7 +370,7 @@ async fn run(command: Command) -> Result<(), String> {
         Command::Backup { file, place } => backup::write(&config(&place)?.database, &file),
         Command::Openapi => {
             let document =
-                openapi::document(&router::routes(), &format!("http://{LISTEN_DEFAULT}"));
+                openapi::document(&crate::routes::routes(), &format!("http://{LISTEN_DEFAULT}"));
             print(&serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)
         }
     }
@@ -393,7 +393,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     warn_of_doubts(&config).await;
     app.check_chains().await?;
     app.check_bank()?;
-    let first_key = first_key(&app.store).await?;
+    let first_key = first_key(&app.state.store).await?;
     print(&format!("listening on http://{address}"))?;
     if let Some(key) = first_key {
         print(&format!(
@@ -458,10 +458,10 @@ async fn first_key(store: &Store) -> Result<Option<String>, String> {
         .map_err(told)
 }
 
-fn told(failure: Failure) -> String {
+fn told(failure: OperationError) -> String {
     match failure {
-        Failure::Refused(refusal) => refusal.to_string(),
-        Failure::Store(error) => error.to_string(),
+        OperationError::Refused(refusal) => refusal.to_string(),
+        OperationError::Store(error) => error.to_string(),
     }
 }
 
@@ -688,8 +688,8 @@ async fn decide(
 /// Carries out a ruling beside a running server.
 async fn rule(id: AnyId, ruling: Ruling, place: &Place) -> Result<(), String> {
     let app = beside(place).await?;
-    let world = app.world.clone();
-    carry_out(&app, move |tx, now| operator::rule(tx, now, &world, id, &ruling)).await
+    let services = app.state.services.clone();
+    carry_out(&app, move |tx, now| operator::rule(tx, now, &services, id, &ruling)).await
 }
 
 /// Carries out what the operator decided, and prints what happened.
@@ -699,6 +699,7 @@ where
 {
     // What is refused undoes what it wrote, so it leaves the transaction as an error.
     let decided = app
+        .state
         .store
         .write(move |tx, now| {
             decision(tx, now)?.map_err(|message| StoreError::Broken(message).into())
@@ -706,7 +707,7 @@ where
         .await;
     match decided {
         Ok(outcome) => print(&outcome),
-        Err(Failure::Store(StoreError::Broken(message))) => Err(message),
+        Err(OperationError::Store(StoreError::Broken(message))) => Err(message),
         Err(failure) => Err(told(failure)),
     }
 }
@@ -719,9 +720,9 @@ async fn run_check(config: &Config) -> Result<(), String> {
         print("the encryption key was not checked: none was given")?;
     }
     let checked = tokio::task::spawn_blocking(move || {
-        let mut report = check::run(&database)?;
+        let mut report = verify_book::run(&database)?;
         if let Some(key) = key {
-            report.faults.extend(check::key_fault(&database, Sealer::new(&key).verifier())?);
+            report.faults.extend(verify_book::key_fault(&database, Sealer::new(&key).verifier())?);
         }
         Ok::<_, StoreError>(report)
     });

@@ -6,23 +6,23 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use serde::Deserialize;
 
+use crate::account_verification::ChecksTable;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
-use crate::checks::ChecksTable;
-use crate::http::limit::Rates;
 use crate::kernel::{Currency, Money, Rate};
 use crate::rails::iso20022::settings::{BankSettings, BankTable};
+use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
 use crate::screening::lists::{ScreeningSettings, ScreeningSource};
+use crate::services::Settings;
 pub use crate::store::Database;
 use crate::store::postgres;
-use crate::world::Settings;
 
 pub const LISTEN_DEFAULT: &str = "127.0.0.1:8080";
 pub const DATABASE_DEFAULT: &str = "sqlite:hundi.db";
 /// Requests a second and key where the operator says nothing.
 const RATE_DEFAULT: u32 = 1_000;
 
-crate::words!(
+crate::string_enum!(
     /// What a node does.
     Role { All "all", Serve "serve", Work "work" }
 );

@@ -54,7 +54,7 @@ pub async fn run() -> Result<(), String> {
         permissions: Permissions::All,
         expires_at: None,
     };
-    let key = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await;
+    let key = app.state.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await;
     let key = key.map_err(|failure| format!("no key could be made: {failure:?}"))?;
     let (stop, stopping) = watch::channel(false);
     let serving = tokio::spawn(app.run(listener, stopping));

@@ -1,54 +1,63 @@
 //! hundi pays Indian rupees into NRE bank accounts, funded by stablecoin deposits.
 //!
-//! The rooms, from the ground up; each knows only rooms above it in this list:
+//! The rooms, from the ground up. A room imports only rooms above it in this list; `tests/tidy.rs`
+//! fails otherwise, and compares this list with the map in ARCHITECTURE.md.
 
 // Tests may stop at the first surprise; the service may not.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod kernel; // the words: identifiers, money, time, statuses, refusals, encryption at rest
-
-pub mod store; // transactions: the SQLite adapter, the write lane, idempotency, lists, migrations
+pub mod tls; // root certificates for every outgoing connection
+pub mod store; // transactions: SQLite, PostgreSQL, idempotency, lists, leases, migrations
+pub mod secrets; // the encryption key's file
 pub mod tasks; // what is due later
+pub mod metrics; // every figure that Prometheus reads, each named once
+pub mod outbound; // JSON over HTTP to chain nodes, rate sources and account look-ups
+pub mod ifsc; // the directory of bank branches
 
-pub mod outbound; // JSON over HTTP to nodes, rate sources and look-ups that the operator configured
-
-pub mod ifsc; // which bank and branch a code belongs to
-
-pub mod chains; // ports: TRON addresses and their derivation, the simulated chain
-pub mod checks; // ports: account checks and screening
+pub mod chains; // ports: addresses, reading a chain, what is known of a followed one
 pub mod rails; // ports: banks
 pub mod rates; // ports: exchange rates
-pub mod screening; // sanctions lists: readers, matching, hits and their decisions
-pub mod world; // settings, sealer and ports, as one argument
-
-pub mod events; // the outbox and its sequencer
 pub mod keys; // API keys and accounts
+pub mod screening; // sanctions lists: readers, matching, hits and their decisions
+pub mod account_verification; // ports: who holds an account
+pub mod services; // settings, sealer and ports, as the one argument of rules
+
+pub mod app_state; // what one running process holds
+pub mod background; // workers as values, and leases
+pub mod rate_limits; // token buckets
+pub mod http; // the HTTP framework: bodies, queries, dispatch, routes, server
+pub mod resource; // what a resource declares of itself
+pub mod events; // the outbox and the events that came of it
 pub mod ledger; // double entry
 
-pub mod beneficiaries; // the slices: mod (rules), state (graph), rows (SQL), api (HTTP)
-pub mod quote_locks;
+pub mod beneficiaries; // resources: mod (rules), state (status graph), rows (SQL), api (HTTP)
 pub mod senders;
-
+pub mod quote_locks;
 pub mod deposits;
 pub mod payouts;
 pub mod refunds;
-
 pub mod transfers; // funding, paying, refunding
-
+pub mod payment_advices; // the signed document of a settled payout
+pub mod corridors; // what can be sent
 pub mod balance;
-pub mod reconcile; // the book against the bank and the chain
 pub mod statements; // what transfers moved in a period
-pub mod webhook_endpoints;
+pub mod resources; // the list of all of these
 
-pub mod delivery; // one webhook attempt: signature, address vetting, sending
-pub mod http; // bodies, queries, dispatch, routes, server
-pub mod work; // workers
+pub mod webhooks; // endpoints, deliveries, the event sequencer, sending
+pub mod task_runner; // what each kind of task does
+pub mod test_helpers; // what only test keys can do
+pub mod reconcile; // the book against the bank's statements and against chains
+pub mod verify_book; // checks of the whole book
+pub mod operator; // what only the operator decides
+pub mod chain_following; // reads real chains and credits what arrives
+pub mod workers; // what else runs in the background
 
+pub mod routes; // every route of the API
+pub mod pages; // health, documents, the payer's page, the advice's verification page
+pub mod config;
+pub mod live; // the parts of live mode
 pub mod app; // the service put together
 pub mod backup;
-pub mod cli;
-pub mod config;
 pub mod demo;
-pub mod live; // the parts of live mode
-pub mod operator; // what only the operator decides
-pub mod secrets;
+pub mod cli;

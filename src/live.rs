@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 
+use crate::account_verification::http::HttpVerifier;
+use crate::account_verification::manual::ManualVerifier;
+use crate::account_verification::{AccountVerifier, ChecksTable};
 use crate::chains::settings::ChainSettings;
-use crate::checks::http::HttpChecks;
-use crate::checks::listed::ListedChecks;
-use crate::checks::manual::ManualChecks;
-use crate::checks::{Checks, ChecksTable};
 use crate::config::Config;
 use crate::outbound::Client;
 use crate::rails::iso20022::settings::BankSettings;
@@ -35,7 +34,8 @@ pub struct LiveParts {
     pub chain: ChainSettings,
     pub bank: BankSettings,
     pub rates: Arc<HttpRates>,
-    pub checks: Box<dyn Checks>,
+    pub accounts: Box<dyn AccountVerifier>,
+    pub lists: Arc<Lists>,
 }
 
 /// What is there of live mode, in the order in which an operator sets it up.
@@ -80,12 +80,14 @@ pub fn account_checks(
     table: &ChecksTable,
     environment: &dyn Fn(&str) -> Option<String>,
     client: &Client,
-) -> Result<Box<dyn Checks>, String> {
+) -> Result<Box<dyn AccountVerifier>, String> {
     let secret =
         environment(CHECKS_SECRET_VARIABLE).filter(|text| !text.is_empty()).map(SecretString::from);
     Ok(match table {
-        ChecksTable::Http(settings) => Box::new(HttpChecks::new(settings, secret, client.clone())?),
-        ChecksTable::Manual {} => Box::new(ManualChecks),
+        ChecksTable::Http(settings) => {
+            Box::new(HttpVerifier::new(settings, secret, client.clone())?)
+        }
+        ChecksTable::Manual {} => Box::new(ManualVerifier),
     })
 }
 
@@ -123,6 +125,7 @@ pub fn assemble(
         chain: chain.clone(),
         bank: bank.clone(),
         rates: Arc::new(HttpRates::new(rates, environment, client.clone())?),
-        checks: Box::new(ListedChecks { accounts, lists: lists.clone() }),
+        accounts,
+        lists: lists.clone(),
     }))
 }

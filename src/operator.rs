@@ -2,28 +2,29 @@
 //! unmatched money back, naming the transactions of refunds, and closing payouts whose outcome the
 //! bank has not told. Each decision is one transaction with its events.
 
+use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, Decision};
 use crate::chains;
 use crate::chains::address::Address;
-use crate::checks::{AccountAnswer, NameMatch, Screening};
 use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Failure, Id, Mode, Money, Now, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Id, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError};
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
-use crate::rails::iso20022::words::Utr;
+use crate::rails::iso20022::values::Utr;
 use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::refunds;
+use crate::screening::Screening;
 use crate::screening::hits;
 use crate::senders;
+use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::{self, funding, paying, refunding};
-use crate::world::World;
 
 /// A decision about one object.
 #[derive(Clone, Debug)]
@@ -78,13 +79,13 @@ fn wrong(id: AnyId, what: impl std::fmt::Display) -> Denied {
     Denied::Told(format!("{id}: {what}"))
 }
 
-fn told(id: AnyId, failure: Failure) -> Denied {
+fn told(id: AnyId, failure: OperationError) -> Denied {
     match failure {
-        Failure::Refused(refusal) => refusal
+        OperationError::Refused(refusal) => refusal
             .faults()
             .first()
             .map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
-        Failure::Store(error) => error.into(),
+        OperationError::Store(error) => error.into(),
     }
 }
 
@@ -93,17 +94,17 @@ fn told(id: AnyId, failure: Failure) -> Denied {
 pub fn rule(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     id: AnyId,
     ruling: &Ruling,
 ) -> Result<Result<String, String>, StoreError> {
-    apart(rule_object(tx, now, world, id, ruling))
+    apart(rule_object(tx, now, services, id, ruling))
 }
 
 fn rule_object(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     id: AnyId,
     ruling: &Ruling,
 ) -> Outcome {
@@ -114,10 +115,10 @@ fn rule_object(
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     match id.kind {
         ObjectKind::Sender => rule_sender(tx, now, scope, id, ruling),
-        ObjectKind::Beneficiary => rule_beneficiary(tx, now, world, scope, id, ruling),
-        ObjectKind::Transfer => rule_transfer(tx, now, world, scope, id, ruling),
-        ObjectKind::Deposit => rule_deposit(tx, now, world, scope, id, ruling),
-        ObjectKind::Payout => rule_payout(tx, now, world, scope, id, ruling),
+        ObjectKind::Beneficiary => rule_beneficiary(tx, now, services, scope, id, ruling),
+        ObjectKind::Transfer => rule_transfer(tx, now, services, scope, id, ruling),
+        ObjectKind::Deposit => rule_deposit(tx, now, services, scope, id, ruling),
+        ObjectKind::Payout => rule_payout(tx, now, services, scope, id, ruling),
         _ => Err(wrong(id, "there is nothing to decide about an object of this kind")),
     }
 }
@@ -152,17 +153,17 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
 /// says that it is a batch that pays several.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
-    world: &World,
+    services: &Services,
     id: Id<kind::Refund>,
     transaction_hash: &str,
     is_batch: bool,
 ) -> Result<Result<String, String>, StoreError> {
-    apart(mark_sent(tx, world, id, transaction_hash, is_batch))
+    apart(mark_sent(tx, services, id, transaction_hash, is_batch))
 }
 
 fn mark_sent(
     tx: &mut dyn Tx,
-    world: &World,
+    services: &Services,
     id: Id<kind::Refund>,
     transaction_hash: &str,
     is_batch: bool,
@@ -171,7 +172,7 @@ fn mark_sent(
     let scope = find_scope(tx, any)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
     let mut refund =
         refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    if world.simulates(scope.mode(), &refund.chain) {
+    if services.simulates(scope.mode(), &refund.chain) {
         return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
     }
     refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;
@@ -231,7 +232,7 @@ fn rule_sender(
 fn rule_beneficiary(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: AnyId,
     ruling: &Ruling,
@@ -239,7 +240,7 @@ fn rule_beneficiary(
     let decision = match ruling {
         Ruling::Approve => Decision::Activate,
         Ruling::Refuse => Decision::Reject,
-        Ruling::Check(answer) => return check_beneficiary(tx, now, world, scope, id, *answer),
+        Ruling::Check(answer) => return check_beneficiary(tx, now, services, scope, id, *answer),
         _ => return Err(wrong(id, "a beneficiary is approved or refused")),
     };
     let found =
@@ -254,7 +255,7 @@ fn rule_beneficiary(
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.
         (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
-            beneficiaries::check_again(tx, now, world, &mut beneficiary)?;
+            beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
         }
         (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
@@ -263,7 +264,7 @@ fn rule_beneficiary(
         }
         // The lists may have changed since its check.
         (BeneficiaryStatus::Verifying, Decision::Activate) => {
-            if let Some(answer) = beneficiaries::screened(tx, now, world, &beneficiary)? {
+            if let Some(answer) = beneficiaries::screened(tx, now, services, &beneficiary)? {
                 beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
                 return Ok(outcome_of(&beneficiary));
             }
@@ -295,7 +296,7 @@ fn outcome_of(beneficiary: &Beneficiary) -> String {
 fn check_beneficiary(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: AnyId,
     answer: AccountAnswer,
@@ -314,14 +315,14 @@ fn check_beneficiary(
              `refuse`",
         ));
     }
-    beneficiaries::apply_late(tx, now, world, &mut beneficiary, answer)?;
+    beneficiaries::apply_late(tx, now, services, &mut beneficiary, answer)?;
     Ok(outcome_of(&beneficiary))
 }
 
 fn rule_transfer(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: AnyId,
     ruling: &Ruling,
@@ -337,7 +338,7 @@ fn rule_transfer(
             funding::end_review(
                 tx,
                 now,
-                world,
+                services,
                 &mut transfer,
                 matches!(ruling, Ruling::Approve),
                 late,
@@ -362,7 +363,7 @@ fn rule_transfer(
 fn rule_deposit(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: AnyId,
     ruling: &Ruling,
@@ -374,7 +375,7 @@ fn rule_deposit(
     if let Some(fault) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
         return Err(wrong(id, fault.message));
     }
-    let refund = refunding::refund_unmatched(tx, now, world, &deposit, *to_address)
+    let refund = refunding::refund_unmatched(tx, now, services, &deposit, *to_address)
         .map_err(|failure| told(id, failure))?;
     let next = match refund.to_address {
         Some(_) => "",
@@ -386,7 +387,7 @@ fn rule_deposit(
 fn rule_payout(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: AnyId,
     ruling: &Ruling,
@@ -418,14 +419,14 @@ fn rule_payout(
             journal::answer(tx, payout.id, Some(reference.as_str()))?;
             let report =
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
-            paying::apply_report(tx, now, world, &mut payout, report)?;
+            paying::apply_report(tx, now, services, &mut payout, report)?;
         }
         (PayoutStatus::Settled, Ruling::Return) => {
             let report = BankReport::Returned {
                 code: FailureCode::ReturnedByBeneficiaryBank,
                 source: FailureSource::BeneficiaryBank,
             };
-            paying::apply_report(tx, now, world, &mut payout, report)?;
+            paying::apply_report(tx, now, services, &mut payout, report)?;
         }
         (PayoutStatus::Processing, Ruling::Fail) => {
             // Nothing may go to the bank any more once the money goes back. Withdrawn before it is
@@ -452,10 +453,10 @@ fn rule_payout(
                 code: FailureCode::TechnicalError,
                 source: FailureSource::SponsorBank,
             };
-            paying::apply_report(tx, now, world, &mut payout, report)?;
+            paying::apply_report(tx, now, services, &mut payout, report)?;
         }
         (PayoutStatus::Hold, Ruling::Refuse) => {
-            paying::refuse_held(tx, now, world, &mut payout, FailureCode::ComplianceRejected)?
+            paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?
         }
         (status, _) => return Err(not_taken(id, status)),
     }

@@ -5,7 +5,7 @@ use crate::kernel::{Id, Kind, Now, Scope, StoreError};
 use crate::store::{Row, Signal, Tx};
 use crate::values;
 
-crate::words!(
+crate::string_enum!(
     /// The kinds of task; each is run by one function of `work::run_task`.
     TaskKind {
         BeneficiaryCheck "beneficiary_check",

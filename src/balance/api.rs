@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use crate::deposits;
 use crate::http::route::{self, Context, Route};
-use crate::kernel::{Currency, Failure, Money};
+use crate::kernel::{Currency, Money, OperationError};
 use crate::ledger::{self, Account};
 
-crate::words!(BalanceWord { Balance "balance" });
+crate::string_enum!(BalanceWord { Balance "balance" });
 
 #[derive(Serialize, JsonSchema)]
 pub struct BalanceItem {
@@ -33,7 +33,7 @@ pub fn routes() -> Vec<Route> {
     vec![route::get("/v1/balance", "Get the balance", show)]
 }
 
-fn show(context: &mut Context<'_>) -> Result<BalanceView, Failure> {
+fn show(context: &mut Context<'_>) -> Result<BalanceView, OperationError> {
     let scope = context.scope();
     let balances = ledger::balances(context.tx, scope)?;
     let of = |account: Account| -> Vec<BalanceItem> {

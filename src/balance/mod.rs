@@ -1,3 +1,7 @@
 //! The balance: what is held for, or owed to, an account, by compartment.
 
 pub mod api;
+
+use crate::resource::Resource;
+
+pub const RESOURCE: Resource = Resource::new(api::routes);

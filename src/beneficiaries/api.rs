@@ -4,22 +4,21 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::state::{AccountType, BeneficiaryStatus, DisabledReason, Relationship};
-use super::{
-    Beneficiary, BeneficiaryChange, Decision, Kyc, KycChange, NewBeneficiary, Requirement, rows,
-};
-use crate::checks::NameMatch;
+use super::{Beneficiary, BeneficiaryChange, Kyc, KycChange, NewBeneficiary, Requirement, rows};
+use crate::account_verification::NameMatch;
 use crate::http::fields::{
-    AccountNumber, Country, Date, Email, Ifsc, Pan, PassportNumber, Phone, Text, Word,
+    AccountNumber, Country, Date, Email, EnumField, Ifsc, Pan, PassportNumber, Phone, Text,
 };
-use crate::http::form::{Nothing, Replace};
+use crate::http::form::Replace;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, Id, Metadata, MetadataPatch, ObjectKind, Patch, Refusal};
+use crate::kernel::{
+    Code, Id, Metadata, MetadataPatch, ObjectKind, OperationError, Patch, Refusal,
+};
 
-crate::words!(BeneficiaryWord { Beneficiary "beneficiary" });
+crate::string_enum!(BeneficiaryWord { Beneficiary "beneficiary" });
 
 crate::form! {
     /// Creates a beneficiary.
@@ -27,7 +26,7 @@ crate::form! {
         name: Text<1, 140>,
         account_number: AccountNumber,
         ifsc: Ifsc,
-        account_type: Word<AccountType>,
+        account_type: EnumField<AccountType>,
         email: Option<Email>,
         phone: Option<Phone>,
         metadata: Metadata,
@@ -35,7 +34,7 @@ crate::form! {
         passport_number: Option<PassportNumber>,
         date_of_birth: Option<Date>,
         nationality: Option<Country>,
-        relationship: Option<Word<Relationship>>,
+        relationship: Option<EnumField<Relationship>>,
         submit: Option<bool>,
     }
 }
@@ -53,7 +52,7 @@ crate::form! {
         passport_number: Patch<PassportNumber>,
         date_of_birth: Patch<Date>,
         nationality: Patch<Country>,
-        relationship: Patch<Word<Relationship>>,
+        relationship: Patch<EnumField<Relationship>>,
         submit: Option<bool>,
     }
 }
@@ -146,35 +145,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-/// The helpers of test mode.
-pub fn helper_routes() -> Vec<Route> {
-    const CODES: &[Code] = &[Code::TestHelperNotApplicable];
-    vec![
-        route::post(
-            "/v1/test_helpers/beneficiaries/{id}/activate",
-            "Let a verification pass, or enable payouts again",
-            locate,
-            |context, found, _: Nothing| decide(context, found, Decision::Activate),
-        )
-        .codes(CODES),
-        route::post(
-            "/v1/test_helpers/beneficiaries/{id}/require_input",
-            "Let a verification ask for input",
-            locate,
-            |context, found, _: Nothing| decide(context, found, Decision::RequireInput),
-        )
-        .codes(CODES),
-        route::post(
-            "/v1/test_helpers/beneficiaries/{id}/reject",
-            "Let a verification reject",
-            locate,
-            |context, found, _: Nothing| decide(context, found, Decision::Reject),
-        )
-        .codes(CODES),
-    ]
-}
-
-fn locate(context: &mut Context<'_>) -> Result<Beneficiary, Failure> {
+pub fn locate(context: &mut Context<'_>) -> Result<Beneficiary, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
@@ -184,7 +155,7 @@ fn create(
     context: &mut Context<'_>,
     _: (),
     form: CreateBeneficiary,
-) -> Result<BeneficiaryView, Failure> {
+) -> Result<BeneficiaryView, OperationError> {
     let scope = context.scope();
     let ask = NewBeneficiary {
         name: form.name.0,
@@ -202,14 +173,14 @@ fn create(
         metadata: form.metadata,
         submit: form.submit.unwrap_or(true),
     };
-    Ok(view(super::create(context.tx, context.now, context.world, scope, ask)?))
+    Ok(view(super::create(context.tx, context.now, context.services, scope, ask)?))
 }
 
 fn update(
     context: &mut Context<'_>,
     found: Beneficiary,
     form: UpdateBeneficiary,
-) -> Result<BeneficiaryView, Failure> {
+) -> Result<BeneficiaryView, OperationError> {
     let change = BeneficiaryChange {
         name: form.name.0.map(|name| name.0),
         account_number: form.account_number.0.map(|number| number.0),
@@ -226,27 +197,14 @@ fn update(
         metadata: form.metadata,
         submit: form.submit,
     };
-    Ok(view(super::update(context.tx, context.now, context.world, found, change)?))
+    Ok(view(super::update(context.tx, context.now, context.services, found, change)?))
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<BeneficiaryView>, Failure> {
+fn index(
+    context: &mut Context<'_>,
+    _: (),
+    page: Page,
+) -> Result<List<BeneficiaryView>, OperationError> {
     let scope = context.scope();
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
-}
-
-fn decide(
-    context: &mut Context<'_>,
-    mut found: Beneficiary,
-    decision: Decision,
-) -> Result<BeneficiaryView, Failure> {
-    let was_payable = found.is_payable();
-    if !super::decide(context.tx, context.now, &mut found, decision)? {
-        let message =
-            format!("The beneficiary is {} and does not take this helper.", found.status.as_str());
-        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
-    }
-    if !was_payable && found.is_payable() {
-        crate::transfers::paying::resume_held(context.tx, context.now, found.scope, found.id)?;
-    }
-    Ok(view(found))
 }

@@ -9,20 +9,25 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{
-    AccountAnswer, AccountCheck, AccountQuestion, NameMatch, Screening, ScreeningQuestion,
-};
+use crate::account_verification::{AccountAnswer, AccountCheck, AccountQuestion, NameMatch};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    Code, Failure, History, Id, Metadata, MetadataPatch, Now, Patch, Refusal, Scope, StoreError,
+    Code, History, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, Scope,
+    StoreError,
 };
+use crate::resource::Resource;
 use crate::screening::hits;
+use crate::screening::{Screening, ScreeningQuestion};
+use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use crate::world::World;
 use state::{BeneficiaryStatus, DisabledReason};
+
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .with_status::<BeneficiaryStatus>("beneficiaries")
+    .with_events(&[events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED]);
 
 /// Failed passes of verification after which a beneficiary is rejected.
 pub const FAILED_PASSES_MAX: i64 = 6;
@@ -112,10 +117,10 @@ pub struct NewBeneficiary {
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     ask: NewBeneficiary,
-) -> Result<Beneficiary, Failure> {
+) -> Result<Beneficiary, OperationError> {
     let id: Id<kind::Beneficiary> = now.mint();
     let status = if ask.submit { BeneficiaryStatus::Verifying } else { BeneficiaryStatus::Draft };
     let mut beneficiary = Beneficiary {
@@ -126,7 +131,7 @@ pub fn create(
         payouts_enabled: false,
         payouts_disabled_reason: Some(DisabledReason::VerificationPending),
         name: ask.name,
-        account_number_sealed: world.seal(
+        account_number_sealed: services.seal(
             now,
             ACCOUNT_NUMBER_COLUMN,
             &id.to_bytes(),
@@ -149,19 +154,19 @@ pub fn create(
         status_history: History::begun(status, now.business()),
         created: now.business(),
     };
-    set_ifsc(&mut beneficiary, world, ask.ifsc);
-    set_kyc(&mut beneficiary, now, world, &ask.kyc)?;
+    set_ifsc(&mut beneficiary, services, ask.ifsc);
+    set_kyc(&mut beneficiary, now, services, &ask.kyc)?;
     rows::insert(tx, &beneficiary)?;
     events::emit_status(tx, now, scope, status, id.any())?;
     if ask.submit {
-        schedule_check(tx, now, world, &beneficiary)?;
+        schedule_check(tx, now, services, &beneficiary)?;
     }
     Ok(beneficiary)
 }
 
 /// Sets the code and, as the directory knows them now, the names of bank and branch.
-fn set_ifsc(beneficiary: &mut Beneficiary, world: &World, ifsc: String) {
-    let branch = world.ifsc.find(&ifsc);
+fn set_ifsc(beneficiary: &mut Beneficiary, services: &Services, ifsc: String) {
+    let branch = services.ifsc.find(&ifsc);
     (beneficiary.bank_name, beneficiary.branch_name) =
         branch.map_or((None, None), |branch| (branch.bank_name, branch.branch_name));
     beneficiary.ifsc = ifsc;
@@ -170,18 +175,18 @@ fn set_ifsc(beneficiary: &mut Beneficiary, world: &World, ifsc: String) {
 fn set_kyc(
     beneficiary: &mut Beneficiary,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     kyc: &Kyc,
 ) -> Result<(), StoreError> {
     let plain = serde_json::to_vec(kyc).map_err(|error| StoreError::Broken(error.to_string()))?;
-    beneficiary.kyc_sealed = world.seal(now, KYC_COLUMN, &beneficiary.id.to_bytes(), &plain)?;
+    beneficiary.kyc_sealed = services.seal(now, KYC_COLUMN, &beneficiary.id.to_bytes(), &plain)?;
     beneficiary.pan_last4 = kyc.pan.as_deref().map(last4);
     beneficiary.passport_number_last4 = kyc.passport_number.as_deref().map(last4);
     Ok(())
 }
 
-fn open_kyc(beneficiary: &Beneficiary, world: &World) -> Result<Kyc, StoreError> {
-    let plain = world.open(KYC_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
+fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, StoreError> {
+    let plain = services.open(KYC_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
     serde_json::from_slice(&plain)
         .map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))
 }
@@ -189,10 +194,10 @@ fn open_kyc(beneficiary: &Beneficiary, world: &World) -> Result<Kyc, StoreError>
 fn schedule_check(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     beneficiary: &Beneficiary,
 ) -> Result<(), StoreError> {
-    let due = now.business_milliseconds() + world.settings.simulation_step_milliseconds;
+    let due = now.business_milliseconds() + services.settings.simulation_step_milliseconds;
     tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
 }
 
@@ -221,10 +226,10 @@ pub struct KycChange {
 pub fn update(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     mut beneficiary: Beneficiary,
     change: BeneficiaryChange,
-) -> Result<Beneficiary, Failure> {
+) -> Result<Beneficiary, OperationError> {
     let submits_by_default = match beneficiary.status {
         BeneficiaryStatus::Draft => false,
         BeneficiaryStatus::InputRequired => true,
@@ -236,7 +241,7 @@ pub fn update(
             return Err(Refusal::new(Code::BeneficiaryNotEditable, message).into());
         }
     };
-    let old = open_kyc(&beneficiary, world)?;
+    let old = open_kyc(&beneficiary, services)?;
     let kyc = Kyc {
         pan: change.kyc.pan.over(old.pan),
         passport_number: change.kyc.passport_number.over(old.passport_number),
@@ -244,9 +249,9 @@ pub fn update(
         nationality: change.kyc.nationality.over(old.nationality),
         relationship: change.kyc.relationship.over(old.relationship),
     };
-    set_kyc(&mut beneficiary, now, world, &kyc)?;
+    set_kyc(&mut beneficiary, now, services, &kyc)?;
     if let Some(account_number) = change.account_number {
-        beneficiary.account_number_sealed = world.seal(
+        beneficiary.account_number_sealed = services.seal(
             now,
             ACCOUNT_NUMBER_COLUMN,
             &beneficiary.id.to_bytes(),
@@ -257,7 +262,7 @@ pub fn update(
     beneficiary.name = change.name.unwrap_or(beneficiary.name);
     // Also where the code stays: the directory may know it by now.
     let ifsc = change.ifsc.unwrap_or_else(|| beneficiary.ifsc.clone());
-    set_ifsc(&mut beneficiary, world, ifsc);
+    set_ifsc(&mut beneficiary, services, ifsc);
     beneficiary.email = change.email.over(beneficiary.email);
     beneficiary.phone = change.phone.over(beneficiary.phone);
     beneficiary.metadata = change.metadata.over(&beneficiary.metadata)?;
@@ -267,7 +272,7 @@ pub fn update(
         // One that a decision overtook may still be open.
         look_ups::forget(tx, beneficiary.scope, beneficiary.id)?;
         become_status(tx, now, &mut beneficiary, BeneficiaryStatus::Verifying)?;
-        schedule_check(tx, now, world, &beneficiary)?;
+        schedule_check(tx, now, services, &beneficiary)?;
     } else {
         let status = beneficiary.status;
         rows::update(tx, &mut beneficiary, status)?;
@@ -299,9 +304,9 @@ fn become_status(
 /// The full account number; for the bank and the look-up, never for an answer or a log.
 pub fn open_account_number(
     beneficiary: &Beneficiary,
-    world: &World,
+    services: &Services,
 ) -> Result<SecretString, StoreError> {
-    let plain = world.open(
+    let plain = services.open(
         ACCOUNT_NUMBER_COLUMN,
         &beneficiary.id.to_bytes(),
         &beneficiary.account_number_sealed,
@@ -312,10 +317,13 @@ pub fn open_account_number(
 }
 
 /// What a check is asked.
-pub fn question(beneficiary: &Beneficiary, world: &World) -> Result<AccountQuestion, StoreError> {
+pub fn question(
+    beneficiary: &Beneficiary,
+    services: &Services,
+) -> Result<AccountQuestion, StoreError> {
     Ok(AccountQuestion {
         name: beneficiary.name.clone(),
-        account_number: open_account_number(beneficiary, world)?,
+        account_number: open_account_number(beneficiary, services)?,
         ifsc: beneficiary.ifsc.clone(),
     })
 }
@@ -325,24 +333,24 @@ pub fn question(beneficiary: &Beneficiary, world: &World) -> Result<AccountQuest
 pub fn check(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     beneficiary: &mut Beneficiary,
 ) -> Result<(), StoreError> {
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(());
     }
     // Before anybody outside hears of the account.
-    if let Some(answer) = screened(tx, now, world, beneficiary)? {
+    if let Some(answer) = screened(tx, now, services, beneficiary)? {
         return apply_check(tx, now, beneficiary, answer);
     }
     let mode = beneficiary.scope.mode();
     // Test mode carries on with a code that the directory does not know.
     if mode.is_live()
-        && !world.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts())
+        && !services.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts())
     {
         return apply_check(tx, now, beneficiary, AccountAnswer::IfscUnknown);
     }
-    match world.ports(mode)?.checks.account(&question(beneficiary, world)?) {
+    match services.ports(mode)?.accounts.account(&question(beneficiary, services)?) {
         AccountCheck::Answered(answer) => apply_check(tx, now, beneficiary, answer),
         AccountCheck::LookUp => look_ups::begin(tx, now, beneficiary.scope, beneficiary.id),
         AccountCheck::Review => Ok(()),
@@ -352,9 +360,9 @@ pub fn check(
 /// What screening is asked about a beneficiary.
 pub fn screening_question(
     beneficiary: &Beneficiary,
-    world: &World,
+    services: &Services,
 ) -> Result<ScreeningQuestion, StoreError> {
-    let kyc = open_kyc(beneficiary, world)?;
+    let kyc = open_kyc(beneficiary, services)?;
     Ok(ScreeningQuestion {
         date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
         countries: kyc.nationality.into_iter().collect(),
@@ -368,14 +376,14 @@ pub fn screening_question(
 fn screen(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     beneficiary: &Beneficiary,
 ) -> Result<Screening, StoreError> {
     let scope = beneficiary.scope;
-    let question = screening_question(beneficiary, world)?;
-    let finding = world.screen(scope.mode(), &question);
+    let question = screening_question(beneficiary, services)?;
+    let finding = services.screen(scope.mode(), &question);
     hits::keep(tx, now, scope, beneficiary.id.any(), &finding, &|hit| {
-        world.screening_basis(&question, hit)
+        services.screening_basis(&question, hit)
     })
 }
 
@@ -384,13 +392,13 @@ fn screen(
 pub fn screened(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     beneficiary: &Beneficiary,
 ) -> Result<Option<AccountAnswer>, StoreError> {
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Ok(None);
     }
-    Ok(match screen(tx, now, world, beneficiary)? {
+    Ok(match screen(tx, now, services, beneficiary)? {
         Screening::Clear => None,
         Screening::PossibleMatch => Some(AccountAnswer::PossiblySanctioned),
         Screening::ConfirmedMatch => Some(AccountAnswer::Sanctioned),
@@ -403,13 +411,13 @@ pub fn screened(
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Beneficiary>,
 ) -> Result<(), StoreError> {
     let Some(mut beneficiary) = rows::find(tx, scope, id)? else { return Ok(()) };
     if beneficiary.status != BeneficiaryStatus::Active
-        || screen(tx, now, world, &beneficiary)? == Screening::Clear
+        || screen(tx, now, services, &beneficiary)? == Screening::Clear
     {
         return Ok(());
     }
@@ -428,12 +436,12 @@ pub fn rescreen(
 pub fn check_again(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     beneficiary: &mut Beneficiary,
 ) -> Result<(), StoreError> {
     beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
     rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
-    schedule_check(tx, now, world, beneficiary)
+    schedule_check(tx, now, services, beneficiary)
 }
 
 /// Applies what was found about an account some time after its check had screened the beneficiary:
@@ -441,13 +449,13 @@ pub fn check_again(
 pub fn apply_late(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     beneficiary: &mut Beneficiary,
     answer: AccountAnswer,
 ) -> Result<(), StoreError> {
     let answer = match answer {
         AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => {
-            screened(tx, now, world, beneficiary)?.unwrap_or(answer)
+            screened(tx, now, services, beneficiary)?.unwrap_or(answer)
         }
         _ => answer,
     };

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::state::{BeneficiaryStatus, DisabledReason};
 use super::{Beneficiary, Requirement};
-use crate::checks::NameMatch;
+use crate::account_verification::NameMatch;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
@@ -149,8 +149,12 @@ pub fn find(
 }
 
 /// Says that [`find`] will be asked.
-pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Beneficiary>) -> Result<(), StoreError> {
-    tx.ahead(&FIND, values![scope, id])
+pub fn prefetch(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
+    tx.prefetch(&FIND, values![scope, id])
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

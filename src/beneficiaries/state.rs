@@ -11,7 +11,7 @@ crate::statuses!("beneficiary",
     }
 );
 
-crate::words!(
+crate::string_enum!(
     /// Why a beneficiary cannot be paid now.
     DisabledReason {
         VerificationPending "verification_pending",
@@ -24,12 +24,12 @@ crate::words!(
         ReturnedPayout "returned_payout",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// The only kind of account that is paid into.
     AccountType { Nre "nre" }
 );
-crate::words!(
+crate::string_enum!(
     /// How the account holder relates to the sender.
     Relationship { Own "self", Family "family", Other "other" }
 );
-crate::word_fields!(AccountType, Relationship);
+crate::enum_fields!(AccountType, Relationship);

@@ -14,6 +14,7 @@ pub mod address;
 )]
 pub mod derivation;
 pub mod evm;
+pub mod followed;
 pub mod inspect;
 pub mod pool;
 pub mod rows;
@@ -21,11 +22,11 @@ pub mod rpc;
 pub mod settings;
 pub mod simulated;
 pub mod tron_address;
+pub mod unfiltered_blocks;
 pub mod verify;
 pub mod watched;
-pub mod whole;
 
-use crate::kernel::{Code, Currency, Fault, Money};
+use crate::kernel::{Code, Currency, Money, RefusalEntry};
 use address::{Address, AddressForm};
 
 /// How many blocks at least lie between a chain's newest block and its last final one, where that
@@ -66,16 +67,24 @@ impl ChainProfile {
 
 /// Judges an address on a chain that a caller declared, and answers the fault of one of another
 /// form.
-pub fn address_fault(chain: &str, field_name: &str, address: Option<&Address>) -> Option<Fault> {
+pub fn address_fault(
+    chain: &str,
+    field_name: &str,
+    address: Option<&Address>,
+) -> Option<RefusalEntry> {
     let message = match AddressForm::of_chain(chain) {
         form if address.is_none_or(|address| address.form() == form) => return None,
         AddressForm::Tron => "must be a TRON address, which begins with T.",
         AddressForm::Hex => "must be an address in hexadecimal, which begins with 0x.",
     };
-    Some(Fault::field(Code::ParameterValueInvalid, field_name, format!("{field_name} {message}")))
+    Some(RefusalEntry::field(
+        Code::ParameterValueInvalid,
+        field_name,
+        format!("{field_name} {message}"),
+    ))
 }
 
-crate::words!(
+crate::string_enum!(
     /// The chains a transfer can be funded on. Which one a mode takes is the operator's setting;
     /// TRON's test nets are `tron` too.
     ChainName {
@@ -87,15 +96,15 @@ crate::words!(
         Bnb "bnb",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// The assets a transfer can be funded with.
     AssetName { Usdt "USDT" }
 );
-crate::words!(
+crate::string_enum!(
     /// The rails a transfer can be funded by.
     FundingRail { Stablecoin "stablecoin" }
 );
-crate::word_fields!(ChainName, AssetName, FundingRail);
+crate::enum_fields!(ChainName, AssetName, FundingRail);
 
 /// How settled a token movement is, as the chain shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -9,7 +9,7 @@ use crate::app;
 use crate::chains::derivation::derivation_path;
 use crate::chains::pool;
 use crate::kernel::id::kind;
-use crate::kernel::{Failure, Id, Mode, Money, Scope, StoreError};
+use crate::kernel::{Id, Mode, Money, OperationError, Scope, StoreError};
 use crate::keys;
 use crate::secrets;
 use crate::store::{Cost, Store, migrate};
@@ -141,7 +141,7 @@ async fn skip(count: u32, place: &Place) -> Result<(), String> {
         names
             .into_iter()
             .map(|name| Ok((pool::skip(tx, &name, count)?, name)))
-            .collect::<Result<Vec<_>, Failure>>()
+            .collect::<Result<Vec<_>, OperationError>>()
     });
     for (range, name) in skipped.await.map_err(told)? {
         print(&format!(

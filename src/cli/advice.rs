@@ -6,7 +6,7 @@ use clap::Subcommand;
 
 use super::{ModeFlag, Place, beside, print, told};
 use crate::http::body;
-use crate::payouts::advice::signing::{self, PublicKey};
+use crate::payment_advices::signing::{self, PublicKey};
 
 /// Bytes of a file that is read: an advice has a few thousand, a key set with every key it can have
 /// fewer than this.
@@ -47,10 +47,11 @@ pub async fn run(command: AdviceCommand) -> Result<(), String> {
         AdviceCommand::RotateKey { mode, place } => {
             let mode = mode.mode();
             let app = beside(&place).await?;
-            let world = app.world.clone();
+            let services = app.state.services.clone();
             let key = app
+                .state
                 .store
-                .write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?))
+                .write(move |tx, now| Ok(signing::rotate(tx, now, &services.sealer, mode)?))
                 .await
                 .map_err(told)?;
             print(&format!("payment advices are signed with {} from now on", key.key_id()))
@@ -61,8 +62,12 @@ pub async fn run(command: AdviceCommand) -> Result<(), String> {
 async fn stored_keys(place: &Place) -> Result<Vec<PublicKey>, String> {
     let app =
         beside(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
-    let world = app.world.clone();
-    app.store.write(move |tx, _| Ok(signing::public_keys(tx, &world.sealer)?)).await.map_err(told)
+    let services = app.state.services.clone();
+    app.state
+        .store
+        .write(move |tx, _| Ok(signing::public_keys(tx, &services.sealer)?))
+        .await
+        .map_err(told)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

@@ -4,12 +4,12 @@ use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
 use super::{Place, beside, print, rule, told};
+use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
-use crate::checks::{AccountAnswer, NameMatch};
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Failure, Mode, Scope};
+use crate::kernel::{AnyId, Mode, OperationError, Scope};
 use crate::keys;
 use crate::operator::Ruling;
 use crate::store::Tx;
@@ -100,11 +100,11 @@ async fn list(
         })
         .transpose()?;
     let app = beside(place).await?;
-    let found = app.store.write(move |tx, _| find(tx, status)).await.map_err(told)?;
+    let found = app.state.store.write(move |tx, _| find(tx, status)).await.map_err(told)?;
     print("id\taccount\tmode\tstatus\treason\tcreated\tname\taccount_number\tifsc\tbank")?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {
         let account_number = if shows_account_numbers {
-            let opened = beneficiaries::open_account_number(beneficiary, &app.world)
+            let opened = beneficiaries::open_account_number(beneficiary, &app.state.services)
                 .map_err(|error| error.to_string())?;
             opened.expose_secret().to_owned()
         } else {
@@ -133,7 +133,7 @@ async fn list(
 fn find(
     tx: &mut dyn Tx,
     status: Option<BeneficiaryStatus>,
-) -> Result<Vec<(String, Beneficiary)>, Failure> {
+) -> Result<Vec<(String, Beneficiary)>, OperationError> {
     let filters: Vec<_> = status
         .map(|status| ("status = ?", FilterValue::Text(status.as_str().into())))
         .into_iter()

@@ -3,10 +3,10 @@
 use clap::Subcommand;
 
 use super::{ModeFlag, Place, beside, print};
+use crate::chain_following::credit::{self, Credited};
 use crate::chains::evm::Hash;
 use crate::deposits::Deposit;
 use crate::kernel::state::Status;
-use crate::work::credit::{self, Credited};
 
 #[derive(Subcommand)]
 pub enum DepositsCommand {
@@ -28,7 +28,7 @@ pub async fn run(command: DepositsCommand) -> Result<(), String> {
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = beside(&place).await?;
-    let credited = credit::credit(&app, mode.mode(), hash).await;
+    let credited = credit::credit(&app.state, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } =
         credited.map_err(|fault| fault.to_string())?;
     deposits.iter().try_for_each(|deposit| print(&line(deposit)))?;

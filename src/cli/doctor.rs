@@ -3,13 +3,12 @@
 use std::path::Path;
 
 use super::{Place, config, environment, print};
-use crate::checks::ChecksTable;
+use crate::account_verification::ChecksTable;
+use crate::chains::followed::FollowedChain;
 use crate::config::Config;
-use crate::delivery::send::roots_platform;
 use crate::ifsc;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Mode, StoreError};
-use crate::ledger::check;
 use crate::live;
 use crate::outbound::Client;
 use crate::rails::iso20022::folders::{self, Folders};
@@ -18,7 +17,8 @@ use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 use crate::secrets;
 use crate::store::{Database, migrate};
-use crate::work::follow::FollowedChain;
+use crate::tls::platform_roots;
+use crate::verify_book;
 
 /// What is wrong with a part that is configured.
 enum Trouble {
@@ -33,7 +33,7 @@ enum Trouble {
 pub async fn run(place: &Place) -> Result<(), String> {
     let config = config(place)?;
     let client =
-        Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        Client::new(platform_roots()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let (mut missing_count, mut stops_count, mut fails_count) = (0, 0, 0);
     let mut told = |table: &str, outcome: Option<Result<String, Trouble>>, missing: &str| {
         let (state, what) = match outcome {
@@ -113,7 +113,7 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     }
     let looked = tokio::task::spawn_blocking(move || {
         database.examine(migrate::check_known)?;
-        key.map_or(Ok(None), |key| check::key_fault(&database, Sealer::new(&key).verifier()))
+        key.map_or(Ok(None), |key| verify_book::key_fault(&database, Sealer::new(&key).verifier()))
     });
     match looked.await {
         Ok(Ok(None)) => {}

@@ -3,8 +3,9 @@
 use clap::Args;
 
 use super::{ModeFlag, Place, config, open, print, told};
+use crate::chain_following::audit::{self, Asked, AuditFault, Compared};
+use crate::chains::followed::FollowedChain;
 use crate::config::Config;
-use crate::delivery::send::roots_platform;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Now};
 use crate::outbound::Client;
@@ -12,8 +13,7 @@ use crate::rails::iso20022;
 use crate::reconcile::{self, chain};
 use crate::store::Cost;
 use crate::store::{Store, Tx};
-use crate::work::audit::{self, Asked, AuditFault, Compared};
-use crate::work::follow::FollowedChain;
+use crate::tls::platform_roots;
 
 #[derive(Args)]
 pub struct Reconcile {
@@ -91,7 +91,7 @@ pub async fn run(command: Reconcile) -> Result<(), String> {
 /// The configured chains, as a command reads them.
 fn chains(config: &Config, mode: Option<Mode>) -> Result<Vec<FollowedChain>, String> {
     let client =
-        Client::new(roots_platform()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
+        Client::new(platform_roots()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let configured = [(Mode::Test, &config.test_chain), (Mode::Live, &config.live_chain)];
     let wanted =
         configured.into_iter().filter(|(known, _)| mode.is_none_or(|wanted| wanted == *known));

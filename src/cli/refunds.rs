@@ -123,6 +123,7 @@ async fn complete(id: &str, hash: String, is_batch: bool, place: &Place) -> Resu
     let id: Id<kind::Refund> = Id::parse(id)
         .ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
     let app = beside(place).await?;
-    let world = app.world.clone();
-    carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &world, id, &hash, is_batch)).await
+    let services = app.state.services.clone();
+    carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &services, id, &hash, is_batch))
+        .await
 }

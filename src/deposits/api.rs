@@ -10,9 +10,9 @@ use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Failure, Id, Money, ObjectKind, Refusal};
+use crate::kernel::{Id, Money, ObjectKind, OperationError, Refusal};
 
-crate::words!(DepositWord { Deposit "deposit" });
+crate::string_enum!(DepositWord { Deposit "deposit" });
 
 /// A token movement to a deposit address.
 #[derive(Serialize, JsonSchema)]
@@ -89,13 +89,17 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-fn show(context: &mut Context<'_>) -> Result<DepositView, Failure> {
+fn show(context: &mut Context<'_>) -> Result<DepositView, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(view(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?))
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<DepositView>, Failure> {
+fn index(
+    context: &mut Context<'_>,
+    _: (),
+    page: Page,
+) -> Result<List<DepositView>, OperationError> {
     let scope = context.scope();
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
 }

@@ -8,9 +8,15 @@ use crate::chains::{Depth, Movement};
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
+use crate::resource::Resource;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use state::{Classification, DepositStatus, ReasonCode};
+
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .with_status_table::<DepositStatus>("deposits")
+    .with_events(&[crate::events::DEPOSIT_COMPLETED])
+    .with_book_rules(rows::BOOK_RULES);
 
 /// How long a deposit whose block was replaced may come back.
 pub const UNSEEN_SECONDS_MAX: i64 = 24 * 3600;

@@ -9,6 +9,7 @@ use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, History, Id, Mode, Money, Scope, StoreError};
+use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, Value, insert_sql};
 use crate::values;
@@ -320,3 +321,12 @@ pub fn address_owner(
     )?;
     row.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
 }
+
+/// What must hold of these rows, for `verify_book`.
+pub const BOOK_RULES: &[BookRule] = &[BookRule {
+    meaning: "money was credited without a completed deposit",
+    sql: "SELECT 'transfer', p.transfer_id FROM ledger_postings p WHERE p.credit_account = \
+         'custody' AND NOT EXISTS ( \
+                SELECT 1 FROM deposits d WHERE d.scope = p.scope AND d.transfer_id = \
+                p.transfer_id AND d.status = 'completed') LIMIT ?1",
+}];

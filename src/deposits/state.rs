@@ -10,7 +10,7 @@ crate::statuses!("deposit",
     }
 );
 
-crate::words!(
+crate::string_enum!(
     /// What a final deposit was in the eyes of its transfer.
     Classification {
         Exact "exact",
@@ -21,7 +21,7 @@ crate::words!(
         Unsupported "unsupported",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// Why a deposit failed.
     ReasonCode { AssetUnsupported "asset_unsupported", Dropped "dropped" }
 );

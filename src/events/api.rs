@@ -8,9 +8,9 @@ use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{AnyId, Failure, Id, ObjectKind, Refusal};
+use crate::kernel::{AnyId, Id, ObjectKind, OperationError, Refusal};
 
-crate::words!(EventWord { Event "event" });
+crate::string_enum!(EventWord { Event "event" });
 
 /// A change that happened; it says what changed and carries no state.
 #[derive(Serialize, JsonSchema)]
@@ -38,39 +38,47 @@ pub fn view(event: EventRow, livemode: bool) -> EventView {
     }
 }
 
-fn linked_objects() -> Vec<&'static str> {
-    vec!["beneficiary", "deposit", "payout", "refund", "transfer", "webhook_endpoint"]
-}
-
-const FILTERS: &[Filter] = &[
-    CREATED_FILTERS[0],
-    CREATED_FILTERS[1],
-    CREATED_FILTERS[2],
-    CREATED_FILTERS[3],
-    Filter::new("type", FilterKind::Word(super::catalogue), "type = ?"),
-    Filter::new(
-        "linked_id",
-        FilterKind::AnyId { kind_condition: "linked_object = ?" },
-        "linked_id = ?",
-    ),
-    Filter::new("linked_object", FilterKind::Word(linked_objects), "linked_object = ?"),
-];
-
-pub fn routes() -> Vec<Route> {
+/// The routes, for the event types that this service emits.
+pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
+    let mut objects: Vec<_> =
+        event_types.iter().filter_map(|name| name.split('.').next()).collect();
+    objects.sort_unstable();
+    objects.dedup();
+    // Made once for each process, and needed until it ends.
+    let filters = [
+        CREATED_FILTERS[0],
+        CREATED_FILTERS[1],
+        CREATED_FILTERS[2],
+        CREATED_FILTERS[3],
+        Filter::new("type", FilterKind::OneOf(event_types.leak()), "type = ?"),
+        Filter::new(
+            "linked_id",
+            FilterKind::AnyId { kind_condition: "linked_object = ?" },
+            "linked_id = ?",
+        ),
+        Filter::new("linked_object", FilterKind::OneOf(objects.leak()), "linked_object = ?"),
+    ];
     vec![
-        route::list("/v1/events", "List events", ObjectKind::Event, FILTERS, route::nothing, index),
+        route::list(
+            "/v1/events",
+            "List events",
+            ObjectKind::Event,
+            Vec::from(filters).leak(),
+            route::nothing,
+            index,
+        ),
         route::get("/v1/events/{id}", "Get an event", show),
     ]
 }
 
-fn show(context: &mut Context<'_>) -> Result<EventView, Failure> {
+fn show(context: &mut Context<'_>) -> Result<EventView, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     let event = rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?;
     Ok(view(event, scope.livemode()))
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<EventView>, Failure> {
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<EventView>, OperationError> {
     let scope = context.scope();
     let rows = rows::list(context.tx, scope, &page)?;
     Ok(List::map(rows, |row| Ok(view(rows::read(row)?, scope.livemode())))?)

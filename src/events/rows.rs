@@ -74,3 +74,62 @@ pub fn purge(tx: &mut dyn Tx, now: &Now, scope: Scope, rows_max: i64) -> Result<
 pub fn outbox_first(tx: &mut dyn Tx) -> Result<Option<Vec<u8>>, StoreError> {
     tx.row("SELECT id FROM outbox ORDER BY id LIMIT 1", &[])?.map(|mut row| row.bytes()).transpose()
 }
+
+/// Writes an outbox row: an event that has no identifier yet.
+pub fn insert_outbox(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Request>,
+    event_type: &str,
+    linked: AnyId,
+    created: i64,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO outbox (id, scope, type, linked_id, linked_object, created) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        values![id, scope, event_type, linked, linked.kind.as_str(), created],
+    )
+}
+
+/// An outbox row as it was read.
+pub struct OutboxRow {
+    pub id: Vec<u8>,
+    pub scope: Scope,
+    pub event_type: String,
+    pub linked: AnyId,
+    pub created: i64,
+}
+
+/// The first outbox rows in the order in which they become events. The clocks of two nodes differ
+/// by a little, so on a shared store the order is the database's.
+pub fn outbox(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<OutboxRow>, StoreError> {
+    let order = if tx.is_shared() { "place, id" } else { "id" };
+    let sql = format!(
+        "SELECT id, scope, type, linked_id, linked_object, created FROM outbox \
+         ORDER BY {order} LIMIT ?1"
+    );
+    tx.rows(&sql, values![rows_max])?
+        .into_iter()
+        .map(|mut row| {
+            Ok(OutboxRow {
+                id: row.bytes()?,
+                scope: row.scope()?,
+                event_type: row.text()?,
+                linked: row.any_id()?,
+                created: row.int()?,
+            })
+        })
+        .collect()
+}
+
+/// Removes outbox rows that became events. On a shared store rows with lower identifiers may become
+/// visible at any moment, so exactly those that were read go.
+pub fn remove_outbox(tx: &mut dyn Tx, sequenced: &[OutboxRow]) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        let ids: Vec<Value<'_>> = sequenced.iter().map(|row| Value::from(&row.id)).collect();
+        store::delete_all(tx, "outbox", "id", &ids)?;
+    } else if let Some(last) = sequenced.last() {
+        tx.execute("DELETE FROM outbox WHERE id <= ?1", values![&last.id])?;
+    }
+    Ok(())
+}

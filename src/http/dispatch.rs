@@ -2,10 +2,8 @@
 //! idempotency key, body read, claim, permission, object in the path, query, form, references,
 //! rules, execution.
 
-use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -16,16 +14,17 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Body;
 
 use super::body::{self, BODY_BYTES_MAX, Node};
-use super::consult::{self, Asking, Evidence};
-use super::limit;
+use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
 use super::route::{Context, Route, Verb, Work};
-use super::router::Found;
-use crate::app::App;
+use super::router::{Found, Router};
+use crate::app_state::AppState;
 use crate::kernel::id::Minter;
-use crate::kernel::{Code, Failure, Mode, Now, Refusal, StoreError};
-use crate::keys::{self, Caller};
-use crate::store::once::{self, Answer, Claim, Outcome};
+use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
+use crate::keys::{self, Caller, KeyRing};
+use crate::rate_limits::{self, Limiter};
+use crate::store::idempotency::{self, Answer, Claim, Outcome};
+use crate::store::running_keys::RunningKeys;
 
 /// How long a request may take on a store that is reached over a network, without its body's way
 /// here. Each transaction has a limit of its own; this one is for what waits for several of them.
@@ -43,38 +42,27 @@ const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy"
 
 pub type Reply = Response<Full<Bytes>>;
 
-/// Idempotency keys whose first request is running on this node.
-#[derive(Default)]
-pub struct InFlight(Mutex<HashSet<[u8; 16]>>);
-
-/// Holds a key until the transaction has ended, also when the client hangs up, and never longer
-/// than until the answer leaves: a client that retries at once is not told that its first request
-/// still runs.
-pub struct Held {
-    keys: Arc<InFlight>,
-    key_hash: [u8; 16],
-    is_released: AtomicBool,
+/// The API as it is served: the routes, and what judging a request needs.
+pub struct Api {
+    pub app: Arc<AppState>,
+    pub keys: KeyRing,
+    pub limiter: Limiter,
+    pub router: Router,
+    pub running_keys: Arc<RunningKeys>,
+    pub preflight_permits: Arc<Permits>,
 }
 
-impl InFlight {
-    fn hold(self: &Arc<Self>, key_hash: [u8; 16]) -> Option<Held> {
-        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key_hash);
-        is_free.then(|| Held { keys: self.clone(), key_hash, is_released: AtomicBool::new(false) })
-    }
-}
-
-impl Held {
-    /// Frees the key once; by then another request may hold it.
-    fn release(&self) {
-        if !self.is_released.swap(true, Ordering::SeqCst) {
-            self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.release();
+impl Api {
+    /// `Err` names two routes that collide.
+    pub fn new(app: Arc<AppState>, limiter: Limiter, routes: Vec<Route>) -> Result<Api, String> {
+        Ok(Api {
+            app,
+            keys: KeyRing::default(),
+            limiter,
+            router: Router::new(routes)?,
+            running_keys: Arc::default(),
+            preflight_permits: Arc::default(),
+        })
     }
 }
 
@@ -83,13 +71,13 @@ impl Drop for Held {
 struct Seen {
     route: Option<&'static str>,
     account_number: i64,
-    rate_limit: Option<limit::Headers>,
+    rate_limit: Option<rate_limits::Headers>,
     closes_connection: bool,
 }
 
 /// Answers one request under `/v1`. Never panics outwards: a fault becomes a 500 with the request's
 /// identifier.
-pub async fn dispatch<B>(app: Arc<App>, request_id: &str, request: Request<B>) -> Reply
+pub async fn dispatch<B>(api: &Api, request_id: &str, request: Request<B>) -> Reply
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
@@ -97,7 +85,7 @@ where
     let started = Instant::now();
     let method = verb_name(request.method());
     let mut seen = Seen::default();
-    let answered = AssertUnwindSafe(judge(&app, &mut seen, request)).catch_unwind().await;
+    let answered = AssertUnwindSafe(judge(api, &mut seen, request)).catch_unwind().await;
     let outcome = answered.unwrap_or_else(|_| {
         tracing::error!(request_id, "a request panicked");
         Err(Refusal::internal().into())
@@ -115,7 +103,7 @@ where
     }
     let route = seen.route.unwrap_or("-");
     let status = reply.status().as_u16();
-    app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
+    api.app.metrics.request(method, route, status, started.elapsed().as_secs_f64());
     // Never the path, the query or the body: they can hold identifiers that a caller mistyped, and
     // personal data.
     let milliseconds = started.elapsed().as_micros() as f64 / 1000.0;
@@ -147,14 +135,14 @@ fn set(reply: &mut Reply, name: HeaderName, value: &str) {
 }
 
 /// The answer to a request that had no effect.
-fn refuse(request_id: &str, failure: Failure) -> Reply {
+fn refuse(request_id: &str, failure: OperationError) -> Reply {
     let refusal = match failure {
-        Failure::Refused(refusal) => refusal,
-        Failure::Store(StoreError::Unavailable(reason)) => {
+        OperationError::Refused(refusal) => refusal,
+        OperationError::Store(StoreError::Unavailable(reason)) => {
             tracing::error!(request_id, reason, "the store cannot take the request; answered 503");
             Refusal::unavailable()
         }
-        Failure::Store(StoreError::Conflict(what)) => {
+        OperationError::Store(StoreError::Conflict(what)) => {
             tracing::error!(
                 request_id,
                 what,
@@ -162,16 +150,16 @@ fn refuse(request_id: &str, failure: Failure) -> Reply {
             );
             Refusal::unavailable()
         }
-        Failure::Store(StoreError::Locked) => {
+        OperationError::Store(StoreError::Locked) => {
             tracing::error!(request_id, "a row stayed locked by another transaction; answered 503");
             Refusal::unavailable()
         }
-        Failure::Store(StoreError::Broken(reason)) => {
+        OperationError::Store(StoreError::Broken(reason)) => {
             tracing::error!(request_id, reason, "a fault of ours; answered 500");
             Refusal::internal()
         }
     };
-    let mut reply = reply(refusal.http_status(), once::JSON, refusal.body());
+    let mut reply = reply(refusal.http_status(), idempotency::JSON, refusal.body());
     if let Some(seconds) = refusal.retry_after_seconds {
         set(&mut reply, RETRY_AFTER, &seconds.to_string());
     }
@@ -192,28 +180,29 @@ fn reply(status: u16, content_type: &'static str, body: Vec<u8>) -> Reply {
     reply
 }
 
-fn not_found_route() -> Failure {
+fn not_found_route() -> OperationError {
     Refusal::new(Code::ObjectNotFound, "No such route.").into()
 }
 
-async fn judge<B>(app: &Arc<App>, seen: &mut Seen, request: Request<B>) -> Result<Reply, Failure>
+async fn judge<B>(api: &Api, seen: &mut Seen, request: Request<B>) -> Result<Reply, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
 {
+    let app = &api.app;
     let mut end = answer_end();
     let (head, incoming) = request.into_parts();
     let authorization = single(&head.headers, &AUTHORIZATION).map(HeaderValue::as_bytes);
-    let caller = within(app, end, app.keys.caller(&app.store, authorization)).await?;
+    let caller = within(app, end, api.keys.caller(&app.store, authorization)).await?;
     seen.account_number = caller.scope.account_number();
 
     let is_write = head.method != http::Method::GET;
     let (rate_limit, judged) =
-        within(app, end, app.limiter.judge(&app.store, caller.key_id, is_write)).await?;
+        within(app, end, api.limiter.judge(&app.store, caller.key_id, is_write)).await?;
     seen.rate_limit = rate_limit;
     judged?;
 
-    let (index, ids) = match app.router.find(&head.method, head.uri.path()) {
+    let (index, ids) = match api.router.find(&head.method, head.uri.path()) {
         Found::Route { index, ids } => (index, ids),
         Found::Nothing => return Err(not_found_route()),
         Found::OtherMethods(allow) => {
@@ -224,7 +213,7 @@ where
             return Ok(reply);
         }
     };
-    let route = &app.router.routes[index];
+    let route = &api.router.routes[index];
     seen.route = Some(route.path);
     let asked = Asked {
         index,
@@ -235,8 +224,8 @@ where
     };
 
     match route.verb {
-        Verb::Get => within(app, end, get(app, asked)).await,
-        Verb::Delete => within(app, end, delete(app, asked)).await,
+        Verb::Get => within(app, end, get(api, asked)).await,
+        Verb::Delete => within(app, end, delete(api, asked)).await,
         Verb::Post => {
             let key = idempotency_key(&head.headers)?;
             let arriving = tokio::time::Instant::now();
@@ -244,7 +233,7 @@ where
                 .await
                 .inspect_err(|_| seen.closes_connection = true)?;
             end += arriving.elapsed();
-            within(app, end, post(app, asked, &key, head.uri.path(), &head.headers, bytes)).await
+            within(app, end, post(api, asked, &key, head.uri.path(), &head.headers, bytes)).await
         }
     }
 }
@@ -257,11 +246,11 @@ pub fn answer_end() -> tokio::time::Instant {
 /// Waits for a part of a request until its time is up. What it began goes on, and a POST sent again
 /// under its key finds out what became of it.
 pub async fn within<T>(
-    app: &App,
+    app: &AppState,
     end: tokio::time::Instant,
-    part: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    if !app.store.is_shared() || crate::store::plants("no_time_limit") {
+    part: impl Future<Output = Result<T, OperationError>>,
+) -> Result<T, OperationError> {
+    if !app.store.is_shared() || crate::store::failpoint("no_time_limit") {
         return part.await;
     }
     let late = |_| {
@@ -297,7 +286,7 @@ fn accepts_pdf(headers: &HeaderMap) -> bool {
             name.eq_ignore_ascii_case(wanted).then_some(quality)
         })
     };
-    match (quality(once::PDF), quality(once::JSON)) {
+    match (quality(idempotency::PDF), quality(idempotency::JSON)) {
         (Some(pdf), None) => pdf > 0.0,
         (Some(pdf), Some(json)) => pdf > json,
         (None, _) => false,
@@ -333,17 +322,17 @@ impl Asked {
     /// Runs the work in the caller's account and time.
     fn run(
         &self,
-        app: &App,
+        app: &AppState,
         tx: &mut dyn crate::store::Tx,
         now: &mut Now,
         work: &mut Work,
-        evidence: Option<&Evidence>,
-    ) -> Result<Answer, Failure> {
+        evidence: Option<&PreflightResult>,
+    ) -> Result<Answer, OperationError> {
         now.enter_account(keys::rows::clock_offset_seconds(tx, self.caller.scope)?);
         let mut context = Context {
             tx,
             now,
-            world: &app.world,
+            services: &app.services,
             caller: &self.caller,
             ids: &self.ids,
             raw_query: self.raw_query.as_deref(),
@@ -358,8 +347,9 @@ fn answered(answer: Answer) -> Reply {
     reply(answer.http_status, answer.content_type, answer.body)
 }
 
-async fn get(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
-    let route = &app.router.routes[asked.index];
+async fn get(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
+    let app = &api.app;
+    let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
     let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
     let shared = app.clone();
@@ -373,8 +363,9 @@ async fn get(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
     Ok(answered(answer))
 }
 
-async fn delete(app: &Arc<App>, asked: Asked) -> Result<Reply, Failure> {
-    let route = &app.router.routes[asked.index];
+async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
+    let app = &api.app;
+    let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
     let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
     let shared = app.clone();
@@ -428,7 +419,7 @@ fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
 
 /// Reads a body within its limits; what is too large or too slow ends the connection and is not
 /// stored.
-async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, Failure>
+async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, OperationError>
 where
     B: Body<Data = Bytes> + Send + 'static,
     B::Error: std::error::Error + Send + Sync + 'static,
@@ -484,23 +475,24 @@ fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, 
 }
 
 async fn post(
-    app: &Arc<App>,
+    api: &Api,
     asked: Asked,
     key: &str,
     path: &str,
     headers: &HeaderMap,
     bytes: Bytes,
-) -> Result<Reply, Failure> {
-    let route = &app.router.routes[asked.index];
+) -> Result<Reply, OperationError> {
+    let app = &api.app;
+    let route = &api.router.routes[asked.index];
     let parsed = parse_body(route, headers, &bytes);
     let claim = claim(app, &asked, key, path, parsed.as_ref().ok(), &bytes);
-    let Some(held) = app.in_flight.hold(claim.key_hash) else {
-        return Err(once::still_running().into());
+    let Some(held) = api.running_keys.hold(claim.key_hash) else {
+        return Err(idempotency::still_running().into());
     };
     // The form is judged before the transaction, so that the write lane does no parsing.
     let permitted = asked.permitted(route);
     let faults = match (route.shape, &parsed) {
-        (Some(shape), Ok(body)) => shape(&app.world, asked.caller.scope, body),
+        (Some(shape), Ok(body)) => shape(&app.services, asked.caller.scope, body),
         _ => Vec::new(),
     };
     let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), faults);
@@ -509,9 +501,13 @@ async fn post(
         (Some(step), Ok(body))
             if permitted.is_ok() && query::none(asked.raw_query.as_deref()).is_ok() =>
         {
-            let asking =
-                Asking { app: app.clone(), caller: asked.caller.clone(), ids: asked.ids.clone() };
-            consult::run(step, asking, body, &claim).await?
+            let asking = Asking {
+                app: app.clone(),
+                permits: api.preflight_permits.clone(),
+                caller: asked.caller.clone(),
+                ids: asked.ids.clone(),
+            };
+            preflight::run(step, asking, body, &claim).await?
         }
         _ => None,
     };
@@ -527,10 +523,10 @@ async fn post(
         .write_keyed(move |tx, now| {
             let _held = &held_by_work;
             if permitted.is_ok() {
-                keys::rows::clock_offset_ahead(tx, asked.caller.scope)?;
+                keys::rows::prefetch_clock_offset(tx, asked.caller.scope)?;
                 ahead.as_ref().map_or(Ok(()), |ahead| ahead(tx, asked.caller.scope))?;
             }
-            once::run(tx, now, &claim, shared.world.as_ref(), &mut |tx, now| {
+            idempotency::run(tx, now, &claim, shared.services.as_ref(), &mut |tx, now| {
                 permitted.clone()?;
                 asked.run(&shared, tx, now, &mut work, evidence.as_ref())
             })
@@ -550,14 +546,14 @@ async fn post(
 /// The claim: which key of which caller, and what was asked. Both are keyed, so that a stored
 /// fingerprint cannot be tried out against guessed account numbers.
 fn claim(
-    app: &App,
+    app: &AppState,
     asked: &Asked,
     key: &str,
     path: &str,
     parsed: Option<&Node>,
     bytes: &[u8],
 ) -> Claim {
-    let sealer = &app.world.sealer;
+    let sealer = &app.services.sealer;
     let hash = sealer.fingerprint(&[b"key", &asked.caller.key_id.to_bytes(), key.as_bytes()]);
     let mut key_hash = [0; 16];
     key_hash.copy_from_slice(&hash[..16]);

@@ -10,15 +10,15 @@ use crate::kernel::Currency;
 use crate::kernel::metadata::{
     METADATA_KEY_LENGTH_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_LENGTH_MAX,
 };
-use crate::kernel::{Code, Fault, Id, Kind, Metadata, MetadataPatch, Money};
+use crate::kernel::{Code, Id, Kind, Metadata, MetadataPatch, Money, RefusalEntry};
 
 fn wrong<T>(
     code: Code,
     name: &str,
     message: impl std::fmt::Display,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<RefusalEntry>,
 ) -> Option<T> {
-    faults.push(Fault::field(code, name, format!("{name} {message}")));
+    faults.push(RefusalEntry::field(code, name, format!("{name} {message}")));
     None
 }
 
@@ -28,7 +28,7 @@ fn text<'a>(
     min: usize,
     max: usize,
     name: &str,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<RefusalEntry>,
 ) -> Option<&'a str> {
     let Node::Text(text) = node else {
         return wrong(Code::ParameterValueInvalid, name, "must be a string.", faults);
@@ -75,7 +75,7 @@ impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
         json!({ "type": "string", "minLength": MIN, "maxLength": MAX,
             "pattern": NOT_BLANK_PATTERN })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let text = text(node, MIN, MAX, name, faults)?;
         if text.trim().is_empty() {
             return wrong(Code::ParameterValueInvalid, name, "must not be blank.", faults);
@@ -88,7 +88,7 @@ impl Field for bool {
     fn schema() -> Value {
         json!({ "type": "boolean" })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             Node::Bool(value) => Some(*value),
             _ => wrong(Code::ParameterValueInvalid, name, "must be true or false.", faults),
@@ -104,7 +104,7 @@ impl<const MIN: i64, const MAX: i64> Field for Int<MIN, MAX> {
     fn schema() -> Value {
         json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let Node::Number(token) = node else {
             return wrong(Code::ParameterValueInvalid, name, "must be a whole number.", faults);
         };
@@ -116,7 +116,7 @@ impl<const MIN: i64, const MAX: i64> Field for Int<MIN, MAX> {
             Some(_) => {
                 let message = format!("{name} must be between {MIN} and {MAX}.");
                 faults.push(
-                    Fault::field(Code::ParameterRangeInvalid, name, message)
+                    RefusalEntry::field(Code::ParameterRangeInvalid, name, message)
                         .with("minimum", MIN.to_string())
                         .with("maximum", MAX.to_string()),
                 );
@@ -166,7 +166,7 @@ impl Field for Amount {
     fn schema() -> Value {
         RangedAmount::schema()
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match RangedAmount::parse(node, name, faults)? {
             RangedAmount(units) if units <= 0 => {
                 wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", faults)
@@ -186,7 +186,7 @@ impl Field for RangedAmount {
         json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$",
             "examples": ["1000.00"] })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let parsed = match node {
             Node::Text(text) => Money::parse(text, Currency::Usd),
             _ => None,
@@ -213,7 +213,7 @@ impl Field for TokenAmount {
         json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$",
             "examples": ["1000.00"] })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let parsed = match node {
             Node::Text(text) => Money::parse(text, Currency::Usdt),
             _ => None,
@@ -243,7 +243,7 @@ impl<K: Kind + Clone> Field for Reference<K> {
         json!({ "type": "string", "minLength": 1, "maxLength": 255,
             "examples": [format!("{}_01JDK3Y5M8Q2X7N4V6T9R0ABCD", K::KIND.as_str())] })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let text = text(node, 1, 255, name, faults)?;
         Some(Reference(Id::parse(text)))
     }
@@ -251,7 +251,7 @@ impl<K: Kind + Clone> Field for Reference<K> {
 
 /// One word of a closed set.
 #[derive(Clone, Copy)]
-pub struct Word<T>(pub T);
+pub struct EnumField<T>(pub T);
 
 /// A closed set of words that a field can take.
 pub trait Words: Copy + Send + 'static {
@@ -261,7 +261,7 @@ pub trait Words: Copy + Send + 'static {
 
 /// Makes a `words!` enum usable as a field.
 #[macro_export]
-macro_rules! word_fields {
+macro_rules! enum_fields {
     ($($type:ty),* $(,)?) => {
         $(impl $crate::http::fields::Words for $type {
             fn words() -> Vec<&'static str> { <$type>::WORDS.to_vec() }
@@ -270,17 +270,17 @@ macro_rules! word_fields {
     };
 }
 
-impl<T: Words> Field for Word<T> {
+impl<T: Words> Field for EnumField<T> {
     fn schema() -> Value {
         json!({ "type": "string", "enum": T::words() })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let found = match node {
             Node::Text(text) => T::find(text),
             _ => None,
         };
         match found {
-            Some(word) => Some(Word(word)),
+            Some(word) => Some(EnumField(word)),
             None => wrong(
                 Code::ParameterValueInvalid,
                 name,
@@ -314,7 +314,7 @@ macro_rules! text_fields {
                     json!({ "type": "string", "minLength": $min, "maxLength": $max,
                         "pattern": $pattern })
                 }
-                fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+                fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
                     let text = text(node, $min, $max, name, faults)?;
                     let accepts: fn(&str) -> Option<String> = $accepts;
                     match accepts(text) {
@@ -410,7 +410,7 @@ impl Field for Address {
         json!({ "type": "string", "minLength": 34, "maxLength": 42,
             "pattern": "^(T[1-9A-HJ-NP-Za-km-z]{33}|0x[0-9A-Fa-f]{40})$" })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let text = text(node, 34, 42, name, faults)?;
         match Address::parse(text) {
             Ok(address) => Some(address),
@@ -430,7 +430,7 @@ impl Field for Hash {
         json!({ "type": "string", "minLength": 64, "maxLength": 66,
             "pattern": "^(0x)?[0-9A-Fa-f]{64}$" })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match Hash::parse(text(node, 64, 66, name, faults)?) {
             Some(hash) => Some(hash),
             None => wrong(
@@ -454,7 +454,7 @@ fn metadata_pairs(
     node: &Node,
     takes_null: bool,
     name: &str,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<RefusalEntry>,
 ) -> Option<Vec<(String, Option<String>)>> {
     let Node::Object(members) = node else {
         return wrong(Code::ParameterValueInvalid, name, "must be an object of strings.", faults);
@@ -497,13 +497,13 @@ impl Field for Metadata {
                 "pattern": PLAIN_PATTERN }),
         ))
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             None | Some(Node::Null) => Some(Metadata::default()),
             Some(node) => Self::parse(node, name, faults),
         }
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let pairs = metadata_pairs(node, false, name, faults)?;
         let values = pairs.into_iter().filter_map(|(key, value)| Some((key, value?)));
         Some(Metadata(values.collect()))
@@ -521,14 +521,14 @@ impl Field for MetadataPatch {
         nullable_metadata(metadata_schema(json!({ "type": ["string", "null"], "minLength": 1,
                 "maxLength": METADATA_VALUE_LENGTH_MAX, "pattern": PLAIN_PATTERN })))
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             None => Some(MetadataPatch::default()),
             Some(Node::Null) => Some(MetadataPatch { clears: true, pairs: Vec::new() }),
             Some(node) => Self::parse(node, name, faults),
         }
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let pairs = metadata_pairs(node, true, name, faults)?;
         Some(MetadataPatch { clears: false, pairs })
     }
@@ -543,7 +543,7 @@ impl<const ITEMS_MAX: usize> Field for TextList<ITEMS_MAX> {
         json!({ "type": "array", "minItems": 1, "maxItems": ITEMS_MAX, "items": { "type": "string",
             "minLength": 1, "maxLength": 100 } })
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let Node::Array(items) = node else {
             return wrong(
                 Code::ParameterValueInvalid,

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::body::Node;
-use crate::kernel::{Code, Fault, Patch, Refusal};
+use crate::kernel::{Code, Patch, Refusal, RefusalEntry};
 
 /// A field's type: it parses itself and describes itself.
 pub trait Field: Sized + Clone + Send + 'static {
@@ -14,10 +14,10 @@ pub trait Field: Sized + Clone + Send + 'static {
     fn schema() -> Value;
     /// Reads a value that is there; faults go to `faults` under `name`, nested names joined with
     /// dots.
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self>;
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self>;
     /// Reads the member of an object: absent, `null` and `""` of a required field are
     /// `parameter_empty`.
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             None | Some(Node::Null) => empty(name, faults),
             Some(Node::Text(text)) if text.is_empty() => empty(name, faults),
@@ -26,8 +26,8 @@ pub trait Field: Sized + Clone + Send + 'static {
     }
 }
 
-fn empty<T>(name: &str, faults: &mut Vec<Fault>) -> Option<T> {
-    faults.push(Fault::field(Code::ParameterEmpty, name, format!("{name} is required.")));
+fn empty<T>(name: &str, faults: &mut Vec<RefusalEntry>) -> Option<T> {
+    faults.push(RefusalEntry::field(Code::ParameterEmpty, name, format!("{name} is required.")));
     None
 }
 
@@ -37,10 +37,10 @@ impl<T: Field> Field for Option<T> {
     fn schema() -> Value {
         nullable(T::schema())
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         T::parse(node, name, faults).map(Some)
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             None | Some(Node::Null) => Some(None),
             Some(node) => Self::parse(node, name, faults),
@@ -73,10 +73,10 @@ impl<T: Field> Field for Replace<T> {
     fn schema() -> Value {
         T::schema()
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         T::read(Some(node), name, faults).map(|value| Replace(Some(value)))
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         node.map_or(Some(Replace(None)), |node| Self::parse(node, name, faults))
     }
 }
@@ -86,10 +86,10 @@ impl<T: Field> Field for Patch<T> {
     fn schema() -> Value {
         nullable(T::schema())
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         T::parse(node, name, faults).map(Patch::Set)
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<Fault>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             None => Some(Patch::Keep),
             Some(Node::Null) => Some(Patch::Clear),
@@ -106,15 +106,15 @@ pub trait Form: Sized + Clone + Send + 'static {
     /// Whether an empty body counts as `{}`.
     fn takes_empty_body() -> bool;
     fn schema() -> Value;
-    fn read_members(node: &Node, prefix: &str, faults: &mut Vec<Fault>) -> Option<Self>;
+    fn read_members(node: &Node, prefix: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self>;
 
     /// Reads a whole body; all problems come together, those behind what `more` says.
-    fn read_body(node: &Node, more: Vec<Fault>) -> Result<Self, Refusal> {
+    fn read_body(node: &Node, more: Vec<RefusalEntry>) -> Result<Self, Refusal> {
         let mut faults = Vec::new();
         let form = Self::read_members(node, "", &mut faults);
         faults.extend(more);
         if matches!(node, Node::Object(members) if members.len() < Self::MEMBERS_MIN) {
-            faults.push(Fault::new(Code::ParameterEmpty, "Send at least one field."));
+            faults.push(RefusalEntry::new(Code::ParameterEmpty, "Send at least one field."));
         }
         Refusal::check(faults)?;
         form.ok_or_else(Refusal::internal)
@@ -134,7 +134,7 @@ pub fn member_name(prefix: &str, name: &str) -> String {
 }
 
 /// Refuses members that the form does not have.
-pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, faults: &mut Vec<Fault>) {
+pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, faults: &mut Vec<RefusalEntry>) {
     const NAME_SHOWN_LENGTH_MAX: usize = 100;
     let Node::Object(members) = node else { return };
     for (key, _) in members {
@@ -142,7 +142,7 @@ pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, faults: &mut Ve
             let shown: String =
                 key.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
             let name = member_name(prefix, &shown);
-            faults.push(Fault::field(
+            faults.push(RefusalEntry::field(
                 Code::ParameterUnexpected,
                 &name,
                 format!("{name} is not a field of this request."),
@@ -201,7 +201,7 @@ macro_rules! form {
             }
             #[allow(unused_variables)]
             fn read_members(node: &$crate::http::body::Node, prefix: &str,
-                faults: &mut Vec<$crate::kernel::Fault>) -> Option<Self> {
+                faults: &mut Vec<$crate::kernel::RefusalEntry>) -> Option<Self> {
                 $crate::http::form::refuse_unknown(node,
                     &[$(stringify!($field).trim_start_matches("r#")),*], prefix, faults);
                 $(
@@ -217,9 +217,9 @@ macro_rules! form {
                 <Self as $crate::http::form::Form>::schema()
             }
             fn parse(node: &$crate::http::body::Node, name: &str,
-                faults: &mut Vec<$crate::kernel::Fault>) -> Option<Self> {
+                faults: &mut Vec<$crate::kernel::RefusalEntry>) -> Option<Self> {
                 if !matches!(node, $crate::http::body::Node::Object(_)) {
-                    faults.push($crate::kernel::Fault::field($crate::kernel::Code::ParameterValueInvalid, name, format!("{name} must be an object.")));
+                    faults.push($crate::kernel::RefusalEntry::field($crate::kernel::Code::ParameterValueInvalid, name, format!("{name} must be an object.")));
                     return None;
                 }
                 <Self as $crate::http::form::Form>::read_members(node, name, faults)

@@ -229,9 +229,10 @@ fn error_schema() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::router::{Router, routes};
+    use super::super::router::Router;
     use super::*;
     use crate::keys;
+    use crate::routes::routes;
 
     #[test]
     fn every_route_is_listed_once_and_its_resource_has_permissions() {

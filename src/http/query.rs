@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Code, Fault, Id, Kind, ObjectKind, Refusal};
+use crate::kernel::{AnyId, Code, Id, Kind, ObjectKind, Refusal, RefusalEntry};
 
 pub const PAGE_LIMIT_DEFAULT: i64 = 10;
 pub const PAGE_LIMIT_MAX: i64 = 100;
@@ -25,6 +25,8 @@ pub enum FilterKind {
     },
     /// One of the words.
     Word(fn() -> Vec<&'static str>),
+    /// One of these words.
+    OneOf(&'static [&'static str]),
     /// Any text up to 128 characters.
     Text,
 }
@@ -54,6 +56,7 @@ impl Filter {
                 json!({ "type": "string", "pattern": "^[a-z_]+_[0-7][0-9A-HJKMNP-TV-Z]{25}$" })
             }
             FilterKind::Word(words) => json!({ "type": "string", "enum": words() }),
+            FilterKind::OneOf(words) => json!({ "type": "string", "enum": words }),
             FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128 }),
         }
     }
@@ -67,15 +70,15 @@ pub const CREATED_FILTERS: [Filter; 4] = [
     Filter::new("created.lte", FilterKind::Time, "created <= ?"),
 ];
 
-fn fault(name: &str, message: impl Into<String>) -> Fault {
-    Fault::field(Code::RequestQueryParameterInvalid, name, message)
+fn fault(name: &str, message: impl Into<String>) -> RefusalEntry {
+    RefusalEntry::field(Code::RequestQueryParameterInvalid, name, message)
 }
 
 /// Splits a query string and refuses parameters that are unknown or come twice.
 fn pairs(
     raw: &str,
     known: &dyn Fn(&str) -> bool,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<RefusalEntry>,
 ) -> Vec<(String, String)> {
     const NAME_SHOWN_LENGTH_MAX: usize = 100;
     let mut pairs: Vec<(String, String)> = Vec::new();
@@ -143,7 +146,7 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
         |name: &str| paging.contains(&name) || filters.iter().any(|filter| filter.name == name);
     let mut page = Page { limit: PAGE_LIMIT_DEFAULT, ..Page::default() };
     for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
-        let parse_cursor = |faults: &mut Vec<Fault>| {
+        let parse_cursor = |faults: &mut Vec<RefusalEntry>| {
             let found = AnyId::parse(&value).filter(|id| id.kind == cursor).map(AnyId::to_bytes);
             if found.is_none() {
                 faults
@@ -211,14 +214,8 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
         FilterKind::AnyId { .. } => AnyId::parse(value)
             .map(|id| FilterValue::Id(id.to_bytes()))
             .ok_or_else(|| "must be an id.".to_owned()),
-        FilterKind::Word(words) => {
-            let words = words();
-            if words.contains(&value) {
-                Ok(FilterValue::Text(value.to_owned()))
-            } else {
-                Err(format!("must be one of: {}.", words.join(", ")))
-            }
-        }
+        FilterKind::Word(words) => one_of(&words(), value),
+        FilterKind::OneOf(words) => one_of(words, value),
         FilterKind::Text => {
             let plain =
                 (1..=128).contains(&value.chars().count()) && !value.chars().any(char::is_control);
@@ -228,6 +225,14 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
                 Err("must be a text of 1 to 128 characters.".to_owned())
             }
         }
+    }
+}
+
+fn one_of(words: &[&'static str], value: &str) -> Result<FilterValue, String> {
+    if words.contains(&value) {
+        Ok(FilterValue::Text(value.to_owned()))
+    } else {
+        Err(format!("must be one of: {}.", words.join(", ")))
     }
 }
 

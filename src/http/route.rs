@@ -6,17 +6,18 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::body::Node;
-use super::consult::{Asking, Consult, Consulted, Evidence};
 use super::form::Form;
+use super::preflight::{Asking, Preflight, PreflightFuture, PreflightResult};
 use super::query::{self, Filter};
 use crate::kernel::page::{FilterValue, Page};
-use crate::kernel::{Code, Failure, Fault, Id, Kind, Now, ObjectKind, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, Id, Kind, Now, ObjectKind, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+};
 use crate::keys::Caller;
-use crate::payouts::advice::Advice;
+use crate::services::Services;
 use crate::store::Cost;
 use crate::store::Tx;
-use crate::store::once::{self, Answer};
-use crate::world::World;
+use crate::store::idempotency::{self, Answer};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verb {
@@ -40,13 +41,13 @@ impl Verb {
 pub struct Context<'a> {
     pub tx: &'a mut dyn Tx,
     pub now: &'a mut Now,
-    pub world: &'a World,
+    pub services: &'a Services,
     pub caller: &'a Caller,
     pub ids: &'a [String],
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
     /// What the route's consult step learnt of the outside world, where it has one and it ran.
-    pub evidence: Option<&'a Evidence>,
+    pub evidence: Option<&'a PreflightResult>,
 }
 
 impl Context<'_> {
@@ -67,7 +68,7 @@ pub struct List<T> {
     pub has_next: bool,
 }
 
-crate::words!(
+crate::string_enum!(
     /// The type discriminator of lists.
     ListWord { List "list" }
 );
@@ -87,19 +88,19 @@ impl<T> List<T> {
 }
 
 /// The work of one request. It may run twice after a conflict, so it keeps what it needs.
-pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, Failure> + Send>;
+pub type Work = Box<dyn FnMut(&mut Context<'_>) -> Result<Answer, OperationError> + Send>;
 /// Makes the work from the body and what is wrong with it for this caller; runs before the
 /// transaction, outside the write lane.
-type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<Fault>) -> Work + Send + Sync>;
+type Prepare = Box<dyn Fn(Result<&Node, Refusal>, Vec<RefusalEntry>) -> Work + Send + Sync>;
 
 /// Judges of a body's form what the settings of the caller's mode decide, such as the chain that it
 /// takes. What is wrong for every caller is the form's to say, and is not said here.
-pub type Shape = fn(&World, Scope, &Node) -> Vec<Fault>;
+pub type Shape = fn(&Services, Scope, &Node) -> Vec<RefusalEntry>;
 
 /// Says to a transaction what the work is going to look up.
 pub type Ahead = Box<dyn Fn(&mut dyn Tx, Scope) -> Result<(), StoreError> + Send>;
 /// Makes that from a parsed body; `None` for one that does not have the form.
-type PrepareAhead = Box<dyn Fn(&Node) -> Option<Ahead> + Send + Sync>;
+type PreparePrefetch = Box<dyn Fn(&Node) -> Option<Ahead> + Send + Sync>;
 
 /// A request body's name and schema, for the OpenAPI document.
 pub struct BodyDoc {
@@ -129,10 +130,10 @@ pub struct Route {
     /// What the caller's mode decides of the form.
     pub shape: Option<Shape>,
     /// What is asked of the outside world before the transaction opens.
-    pub consult: Option<Consult>,
+    pub consult: Option<Preflight>,
     /// What the work looks up by identifiers in the body, so that a store that is reached over a
     /// network has it at hand.
-    pub ahead: Option<PrepareAhead>,
+    pub ahead: Option<PreparePrefetch>,
 }
 
 impl Route {
@@ -177,14 +178,17 @@ impl Route {
     }
     /// Asks the outside world before the transaction opens, for requests that nothing refuses
     /// before that; see `consult`.
-    pub fn consulting<F: Form>(mut self, consult: fn(Asking, F) -> Option<Consulted>) -> Route {
+    pub fn preflight<F: Form>(
+        mut self,
+        consult: fn(Asking, F) -> Option<PreflightFuture>,
+    ) -> Route {
         self.consult = Some(Box::new(move |asking, body| {
             F::read_body(body, Vec::new()).ok().and_then(|form| consult(asking, form))
         }));
         self
     }
-    /// Says what the work will look up, with [`Tx::ahead`].
-    pub fn reading_ahead<F: Form>(
+    /// Says what the work will look up, with [`Tx::prefetch`].
+    pub fn prefetching<F: Form>(
         mut self,
         ahead: fn(&mut dyn Tx, Scope, &F) -> Result<(), StoreError>,
     ) -> Route {
@@ -197,25 +201,30 @@ impl Route {
 }
 
 /// The bytes of a view.
-pub fn json<T: Serialize>(view: &T) -> Result<Vec<u8>, Failure> {
+pub fn json<T: Serialize>(view: &T) -> Result<Vec<u8>, OperationError> {
     Ok(serde_json::to_vec(view)
         .map_err(|error| StoreError::Broken(format!("an answer does not serialise: {error}")))?)
 }
 
-fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, Failure> {
-    Ok(Answer { http_status: 200, content_type: once::JSON, body: json(view)?, holds_secret })
+fn json_answer<T: Serialize>(view: &T, holds_secret: bool) -> Result<Answer, OperationError> {
+    Ok(Answer {
+        http_status: 200,
+        content_type: idempotency::JSON,
+        body: json(view)?,
+        holds_secret,
+    })
 }
 
 /// Reads a thing that takes no query. That it does not exist is said before the query is judged,
 /// everything else after it.
 fn without_query<T>(
     context: &mut Context<'_>,
-    read: fn(&mut Context<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+    read: fn(&mut Context<'_>) -> Result<T, OperationError>,
+) -> Result<T, OperationError> {
     let found = read(context);
-    let is_missing = |failure: &Failure| {
+    let is_missing = |failure: &OperationError| {
         matches!(failure,
-        Failure::Refused(refusal) if refusal.http_status() == 404)
+        OperationError::Refused(refusal) if refusal.http_status() == 404)
     };
     if !found.as_ref().is_err_and(is_missing) {
         query::none(context.raw_query)?;
@@ -227,7 +236,7 @@ fn without_query<T>(
 pub fn get<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
-    read: fn(&mut Context<'_>) -> Result<T, Failure>,
+    read: fn(&mut Context<'_>) -> Result<T, OperationError>,
 ) -> Route {
     Route {
         prepare: Box::new(move |_, _| {
@@ -237,31 +246,36 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
     }
 }
 
+/// An answer that can also be a page.
+pub trait Document: Serialize + JsonSchema + 'static {
+    fn to_pdf(&self) -> Result<Vec<u8>, StoreError>;
+}
+
 /// A GET of a document that is JSON, or PDF for who accepts nothing else of ours. Writing a page
 /// takes milliseconds, so it runs on a thread that may block.
-pub fn document(
+pub fn document<T: Document>(
     path: &'static str,
     summary: &'static str,
-    read: fn(&mut Context<'_>) -> Result<Advice, Failure>,
+    read: fn(&mut Context<'_>) -> Result<T, OperationError>,
 ) -> Route {
     Route {
         prepare: Box::new(move |_, _| {
             Box::new(move |context| {
-                let advice = without_query(context, read)?;
+                let document = without_query(context, read)?;
                 if context.accepts_pdf {
                     return Ok(Answer {
                         http_status: 200,
-                        content_type: once::PDF,
-                        body: advice.to_pdf()?,
+                        content_type: idempotency::PDF,
+                        body: document.to_pdf()?,
                         holds_secret: false,
                     });
                 }
-                json_answer(&advice, false)
+                json_answer(&document, false)
             })
         }),
         cost: Cost::Scan,
         answers_pdf: true,
-        ..get::<Advice>(path, summary, read)
+        ..get::<T>(path, summary, read)
     }
 }
 
@@ -273,7 +287,7 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
     read: fn(
         &mut Context<'_>,
         &[(&'static str, FilterValue)],
-    ) -> Result<(&'static str, Vec<u8>), Failure>,
+    ) -> Result<(&'static str, Vec<u8>), OperationError>,
 ) -> Route {
     Route {
         prepare: Box::new(move |_, _| {
@@ -297,8 +311,8 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
     summary: &'static str,
     cursor: ObjectKind,
     filters: &'static [Filter],
-    locate: fn(&mut Context<'_>) -> Result<L, Failure>,
-    read: fn(&mut Context<'_>, L, Page) -> Result<List<T>, Failure>,
+    locate: fn(&mut Context<'_>) -> Result<L, OperationError>,
+    read: fn(&mut Context<'_>, L, Page) -> Result<List<T>, OperationError>,
 ) -> Route {
     Route {
         prepare: Box::new(move |_, _| {
@@ -318,8 +332,8 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
 pub fn post<F: Form, L: 'static, T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
-    locate: fn(&mut Context<'_>) -> Result<L, Failure>,
-    act: fn(&mut Context<'_>, L, F) -> Result<T, Failure>,
+    locate: fn(&mut Context<'_>) -> Result<L, OperationError>,
+    act: fn(&mut Context<'_>, L, F) -> Result<T, OperationError>,
 ) -> Route {
     post_with_secret(path, summary, false, locate, act)
 }
@@ -329,8 +343,8 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
     path: &'static str,
     summary: &'static str,
     holds_secret: bool,
-    locate: fn(&mut Context<'_>) -> Result<L, Failure>,
-    act: fn(&mut Context<'_>, L, F) -> Result<T, Failure>,
+    locate: fn(&mut Context<'_>) -> Result<L, OperationError>,
+    act: fn(&mut Context<'_>, L, F) -> Result<T, OperationError>,
 ) -> Route {
     Route {
         prepare: Box::new(move |body, faults| {
@@ -355,20 +369,20 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
 pub fn delete<T: Serialize + JsonSchema + 'static>(
     path: &'static str,
     summary: &'static str,
-    act: fn(&mut Context<'_>) -> Result<T, Failure>,
+    act: fn(&mut Context<'_>) -> Result<T, OperationError>,
 ) -> Route {
     Route { verb: Verb::Delete, ..get(path, summary, act) }
 }
 
 /// For routes without an object in the path.
-pub fn nothing(_: &mut Context<'_>) -> Result<(), Failure> {
+pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
     Ok(())
 }
 
 /// For creations that a live key may only ask for once live mode is configured (beneficiaries,
 /// quote locks, transfers).
-pub fn creation(context: &mut Context<'_>) -> Result<(), Failure> {
-    if context.scope().livemode() && !context.world.is_live_configured() {
+pub fn creation(context: &mut Context<'_>) -> Result<(), OperationError> {
+    if context.scope().livemode() && !context.services.is_live_configured() {
         let message = "Live mode is not configured on this server yet: live keys can read, and \
          create once the operator has set it up.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());

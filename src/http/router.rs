@@ -1,42 +1,8 @@
-//! Every route of the API on one screen. OpenAPI, permissions and the isolation tests are made from
-//! this list.
+//! Finds a route by path and method.
 
 use std::collections::HashMap;
 
 use super::route::{Route, Verb};
-use crate::{
-    balance, beneficiaries, deposits, events, payouts, quote_locks, refunds, senders, statements,
-    transfers, webhook_endpoints, work,
-};
-
-/// The API, resource by resource; each `api.rs` lists its own methods and paths.
-pub fn routes() -> Vec<Route> {
-    [
-        beneficiaries::api::routes(), // /v1/beneficiaries[/{id}]
-        senders::api::routes(),       // /v1/senders[/{id}]
-        quote_locks::api::routes(),   // /v1/quote_locks[/{id}], /v1/corridors
-        // /v1/transfers[/{id}[/cancel|/resolve_funding|/funding/diagnose]]
-        transfers::api::routes(),
-        deposits::api::routes(),   // /v1/deposits[/{id}]
-        payouts::api::routes(),    // /v1/payouts[/{id}[/payment_advice]]
-        refunds::api::routes(),    // /v1/refunds[/{id}]
-        balance::api::routes(),    // /v1/balance
-        events::api::routes(),     // /v1/events[/{id}]
-        statements::api::routes(), // /v1/statements
-        // /v1/webhook_endpoints[/{id}[/rotate_secret|/deliveries|/replay]]
-        webhook_endpoints::api::routes(),
-        // /v1/test_helpers/…, with test keys only
-        transfers::api::helper_routes(),     // transfers/{id}/deposit
-        beneficiaries::api::helper_routes(), // beneficiaries/{id}/activate|require_input|reject
-        payouts::api::helper_routes(),       // payouts/{id}/settle|fail|return
-        refunds::api::helper_routes(),       // refunds/{id}/complete
-        work::api::helper_routes(),          // clock
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
-}
-
 /// What a path leads to.
 pub enum Found<'a> {
     Route {

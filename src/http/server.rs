@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
@@ -12,8 +14,8 @@ use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio_io_timeout::TimeoutStream;
 
-use super::pages;
-use crate::app::App;
+use super::dispatch::Reply;
+use crate::metrics::Metrics;
 
 /// Connections at the same time; more wait in the operating system's queue.
 pub const CONNECTIONS_MAX: usize = 4_096;
@@ -29,7 +31,14 @@ pub const WRITE_SECONDS_MAX: u64 = 30;
 pub const STOP_SECONDS_MAX: u64 = 20;
 
 /// Serves until `stop`; answers when the last request is done or its time is up.
-pub async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
+pub async fn serve<F>(
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+    metrics: Arc<Metrics>,
+    answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+) where
+    F: Future<Output = Reply> + Send + 'static,
+{
     let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let graceful = GracefulShutdown::new();
     loop {
@@ -60,23 +69,23 @@ pub async fn serve(app: Arc<App>, listener: TcpListener, mut stop: watch::Receiv
             .max_headers(HEADERS_MAX)
             .max_buf_size(HEAD_BYTES_MAX)
             .keep_alive(true);
-        let serving = app.clone();
+        let answer = answer.clone();
         let service = service_fn(move |request| {
-            let app = serving.clone();
-            async move { Ok::<_, std::convert::Infallible>(pages::answer(app, request).await) }
+            let answered = answer(request);
+            async move { Ok::<_, std::convert::Infallible>(answered.await) }
         });
         // A client that does not read its answers must not hold a connection for ever.
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(Duration::from_secs(WRITE_SECONDS_MAX)));
         let connection =
             graceful.watch(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
-        let counting = app.clone();
+        let metrics = metrics.clone();
         tokio::spawn(async move {
-            counting.metrics.connections(1);
+            metrics.connections(1);
             // Faults of a connection (resets, broken framing, deadlines) end that connection and
             // nobody else's.
             let _ = connection.await;
-            counting.metrics.connections(-1);
+            metrics.connections(-1);
             drop(permit);
         });
     }

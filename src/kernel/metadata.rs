@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::refusal::{Code, Fault};
+use super::refusal::{Code, RefusalEntry};
 
 pub const METADATA_PAIRS_MAX: usize = 10;
 pub const METADATA_KEY_LENGTH_MAX: usize = 40;
@@ -41,7 +41,7 @@ pub struct MetadataPatch {
 
 impl MetadataPatch {
     /// The merged pairs, or a fault where they would be too many.
-    pub fn over(&self, old: &Metadata) -> Result<Metadata, Fault> {
+    pub fn over(&self, old: &Metadata) -> Result<Metadata, RefusalEntry> {
         let mut merged = if self.clears { Metadata::default() } else { old.clone() };
         for (key, value) in &self.pairs {
             match value {
@@ -51,7 +51,7 @@ impl MetadataPatch {
         }
         if merged.0.len() > METADATA_PAIRS_MAX {
             let message = format!("metadata would have more than {METADATA_PAIRS_MAX} pairs.");
-            return Err(Fault::field(Code::ParameterMaxLengthInvalid, "metadata", message));
+            return Err(RefusalEntry::field(Code::ParameterMaxLengthInvalid, "metadata", message));
         }
         Ok(merged)
     }

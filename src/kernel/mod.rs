@@ -21,5 +21,5 @@ pub use id::{AnyId, Id, Kind, ObjectKind};
 pub use metadata::{Metadata, MetadataPatch};
 pub use money::{Currency, Money, Rate};
 pub use patch::Patch;
-pub use refusal::{Code, Failure, Fault, Refusal, StoreError};
+pub use refusal::{Code, OperationError, Refusal, RefusalEntry, StoreError};
 pub use scope::{Mode, Scope};

@@ -97,7 +97,7 @@ codes! {
 
 /// One problem of a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Fault {
+pub struct RefusalEntry {
     pub code: Code,
     pub message: String,
     pub field_name: Option<String>,
@@ -105,15 +105,19 @@ pub struct Fault {
     pub details: Vec<(&'static str, String)>,
 }
 
-impl Fault {
-    pub fn new(code: Code, message: impl Into<String>) -> Fault {
-        Fault { code, message: message.into(), field_name: None, details: Vec::new() }
+impl RefusalEntry {
+    pub fn new(code: Code, message: impl Into<String>) -> RefusalEntry {
+        RefusalEntry { code, message: message.into(), field_name: None, details: Vec::new() }
     }
     /// A fault of one field, nested names joined with dots.
-    pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Fault {
-        Fault { field_name: Some(field_name.into()), ..Fault::new(code, message) }
+    pub fn field(
+        code: Code,
+        field_name: impl Into<String>,
+        message: impl Into<String>,
+    ) -> RefusalEntry {
+        RefusalEntry { field_name: Some(field_name.into()), ..RefusalEntry::new(code, message) }
     }
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Fault {
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> RefusalEntry {
         self.details.push((name, value.into()));
         self
     }
@@ -121,29 +125,29 @@ impl Fault {
 
 /// All problems of one stage of a request; the answer's status is that of the first.
 /// Faults that one answer tells: a body of nothing but wrong keys has thousands.
-pub const FAULTS_MAX: usize = 100;
+pub const ENTRIES_MAX: usize = 100;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    faults: Vec<Fault>,
+    faults: Vec<RefusalEntry>,
     /// Seconds for `Retry-After`, on 429 and 503.
     pub retry_after_seconds: Option<u64>,
 }
 
 impl Refusal {
-    pub fn one(fault: Fault) -> Refusal {
+    pub fn one(fault: RefusalEntry) -> Refusal {
         let retry_after_seconds = (fault.code.http_status() == 503).then_some(1);
         Refusal { faults: vec![fault], retry_after_seconds }
     }
     pub fn new(code: Code, message: impl Into<String>) -> Refusal {
-        Refusal::one(Fault::new(code, message))
+        Refusal::one(RefusalEntry::new(code, message))
     }
     pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
-        Refusal::one(Fault::field(code, field_name, message))
+        Refusal::one(RefusalEntry::field(code, field_name, message))
     }
-    /// `Ok` without faults, else all of them together, or the first [`FAULTS_MAX`].
-    pub fn check(mut faults: Vec<Fault>) -> Result<(), Refusal> {
-        faults.truncate(FAULTS_MAX);
+    /// `Ok` without faults, else all of them together, or the first [`ENTRIES_MAX`].
+    pub fn check(mut faults: Vec<RefusalEntry>) -> Result<(), Refusal> {
+        faults.truncate(ENTRIES_MAX);
         if faults.is_empty() { Ok(()) } else { Err(Refusal { faults, retry_after_seconds: None }) }
     }
     /// The one answer for an object that is not there, is another account's, or is of the other
@@ -164,7 +168,7 @@ impl Refusal {
             "The service cannot take the request now. Retry with the same idempotency key.",
         )
     }
-    pub fn faults(&self) -> &[Fault] {
+    pub fn faults(&self) -> &[RefusalEntry] {
         &self.faults
     }
     pub fn http_status(&self) -> u16 {
@@ -215,24 +219,24 @@ impl fmt::Display for Refusal {
 
 /// Why an operation had no effect: a refusal the caller is told, or a fault of the store.
 #[derive(Debug, Clone)]
-pub enum Failure {
+pub enum OperationError {
     Refused(Refusal),
     Store(StoreError),
 }
 
-impl From<Refusal> for Failure {
-    fn from(refusal: Refusal) -> Failure {
-        Failure::Refused(refusal)
+impl From<Refusal> for OperationError {
+    fn from(refusal: Refusal) -> OperationError {
+        OperationError::Refused(refusal)
     }
 }
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Failure {
-        Failure::Store(error)
+impl From<StoreError> for OperationError {
+    fn from(error: StoreError) -> OperationError {
+        OperationError::Store(error)
     }
 }
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Failure {
-        Failure::Refused(Refusal::one(fault))
+impl From<RefusalEntry> for OperationError {
+    fn from(fault: RefusalEntry) -> OperationError {
+        OperationError::Refused(Refusal::one(fault))
     }
 }
 
@@ -252,7 +256,7 @@ mod tests {
     #[test]
     fn a_refusal_has_the_error_shape() {
         let refusal = Refusal::one(
-            Fault::field(Code::ParameterRangeInvalid, "amount", "Too large.")
+            RefusalEntry::field(Code::ParameterRangeInvalid, "amount", "Too large.")
                 .with("minimum", "10.00"),
         );
         let body: serde_json::Value = serde_json::from_slice(&refusal.body()).unwrap();

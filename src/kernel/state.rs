@@ -57,7 +57,7 @@ macro_rules! statuses {
 
 /// Declares an enum of words that is not a status: `words!(Reason { Late "late", … })`.
 #[macro_export]
-macro_rules! words {
+macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal),* $(,)? }) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use sha2::{Digest, Sha256};
 
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Failure, Id, Mode, Refusal, Scope};
+use crate::kernel::{Code, Id, Mode, OperationError, Refusal, Scope};
 use crate::store::Cost;
 use crate::store::Store;
 
@@ -158,7 +158,7 @@ impl KeyRing {
         &self,
         store: &Store,
         authorization: Option<&[u8]>,
-    ) -> Result<Arc<Caller>, Failure> {
+    ) -> Result<Arc<Caller>, OperationError> {
         let text = authorization
             .and_then(|value| std::str::from_utf8(value).ok())
             .ok_or_else(invalid_key)?;

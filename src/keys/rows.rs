@@ -78,11 +78,11 @@ pub fn clock_offset_seconds(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreE
 const CLOCK_OFFSET: &str = "SELECT clock_offset_seconds FROM accounts WHERE number = ?1";
 
 /// Says that [`clock_offset_seconds`] will be asked.
-pub fn clock_offset_ahead(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
+pub fn prefetch_clock_offset(tx: &mut dyn Tx, scope: Scope) -> Result<(), StoreError> {
     if scope.mode() == Mode::Live {
         Ok(())
     } else {
-        tx.ahead(CLOCK_OFFSET, values![scope.account_number()])
+        tx.prefetch(CLOCK_OFFSET, values![scope.account_number()])
     }
 }
 

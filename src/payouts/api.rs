@@ -4,49 +4,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::state::PayoutStatus;
-use super::{Payout, PayoutFailure, advice, rows};
-use crate::http::fields::{Word, Words};
-use crate::http::form::Nothing;
+use super::{Payout, PayoutFailure, rows};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::state::Status;
-use crate::kernel::{Code, Currency, Failure, Id, Money, ObjectKind, Refusal};
-use crate::rails::{BankReport, FailureCode, FailureSource, Method, simulated};
-use crate::transfers::paying;
+use crate::kernel::{Currency, Id, Money, ObjectKind, OperationError, Refusal};
+use crate::rails::Method;
 
-crate::words!(PayoutWord { Payout "payout" });
-crate::words!(
+crate::string_enum!(PayoutWord { Payout "payout" });
+crate::string_enum!(
     /// Whether the payment advice is ready.
     AdviceStatus { Pending "pending", Available "available" }
 );
-
-/// Why a bank refuses a payment or sends it back: every failure but an outcome that is not known.
-#[derive(Clone, Copy)]
-pub struct ReportedCode(FailureCode);
-
-impl Words for ReportedCode {
-    fn words() -> Vec<&'static str> {
-        FailureCode::ALL
-            .iter()
-            .filter(|code| **code != FailureCode::OutcomeUnknown)
-            .map(|code| code.as_str())
-            .collect()
-    }
-    fn find(text: &str) -> Option<Self> {
-        FailureCode::parse(text)
-            .filter(|code| *code != FailureCode::OutcomeUnknown)
-            .map(ReportedCode)
-    }
-}
-
-crate::form! {
-    /// Lets a payout fail or come back, optionally for a reason.
-    SimulateFailure {
-        code: Option<Word<ReportedCode>>,
-    }
-}
 
 /// Where the payment advice is.
 #[derive(Serialize, JsonSchema)]
@@ -136,106 +106,22 @@ pub fn routes() -> Vec<Route> {
             let found = locate(context)?;
             Ok(shown(context, found))
         }),
-        route::document(
-            "/v1/payouts/{id}/payment_advice",
-            "Get the payment advice, as JSON or PDF",
-            payment_advice,
-        )
-        .codes(&[Code::PaymentAdviceNotReady]),
     ]
 }
 
-pub fn helper_routes() -> Vec<Route> {
-    const CODES: &[Code] = &[Code::TestHelperNotApplicable];
-    vec![
-        route::post(
-            "/v1/test_helpers/payouts/{id}/settle",
-            "Let the bank settle a payout",
-            locate,
-            |context, found, _: Nothing| {
-                let unique_transaction_reference = simulated::reference(found.id, found.method);
-                report(
-                    context,
-                    found,
-                    PayoutStatus::Processing,
-                    BankReport::Settled { unique_transaction_reference },
-                )
-            },
-        )
-        .codes(CODES),
-        route::post(
-            "/v1/test_helpers/payouts/{id}/fail",
-            "Let the bank refuse a payout",
-            locate,
-            |context, found, form: SimulateFailure| {
-                let code = form.code.map_or(FailureCode::AccountClosed, |word| word.0.0);
-                report(
-                    context,
-                    found,
-                    PayoutStatus::Processing,
-                    BankReport::Failed { code, source: FailureSource::BeneficiaryBank },
-                )
-            },
-        )
-        .codes(CODES),
-        route::post(
-            "/v1/test_helpers/payouts/{id}/return",
-            "Let the bank send a settled payout back",
-            locate,
-            |context, found, form: SimulateFailure| {
-                let code =
-                    form.code.map_or(FailureCode::ReturnedByBeneficiaryBank, |word| word.0.0);
-                report(
-                    context,
-                    found,
-                    PayoutStatus::Settled,
-                    BankReport::Returned { code, source: FailureSource::BeneficiaryBank },
-                )
-            },
-        )
-        .codes(CODES),
-    ]
+/// The view, with links that begin at the configured public URL.
+pub fn shown(context: &Context<'_>, payout: Payout) -> PayoutView {
+    view(payout, &context.services.settings.public_url)
 }
 
-fn shown(context: &Context<'_>, payout: Payout) -> PayoutView {
-    view(payout, &context.world.settings.public_url)
-}
-
-fn locate(context: &mut Context<'_>) -> Result<Payout, Failure> {
+pub fn locate(context: &mut Context<'_>) -> Result<Payout, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<PayoutView>, Failure> {
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<PayoutView>, OperationError> {
     let scope = context.scope();
     let rows = rows::list(context.tx, scope, &page)?;
-    Ok(List::map(rows, |row| Ok(view(rows::read(row)?, &context.world.settings.public_url)))?)
-}
-
-fn payment_advice(context: &mut Context<'_>) -> Result<advice::Advice, Failure> {
-    let payout = locate(context)?;
-    if payout.advice_available_at.is_none() {
-        return Err(Refusal::new(
-            Code::PaymentAdviceNotReady,
-            "The payment advice is made when the payout has settled.",
-        )
-        .into());
-    }
-    Ok(advice::compose(context.tx, context.world, &payout)?)
-}
-
-fn report(
-    context: &mut Context<'_>,
-    mut found: Payout,
-    wanted: PayoutStatus,
-    report: BankReport,
-) -> Result<PayoutView, Failure> {
-    if found.status != wanted {
-        let message =
-            format!("The payout is {} and not {}.", found.status.as_str(), wanted.as_str());
-        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
-    }
-    paying::apply_report(context.tx, context.now, context.world, &mut found, report)?;
-    Ok(shown(context, found))
+    Ok(List::map(rows, |row| Ok(view(rows::read(row)?, &context.services.settings.public_url)))?)
 }

@@ -1,7 +1,6 @@
 //! Payouts: the INR leg of a transfer, from the instruction to the bank to its reference or its
 //! return.
 
-pub mod advice;
 pub mod api;
 pub mod rows;
 pub mod state;
@@ -11,8 +10,13 @@ use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Money, Now, Scope, StoreError};
 use crate::rails::{FailureCode, FailureSource, Instruction, Method};
+use crate::resource::Resource;
 use crate::store::Tx;
 use state::PayoutStatus;
+
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .with_status::<PayoutStatus>("payouts")
+    .with_book_rules(rows::BOOK_RULES);
 
 /// Why a payout failed, came back, or is not yet known to have arrived.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, schemars::JsonSchema)]

@@ -9,6 +9,7 @@ use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{History, Id, Scope, StoreError};
 use crate::rails::{FailureCode, FailureSource, Method};
+use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
@@ -153,3 +154,18 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
         page,
     )
 }
+
+/// What must hold of these rows, for `verify_book`.
+pub const BOOK_RULES: &[BookRule] = &[
+    BookRule {
+        meaning: "a payout left the funding without a completed deposit",
+        sql: "SELECT 'payout', p.id FROM payouts p WHERE NOT EXISTS ( \
+                SELECT 1 FROM deposits d WHERE d.scope = p.scope AND d.transfer_id = \
+                p.transfer_id AND d.status = 'completed') LIMIT ?1",
+    },
+    BookRule {
+        meaning: "a settled payout has no reference",
+        sql: "SELECT 'payout', id FROM payouts WHERE status IN ('settled', 'returned') AND \
+         unique_transaction_reference IS NULL LIMIT ?1",
+    },
+];

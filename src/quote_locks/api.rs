@@ -1,26 +1,26 @@
-//! Quote locks and corridors over HTTP.
+//! Quote locks over HTTP.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::gst::{GST_PERCENT, Gst};
 use super::{BuyCurrency, QuoteLock, QuoteLockStatus, SellCurrency, rows};
-use crate::chains::{self, AssetName, ChainName, Following, FundingRail};
-use crate::http::fields::{RangedAmount, Word};
+use crate::http::fields::{EnumField, RangedAmount};
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Code, Currency, Failure, Id, Metadata, Money, ObjectKind, Rate, Refusal};
+use crate::kernel::{
+    Code, Currency, Id, Metadata, Money, ObjectKind, OperationError, Rate, Refusal,
+};
 
-crate::words!(QuoteLockWord { QuoteLock "quote_lock" });
-crate::words!(CorridorWord { Corridor "corridor" });
+crate::string_enum!(QuoteLockWord { QuoteLock "quote_lock" });
 
 crate::form! {
     /// Locks an exchange rate.
     CreateQuoteLock {
-        sell_currency: Word<SellCurrency>,
-        buy_currency: Word<BuyCurrency>,
+        sell_currency: EnumField<SellCurrency>,
+        buy_currency: EnumField<BuyCurrency>,
         amount: RangedAmount,
         metadata: Metadata,
     }
@@ -116,54 +116,6 @@ pub fn view(lock: QuoteLock, business: i64) -> QuoteLockView {
     }
 }
 
-crate::words!(
-    /// Whether deposits are seen as they become final.
-    ChainViewStatus {
-        Following "following",
-        Behind "behind",
-        NotFollowed "not_followed",
-        TokenDeprecated "token_deprecated",
-    }
-);
-
-/// How far a chain's final view is followed. While it is behind, deposits show later and nothing
-/// expires.
-#[derive(Serialize, JsonSchema)]
-pub struct ChainView {
-    pub status: ChainViewStatus,
-    pub block_number: Option<i64>,
-    pub block_time: Option<i64>,
-    pub seconds_behind: Option<i64>,
-}
-
-/// What can be sent, with limits and clocks.
-#[derive(Serialize, JsonSchema)]
-pub struct Corridor {
-    pub object: CorridorWord,
-    pub sell_currency: Currency,
-    pub buy_currency: Currency,
-    pub amount_minimum: Money,
-    pub amount_maximum: Money,
-    pub fee: Fee,
-    pub funding: Vec<CorridorFunding>,
-    pub quote_lock_seconds: i64,
-    pub funding_seconds: i64,
-    pub account_types: Vec<crate::beneficiaries::state::AccountType>,
-    pub methods: Vec<crate::rails::Method>,
-    pub purpose_codes: Vec<&'static str>,
-    pub livemode: bool,
-}
-
-#[derive(Serialize, JsonSchema)]
-pub struct CorridorFunding {
-    pub rail: FundingRail,
-    pub asset: AssetName,
-    pub chain: ChainName,
-    pub token_contract: String,
-    /// How far the chain's final view is followed; null where the chain is simulated.
-    pub view: Option<ChainView>,
-}
-
 fn statuses() -> Vec<&'static str> {
     QuoteLockStatus::WORDS.to_vec()
 }
@@ -190,7 +142,6 @@ pub fn routes() -> Vec<Route> {
             index,
         ),
         route::get("/v1/quote_locks/{id}", "Get a quote lock", show),
-        route::get("/v1/corridors", "What can be sent, with limits and clocks", corridors),
     ]
 }
 
@@ -198,12 +149,12 @@ fn create(
     context: &mut Context<'_>,
     _: (),
     form: CreateQuoteLock,
-) -> Result<QuoteLockView, Failure> {
+) -> Result<QuoteLockView, OperationError> {
     let scope = context.scope();
     let lock = super::create(
         context.tx,
         context.now,
-        context.world,
+        context.services,
         scope,
         Money::new(form.amount.0, Currency::Usd),
         form.metadata,
@@ -211,72 +162,20 @@ fn create(
     Ok(view(lock, context.now.business()))
 }
 
-fn show(context: &mut Context<'_>) -> Result<QuoteLockView, Failure> {
+fn show(context: &mut Context<'_>) -> Result<QuoteLockView, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     let lock = rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?;
     Ok(view(lock, context.now.business()))
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<QuoteLockView>, Failure> {
+fn index(
+    context: &mut Context<'_>,
+    _: (),
+    page: Page,
+) -> Result<List<QuoteLockView>, OperationError> {
     let (scope, business) = (context.scope(), context.now.business());
     Ok(List::map(rows::list(context.tx, scope, &page, business)?, |row| {
         Ok(view(rows::read(row)?, business))
     })?)
-}
-
-/// How far the mode's chain is followed; `None` where it is simulated.
-fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, Failure> {
-    let mode = context.scope().mode();
-    let chain = &context.world.ports(mode)?.chain;
-    let Following::Real { lag_alarm_seconds } = chain.following else { return Ok(None) };
-    let contract = chain.token_contract.bytes();
-    let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
-    let is_followed = chains::rows::is_followed_with(context.tx, mode, chain.name, contract)?;
-    // The chain knows no test clock.
-    let seconds_behind = cursor.map(|cursor| (context.now.instant() - cursor.block_time).max(0));
-    let status = match seconds_behind {
-        _ if cursor.is_some_and(|cursor| cursor.has_deprecated(contract)) => {
-            ChainViewStatus::TokenDeprecated
-        }
-        // Before a node has shown a changed contract to be a token, no transfer is taken.
-        _ if !is_followed => ChainViewStatus::NotFollowed,
-        None => ChainViewStatus::NotFollowed,
-        Some(seconds) if seconds > lag_alarm_seconds => ChainViewStatus::Behind,
-        Some(_) => ChainViewStatus::Following,
-    };
-    let (block_number, block_time) =
-        (cursor.map(|cursor| cursor.anchor.height), cursor.map(|cursor| cursor.block_time));
-    Ok(Some(ChainView { status, block_number, block_time, seconds_behind }))
-}
-
-fn corridors(context: &mut Context<'_>) -> Result<List<Corridor>, Failure> {
-    let livemode = context.scope().livemode();
-    if livemode && !context.world.is_live_configured() {
-        return Ok(List::new(Vec::new(), false));
-    }
-    let settings = &context.world.settings;
-    let chain = &context.world.ports(context.scope().mode())?.chain;
-    let corridor = Corridor {
-        object: CorridorWord::Corridor,
-        sell_currency: Currency::Usd,
-        buy_currency: Currency::Inr,
-        amount_minimum: settings.amount_min,
-        amount_maximum: settings.amount_max,
-        fee: fee_view(settings.fee, None),
-        funding: vec![CorridorFunding {
-            rail: FundingRail::Stablecoin,
-            asset: AssetName::Usdt,
-            chain: chain.name,
-            token_contract: chain.token_contract.to_string(),
-            view: chain_view(context)?,
-        }],
-        quote_lock_seconds: settings.quote_lock_seconds,
-        funding_seconds: settings.funding_seconds,
-        account_types: crate::beneficiaries::state::AccountType::ALL.to_vec(),
-        methods: crate::rails::Method::ALL.to_vec(),
-        purpose_codes: crate::transfers::PurposeCode::WORDS.to_vec(),
-        livemode,
-    };
-    Ok(List::new(vec![corridor], false))
 }

@@ -6,26 +6,29 @@ pub mod rows;
 
 use crate::kernel::id::kind;
 use crate::kernel::{
-    Code, Currency, Failure, Fault, Id, Metadata, Money, Now, Rate, Refusal, Scope,
+    Code, Currency, Id, Metadata, Money, Now, OperationError, Rate, Refusal, RefusalEntry, Scope,
 };
 use crate::rates;
+use crate::resource::Resource;
+use crate::services::{Services, Settings};
 use crate::store::Tx;
-use crate::world::{Settings, World};
 use gst::Gst;
 
-crate::words!(
+pub const RESOURCE: Resource = Resource::new(api::routes);
+
+crate::string_enum!(
     /// Where a lock stands. `expired` is a matter of time, so it is computed and never stored.
     QuoteLockStatus { Active "active", Used "used", Expired "expired" }
 );
-crate::words!(
+crate::string_enum!(
     /// What can be sold.
     SellCurrency { Usd "USD" }
 );
-crate::words!(
+crate::string_enum!(
     /// What can be bought.
     BuyCurrency { Inr "INR" }
 );
-crate::word_fields!(SellCurrency, BuyCurrency);
+crate::enum_fields!(SellCurrency, BuyCurrency);
 
 #[derive(Clone)]
 pub struct QuoteLock {
@@ -57,15 +60,15 @@ impl QuoteLock {
     }
 
     /// Refuses a lock that cannot be used at a business time.
-    pub fn usable(&self, business: i64) -> Option<Fault> {
+    pub fn usable(&self, business: i64) -> Option<RefusalEntry> {
         match self.status(business) {
             QuoteLockStatus::Active => None,
-            QuoteLockStatus::Used => Some(Fault::field(
+            QuoteLockStatus::Used => Some(RefusalEntry::field(
                 Code::QuoteLockAlreadyUsed,
                 "quote_lock_id",
                 "This quote lock belongs to another transfer. Create a new one.",
             )),
-            QuoteLockStatus::Expired => Some(Fault::field(
+            QuoteLockStatus::Expired => Some(RefusalEntry::field(
                 Code::QuoteLockExpired,
                 "quote_lock_id",
                 "This quote lock has expired. Create a new one.",
@@ -80,14 +83,14 @@ pub fn bought(sell: Money, fee: Money, rate: Rate) -> Result<Money, crate::kerne
 }
 
 /// The refusal of an amount of which the smallest tax leaves nothing.
-fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> Fault {
+fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> RefusalEntry {
     let cents = (i128::from(gst::GST_UNITS_MIN + 1) * 1_000_000 + i128::from(rate.0) - 1)
         / i128::from(rate.0.max(1));
     let minimum = Money::new(
         fee.units.saturating_add(i64::try_from(cents).unwrap_or(i64::MAX)),
         fee.currency,
     );
-    Fault::field(
+    RefusalEntry::field(
         Code::ParameterRangeInvalid,
         "amount",
         format!("After the fee and GST nothing is left. Send at least {minimum}."),
@@ -99,12 +102,12 @@ fn eaten_by_gst(settings: &Settings, fee: Money, rate: Rate) -> Fault {
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     sell: Money,
     metadata: Metadata,
-) -> Result<QuoteLock, Failure> {
-    let settings = &world.settings;
+) -> Result<QuoteLock, OperationError> {
+    let settings = &services.settings;
     if sell.units < settings.amount_min.units || sell.units > settings.amount_max.units {
         let message = format!(
             "amount must be between {} and {} {}.",
@@ -112,12 +115,12 @@ pub fn create(
             settings.amount_max,
             sell.currency.as_str()
         );
-        return Err(Fault::field(Code::ParameterRangeInvalid, "amount", message)
+        return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "amount", message)
             .with("minimum", settings.amount_min.to_string())
             .with("maximum", settings.amount_max.to_string())
             .into());
     }
-    let current = world.ports(scope.mode())?.rates.current(now.instant());
+    let current = services.ports(scope.mode())?.rates.current(now.instant());
     let market =
         rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
             Refusal::new(

@@ -94,8 +94,8 @@ pub fn find(
 }
 
 /// Says that [`find`] will be asked.
-pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<(), StoreError> {
-    tx.ahead(&FIND, values![scope, id])
+pub fn prefetch(tx: &mut dyn Tx, scope: Scope, id: Id<kind::QuoteLock>) -> Result<(), StoreError> {
+    tx.prefetch(&FIND, values![scope, id])
 }
 
 /// A page; `status` is computed from the business time, so its filter becomes conditions on what is

@@ -6,11 +6,11 @@ pub mod simulated;
 use crate::kernel::{Id, Money, Now, Scope, StoreError, id::kind};
 use crate::store::Tx;
 
-crate::words!(
+crate::string_enum!(
     /// How INR travels: NEFT below INR 200 000, RTGS from there.
     Method { Neft "neft", Rtgs "rtgs" }
 );
-crate::words!(
+crate::string_enum!(
     /// Why a payout failed or came back.
     FailureCode {
         BeneficiaryNameMismatch "beneficiary_name_mismatch",
@@ -26,7 +26,7 @@ crate::words!(
         OutcomeUnknown "outcome_unknown",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// Who found the failure.
     FailureSource { BeneficiaryBank "beneficiary_bank", SponsorBank "sponsor_bank",
         Service "service" }

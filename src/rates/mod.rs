@@ -36,7 +36,7 @@ impl Default for RateBounds {
     }
 }
 
-crate::words!(
+crate::string_enum!(
     /// Why a source's answer, or the rate that all of them make, is not used.
     RateRefusal {
         Connection "connection",

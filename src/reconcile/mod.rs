@@ -16,7 +16,7 @@ const DIFFERENCES_SHOWN_MAX: i64 = 1_000;
 /// Statements that are compared with each other.
 const STATEMENTS_MAX: i64 = 20_000;
 
-crate::words!(
+crate::string_enum!(
     /// The kinds of difference.
     DifferenceKind {
         SettledWithoutLine "settled_without_line",

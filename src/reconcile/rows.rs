@@ -3,7 +3,7 @@
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope, StoreError};
-use crate::rails::iso20022::words::Day;
+use crate::rails::iso20022::values::Day;
 use crate::store::{Row, Tx};
 use crate::values;
 

@@ -7,15 +7,14 @@ use super::state::{RefundKind, RefundReason, RefundStatus};
 use super::{Refund, rows};
 use crate::chains;
 use crate::chains::address::Address;
-use crate::http::form::Nothing;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, Id, Money, ObjectKind, Refusal};
+use crate::kernel::{Code, Id, Money, ObjectKind, OperationError, Refusal};
 
-crate::words!(RefundWord { Refund "refund" });
+crate::string_enum!(RefundWord { Refund "refund" });
 
 crate::form! {
     /// Declares where a refund goes.
@@ -89,25 +88,13 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-pub fn helper_routes() -> Vec<Route> {
-    vec![
-        route::post(
-            "/v1/test_helpers/refunds/{id}/complete",
-            "Let a refund be confirmed on chain",
-            locate,
-            complete,
-        )
-        .codes(&[Code::TestHelperNotApplicable]),
-    ]
-}
-
-fn locate(context: &mut Context<'_>) -> Result<Refund, Failure> {
+pub fn locate(context: &mut Context<'_>) -> Result<Refund, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<RefundView>, Failure> {
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<RefundView>, OperationError> {
     let scope = context.scope();
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
 }
@@ -116,7 +103,7 @@ fn declare(
     context: &mut Context<'_>,
     mut found: Refund,
     form: DeclareRefundAddress,
-) -> Result<RefundView, Failure> {
+) -> Result<RefundView, OperationError> {
     let fault = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
     Refusal::check(Vec::from_iter(fault))?;
     if found.status != RefundStatus::RequiresAddress {
@@ -124,19 +111,6 @@ fn declare(
             format!("The refund is {} and takes no other address.", found.status.as_str());
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
-    super::declare_address(context.tx, context.now, context.world, &mut found, form.to_address)?;
-    Ok(view(found))
-}
-
-fn complete(
-    context: &mut Context<'_>,
-    mut found: Refund,
-    _: Nothing,
-) -> Result<RefundView, Failure> {
-    if found.status != RefundStatus::Processing {
-        let message = format!("The refund is {} and not processing.", found.status.as_str());
-        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
-    }
-    crate::transfers::refunding::confirm_simulated(context.tx, context.now, &mut found)?;
+    super::declare_address(context.tx, context.now, context.services, &mut found, form.to_address)?;
     Ok(view(found))
 }

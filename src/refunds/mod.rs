@@ -10,11 +10,14 @@ use crate::chains::evm::Hash;
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, History, Id, Money, Now, Refusal, Scope, StoreError};
+use crate::kernel::{Code, History, Id, Money, Now, OperationError, Refusal, Scope, StoreError};
+use crate::resource::Resource;
+use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use crate::world::World;
 use state::{RefundKind, RefundReason, RefundStatus, SentFault};
+
+pub const RESOURCE: Resource = Resource::new(api::routes).with_status::<RefundStatus>("refunds");
 
 #[derive(Clone)]
 pub struct Refund {
@@ -58,7 +61,7 @@ pub struct NewRefund {
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     ask: NewRefund,
 ) -> Result<Refund, StoreError> {
@@ -90,7 +93,7 @@ pub fn create(
     };
     rows::insert(tx, &refund)?;
     events::emit_status(tx, now, scope, status, refund.id.any())?;
-    await_confirmation(tx, now, world, &refund)?;
+    await_confirmation(tx, now, services, &refund)?;
     Ok(refund)
 }
 
@@ -98,13 +101,13 @@ pub fn create(
 pub fn declare_address(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     refund: &mut Refund,
     to_address: Address,
 ) -> Result<(), StoreError> {
     refund.to_address = Some(to_address);
     become_status(tx, now, refund, RefundStatus::Processing)?;
-    await_confirmation(tx, now, world, refund)
+    await_confirmation(tx, now, services, refund)
 }
 
 /// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
@@ -114,7 +117,7 @@ pub fn mark_sent(
     tx: &mut dyn Tx,
     refund: &mut Refund,
     transaction_hash: &str,
-) -> Result<(), Failure> {
+) -> Result<(), OperationError> {
     if refund.status != RefundStatus::Processing {
         let message = format!(
             "The refund is {}; only one that is processing is sent.",
@@ -169,13 +172,13 @@ fn become_status(
 fn await_confirmation(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     refund: &Refund,
 ) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Processing
-        && world.simulates(refund.scope.mode(), &refund.chain)
+        && services.simulates(refund.scope.mode(), &refund.chain)
     {
-        let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
+        let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;
         tasks::schedule(tx, now, refund.scope, TaskKind::RefundConfirm, refund.id, due)?;
     }
     Ok(())

@@ -9,12 +9,12 @@ crate::statuses!("refund",
     }
 );
 
-crate::words!(
+crate::string_enum!(
     /// What a refund gives back: a transfer's money, what was sent above it, or a deposit that
     /// matched nothing.
     RefundKind { Principal "principal", Excess "excess", Unmatched "unmatched" }
 );
-crate::words!(
+crate::string_enum!(
     /// Why money is owed back.
     RefundReason {
         Underpaid "underpaid",
@@ -27,7 +27,7 @@ crate::words!(
         Requoted "requoted",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// Why the transaction that the operator named does not confirm a refund.
     SentFault {
         NotFound "not_found",

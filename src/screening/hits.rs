@@ -6,17 +6,17 @@
 //! holds until the operator clears it.
 
 use super::rows;
-use crate::checks::{Screening, ScreeningFinding, ScreeningHit};
+use super::{Screening, ScreeningFinding, ScreeningHit};
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, Now, ObjectKind, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
 
-crate::words!(
+crate::string_enum!(
     /// What is screened: a person, or the address that paid for a transfer.
     SubjectWord { Sender "sender", Beneficiary "beneficiary", Transfer "transfer" }
 );
-crate::words!(
+crate::string_enum!(
     /// What was decided about a hit. `Withdrawn`: the lists no longer say it.
     Decision { Cleared "cleared", Refused "refused", Withdrawn "withdrawn" }
 );

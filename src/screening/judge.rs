@@ -15,8 +15,8 @@
 //! A name alone never confirms: common names reach 1.0, and a confirmed match rejects for good
 //! while a possible one only waits.
 
+use super::Screening;
 use super::birth::BirthEvidence;
-use crate::checks::Screening;
 
 /// The scores at which a match is possible, and at which supporting evidence confirms it.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -16,10 +16,11 @@ use super::countries::CountryCode;
 use super::index::{IndexBuilder, NameIndex};
 use super::judge::{self, CountryEvidence, Thresholds};
 use super::{
-    Entry, EntryKind, FILE_BYTES_MAX, ListName, ReadList, ofac, own, plain_identifier, text, un,
+    Entry, EntryKind, FILE_BYTES_MAX, ListName, ReadList, Screener, ofac, own, plain_identifier,
+    text, un,
 };
+use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::chains::tron_address::TronAddress;
-use crate::checks::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
 use crate::kernel::hex;
 
 /// Aliases of one question that are compared.
@@ -210,9 +211,9 @@ impl Recent {
 /// All entries, ready to be asked.
 ///
 /// A finding follows from the entries and the question alone. It is kept for a while, so that a
-/// transaction finds what was worked out before it opened; other entries are another screener,
+/// transaction finds what was worked out before it opened; other entries are another matcher,
 /// which has nothing yet.
-pub struct Screener {
+pub struct EntryMatcher {
     thresholds: Thresholds,
     entries: Vec<Arc<Entry>>,
     persons: Names,
@@ -223,8 +224,8 @@ pub struct Screener {
     comparisons_count: AtomicU64,
 }
 
-impl Screener {
-    pub fn new(entries: Vec<Arc<Entry>>, thresholds: Thresholds) -> Screener {
+impl EntryMatcher {
+    pub fn new(entries: Vec<Arc<Entry>>, thresholds: Thresholds) -> EntryMatcher {
         let (mut identifiers, mut addresses): (
             HashMap<String, Vec<u32>>,
             HashMap<AddressKey, Vec<u32>>,
@@ -237,7 +238,7 @@ impl Screener {
                 addresses.entry(AddressKey::of(address)).or_default().push(number as u32);
             }
         }
-        Screener {
+        EntryMatcher {
             persons: Names::of(&entries, EntryKind::Individual, thresholds.score_possible),
             businesses: Names::of(&entries, EntryKind::Business, thresholds.score_possible),
             thresholds,
@@ -413,13 +414,13 @@ fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
 
 struct Loaded {
     sources: Vec<Source>,
-    screener: Arc<Screener>,
+    matcher: Arc<EntryMatcher>,
 }
 
 /// The lists of a running service. Questions are answered from what was loaded last.
 pub struct Lists {
     settings: ScreeningSettings,
-    /// Places for those who screen ahead: each keeps a thread busy.
+    /// Permits for those who screen ahead: each keeps a thread busy.
     ahead: Arc<Semaphore>,
     reloading: Mutex<()>,
     /// Told when other entries were read, to the one worker who walks.
@@ -446,13 +447,13 @@ impl Lists {
             .iter()
             .map(|(list, paths)| read_source(*list, paths))
             .collect::<Result<Vec<Source>, String>>()?;
-        let screener = Arc::new(screener(&sources, settings.thresholds));
+        let matcher = Arc::new(matcher(&sources, settings.thresholds));
         Ok(Lists {
             settings,
             ahead: Arc::new(Semaphore::new(AHEAD_MAX)),
             reloading: Mutex::new(()),
             changed: Notify::new(),
-            loaded: RwLock::new(Arc::new(Loaded { sources, screener })),
+            loaded: RwLock::new(Arc::new(Loaded { sources, matcher })),
         })
     }
 
@@ -461,8 +462,8 @@ impl Lists {
     }
 
     /// The entries as they are now.
-    pub fn screener(&self) -> Arc<Screener> {
-        self.loaded().screener.clone()
+    pub fn matcher(&self) -> Arc<EntryMatcher> {
+        self.loaded().matcher.clone()
     }
 
     /// Works out what a transaction is about to ask, outside of it and on another thread. Whatever
@@ -471,9 +472,9 @@ impl Lists {
         let Ok(place) = self.ahead.clone().acquire_owned().await else { return };
         let lists = self.clone();
         let screened = tokio::task::spawn_blocking(move || {
-            let screener = lists.screener();
+            let matcher = lists.matcher();
             for question in &questions {
-                screener.screen(question);
+                matcher.screen(question);
             }
             drop(place);
         });
@@ -564,12 +565,12 @@ impl Lists {
             sources.push(new);
         }
         if outcome != Reload::Unchanged {
-            let screener = match outcome {
-                Reload::Changed => Arc::new(screener(&sources, self.settings.thresholds)),
-                _ => old.screener.clone(),
+            let matcher = match outcome {
+                Reload::Changed => Arc::new(matcher(&sources, self.settings.thresholds)),
+                _ => old.matcher.clone(),
             };
             *self.loaded.write().unwrap_or_else(PoisonError::into_inner) =
-                Arc::new(Loaded { sources, screener });
+                Arc::new(Loaded { sources, matcher });
         }
         if outcome == Reload::Changed {
             self.changed.notify_one();
@@ -578,8 +579,20 @@ impl Lists {
     }
 }
 
-fn screener(sources: &[Source], thresholds: Thresholds) -> Screener {
-    Screener::new(
+impl Screener for Arc<Lists> {
+    fn asks_lists(&self) -> bool {
+        true
+    }
+    fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
+        self.matcher().screen(question)
+    }
+    fn screen_address(&self, address: &TronAddress) -> ScreeningFinding {
+        self.matcher().screen_address(address)
+    }
+}
+
+fn matcher(sources: &[Source], thresholds: Thresholds) -> EntryMatcher {
+    EntryMatcher::new(
         sources.iter().flat_map(|source| source.entries.iter().cloned()).collect(),
         thresholds,
     )
@@ -652,8 +665,8 @@ mod tests {
 
     #[test]
     fn a_name_that_cannot_be_compared_is_looked_at() {
-        let screener = Screener::new(Vec::new(), Thresholds::default());
-        let found = |name: &str| screener.screen(&ScreeningQuestion::person(name));
+        let matcher = EntryMatcher::new(Vec::new(), Thresholds::default());
+        let found = |name: &str| matcher.screen(&ScreeningQuestion::person(name));
         for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"]
         {
             assert_eq!(found(name).screening, Screening::Clear, "{name}");

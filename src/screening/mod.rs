@@ -15,6 +15,7 @@ pub mod ofac;
 pub mod own;
 pub mod rows;
 pub mod shelf;
+pub mod simulated;
 pub mod similarity;
 pub mod text;
 pub mod un;
@@ -22,8 +23,10 @@ pub mod un;
 #[cfg(test)]
 mod readers_test;
 
+use jiff::civil::Date;
 use sha2::{Digest, Sha256};
 
+use crate::chains::tron_address::TronAddress;
 use birth::Birth;
 use countries::CountryCode;
 
@@ -47,7 +50,7 @@ pub enum EntryKind {
     Any,
 }
 
-crate::words!(
+crate::string_enum!(
     /// The lists there are.
     ListName { Ofac "ofac_sdn", Un "un_consolidated", Own "operator", Test "test" }
 );
@@ -221,4 +224,128 @@ fn utf8<'a>(file: &str, bytes: &'a [u8]) -> Result<&'a str, String> {
         format!("{file}, line {line}: this is not UTF-8")
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+crate::string_enum!(
+    /// What screening says of a person.
+    Screening { Clear "clear", PossibleMatch "possible_match", ConfirmedMatch "confirmed_match" }
+);
+
+/// What kind of subject is screened: it is compared with listed persons, or with listed businesses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SubjectKind {
+    Person,
+    Business,
+}
+
+/// Who is screened. What is not known is left empty and is no evidence either way. Holds personal
+/// data: never logged.
+#[derive(Clone)]
+pub struct ScreeningQuestion {
+    pub kind: SubjectKind,
+    pub name: String,
+    pub aliases: Vec<String>,
+    pub date_of_birth: Option<Date>,
+    /// ISO 3166-1 alpha-2 codes: nationality, country of residence.
+    pub countries: Vec<String>,
+    /// Passport, identity and tax numbers.
+    pub identifiers: Vec<String>,
+}
+
+impl ScreeningQuestion {
+    /// A person of whom only the name is known.
+    pub fn person(name: &str) -> ScreeningQuestion {
+        ScreeningQuestion {
+            kind: SubjectKind::Person,
+            name: name.to_owned(),
+            aliases: Vec::new(),
+            date_of_birth: None,
+            countries: Vec::new(),
+            identifiers: Vec::new(),
+        }
+    }
+}
+
+impl ScreeningQuestion {
+    /// A hash of everything that is asked. Personal data can be guessed from it: it is kept in
+    /// memory only.
+    pub fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update([self.kind as u8, u8::from(self.date_of_birth.is_some())]);
+        hash.update(self.date_of_birth.map(|date| date.to_string()).unwrap_or_default());
+        for list in
+            [std::slice::from_ref(&self.name), &self.aliases, &self.countries, &self.identifiers]
+        {
+            hash.update((list.len() as u64).to_le_bytes());
+            for text in list {
+                hash.update((text.len() as u64).to_le_bytes());
+                hash.update(text);
+            }
+        }
+        hash.finalize().into()
+    }
+}
+
+/// A list entry that may be the subject.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScreeningHit {
+    /// The list's name, and its own identifier of the entry.
+    pub list: &'static str,
+    pub entry_id: String,
+    /// A hash of the entry's content: a decision about it holds while this stays the same.
+    pub entry_hash: [u8; 32],
+    /// `PossibleMatch` or `ConfirmedMatch`.
+    pub screening: Screening,
+    /// Similarity of the names, 0 to 10 000.
+    pub score_basis_points: i64,
+    /// What agreed and what did not, in words. Holds what the list publishes and nothing of the
+    /// subject.
+    pub evidence: String,
+}
+
+/// What screening found: the worst of its hits. Without lists to look at it is `PossibleMatch`
+/// without a hit.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ScreeningFinding {
+    pub screening: Screening,
+    /// The best first, at most `HITS_MAX`.
+    pub hits: Vec<ScreeningHit>,
+}
+
+/// Hits that one screening answers with.
+pub const HITS_MAX: usize = 20;
+
+impl ScreeningFinding {
+    /// Nobody looked: unreviewed, which counts as possible.
+    pub const fn unreviewed() -> ScreeningFinding {
+        ScreeningFinding { screening: Screening::PossibleMatch, hits: Vec::new() }
+    }
+    /// The finding that these hits make.
+    pub fn of(mut hits: Vec<ScreeningHit>) -> ScreeningFinding {
+        let rank = |hit: &ScreeningHit| {
+            (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points)
+        };
+        hits.sort_by(|left, right| {
+            rank(right).cmp(&rank(left)).then_with(|| left.entry_id.cmp(&right.entry_id))
+        });
+        hits.truncate(HITS_MAX);
+        ScreeningFinding {
+            screening: hits.first().map_or(Screening::Clear, |hit| hit.screening),
+            hits,
+        }
+    }
+}
+
+/// Who compares subjects with sanctions lists, in one mode. Both answer from memory and may be
+/// called within a transaction.
+pub trait Screener: Send + Sync {
+    /// Whether `screen` compares with the operator's lists, which takes so long that it is done
+    /// before a transaction opens.
+    fn asks_lists(&self) -> bool {
+        false
+    }
+    /// Compares a person or business with the sanctions lists.
+    fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding;
+    /// Compares the address that paid with the lists' digital currency addresses.
+    fn screen_address(&self, address: &TronAddress) -> ScreeningFinding;
 }

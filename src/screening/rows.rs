@@ -1,7 +1,7 @@
 //! The rows of screening hits.
 
+use super::Screening;
 use super::hits::{Decision, HitRow, SubjectWord};
-use crate::checks::Screening;
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};

@@ -157,7 +157,7 @@ impl<'a> Pattern<'a> {
         let range = (listed_bytes.max(self.token.len()) / 2).saturating_sub(1);
         let from = place.saturating_sub(range);
         if from < self.token.len() {
-            // Places from `from` to `place + range`.
+            // Permits from `from` to `place + range`.
             let window = (u64::MAX << from)
                 & (u64::MAX >> (PATTERN_BYTES_MAX - 1).saturating_sub(place + range));
             let found =
@@ -379,8 +379,8 @@ mod tests {
         ("group preservation holy sites", "logan group", 0.586),
         ("the group for the preservation of the holy sites", "the anything group", 0.546),
         ("group preservation holy sites", "anything group", 0.488),
-        ("the group for the preservation of the holy sites", "the hello world group", 0.637),
-        ("group preservation holy sites", "hello world group", 0.577),
+        ("the group for the preservation of the holy sites", "the hello services group", 0.637),
+        ("group preservation holy sites", "hello services group", 0.577),
         ("the group for the preservation of the holy sites", "the group", 0.880),
         ("group preservation holy sites", "group", 0.879),
         (

@@ -4,15 +4,15 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Address, IdentificationType, NewSender, Sender, SenderType, rows};
-use crate::http::consult::{Asking, Consulted};
-use crate::http::fields::{Country, Date, DocumentNumber, Email, Text, Word};
+use crate::http::fields::{Country, Date, DocumentNumber, Email, EnumField, Text};
+use crate::http::preflight::{Asking, PreflightFuture};
 use crate::http::query::{CREATED_FILTERS, Filter};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{Failure, Id, Metadata, ObjectKind, Refusal};
+use crate::kernel::{Id, Metadata, ObjectKind, OperationError, Refusal};
 
-crate::words!(SenderWord { Sender "sender" });
+crate::string_enum!(SenderWord { Sender "sender" });
 
 crate::form! {
     /// A postal address.
@@ -27,7 +27,7 @@ crate::form! {
 crate::form! {
     /// A document that identifies a person; the number is never shown again.
     IdentificationForm {
-        r#type: Word<IdentificationType>,
+        r#type: EnumField<IdentificationType>,
         number: DocumentNumber,
     }
 }
@@ -35,7 +35,7 @@ crate::form! {
     /// Creates a sender.
     CreateSender {
         name: Text<1, 140>,
-        r#type: Word<SenderType>,
+        r#type: EnumField<SenderType>,
         country: Country,
         email: Option<Email>,
         address: Option<AddressForm>,
@@ -91,7 +91,7 @@ pub fn view(sender: Sender) -> SenderView {
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/senders", "Create a sender", route::nothing, create)
-            .consulting(screen_ahead),
+            .preflight(screen_ahead),
         route::list(
             "/v1/senders",
             "List senders",
@@ -106,15 +106,19 @@ pub fn routes() -> Vec<Route> {
 
 const FILTERS: &[Filter] = &CREATED_FILTERS;
 
-fn create(context: &mut Context<'_>, _: (), form: CreateSender) -> Result<SenderView, Failure> {
+fn create(
+    context: &mut Context<'_>,
+    _: (),
+    form: CreateSender,
+) -> Result<SenderView, OperationError> {
     let scope = context.scope();
-    Ok(view(super::create(context.tx, context.now, context.world, scope, ask(form))?))
+    Ok(view(super::create(context.tx, context.now, context.services, scope, ask(form))?))
 }
 
 /// Compares the sender with the sanctions lists before the transaction opens: that takes as long as
 /// many a transaction.
-fn screen_ahead(asking: Asking, form: CreateSender) -> Option<Consulted> {
-    let lists = asking.app.world.lists(asking.caller.scope.mode())?.clone();
+fn screen_ahead(asking: Asking, form: CreateSender) -> Option<PreflightFuture> {
+    let lists = asking.app.services.lists(asking.caller.scope.mode())?.clone();
     let question = super::question_about(&ask(form));
     Some(Box::pin(async move {
         lists.screen_ahead(vec![question]).await;
@@ -142,13 +146,13 @@ fn ask(form: CreateSender) -> NewSender {
     }
 }
 
-fn show(context: &mut Context<'_>) -> Result<SenderView, Failure> {
+fn show(context: &mut Context<'_>) -> Result<SenderView, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(view(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?))
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<SenderView>, Failure> {
+fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<SenderView>, OperationError> {
     let scope = context.scope();
     Ok(List::map(rows::list(context.tx, scope, &page)?, |row| Ok(view(rows::read(row)?)))?)
 }

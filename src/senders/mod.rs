@@ -5,23 +5,26 @@ pub mod rows;
 
 use serde::{Deserialize, Serialize};
 
-use crate::checks::{Screening, ScreeningQuestion};
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Failure, Id, Metadata, Now, Refusal, Scope, StoreError};
+use crate::kernel::{Code, Id, Metadata, Now, OperationError, Refusal, Scope, StoreError};
+use crate::resource::Resource;
 use crate::screening::hits;
+use crate::screening::{Screening, ScreeningQuestion};
+use crate::services::Services;
 use crate::store::Tx;
-use crate::world::World;
 
-crate::words!(
+pub const RESOURCE: Resource = Resource::new(api::routes);
+
+crate::string_enum!(
     /// What kind of person a sender is. Businesses need the operator's leave and are not taken yet.
     SenderType { Individual "individual" }
 );
-crate::words!(
+crate::string_enum!(
     /// Documents that identify a sender.
     IdentificationType { Passport "passport", NationalId "national_id",
         DrivingLicence "driving_licence" }
 );
-crate::word_fields!(SenderType, IdentificationType);
+crate::enum_fields!(SenderType, IdentificationType);
 
 /// A postal address; `line1`, `city` and `country` are always there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -68,16 +71,16 @@ pub struct NewSender {
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     ask: NewSender,
-) -> Result<Sender, Failure> {
+) -> Result<Sender, OperationError> {
     let id: Id<kind::Sender> = now.mint();
     let question = question_about(&ask);
     let (identification_type, identification_sealed) = match ask.identification {
         Some((document, number)) => {
             let sealed =
-                world.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
+                services.seal(now, IDENTIFICATION_COLUMN, &id.to_bytes(), number.as_bytes())?;
             (Some(document), Some(sealed))
         }
         None => (None, None),
@@ -98,11 +101,11 @@ pub fn create(
         metadata: ask.metadata,
         created: now.business(),
     };
-    let finding = world.screen(scope.mode(), &question);
+    let finding = services.screen(scope.mode(), &question);
     sender.screening = finding.screening;
     if !finding.hits.is_empty() {
         sender.screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| {
-            world.screening_basis(&question, hit)
+            services.screening_basis(&question, hit)
         })?;
     }
     rows::insert(tx, &sender)?;
@@ -121,10 +124,10 @@ pub fn question_about(ask: &NewSender) -> ScreeningQuestion {
 }
 
 /// What screening is asked about a sender that there is.
-pub fn question_of(sender: &Sender, world: &World) -> Result<ScreeningQuestion, StoreError> {
+pub fn question_of(sender: &Sender, services: &Services) -> Result<ScreeningQuestion, StoreError> {
     let sealed = sender.identification_sealed.as_deref();
     let number = sealed
-        .map(|sealed| world.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed))
+        .map(|sealed| services.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed))
         .transpose()?;
     let number = number.and_then(|number| String::from_utf8(number).ok());
     Ok(question(
@@ -154,15 +157,15 @@ fn question(
 pub fn rescreen(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Sender>,
 ) -> Result<(), StoreError> {
     let Some(sender) = rows::find(tx, scope, id)? else { return Ok(()) };
-    let question = question_of(&sender, world)?;
-    let finding = world.screen(scope.mode(), &question);
+    let question = question_of(&sender, services)?;
+    let finding = services.screen(scope.mode(), &question);
     let screening = hits::keep(tx, now, scope, id.any(), &finding, &|hit| {
-        world.screening_basis(&question, hit)
+        services.screening_basis(&question, hit)
     })?;
     if screening != sender.screening {
         rows::set_screening(tx, scope, id, screening)?;

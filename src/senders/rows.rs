@@ -3,10 +3,10 @@
 use std::sync::LazyLock;
 
 use super::{Address, IdentificationType, Sender, SenderType};
-use crate::checks::Screening;
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{Id, Metadata, Scope, StoreError};
+use crate::screening::Screening;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
@@ -85,8 +85,8 @@ pub fn find(
 }
 
 /// Says that [`find`] will be asked.
-pub fn ahead(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Sender>) -> Result<(), StoreError> {
-    tx.ahead(&FIND, values![scope, id])
+pub fn prefetch(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Sender>) -> Result<(), StoreError> {
+    tx.prefetch(&FIND, values![scope, id])
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

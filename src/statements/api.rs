@@ -4,10 +4,10 @@ use super::{PERIOD_SECONDS_DEFAULT, PERIOD_SECONDS_MAX, Statement, compose};
 use crate::http::query::{Filter, FilterKind};
 use crate::http::route::{self, Context, Route};
 use crate::kernel::page::FilterValue;
-use crate::kernel::{Code, Failure, Fault, Refusal};
-use crate::store::once;
+use crate::kernel::{Code, OperationError, Refusal, RefusalEntry};
+use crate::store::idempotency;
 
-crate::words!(
+crate::string_enum!(
     /// How a statement is written.
     Format { Json "json", Csv "csv" }
 );
@@ -32,7 +32,7 @@ pub fn routes() -> Vec<Route> {
 fn show(
     context: &mut Context<'_>,
     values: &[(&'static str, FilterValue)],
-) -> Result<(&'static str, Vec<u8>), Failure> {
+) -> Result<(&'static str, Vec<u8>), OperationError> {
     let time = |name: &str| {
         values.iter().find(|(found, _)| *found == name).and_then(|(_, value)| match value {
             FilterValue::Int(seconds) => Some(*seconds),
@@ -42,7 +42,7 @@ fn show(
     let to = time("to").unwrap_or_else(|| context.now.business() + 1);
     let from = time("from").unwrap_or_else(|| (to - PERIOD_SECONDS_DEFAULT).max(0));
     let refused = |name: &str, message: String| {
-        Refusal::one(Fault::field(Code::RequestQueryParameterInvalid, name, message))
+        Refusal::one(RefusalEntry::field(Code::RequestQueryParameterInvalid, name, message))
     };
     if from >= to {
         return Err(refused("from", "from must be before to.".into()).into());
@@ -62,7 +62,7 @@ fn show(
         *name == "format" && *value == FilterValue::Text(Format::Csv.as_str().into())
     });
     if is_csv {
-        return Ok((once::CSV, statement.to_csv().into_bytes()));
+        return Ok((idempotency::CSV, statement.to_csv().into_bytes()));
     }
-    Ok((once::JSON, route::json(&statement)?))
+    Ok((idempotency::JSON, route::json(&statement)?))
 }

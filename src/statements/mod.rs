@@ -10,12 +10,15 @@ use serde::Serialize;
 
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Currency, Failure, Id, Money, Rate, Refusal, Scope, StoreError};
+use crate::kernel::{Code, Currency, Id, Money, OperationError, Rate, Refusal, Scope, StoreError};
 use crate::payouts;
 use crate::rails::Method;
+use crate::resource::Resource;
 use crate::store::Tx;
 use crate::transfers;
 use crate::transfers::state::TransferStatus;
+
+pub const RESOURCE: Resource = Resource::new(api::routes);
 
 /// Transfers of one statement.
 pub const TRANSFERS_MAX: usize = 5_000;
@@ -24,7 +27,7 @@ pub const PERIOD_SECONDS_MAX: i64 = 366 * 86_400;
 /// The period where the caller names no beginning.
 pub const PERIOD_SECONDS_DEFAULT: i64 = 30 * 86_400;
 
-crate::words!(StatementWord { Statement "statement" });
+crate::string_enum!(StatementWord { Statement "statement" });
 
 /// What one transfer moved in the period, and what it is about.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
@@ -84,7 +87,12 @@ fn too_many() -> Refusal {
 }
 
 /// Makes the statement of one account. The period must be judged by the caller.
-pub fn compose(tx: &mut dyn Tx, scope: Scope, from: i64, to: i64) -> Result<Statement, Failure> {
+pub fn compose(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    from: i64,
+    to: i64,
+) -> Result<Statement, OperationError> {
     // Two currencies a transfer at most, and one row more to see that there are more.
     let moved = rows::moved(tx, scope, from, to, TRANSFERS_MAX as i64 * 2 + 1)?;
     let mut data: Vec<StatementRow> = Vec::new();

@@ -10,12 +10,12 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, Semaphore, oneshot};
 
-use super::key_parts::KEYS_IN_PART_MAX;
+use super::key_segments::KEYS_IN_PART_MAX;
 use super::lane::Embedded;
 use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
 use super::{Signal, Tx};
-use crate::kernel::{Clock, Failure, Now, StoreError};
+use crate::kernel::{Clock, Now, OperationError, StoreError};
 
 /// Jobs that may wait; more are refused with 503 rather than kept waiting past a client's patience.
 pub const QUEUE_JOBS_MAX: usize = 8_192;
@@ -100,14 +100,14 @@ pub(super) trait Job: Send {
 
 struct TypedJob<F, T> {
     work: F,
-    answer: Option<Result<T, Failure>>,
-    reply: Option<oneshot::Sender<Result<T, Failure>>>,
+    answer: Option<Result<T, OperationError>>,
+    reply: Option<oneshot::Sender<Result<T, OperationError>>>,
     is_keyed: bool,
 }
 
 impl<F, T> Job for TypedJob<F, T>
 where
-    F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send,
+    F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, OperationError> + Send,
     T: Send,
 {
     fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError> {
@@ -116,10 +116,10 @@ where
         let answer = (self.work)(tx, now);
         let ran = match &answer {
             Ok(_) => Ran::Keep,
-            Err(Failure::Store(StoreError::Conflict(_) | StoreError::Locked)) => Ran::Again,
+            Err(OperationError::Store(StoreError::Conflict(_) | StoreError::Locked)) => Ran::Again,
             Err(_) => Ran::Undo,
         };
-        if let Err(Failure::Store(StoreError::Unavailable(reason))) = &answer {
+        if let Err(OperationError::Store(StoreError::Unavailable(reason))) = &answer {
             // The whole group may have been undone by the store; the caller finds out by its own
             // answer.
             return Err(StoreError::Unavailable(reason.clone()));
@@ -157,12 +157,12 @@ pub(super) trait ReadJob: Send {
 
 struct TypedReadJob<F, T> {
     work: F,
-    reply: oneshot::Sender<Result<T, Failure>>,
+    reply: oneshot::Sender<Result<T, OperationError>>,
 }
 
 impl<F, T> ReadJob for TypedReadJob<F, T>
 where
-    F: FnOnce(&mut dyn Tx) -> Result<T, Failure> + Send,
+    F: FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send,
     T: Send,
 {
     fn run(self: Box<Self>, tx: &mut dyn Tx) {
@@ -317,28 +317,28 @@ impl Store {
     /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a
     /// conflict. Where a store cannot tell whether a commit took place, the answer is
     /// [`StoreError::Unavailable`].
-    pub async fn write<T, F>(&self, work: F) -> Result<T, Failure>
+    pub async fn write<T, F>(&self, work: F) -> Result<T, OperationError>
     where
         T: Send + 'static,
-        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, OperationError> + Send + 'static,
     {
         self.submit(work, false).await
     }
 
     /// [`Store::write`] for work that begins with its idempotency key: after a commit whose outcome
     /// is not known it runs once more, and finds its own answer where the commit took place.
-    pub async fn write_keyed<T, F>(&self, work: F) -> Result<T, Failure>
+    pub async fn write_keyed<T, F>(&self, work: F) -> Result<T, OperationError>
     where
         T: Send + 'static,
-        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, OperationError> + Send + 'static,
     {
         self.submit(work, true).await
     }
 
-    async fn submit<T, F>(&self, work: F, is_keyed: bool) -> Result<T, Failure>
+    async fn submit<T, F>(&self, work: F, is_keyed: bool) -> Result<T, OperationError>
     where
         T: Send + 'static,
-        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, Failure> + Send + 'static,
+        F: FnMut(&mut dyn Tx, &mut Now) -> Result<T, OperationError> + Send + 'static,
     {
         let (reply, answer) = oneshot::channel();
         let job: Box<dyn Job> =
@@ -361,10 +361,10 @@ impl Store {
     }
 
     /// Runs `work` on a consistent view that never waits for writers.
-    pub async fn read<T, F>(&self, cost: Cost, work: F) -> Result<T, Failure>
+    pub async fn read<T, F>(&self, cost: Cost, work: F) -> Result<T, OperationError>
     where
         T: Send + 'static,
-        F: FnOnce(&mut dyn Tx) -> Result<T, Failure> + Send + 'static,
+        F: FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send + 'static,
     {
         match &*self.engine {
             Engine::Embedded { embedded, permits } => {

@@ -19,11 +19,11 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
-use super::key_parts::KeyParts;
+use super::key_segments::KeySegments;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
-use super::{Signal, Tx, plants};
+use super::{Signal, Tx, failpoint};
 use crate::kernel::id::Minter;
-use crate::kernel::{Clock, Failure, Now, StoreError};
+use crate::kernel::{Clock, Now, OperationError, StoreError};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
@@ -57,8 +57,8 @@ impl Readers {
     /// Runs one consistent read. A connection that failed is dropped rather than kept.
     pub(super) fn run<T>(
         &self,
-        work: impl FnOnce(&mut dyn Tx) -> Result<T, Failure>,
-    ) -> Result<T, Failure> {
+        work: impl FnOnce(&mut dyn Tx) -> Result<T, OperationError>,
+    ) -> Result<T, OperationError> {
         let connection = self.take()?;
         let mut tx = SqliteTx::new(&connection);
         tx.run("BEGIN")?;
@@ -90,7 +90,7 @@ impl Embedded {
         super::migrate::migrate(&mut tx)?;
         let floor = super::migrate::highest_id(&mut tx)?;
         tx.run("BEGIN")?;
-        let key_parts = KeyParts::load(&mut tx, keys_max)?;
+        let key_segments = KeySegments::load(&mut tx, keys_max)?;
         tx.run("COMMIT")?;
         sqlite::state_statistics(&connection)?;
         sqlite::protect_book(&mut connection)?;
@@ -108,9 +108,9 @@ impl Embedded {
             stats,
             group_last: 0,
             groups_marked_left: 0,
-            key_parts,
+            key_segments,
             data_version: None,
-            fault: Fault::from_environment(),
+            fault: InjectedFault::from_environment(),
         };
         std::thread::Builder::new()
             .name("write-lane".into())
@@ -149,7 +149,7 @@ impl Embedded {
 /// Faults that tests plant to see that their oracle notices; builds with optimisation do not
 /// contain them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fault {
+enum InjectedFault {
     None,
     /// Answers leave before the commit: the negative control of the crash tests.
     AnswerBeforeCommit,
@@ -157,14 +157,14 @@ enum Fault {
     GroupsRunAgain,
 }
 
-impl Fault {
-    fn from_environment() -> Fault {
-        if plants("answer_before_commit") {
-            Fault::AnswerBeforeCommit
-        } else if plants("groups_run_again") {
-            Fault::GroupsRunAgain
+impl InjectedFault {
+    fn from_environment() -> InjectedFault {
+        if failpoint("answer_before_commit") {
+            InjectedFault::AnswerBeforeCommit
+        } else if failpoint("groups_run_again") {
+            InjectedFault::GroupsRunAgain
         } else {
-            Fault::None
+            InjectedFault::None
         }
     }
 }
@@ -180,10 +180,10 @@ struct Lane {
     group_last: usize,
     /// Groups to come that have savepoints from the first.
     groups_marked_left: u32,
-    key_parts: KeyParts,
+    key_segments: KeySegments,
     /// As it was in the last transaction; `None` before the first one.
     data_version: Option<i64>,
-    fault: Fault,
+    fault: InjectedFault,
 }
 
 fn take(
@@ -266,7 +266,7 @@ impl Lane {
                 self.stats.commit_failures.fetch_add(1, Ordering::Relaxed);
                 tracing::error!(error = %error, jobs = group.len(), "a commit failed: nothing of \
                  it was kept, its callers were answered 503");
-                self.key_parts.mark_stale();
+                self.key_segments.mark_stale();
                 self.heal();
                 (Err(error), Vec::new())
             }
@@ -290,10 +290,10 @@ impl Lane {
                 return ran;
             }
             self.groups_marked_left =
-                if self.fault == Fault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
+                if self.fault == InjectedFault::GroupsRunAgain { 1 } else { GROUPS_MARKED };
             self.stats.groups_again.fetch_add(1, Ordering::Relaxed);
             self.now.leave_account();
-            self.key_parts.mark_stale();
+            self.key_segments.mark_stale();
             self.connection.execute_batch("ROLLBACK").map_err(sqlite::store_error)?;
         }
         self.groups_marked_left -= 1;
@@ -309,13 +309,13 @@ impl Lane {
         tx.run("BEGIN IMMEDIATE")?;
         let data_version = Some(sqlite::data_version(&self.connection)?);
         if self.data_version != data_version {
-            self.key_parts.mark_stale();
+            self.key_segments.mark_stale();
         }
-        self.key_parts.refresh(&mut tx)?;
+        self.key_segments.refresh(&mut tx)?;
         self.data_version = data_version;
-        tx.lend_key_parts(&mut self.key_parts);
+        tx.lend_key_segments(&mut self.key_segments);
         for job in group.iter_mut() {
-            tx.part_begin()?;
+            tx.savepoint()?;
             let now = &mut self.now;
             // A panic in one job must not end the lane for all: its effects are undone and its
             // caller is answered 500.
@@ -324,52 +324,56 @@ impl Lane {
                 Ok(ran) => ran? == Ran::Keep,
                 Err(_) => {
                     tracing::error!("a transaction panicked; its effects were undone");
-                    tx.parts_undo()?;
-                    tx.part_begin()?;
+                    tx.rollback_all()?;
+                    tx.savepoint()?;
                     false
                 }
             };
             if self.connection.is_autocommit() {
                 return Err(StoreError::Unavailable("the store undid the transaction".into()));
             }
-            tx.part_end(keep)?;
+            if keep {
+                tx.release()?
+            } else {
+                tx.rollback_and_release()?
+            }
             self.now.leave_account();
         }
-        if let Some(key_parts) = tx.take_key_parts()
-            && key_parts.is_full()
+        if let Some(key_segments) = tx.take_key_segments()
+            && key_segments.is_full()
         {
-            tx.part_begin()?;
-            match key_parts.close(&mut tx) {
-                Ok(()) => tx.part_end(true)?,
+            tx.savepoint()?;
+            match key_segments.close(&mut tx) {
+                Ok(()) => tx.release()?,
                 Err(error) => {
                     tracing::error!(%error, "a part of the idempotency keys could not be closed; \
                      tried again after more keys");
-                    tx.parts_undo()?;
+                    tx.rollback_all()?;
                 }
             }
         }
         if tx.signals.contains(&Signal::Outbox) {
-            tx.part_begin()?;
+            tx.savepoint()?;
             let (epilogue, now) = (self.epilogue, &mut self.now);
             let ran = std::panic::catch_unwind(AssertUnwindSafe(|| epilogue(&mut tx, now)));
             match ran.unwrap_or_else(|_| Err(StoreError::Broken("the sequencer panicked".into()))) {
-                Ok(()) => tx.part_end(true)?,
+                Ok(()) => tx.release()?,
                 Err(error) => {
                     tracing::error!(%error, "the sequencer failed; its rows stay in the outbox \
                      and are tried again");
-                    tx.parts_undo()?;
+                    tx.rollback_all()?;
                 }
             }
         }
         if let Undo::Whole(run_again) = undo {
-            if self.fault == Fault::GroupsRunAgain {
+            if self.fault == InjectedFault::GroupsRunAgain {
                 run_again.set(true);
             }
             if run_again.get() {
                 return Err(StoreError::Broken("a part was not undone".into()));
             }
         }
-        if self.fault == Fault::AnswerBeforeCommit {
+        if self.fault == InjectedFault::AnswerBeforeCommit {
             for job in group.drain(..) {
                 job.finish(Ok(()));
             }
@@ -414,16 +418,19 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let store = Store::open(&folder.join("lane.db"), Clock::System, no_epilogue).unwrap();
         for depth in 0..2 {
-            let panicked: Result<(), Failure> = store
+            let panicked: Result<(), OperationError> = store
                 .write(move |tx, _| {
                     write_meta(tx, "lost", b"x")?;
                     if depth == 1 {
-                        tx.part_begin()?;
+                        tx.savepoint()?;
                     }
                     panic!("planted");
                 })
                 .await;
-            assert!(matches!(panicked, Err(Failure::Store(StoreError::Broken(_)))), "{panicked:?}");
+            assert!(
+                matches!(panicked, Err(OperationError::Store(StoreError::Broken(_)))),
+                "{panicked:?}"
+            );
             store.write(|tx, _| Ok(write_meta(tx, "kept", b"x")?)).await.unwrap();
         }
         let found = store
@@ -495,7 +502,11 @@ mod tests {
     }
 
     /// Writes a row, and keeps it or is refused.
-    async fn write_row(store: &Store, name: &'static str, is_kept: bool) -> Result<(), Failure> {
+    async fn write_row(
+        store: &Store,
+        name: &'static str,
+        is_kept: bool,
+    ) -> Result<(), OperationError> {
         let work = move |tx: &mut dyn Tx, _: &mut Now| {
             write_meta(tx, name, b"x")?;
             if is_kept { Ok(()) } else { Err(Refusal::new(Code::ResourceLocked, "planted").into()) }
@@ -512,7 +523,7 @@ mod tests {
         let refused_before_it_wrote = store
             .write(|_, _| Err::<(), _>(Refusal::new(Code::ResourceLocked, "planted").into()))
             .await;
-        assert!(matches!(refused_before_it_wrote, Err(Failure::Refused(_))));
+        assert!(matches!(refused_before_it_wrote, Err(OperationError::Refused(_))));
         assert_eq!(store.stats.groups_again.load(Ordering::Relaxed), 0, "it had nothing to undo");
         let (commits_before, jobs_before) =
             (store.stats.commits.load(Ordering::Relaxed), store.stats.jobs.load(Ordering::Relaxed));
@@ -540,7 +551,7 @@ mod tests {
         let (held, answers) = tokio::join!(held, queue);
         held.unwrap();
         assert!(
-            matches!(answers.as_slice(), [Ok(()), Err(Failure::Refused(_)), Ok(())]),
+            matches!(answers.as_slice(), [Ok(()), Err(OperationError::Refused(_)), Ok(())]),
             "{answers:?}"
         );
         let (commits, jobs) =

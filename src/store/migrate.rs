@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::{Tx, plants};
+use super::{Tx, failpoint};
 use crate::kernel::StoreError;
 use crate::values;
 
@@ -144,7 +144,7 @@ pub fn migrate_shared(tx: &mut dyn Tx) -> Result<bool, StoreError> {
     let done_count = version(tx, SCHEMA_STEPS)?.unwrap_or(0);
     if let Some(statement) = usize::try_from(done_count).ok().and_then(|done| statements.get(done))
     {
-        if !plants("migration_waits_for_tables") {
+        if !failpoint("migration_waits_for_tables") {
             tx.execute(
                 &format!("SET LOCAL lock_timeout = '{TABLE_LOCK_MILLISECONDS_MAX}ms'"),
                 &[],

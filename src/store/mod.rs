@@ -2,17 +2,18 @@
 //! stores live below it.
 
 pub mod handle;
-pub mod key_filter;
+pub mod idempotency;
 #[cfg(test)]
-mod key_histories;
-pub mod key_parts;
+mod idempotency_model_test;
+pub mod key_filter;
+pub mod key_segments;
 pub mod lane;
 pub mod lease;
 pub mod list;
 pub mod migrate;
-pub mod once;
 pub mod pack;
 pub mod postgres;
+pub mod running_keys;
 pub mod sqlite;
 mod statements;
 
@@ -20,7 +21,7 @@ use std::sync::OnceLock;
 
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
 pub use handle::{Cost, Database, Store};
-use key_parts::KeyParts;
+use key_segments::KeySegments;
 
 /// A parameter of a statement.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -257,16 +258,18 @@ pub trait Tx {
     /// Says that a query will be asked in this transaction with the same text and values, before
     /// anything but the next statement changes rows. A store that is reached over a network sends
     /// it along with that statement, behind it, and has the answer when it is asked.
-    fn ahead(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
+    fn prefetch(&mut self, _sql: &str, _values: &[Value<'_>]) -> Result<(), StoreError> {
         Ok(())
     }
-    /// Opens a part of the transaction that can be undone alone.
-    fn part_begin(&mut self) -> Result<(), StoreError>;
-    /// Ends the innermost part, with its effects or without.
-    fn part_end(&mut self, keep: bool) -> Result<(), StoreError>;
-    /// Undoes what the innermost part did so far and leaves it open. The lane opens one part for
-    /// each job.
-    fn part_undo(&mut self) -> Result<(), StoreError>;
+    /// Opens a savepoint: what follows can be undone without the rest. Savepoints nest twice.
+    fn savepoint(&mut self) -> Result<(), StoreError>;
+    /// Ends the innermost savepoint and keeps what was done since.
+    fn release(&mut self) -> Result<(), StoreError>;
+    /// Undoes what was done since the innermost savepoint, and ends it.
+    fn rollback_and_release(&mut self) -> Result<(), StoreError>;
+    /// Undoes what was done since the innermost savepoint and leaves it open. The lane opens one
+    /// for each job.
+    fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
     /// Whether other transactions run at the same time, so that what was read may change before the
@@ -274,7 +277,7 @@ pub trait Tx {
     fn is_shared(&self) -> bool;
     /// Where idempotency keys are looked for and put. A transaction that was not given it by its
     /// store refuses.
-    fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError>;
+    fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError>;
 
     /// The only row of a query, if there is one.
     fn row(&mut self, sql: &str, values: &[Value<'_>]) -> Result<Option<Row>, StoreError> {
@@ -362,7 +365,7 @@ pub fn insert_sql(table: &str, columns: &str) -> String {
 
 /// Whether a test planted this fault (`HUNDI_TEST_FAULT`), to see that it notices it. Builds with
 /// optimisation contain none.
-pub(crate) fn plants(fault: &str) -> bool {
+pub(crate) fn failpoint(fault: &str) -> bool {
     static PLANTED: OnceLock<Option<String>> = OnceLock::new();
     cfg!(debug_assertions)
         && PLANTED.get_or_init(|| std::env::var("HUNDI_TEST_FAULT").ok()).as_deref() == Some(fault)

@@ -6,7 +6,7 @@ use std::time::Duration;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 
-use super::key_parts::KeyParts;
+use super::key_segments::KeySegments;
 use super::{Cell, Row, Signal, Tx, Value, statements};
 use crate::kernel::StoreError;
 
@@ -275,10 +275,10 @@ pub enum Undo<'c> {
 pub struct SqliteTx<'c> {
     connection: &'c Connection,
     undo: Undo<'c>,
-    parts_open: u32,
+    savepoints_open: u32,
     /// Rows that the connection had changed when the outermost part began.
-    changes_before_part: u64,
-    key_parts: Option<&'c mut KeyParts>,
+    changes_before_savepoint: u64,
+    key_segments: Option<&'c mut KeySegments>,
     pub signals: Vec<Signal>,
 }
 
@@ -296,40 +296,58 @@ impl<'c> SqliteTx<'c> {
         SqliteTx {
             connection,
             undo,
-            parts_open: 0,
-            changes_before_part: 0,
-            key_parts: None,
+            savepoints_open: 0,
+            changes_before_savepoint: 0,
+            key_segments: None,
             signals: Vec::new(),
         }
     }
-    /// Lets the transaction use idempotency keys. `key_parts` must have been refreshed in it.
-    pub fn lend_key_parts(&mut self, key_parts: &'c mut KeyParts) {
-        self.key_parts = Some(key_parts);
+    /// Lets the transaction use idempotency keys. `key_segments` must have been refreshed in it.
+    pub fn lend_key_segments(&mut self, key_segments: &'c mut KeySegments) {
+        self.key_segments = Some(key_segments);
     }
-    pub fn take_key_parts(&mut self) -> Option<&'c mut KeyParts> {
-        self.key_parts.take()
+    pub fn take_key_segments(&mut self) -> Option<&'c mut KeySegments> {
+        self.key_segments.take()
     }
-    /// Undoes every part that is open, after a fault in the middle of one.
-    pub fn parts_undo(&mut self) -> Result<(), StoreError> {
-        while self.parts_open > 0 {
-            self.part_end(false)?;
+    /// Undoes what was done since the outermost savepoint and ends all of them, after a failure
+    /// within one.
+    pub fn rollback_all(&mut self) -> Result<(), StoreError> {
+        while self.savepoints_open > 0 {
+            self.rollback_and_release()?;
         }
         Ok(())
     }
     /// The mark to set where the innermost part has no savepoint.
     const fn without_savepoint(&self) -> Option<&'c RunAgain> {
         match self.undo {
-            Undo::Whole(run_again) if self.parts_open == 1 => Some(run_again),
+            Undo::Whole(run_again) if self.savepoints_open == 1 => Some(run_again),
             _ => None,
         }
     }
     fn undo_nothing_or_all(&self, run_again: &RunAgain) -> Result<(), StoreError> {
-        if self.connection.total_changes() == self.changes_before_part {
+        if self.connection.total_changes() == self.changes_before_savepoint {
             return Ok(());
         }
         run_again.set(true);
         Err(StoreError::Unavailable("the transaction is run again with savepoints".into()))
     }
+    fn end_savepoint(&mut self, keep: bool) -> Result<(), StoreError> {
+        if let Some(run_again) = self.without_savepoint() {
+            self.savepoints_open = 0;
+            return if keep { Ok(()) } else { self.undo_nothing_or_all(run_again) };
+        }
+        let (undo, release) = match self.savepoints_open {
+            1 => ("ROLLBACK TO savepoint_1", "RELEASE savepoint_1"),
+            2 => ("ROLLBACK TO savepoint_2", "RELEASE savepoint_2"),
+            _ => return Err(StoreError::Broken("no savepoint is open".into())),
+        };
+        self.savepoints_open -= 1;
+        if !keep {
+            self.run(undo)?;
+        }
+        self.run(release)
+    }
+
     pub fn run(&self, sql: &str) -> Result<(), StoreError> {
         let mut statement = self.connection.prepare_cached(sql).map_err(store_error)?;
         statement.execute([]).map(|_| ()).map_err(store_error)
@@ -371,46 +389,37 @@ impl Tx for SqliteTx<'_> {
         Ok(read)
     }
 
-    fn part_begin(&mut self) -> Result<(), StoreError> {
-        self.parts_open += 1;
+    fn savepoint(&mut self) -> Result<(), StoreError> {
+        self.savepoints_open += 1;
         if self.without_savepoint().is_some() {
-            self.changes_before_part = self.connection.total_changes();
+            self.changes_before_savepoint = self.connection.total_changes();
             return Ok(());
         }
-        self.run(match self.parts_open {
-            1 => "SAVEPOINT part_1",
-            2 => "SAVEPOINT part_2",
+        self.run(match self.savepoints_open {
+            1 => "SAVEPOINT savepoint_1",
+            2 => "SAVEPOINT savepoint_2",
             _ => {
-                return Err(StoreError::Broken("parts of a transaction nest at most twice".into()));
+                return Err(StoreError::Broken("savepoints nest at most twice".into()));
             }
         })
     }
 
-    fn part_end(&mut self, keep: bool) -> Result<(), StoreError> {
-        if let Some(run_again) = self.without_savepoint() {
-            self.parts_open = 0;
-            return if keep { Ok(()) } else { self.undo_nothing_or_all(run_again) };
-        }
-        let (undo, release) = match self.parts_open {
-            1 => ("ROLLBACK TO part_1", "RELEASE part_1"),
-            2 => ("ROLLBACK TO part_2", "RELEASE part_2"),
-            _ => return Err(StoreError::Broken("no part of a transaction is open".into())),
-        };
-        self.parts_open -= 1;
-        if !keep {
-            self.run(undo)?;
-        }
-        self.run(release)
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.end_savepoint(true)
     }
 
-    fn part_undo(&mut self) -> Result<(), StoreError> {
+    fn rollback_and_release(&mut self) -> Result<(), StoreError> {
+        self.end_savepoint(false)
+    }
+
+    fn rollback_to(&mut self) -> Result<(), StoreError> {
         if let Some(run_again) = self.without_savepoint() {
             return self.undo_nothing_or_all(run_again);
         }
-        self.run(match self.parts_open {
-            1 => "ROLLBACK TO part_1",
-            2 => "ROLLBACK TO part_2",
-            _ => return Err(StoreError::Broken("no part of a transaction is open".into())),
+        self.run(match self.savepoints_open {
+            1 => "ROLLBACK TO savepoint_1",
+            2 => "ROLLBACK TO savepoint_2",
+            _ => return Err(StoreError::Broken("no savepoint is open".into())),
         })
     }
 
@@ -424,8 +433,8 @@ impl Tx for SqliteTx<'_> {
         false
     }
 
-    fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError> {
-        self.key_parts.as_deref_mut().ok_or_else(|| {
+    fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError> {
+        self.key_segments.as_deref_mut().ok_or_else(|| {
             StoreError::Broken("this transaction does not know the parts of the keys".into())
         })
     }

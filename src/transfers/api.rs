@@ -8,18 +8,17 @@ use super::funding::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
 use crate::chains::address::Address;
-use crate::chains::{self, AssetName, ChainName, FundingRail, simulated};
-use crate::deposits;
-use crate::deposits::api::DepositView;
+use crate::chains::{self, AssetName, ChainName, FundingRail};
 use crate::http::body::Node;
-use crate::http::fields::{Amount, Int, Reference, Text, TokenAmount, Word};
+use crate::http::fields::{Amount, EnumField, Reference};
 use crate::http::form::{Nothing, read_alone};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Currency, Failure, Fault, History, Id, Metadata, Money, ObjectKind, Rate, Refusal, Scope,
+    Code, Currency, History, Id, Metadata, Money, ObjectKind, OperationError, Rate, Refusal,
+    RefusalEntry, Scope,
 };
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout};
@@ -27,30 +26,29 @@ use crate::quote_locks::api::{Fee, fee_view};
 use crate::quote_locks::{BuyCurrency, SellCurrency};
 use crate::refunds;
 use crate::refunds::api::RefundView;
-use crate::tasks::{self, TaskKind};
-use crate::world::World;
+use crate::services::Services;
 
-crate::words!(TransferWord { Transfer "transfer" });
-crate::words!(
+crate::string_enum!(TransferWord { Transfer "transfer" });
+crate::string_enum!(
     /// What a caller can decide about money in a hold.
     ResolveAction { Requote "requote", Refund "refund" }
 );
-crate::word_fields!(ResolveAction);
+crate::enum_fields!(ResolveAction);
 
 crate::form! {
     /// What to do with money that does not fit.
     PolicyForm {
-        underpaid: Option<Word<HoldPolicy>>,
-        overpaid: Option<Word<OverpaidPolicy>>,
-        late: Option<Word<HoldPolicy>>,
+        underpaid: Option<EnumField<HoldPolicy>>,
+        overpaid: Option<EnumField<OverpaidPolicy>>,
+        late: Option<EnumField<HoldPolicy>>,
     }
 }
 crate::form! {
     /// How the transfer is funded.
     FundingForm {
-        rail: Word<FundingRail>,
-        asset: Word<AssetName>,
-        chain: Word<ChainName>,
+        rail: EnumField<FundingRail>,
+        asset: EnumField<AssetName>,
+        chain: EnumField<ChainName>,
         refund_address: Option<Address>,
         policy: Option<PolicyForm>,
     }
@@ -61,31 +59,22 @@ crate::form! {
         sender_id: Reference<kind::Sender>,
         beneficiary_id: Reference<kind::Beneficiary>,
         amount: Amount,
-        currency: Word<SellCurrency>,
-        payout_currency: Word<BuyCurrency>,
+        currency: EnumField<SellCurrency>,
+        payout_currency: EnumField<BuyCurrency>,
         quote_lock_id: Reference<kind::QuoteLock>,
         funding: FundingForm,
         metadata: Metadata,
-        purpose_code: Option<Word<PurposeCode>>,
+        purpose_code: Option<EnumField<PurposeCode>>,
     }
 }
 crate::form! {
     /// Decides about money in a hold.
     ResolveFunding {
-        action: Word<ResolveAction>,
+        action: EnumField<ResolveAction>,
         quote_lock_id: Option<Reference<kind::QuoteLock>>,
         refund_address: Option<Address>,
     }
 }
-crate::form! {
-    /// Sends a simulated deposit.
-    SimulateDeposit {
-        amount: Option<TokenAmount>,
-        asset: Option<Text<1, 20>>,
-        block_time: Option<Int<0, 253_402_300_799>>,
-    }
-}
-
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "FundingPolicy")]
 pub struct PolicyView {
@@ -153,19 +142,19 @@ pub struct TransferView {
 
 /// The link that a payer is given: the transfer's identifier and a mark that only this server can
 /// make.
-pub fn instructions_token(world: &World, id: Id<kind::Transfer>) -> String {
-    world.marked(INSTRUCTIONS, id)
+pub fn instructions_token(services: &Services, id: Id<kind::Transfer>) -> String {
+    services.marked(INSTRUCTIONS, id)
 }
 
 /// The transfer whose link this is the end of; `None` for a link that was not made here.
-pub fn instructed(world: &World, token: &str) -> Option<Id<kind::Transfer>> {
-    world.unmarked(INSTRUCTIONS, token)
+pub fn instructed(services: &Services, token: &str) -> Option<Id<kind::Transfer>> {
+    services.unmarked(INSTRUCTIONS, token)
 }
 
 /// What the mark of a payer's link is made for.
 const INSTRUCTIONS: &[u8] = b"instructions";
 
-pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, Failure> {
+pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferView, OperationError> {
     let scope = transfer.scope;
     let payout = transfer
         .payout_id
@@ -177,7 +166,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
         .map(|id| refunds::rows::find(context.tx, scope, id))
         .transpose()?
         .flatten();
-    let token = instructions_token(context.world, transfer.id);
+    let token = instructions_token(context.services, transfer.id);
     Ok(TransferView {
         object: TransferWord::Transfer,
         id: transfer.id,
@@ -210,7 +199,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
                 late: transfer.policy.late,
             },
             token_contract: transfer.token_contract.to_string(),
-            instructions_url: format!("{}/pay/{token}", context.world.settings.public_url),
+            instructions_url: format!("{}/pay/{token}", context.services.settings.public_url),
         },
         payout: payout.map(payout_view),
         refund: refund.map(refunds::api::view),
@@ -263,8 +252,8 @@ pub fn routes() -> Vec<Route> {
         route::post("/v1/transfers", "Create a transfer", route::creation, create)
             .codes(CREATE_CODES)
             .shaped(funding_faults)
-            .reading_ahead(|tx, scope, form: &CreateTransfer| {
-                super::references_ahead(
+            .prefetching(|tx, scope, form: &CreateTransfer| {
+                super::prefetch_references(
                     tx,
                     scope,
                     form.sender_id.0,
@@ -304,40 +293,28 @@ pub fn routes() -> Vec<Route> {
             locate,
             diagnosis::diagnose,
         )
-        .consulting(diagnosis::consult),
+        .preflight(diagnosis::preflight),
     ]
 }
 
-pub fn helper_routes() -> Vec<Route> {
-    vec![
-        route::post(
-            "/v1/test_helpers/transfers/{id}/deposit",
-            "Send a simulated deposit",
-            locate,
-            deposit,
-        )
-        .codes(&[Code::TestHelperNotApplicable]),
-    ]
-}
-
-fn locate(context: &mut Context<'_>) -> Result<Transfer, Failure> {
+pub fn locate(context: &mut Context<'_>) -> Result<Transfer, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)
 }
 
 /// What is wrong with the funding leg for the chain that the mode takes.
-fn funding_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
-    let (Ok(ports), Some(funding)) = (world.ports(scope.mode()), body.get("funding")) else {
+fn funding_faults(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
+    let (Ok(ports), Some(funding)) = (services.ports(scope.mode()), body.get("funding")) else {
         return Vec::new();
     };
     let chain = &ports.chain;
-    if let Some(Word(asked)) = read_alone::<Word<ChainName>>(funding.get("chain"))
+    if let Some(EnumField(asked)) = read_alone::<EnumField<ChainName>>(funding.get("chain"))
         && asked != chain.name
     {
         let message =
             format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
-        return vec![Fault::field(Code::ParameterValueInvalid, "funding.chain", message)];
+        return vec![RefusalEntry::field(Code::ParameterValueInvalid, "funding.chain", message)];
     }
     let address = read_alone::<Address>(funding.get("refund_address"));
     Vec::from_iter(chains::address_fault(
@@ -347,7 +324,11 @@ fn funding_faults(world: &World, scope: Scope, body: &Node) -> Vec<Fault> {
     ))
 }
 
-fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<TransferView, Failure> {
+fn create(
+    context: &mut Context<'_>,
+    _: (),
+    form: CreateTransfer,
+) -> Result<TransferView, OperationError> {
     let scope = context.scope();
     let defaults = Policy::default();
     let policy = form.funding.policy.map_or(defaults, |policy| Policy {
@@ -366,11 +347,15 @@ fn create(context: &mut Context<'_>, _: (), form: CreateTransfer) -> Result<Tran
         policy,
         metadata: form.metadata,
     };
-    let transfer = super::create(context.tx, context.now, context.world, scope, ask)?;
+    let transfer = super::create(context.tx, context.now, context.services, scope, ask)?;
     view(context, transfer)
 }
 
-fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<TransferView>, Failure> {
+fn index(
+    context: &mut Context<'_>,
+    _: (),
+    page: Page,
+) -> Result<List<TransferView>, OperationError> {
     let scope = context.scope();
     let (rows, has_next) = rows::list(context.tx, scope, &page)?;
     let mut data = Vec::with_capacity(rows.len());
@@ -384,7 +369,7 @@ fn cancel(
     context: &mut Context<'_>,
     mut found: Transfer,
     _: Nothing,
-) -> Result<TransferView, Failure> {
+) -> Result<TransferView, OperationError> {
     super::cancel(context.tx, context.now, &mut found)?;
     view(context, found)
 }
@@ -393,9 +378,10 @@ fn resolve(
     context: &mut Context<'_>,
     mut found: Transfer,
     form: ResolveFunding,
-) -> Result<TransferView, Failure> {
+) -> Result<TransferView, OperationError> {
     let mut faults = Vec::new();
-    let mut wrong = |code, message| faults.push(Fault::field(code, "quote_lock_id", message));
+    let mut wrong =
+        |code, message| faults.push(RefusalEntry::field(code, "quote_lock_id", message));
     let resolution = match (form.action.0, form.quote_lock_id) {
         (ResolveAction::Requote, lock) => {
             if lock.is_none() {
@@ -419,81 +405,10 @@ fn resolve(
     funding::resolve(
         context.tx,
         context.now,
-        context.world,
+        context.services,
         &mut found,
         resolution,
         form.refund_address,
     )?;
     view(context, found)
-}
-
-/// The largest simulated deposit: more than ever moves at once, and far from what the book's sums
-/// can hold.
-const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
-
-/// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
-fn deposit(
-    context: &mut Context<'_>,
-    found: Transfer,
-    form: SimulateDeposit,
-) -> Result<DepositView, Failure> {
-    let scope = found.scope;
-    if !context.world.ports(scope.mode())?.chain.is_simulated() {
-        let message = "Test mode uses a test net here: send its token to the deposit address.";
-        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
-    }
-    let earliest = simulated::last_block_time(context.tx, scope)?;
-    // Another node's clock, and so its last block, may be ahead by a moment.
-    let latest = context.now.business().max(earliest);
-    let block_time = form.block_time.map_or(latest, |time| time.0);
-    if block_time < earliest || block_time > latest {
-        let message = format!(
-            "block_time must lie between the last simulated block ({earliest}) and the test clock \
-             ({latest})."
-        );
-        return Err(Fault::field(Code::ParameterRangeInvalid, "block_time", message)
-            .with("minimum", earliest.to_string())
-            .with("maximum", latest.to_string())
-            .into());
-    }
-    let missing = if funding::takes_money(found.status) {
-        funding::missing(&found)?
-    } else {
-        Money::zero(found.expected.currency)
-    };
-    let amount = match form.amount {
-        Some(amount) => amount.0,
-        None if !missing.is_zero() => missing,
-        None => {
-            return Err(Refusal::new(
-                Code::TestHelperNotApplicable,
-                "Nothing is missing. Send an amount.",
-            )
-            .into());
-        }
-    };
-    if amount.units > SIMULATED_DEPOSIT_MAX.units {
-        let message = format!("amount must be at most {SIMULATED_DEPOSIT_MAX}.");
-        return Err(Fault::field(Code::ParameterRangeInvalid, "amount", message)
-            .with("minimum", Money::new(1, Currency::Usdt).to_string())
-            .with("maximum", SIMULATED_DEPOSIT_MAX.to_string())
-            .into());
-    }
-    let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
-    let step = context.world.settings.simulation_step_milliseconds;
-    let sent = simulated::send(
-        context.tx,
-        context.now,
-        scope,
-        *found.deposit_address.bytes(),
-        &asset,
-        amount,
-        block_time,
-    )?;
-    let movement = sent.movement(context.now.business_milliseconds(), step)?;
-    let deposit =
-        funding::observe(context.tx, context.now, context.world, scope, &found.chain, &movement)?;
-    let due = context.now.business_milliseconds() + step;
-    tasks::schedule(context.tx, context.now, scope, TaskKind::DepositWatch, deposit.id, due)?;
-    Ok(deposits::api::view(deposit))
 }

@@ -3,7 +3,7 @@
 //!
 //! What the book knows comes before what a node tells: a node is only asked where the book does not
 //! know the transaction as completed. It is asked before the handler's transaction opens, see
-//! `http::consult`.
+//! `http::preflight`.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::chains::inspect::{self, SeenBlock, SeenMovement, SeenToken, SeenTrans
 use crate::chains::{self, ChainName, Depth, simulated};
 use crate::deposits::state::{Classification, DepositStatus, ReasonCode};
 use crate::deposits::{self, Deposit};
-use crate::http::consult::{Asking, CONSULT_SECONDS_MAX, Consulted, Evidence};
+use crate::http::preflight::{Asking, PREFLIGHT_SECONDS_MAX, PreflightFuture, PreflightResult};
 use crate::http::query;
 use crate::http::route::Context;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Currency, Failure, Id, Money, Refusal, StoreError};
+use crate::kernel::{Currency, Id, Money, OperationError, Refusal, StoreError};
 use crate::store::Cost;
 
-crate::words!(DiagnosisWord { FundingDiagnosis "funding_diagnosis" });
-crate::words!(
+crate::string_enum!(DiagnosisWord { FundingDiagnosis "funding_diagnosis" });
+crate::string_enum!(
     /// What became of a transaction, in the order of precedence: of several things that can be said
     /// of one transaction, such as of its several token movements, the one that stands first here
     /// is told.
@@ -420,9 +420,9 @@ fn is_known(deposits: &[Deposit]) -> bool {
 }
 
 /// Asks the nodes of a real chain about the transaction.
-pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
+pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFuture> {
     Some(Box::pin(async move {
-        let Asking { app, caller, ids } = asking;
+        let Asking { app, permits, caller, ids } = asking;
         let scope = caller.scope;
         let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned()
         else {
@@ -450,11 +450,11 @@ pub fn consult(asking: Asking, form: DiagnoseFunding) -> Option<Consulted> {
                 && token.contract != configured.contract
         });
         tokens.push(configured);
-        let deadline = Duration::from_secs(CONSULT_SECONDS_MAX);
+        let deadline = Duration::from_secs(PREFLIGHT_SECONDS_MAX);
         let asked =
             inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
-        match app.consult_places.take(asked).await {
-            Some(Ok(seen)) => Ok(Some(Evidence::Transaction(seen))),
+        match permits.take(asked).await {
+            Some(Ok(seen)) => Ok(Some(PreflightResult::Transaction(seen))),
             Some(Err(_)) | None => Err(Refusal::unavailable().into()),
         }
     }))
@@ -470,7 +470,7 @@ fn simulated_evidence(
     let Some(sent) = simulated::find(context.tx, transfer.scope, &text)? else { return Ok(None) };
     let movement = sent.movement(
         context.now.business_milliseconds(),
-        context.world.settings.simulation_step_milliseconds,
+        context.services.settings.simulation_step_milliseconds,
     )?;
     let block = match movement.depth {
         Depth::Seen => None,
@@ -505,15 +505,15 @@ pub fn diagnose(
     context: &mut Context<'_>,
     found: Transfer,
     form: DiagnoseFunding,
-) -> Result<DiagnosisView, Failure> {
+) -> Result<DiagnosisView, OperationError> {
     let scope = found.scope;
     let hash = form.transaction_hash;
     let deposits = deposits_of(context.tx, &found, &hash)?;
-    let (seen, followed_height) = if found.is_simulated(context.world) {
+    let (seen, followed_height) = if found.is_simulated(context.services) {
         (simulated_evidence(context, &found, &hash)?, 0)
     } else {
         let seen = match context.evidence {
-            Some(Evidence::Transaction(seen)) => seen.clone(),
+            Some(PreflightResult::Transaction(seen)) => seen.clone(),
             None if is_known(&deposits) => None,
             // Nobody was asked, so nothing can be said.
             None => return Err(Refusal::unavailable().into()),

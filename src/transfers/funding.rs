@@ -8,21 +8,23 @@ use crate::beneficiaries;
 use crate::chains::address::Address;
 use crate::chains::tron_address::TronAddress;
 use crate::chains::{self, ChainName, Depth, Movement};
-use crate::checks::{Screening, ScreeningHit};
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::deposits::{self, Deposit};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, Fault, Id, Money, Now, Refusal, Scope, StoreError};
-use crate::ledger::{self, Account, Entry, Movement as Posting};
+use crate::kernel::{
+    Code, Id, Money, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+};
+use crate::ledger::{self, Account, Entry, Posting};
 use crate::payouts;
 use crate::quote_locks::{self, QuoteLock};
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::screening::hits;
+use crate::screening::{Screening, ScreeningHit};
+use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use crate::world::World;
 
 fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfer, StoreError> {
     rows::find(tx, scope, id)?
@@ -34,14 +36,14 @@ fn find(tx: &mut dyn Tx, scope: Scope, id: Id<kind::Transfer>) -> Result<Transfe
 pub fn observe(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     chain: &str,
     movement: &Movement,
 ) -> Result<Deposit, StoreError> {
     let known =
         deposits::rows::find_movement(tx, scope, &movement.transaction_hash, movement.log_index)?;
-    observe_as(tx, now, world, scope, chain, movement, known)
+    observe_as(tx, now, services, scope, chain, movement, known)
 }
 
 /// Takes over what a real chain shows of one transaction: all its movements to addresses of one
@@ -50,7 +52,7 @@ pub fn observe(
 pub fn observe_transaction(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     chain: &str,
     movements: &[&Movement],
@@ -85,7 +87,7 @@ pub fn observe_transaction(
     }
     let mut ids = Vec::with_capacity(movements.len());
     for (movement, deposit) in movements.iter().zip(matched) {
-        ids.push(observe_as(tx, now, world, scope, chain, movement, deposit)?.id);
+        ids.push(observe_as(tx, now, services, scope, chain, movement, deposit)?.id);
     }
     Ok(ids)
 }
@@ -94,7 +96,7 @@ pub fn observe_transaction(
 fn observe_as(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     chain: &str,
     movement: &Movement,
@@ -121,7 +123,7 @@ fn observe_as(
     }
     deposits::follow(tx, now, &mut deposit, movement.depth)?;
     if let Depth::Final { .. } = movement.depth {
-        settle(tx, now, world, &mut deposit)?;
+        settle(tx, now, services, &mut deposit)?;
     }
     Ok(deposit)
 }
@@ -130,7 +132,7 @@ fn observe_as(
 fn settle(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     deposit: &mut Deposit,
 ) -> Result<(), StoreError> {
     let mut transfer = find(tx, deposit.scope, deposit.transfer_id)?;
@@ -148,24 +150,24 @@ fn settle(
     let classification = classify(&transfer, deposit)?;
     deposits::end(tx, now, deposit, Some(classification), None)?;
     events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
-    let is_suspect = is_payer_suspect(tx, now, world, deposit)?;
-    credit(tx, now, world, &mut transfer, deposit.amount, classification, is_suspect)
+    let is_suspect = is_payer_suspect(tx, now, services, deposit)?;
+    credit(tx, now, services, &mut transfer, deposit.amount, classification, is_suspect)
 }
 
 /// Whether the address that paid is on a list and the operator did not clear it for this transfer.
 fn is_payer_suspect(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     deposit: &Deposit,
 ) -> Result<bool, StoreError> {
     let address = TronAddress::from_evm(deposit.from_address);
-    let finding = world.screen_address(deposit.scope.mode(), &address);
+    let finding = services.screen_address(deposit.scope.mode(), &address);
     if finding.screening == Screening::Clear {
         return Ok(false);
     }
     let basis = |hit: &ScreeningHit| {
-        world.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
+        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
     };
     Ok(hits::keep(tx, now, deposit.scope, deposit.transfer_id.any(), &finding, &basis)?
         != Screening::Clear)
@@ -193,7 +195,7 @@ pub fn classify(transfer: &Transfer, deposit: &Deposit) -> Result<Classification
 fn credit(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     amount: Money,
     classification: Classification,
@@ -227,20 +229,20 @@ fn credit(
         // Paid in time, and found when the transfer had been told to be expired: the payer may have
         // paid elsewhere meanwhile, so that somebody decides, whatever the policy for late money
         // says.
-        return hold(tx, now, world, transfer, StatusReason::Late, HoldPolicy::Hold);
+        return hold(tx, now, services, transfer, StatusReason::Late, HoldPolicy::Hold);
     }
     match classification {
         Classification::Partial => save(tx, transfer),
-        Classification::Exact => fund(tx, now, world, transfer),
+        Classification::Exact => fund(tx, now, services, transfer),
         Classification::Over if transfer.policy.overpaid == OverpaidPolicy::RefundExcess => {
-            fund(tx, now, world, transfer)
+            fund(tx, now, services, transfer)
         }
         Classification::Over => {
-            hold(tx, now, world, transfer, StatusReason::Overpaid, HoldPolicy::Hold)
+            hold(tx, now, services, transfer, StatusReason::Overpaid, HoldPolicy::Hold)
         }
         _ => {
             let policy = transfer.policy.late;
-            hold(tx, now, world, transfer, StatusReason::Late, policy)
+            hold(tx, now, services, transfer, StatusReason::Late, policy)
         }
     }
 }
@@ -249,16 +251,16 @@ fn credit(
 fn fund(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
 ) -> Result<(), StoreError> {
-    fund_from(tx, now, world, transfer, Account::Available, RefundReason::Overpaid)
+    fund_from(tx, now, services, transfer, Account::Available, RefundReason::Overpaid)
 }
 
 fn fund_from(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     from: Account,
     excess_reason: RefundReason,
@@ -299,7 +301,7 @@ fn fund_from(
     let due = now.business_milliseconds();
     tasks::schedule(tx, now, transfer.scope, TaskKind::PayoutSubmit, payout.id, due)?;
     if !excess.is_zero() {
-        refunding::owe(tx, now, world, transfer, RefundKind::Excess, excess_reason, excess)?;
+        refunding::owe(tx, now, services, transfer, RefundKind::Excess, excess_reason, excess)?;
     }
     Ok(())
 }
@@ -308,7 +310,7 @@ fn fund_from(
 fn hold(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     reason: StatusReason,
     policy: HoldPolicy,
@@ -317,7 +319,7 @@ fn hold(
     let received = Posting::new(Account::Available, Account::Hold, transfer.received);
     ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
     if policy == HoldPolicy::Refund {
-        return refund_hold(tx, now, world, transfer, reason);
+        return refund_hold(tx, now, services, transfer, reason);
     }
     await_decision(tx, now, transfer)
 }
@@ -337,7 +339,7 @@ fn await_decision(
 fn refund_hold(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     reason: StatusReason,
 ) -> Result<(), StoreError> {
@@ -350,7 +352,7 @@ fn refund_hold(
     // After a hold, everything received goes back.
     let received = transfer.received;
     become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
-    refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, received)
+    refunding::owe(tx, now, services, transfer, RefundKind::Principal, reason, received)
 }
 
 /// A deposit whose block was replaced did not come back in time.
@@ -378,10 +380,10 @@ pub fn drop_unseen(
 fn final_view_time(
     tx: &mut dyn Tx,
     now: &Now,
-    world: &World,
+    services: &Services,
     transfer: &Transfer,
 ) -> Result<i64, StoreError> {
-    if transfer.is_simulated(world) {
+    if transfer.is_simulated(services) {
         return Ok(now.business());
     }
     let Some(chain) = ChainName::parse(&transfer.chain) else { return Ok(0) };
@@ -394,7 +396,7 @@ fn final_view_time(
 pub fn expire(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Transfer>,
 ) -> Result<(), StoreError> {
@@ -402,7 +404,7 @@ pub fn expire(
     if transfer.status != TransferStatus::Funding {
         return Ok(());
     }
-    let final_time = final_view_time(tx, now, world, &transfer)?;
+    let final_time = final_view_time(tx, now, services, &transfer)?;
     if final_time <= transfer.expires_at {
         // The watcher is not that far yet, so nobody knows what came in time.
         let wait = (transfer.expires_at - final_time + 1)
@@ -419,7 +421,7 @@ pub fn expire(
         return become_status(tx, now, &mut transfer, TransferStatus::Expired, None);
     }
     let policy = transfer.policy.underpaid;
-    hold(tx, now, world, &mut transfer, StatusReason::Underpaid, policy)
+    hold(tx, now, services, &mut transfer, StatusReason::Underpaid, policy)
 }
 
 const FINAL_VIEW_WAIT_MILLISECONDS: i64 = 1_000;
@@ -431,7 +433,7 @@ const FINAL_VIEW_WAIT_SECONDS_MAX: i64 = 60;
 pub fn hold_expired(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Transfer>,
 ) -> Result<(), StoreError> {
@@ -442,7 +444,7 @@ pub fn hold_expired(
             if transfer.hold_until.is_some_and(|until| now.business() < until) {
                 return Ok(());
             }
-            refund_hold(tx, now, world, &mut transfer, reason)
+            refund_hold(tx, now, services, &mut transfer, reason)
         }
         _ => Ok(()),
     }
@@ -459,18 +461,18 @@ pub enum Resolution {
 pub fn resolve(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     resolution: Resolution,
     refund_address: Option<Address>,
-) -> Result<(), Failure> {
+) -> Result<(), OperationError> {
     let lock = match resolution {
         Resolution::Refund => None,
         Resolution::Requote(id) => {
             let lock =
                 id.map(|id| quote_locks::rows::find(tx, transfer.scope, id)).transpose()?.flatten();
             Some(lock.ok_or_else(|| {
-                Fault::field(Code::ObjectNotFound, "quote_lock_id", "No such object.")
+                RefusalEntry::field(Code::ObjectNotFound, "quote_lock_id", "No such object.")
             })?)
         }
     };
@@ -500,9 +502,9 @@ pub fn resolve(
                     Refusal::field(Code::RefundAddressRequired, "refund_address", message).into()
                 );
             }
-            Ok(refund_hold(tx, now, world, transfer, reason)?)
+            Ok(refund_hold(tx, now, services, transfer, reason)?)
         }
-        Some(lock) => requote(tx, now, world, transfer, &lock),
+        Some(lock) => requote(tx, now, services, transfer, &lock),
     }
 }
 
@@ -511,10 +513,10 @@ pub fn resolve(
 fn requote(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     lock: &QuoteLock,
-) -> Result<(), Failure> {
+) -> Result<(), OperationError> {
     let expected = lock.sell.at_par(transfer.expected.currency)?;
     let mut faults = Vec::from_iter(lock.usable(now.business()));
     let is_same_pair = lock.sell.currency == transfer.amount.currency
@@ -524,7 +526,7 @@ fn requote(
             "The quote lock must be of the same pair and for at most what was received, {}.",
             transfer.received
         );
-        faults.push(Fault::field(Code::QuoteLockMismatch, "quote_lock_id", message));
+        faults.push(RefusalEntry::field(Code::QuoteLockMismatch, "quote_lock_id", message));
     }
     let beneficiary = beneficiaries::rows::find(tx, transfer.scope, transfer.beneficiary_id)?;
     match beneficiary {
@@ -543,7 +545,7 @@ fn requote(
     transfer.fee = lock.fee;
     transfer.gst = lock.gst;
     transfer.expected = expected;
-    Ok(fund_from(tx, now, world, transfer, Account::Hold, RefundReason::Requoted)?)
+    Ok(fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Requoted)?)
 }
 
 /// Puts money that just became final, or that waits in a hold, under the operator's review.
@@ -582,7 +584,7 @@ fn review(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(),
 pub fn end_review(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     is_approved: bool,
     late: Money,
@@ -591,7 +593,7 @@ pub fn end_review(
         return Ok(false);
     }
     if !is_approved {
-        refund_hold(tx, now, world, transfer, StatusReason::ComplianceReview)?;
+        refund_hold(tx, now, services, transfer, StatusReason::ComplianceReview)?;
         return Ok(true);
     }
     let in_time = transfer.received.minus(late)?;
@@ -602,7 +604,7 @@ pub fn end_review(
         () if !is_enough => StatusReason::Underpaid,
         () if is_over && transfer.policy.overpaid == OverpaidPolicy::Hold => StatusReason::Overpaid,
         () => {
-            fund_from(tx, now, world, transfer, Account::Hold, RefundReason::Overpaid)?;
+            fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Overpaid)?;
             return Ok(true);
         }
     };

@@ -20,28 +20,33 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    Code, Currency, Failure, Fault, History, Id, Metadata, Money, Now, Rate, Refusal, Scope,
-    StoreError,
+    Code, Currency, History, Id, Metadata, Money, Now, OperationError, Rate, Refusal, RefusalEntry,
+    Scope, StoreError,
 };
 use crate::quote_locks::gst::Gst;
 use crate::quote_locks::{self, QuoteLock};
+use crate::resource::Resource;
 use crate::senders::{self, Sender};
+use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use crate::world::World;
 use state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
+
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .with_status::<TransferStatus>("transfers")
+    .with_book_rules(rows::BOOK_RULES);
 
 /// How long money in a hold waits for a decision before it is refunded.
 pub const HOLD_SECONDS: i64 = 24 * 3600;
 /// How far the simulated chain's final view trails, in seconds: an expiry is judged after that.
 pub const FINAL_VIEW_LAG_SECONDS: i64 = 1;
 
-crate::words!(
+crate::string_enum!(
     /// RBI purpose codes of inward remittances that are taken: own NRE deposit, family maintenance,
     /// gift.
     PurposeCode { P0014 "P0014", P1301 "P1301", P1302 "P1302" }
 );
-crate::word_fields!(PurposeCode);
+crate::enum_fields!(PurposeCode);
 
 /// What a caller wants done with money that does not fit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,10 +115,10 @@ pub struct Transfer {
 impl Transfer {
     /// Whether its address is one of the chain that is simulated here; a test net that was left out
     /// had the same name and another key.
-    pub fn is_simulated(&self, world: &World) -> bool {
+    pub fn is_simulated(&self, services: &Services) -> bool {
         let mode = self.scope.mode();
-        world.simulates(mode, &self.chain)
-            && world.ports(mode).is_ok_and(|ports| {
+        services.simulates(mode, &self.chain)
+            && services.ports(mode).is_ok_and(|ports| {
                 ports.addresses.account_fingerprint() == self.account_fingerprint
             })
     }
@@ -155,11 +160,11 @@ pub struct NewTransfer {
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     ask: NewTransfer,
-) -> Result<Transfer, Failure> {
-    let ports = world.ports(scope.mode())?;
+) -> Result<Transfer, OperationError> {
+    let ports = services.ports(scope.mode())?;
     if !ports.rail.supports_nre() {
         let message = "Transfers to NRE accounts are not offered here yet: the operator's bank \
          has not marked its account for foreign inward \
@@ -211,7 +216,7 @@ pub fn create(
         gst: lock.gst,
         purpose_code: ask
             .purpose_code
-            .unwrap_or_else(|| default_purpose(world, &sender, &beneficiary)),
+            .unwrap_or_else(|| default_purpose(services, &sender, &beneficiary)),
         asset: chain.asset.as_str().to_owned(),
         chain: chain.name.as_str().to_owned(),
         token_contract: chain.token_contract,
@@ -222,7 +227,7 @@ pub fn create(
         received: Money::zero(chain.asset),
         excess: Money::zero(chain.asset),
         unsettled_count: 0,
-        expires_at: business + world.settings.funding_seconds,
+        expires_at: business + services.settings.funding_seconds,
         hold_until: None,
         refund_address: ask.refund_address,
         policy: ask.policy,
@@ -240,28 +245,28 @@ pub fn create(
     Ok(transfer)
 }
 
-fn missing(name: &'static str) -> Fault {
-    Fault::field(Code::ObjectNotFound, name, "No such object.")
+fn missing(name: &'static str) -> RefusalEntry {
+    RefusalEntry::field(Code::ObjectNotFound, name, "No such object.")
 }
 
 /// Says what [`create`] will look up.
-pub fn references_ahead(
+pub fn prefetch_references(
     tx: &mut dyn Tx,
     scope: Scope,
     sender_id: Option<Id<kind::Sender>>,
     beneficiary_id: Option<Id<kind::Beneficiary>>,
     quote_lock_id: Option<Id<kind::QuoteLock>>,
 ) -> Result<(), StoreError> {
-    sender_id.map_or(Ok(()), |id| senders::rows::ahead(tx, scope, id))?;
-    beneficiary_id.map_or(Ok(()), |id| beneficiaries::rows::ahead(tx, scope, id))?;
-    quote_lock_id.map_or(Ok(()), |id| quote_locks::rows::ahead(tx, scope, id))
+    sender_id.map_or(Ok(()), |id| senders::rows::prefetch(tx, scope, id))?;
+    beneficiary_id.map_or(Ok(()), |id| beneficiaries::rows::prefetch(tx, scope, id))?;
+    quote_lock_id.map_or(Ok(()), |id| quote_locks::rows::prefetch(tx, scope, id))
 }
 
 fn referenced(
     tx: &mut dyn Tx,
     scope: Scope,
     ask: &NewTransfer,
-) -> Result<(Sender, Beneficiary, QuoteLock), Failure> {
+) -> Result<(Sender, Beneficiary, QuoteLock), OperationError> {
     let sender = ask.sender_id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
     let beneficiary = ask
         .beneficiary_id
@@ -303,23 +308,23 @@ fn judge(
         let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
         let message =
             format!("The quote lock is for {} {}.", lock.sell, lock.sell.currency.as_str());
-        faults.push(Fault::field(Code::QuoteLockMismatch, field, message));
+        faults.push(RefusalEntry::field(Code::QuoteLockMismatch, field, message));
     }
     if lock.buy.currency != ask.payout_currency {
         let message = format!("The quote lock buys {}.", lock.buy.currency.as_str());
-        faults.push(Fault::field(Code::QuoteLockMismatch, "payout_currency", message));
+        faults.push(RefusalEntry::field(Code::QuoteLockMismatch, "payout_currency", message));
     }
     Refusal::check(faults)
 }
 
 /// Own money into an own account is a deposit (P0014); anything else is family maintenance unless
 /// the operator says otherwise.
-fn default_purpose(world: &World, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
+fn default_purpose(services: &Services, sender: &Sender, beneficiary: &Beneficiary) -> PurposeCode {
     let plain = |name: &str| name.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     if plain(&sender.name) == plain(&beneficiary.name) {
         PurposeCode::P0014
     } else {
-        PurposeCode::parse(&world.settings.purpose_code_default).unwrap_or(PurposeCode::P1301)
+        PurposeCode::parse(&services.settings.purpose_code_default).unwrap_or(PurposeCode::P1301)
     }
 }
 
@@ -354,7 +359,11 @@ fn save(tx: &mut dyn Tx, transfer: &mut Transfer) -> Result<(), StoreError> {
 }
 
 /// Cancels a transfer that is in `funding` and never saw a deposit.
-pub fn cancel(tx: &mut dyn Tx, now: &mut Now, transfer: &mut Transfer) -> Result<(), Failure> {
+pub fn cancel(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+) -> Result<(), OperationError> {
     let refused = |message: &str| Refusal::new(Code::TransferNotCancellable, message);
     if transfer.status != TransferStatus::Funding {
         return Err(refused(&format!(

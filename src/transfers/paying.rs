@@ -6,14 +6,14 @@ use crate::beneficiaries::state::DisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
-use crate::ledger::{self, Account, Entry, Movement as Posting};
+use crate::ledger::{self, Account, Entry, Posting};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
 use crate::refunds::state::{RefundKind, RefundReason};
+use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use crate::world::World;
 
 /// Held payouts that one change of a beneficiary resumes at once.
 const HELD_PAYOUTS_MAX: i64 = 1_000;
@@ -42,7 +42,7 @@ fn tax(transfer: &Transfer, payout: &Payout) -> Money {
 pub fn submit(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Payout>,
 ) -> Result<(), StoreError> {
@@ -73,32 +73,32 @@ pub fn submit(
     ];
     ledger::post(tx, now, scope, Entry::PayoutExchanged, transfer.id, &postings)?;
     let instruction = payout.instruction(&beneficiary, now.business_milliseconds());
-    let report = world.ports(scope.mode())?.rail.submit(tx, now, &instruction)?;
+    let report = services.ports(scope.mode())?.rail.submit(tx, now, &instruction)?;
     if report == BankReport::Processing {
-        return inquire_later(tx, now, world, &payout);
+        return inquire_later(tx, now, services, &payout);
     }
-    apply_report(tx, now, world, &mut payout, report)
+    apply_report(tx, now, services, &mut payout, report)
 }
 
 fn inquire_later(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &Payout,
 ) -> Result<(), StoreError> {
-    let due = now.business_milliseconds() + 2 * world.settings.simulation_step_milliseconds;
-    inquire_at(tx, now, world, payout, due)
+    let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;
+    inquire_at(tx, now, services, payout, due)
 }
 
 /// A bank that tells by itself is not asked.
 fn inquire_at(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &Payout,
     due: i64,
 ) -> Result<(), StoreError> {
-    if world.ports(payout.scope.mode())?.rail.reporting() == Reporting::Told {
+    if services.ports(payout.scope.mode())?.rail.reporting() == Reporting::Told {
         return Ok(());
     }
     tasks::schedule(tx, now, payout.scope, TaskKind::PayoutInquire, payout.id, due)
@@ -108,7 +108,7 @@ fn inquire_at(
 pub fn inquire(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Payout>,
 ) -> Result<(), StoreError> {
@@ -117,40 +117,42 @@ pub fn inquire(
         return Ok(());
     }
     let (_, beneficiary) = related(tx, &payout)?;
-    let report = world
+    let report = services
         .ports(scope.mode())?
         .rail
         .inquire(&payout.instruction(&beneficiary, now.business_milliseconds()));
-    apply_report(tx, now, world, &mut payout, report)
+    apply_report(tx, now, services, &mut payout, report)
 }
 
 /// Applies a bank's report. One that does not fit the payout's status changes nothing.
 pub fn apply_report(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &mut Payout,
     report: BankReport,
 ) -> Result<(), StoreError> {
     match (payout.status, report) {
-        (PayoutStatus::Processing, BankReport::Processing) => inquire_later(tx, now, world, payout),
+        (PayoutStatus::Processing, BankReport::Processing) => {
+            inquire_later(tx, now, services, payout)
+        }
         (PayoutStatus::Processing, BankReport::Unknown) => {
             payout.failure =
                 Some(PayoutFailure::new(FailureCode::OutcomeUnknown, FailureSource::SponsorBank));
             payouts::rows::update(tx, payout, PayoutStatus::Processing)
         }
         (PayoutStatus::Processing, BankReport::Settled { unique_transaction_reference }) => {
-            settled(tx, now, world, payout, unique_transaction_reference)
+            settled(tx, now, services, payout, unique_transaction_reference)
         }
         (PayoutStatus::Processing, BankReport::Failed { code, source }) => {
-            failed(tx, now, world, payout, PayoutFailure::new(code, source))
+            failed(tx, now, services, payout, PayoutFailure::new(code, source))
         }
         (PayoutStatus::Settled, BankReport::Returned { code, source }) => {
-            returned(tx, now, world, payout, PayoutFailure::new(code, source))
+            returned(tx, now, services, payout, PayoutFailure::new(code, source))
         }
         // A bank that already sent the payment back had settled it first.
         (PayoutStatus::Processing, BankReport::Returned { .. }) => {
-            inquire_later(tx, now, world, payout)
+            inquire_later(tx, now, services, payout)
         }
         _ => Ok(()),
     }
@@ -159,7 +161,7 @@ pub fn apply_report(
 fn settled(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &mut Payout,
     reference: String,
 ) -> Result<(), StoreError> {
@@ -171,14 +173,14 @@ fn settled(
     become_status(tx, now, &mut transfer, TransferStatus::PayoutSettled, None)?;
     let posting = Posting::new(Account::PayoutProcessing, Account::PaidOut, payout.amount);
     ledger::post(tx, now, payout.scope, Entry::PayoutSettled, transfer.id, &[posting])?;
-    let step = world.settings.simulation_step_milliseconds;
+    let step = services.settings.simulation_step_milliseconds;
     let due = now.business_milliseconds() + step;
     tasks::schedule(tx, now, payout.scope, TaskKind::AdviceIssue, payout.id, due)?;
     // The bank is asked once more, because a payment can come back after it settled; one that was
     // settled by hand, as long after it would have settled by itself.
     let settles_by_itself = payout.submitted_milliseconds.unwrap_or(0) + 2 * step;
     let due = now.business_milliseconds().max(settles_by_itself) + 2 * step;
-    inquire_at(tx, now, world, payout, due)
+    inquire_at(tx, now, services, payout, due)
 }
 
 /// The INR comes back into the operator's position, the USDT is owed back, fee included.
@@ -199,7 +201,7 @@ fn undo_exchange(
 fn failed(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &mut Payout,
     failure: PayoutFailure,
 ) -> Result<(), StoreError> {
@@ -209,13 +211,13 @@ fn failed(
     become_status(tx, now, &mut transfer, TransferStatus::PayoutFailed, None)?;
     let postings = undo_exchange(&transfer, Account::PayoutProcessing, payout)?;
     ledger::post(tx, now, payout.scope, Entry::PayoutFailed, transfer.id, &postings)?;
-    refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutFailed)
+    refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
 fn returned(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &mut Payout,
     failure: PayoutFailure,
 ) -> Result<(), StoreError> {
@@ -226,19 +228,19 @@ fn returned(
     let postings = undo_exchange(&transfer, Account::PaidOut, payout)?;
     ledger::post(tx, now, payout.scope, Entry::PayoutReturned, transfer.id, &postings)?;
     beneficiaries::disable_payouts(tx, now, &mut beneficiary, DisabledReason::ReturnedPayout)?;
-    refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutReturned)
+    refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutReturned)
 }
 
 fn refund_principal(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     reason: RefundReason,
 ) -> Result<(), StoreError> {
     become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
     let amount = transfer.expected;
-    refunding::owe(tx, now, world, transfer, RefundKind::Principal, reason, amount)
+    refunding::owe(tx, now, services, transfer, RefundKind::Principal, reason, amount)
 }
 
 /// Ends a payout that was never sent: refused in review, or held for 24 hours because its
@@ -246,7 +248,7 @@ fn refund_principal(
 pub fn refuse_held(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     payout: &mut Payout,
     code: FailureCode,
 ) -> Result<(), StoreError> {
@@ -255,14 +257,14 @@ pub fn refuse_held(
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     let posting = Posting::new(Account::Processing, Account::Hold, transfer.expected);
     ledger::post(tx, now, payout.scope, Entry::PayoutRefused, transfer.id, &[posting])?;
-    refund_principal(tx, now, world, &mut transfer, RefundReason::PayoutFailed)
+    refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
 /// A payout was on hold for 24 hours.
 pub fn hold_expired(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     scope: Scope,
     id: Id<kind::Payout>,
 ) -> Result<(), StoreError> {
@@ -270,13 +272,13 @@ pub fn hold_expired(
         Some(mut payout) if payout.status == PayoutStatus::Hold => {
             let (_, beneficiary) = related(tx, &payout)?;
             if beneficiary.is_payable() {
-                return submit(tx, now, world, scope, id);
+                return submit(tx, now, services, scope, id);
             }
             let code = match beneficiary.payouts_disabled_reason {
                 Some(DisabledReason::ReturnedPayout) => FailureCode::ReturnedByBeneficiaryBank,
                 _ => FailureCode::ComplianceRejected,
             };
-            refuse_held(tx, now, world, &mut payout, code)
+            refuse_held(tx, now, services, &mut payout, code)
         }
         _ => Ok(()),
     }

@@ -7,19 +7,19 @@ use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, Failure, Id, Money, Now, Refusal, Scope, StoreError, hex};
-use crate::ledger::{self, Account, Entry, Movement as Posting};
+use crate::kernel::{Code, Id, Money, Now, OperationError, Refusal, Scope, StoreError, hex};
+use crate::ledger::{self, Account, Entry, Posting};
 use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
 use crate::refunds::{self, NewRefund, Refund};
+use crate::services::Services;
 use crate::store::Tx;
-use crate::world::World;
 
 /// Creates a refund of money that stands in `hold`, to the address the transfer knows. The newest
 /// refund is the one that the transfer shows.
 pub fn owe(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     transfer: &mut Transfer,
     kind: RefundKind,
     reason: RefundReason,
@@ -35,7 +35,7 @@ pub fn owe(
         chain: transfer.chain.clone(),
         to_address: transfer.refund_address,
     };
-    let refund = refunds::create(tx, now, world, transfer.scope, ask)?;
+    let refund = refunds::create(tx, now, services, transfer.scope, ask)?;
     transfer.refund_id = Some(refund.id);
     save(tx, transfer)
 }
@@ -45,10 +45,10 @@ pub fn owe(
 pub fn refund_unmatched(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     deposit: &Deposit,
     to_address: Option<Address>,
-) -> Result<Refund, Failure> {
+) -> Result<Refund, OperationError> {
     if deposit.classification != Some(Classification::Unmatched) {
         return Err(Refusal::new(
             Code::TransferActionInvalid,
@@ -73,7 +73,7 @@ pub fn refund_unmatched(
             );
             return Err(Refusal::new(Code::TransferActionInvalid, message).into());
         };
-        refunds::declare_address(tx, now, world, &mut refund, address)?;
+        refunds::declare_address(tx, now, services, &mut refund, address)?;
         return Ok(refund);
     }
     let ask = NewRefund {
@@ -86,7 +86,7 @@ pub fn refund_unmatched(
         chain: deposit.chain.clone(),
         to_address,
     };
-    Ok(refunds::create(tx, now, world, deposit.scope, ask)?)
+    Ok(refunds::create(tx, now, services, deposit.scope, ask)?)
 }
 
 /// A refund was confirmed on chain: the money has left, and a principal refund ends its transfer.

@@ -11,6 +11,7 @@ use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, History, Id, Metadata, Money, Rate, Scope, StoreError};
 use crate::quote_locks;
+use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
@@ -274,3 +275,47 @@ pub fn find_anywhere(
     }
     Ok(None)
 }
+
+/// What must hold of these rows, for `verify_book`.
+pub const BOOK_RULES: &[BookRule] = &[
+    BookRule {
+        meaning: "a transfer's deposits differ from what was credited for it",
+        sql: "SELECT 'transfer', d.transfer_id FROM ( \
+                SELECT scope, transfer_id, SUM(units) AS units FROM deposits WHERE status = \
+                'completed' GROUP BY scope, transfer_id) d \
+              LEFT JOIN (SELECT scope, transfer_id, SUM(units) AS units FROM ledger_postings \
+              WHERE credit_account = 'custody' GROUP BY scope, transfer_id) p \
+              ON p.scope = d.scope AND p.transfer_id = d.transfer_id WHERE p.units IS NULL OR \
+              p.units <> d.units LIMIT ?1",
+    },
+    BookRule {
+        meaning: "a transfer's amount received differs from its deposits",
+        sql: "SELECT 'transfer', t.id FROM transfers t WHERE t.received_units <> ( \
+                SELECT COALESCE(SUM(d.units), 0) FROM deposits d WHERE d.scope = t.scope AND \
+                d.transfer_id = t.id AND d.status = 'completed' \
+                AND d.classification <> 'unmatched') LIMIT ?1",
+    },
+    BookRule {
+        meaning: "a quote lock and its transfer do not name each other",
+        sql: "SELECT 'quote lock', l.id FROM quote_locks l LEFT JOIN transfers t ON t.scope = \
+         l.scope AND t.id = l.transfer_id \
+              WHERE l.transfer_id IS NOT NULL AND t.id IS NULL LIMIT ?1",
+    },
+    BookRule {
+        meaning: "two transfers share a quote lock",
+        sql: "SELECT 'quote lock', quote_lock_id FROM transfers GROUP BY scope, quote_lock_id \
+         HAVING COUNT(*) > 1 LIMIT ?1",
+    },
+    BookRule {
+        meaning: "two transfers share a deposit address",
+        sql: "SELECT 'address', deposit_address FROM transfers GROUP BY deposit_address HAVING \
+         COUNT(*) > 1 LIMIT ?1",
+    },
+    BookRule {
+        meaning: "a transfer and its payout disagree",
+        sql: "SELECT 'transfer', t.id FROM transfers t JOIN payouts p ON p.scope = t.scope AND \
+         p.id = t.payout_id \
+              WHERE (t.status = 'payout_processing') <> (p.status = 'processing') OR (t.status = \
+              'payout_settled') <> (p.status = 'settled') LIMIT ?1",
+    },
+];

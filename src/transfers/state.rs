@@ -17,7 +17,7 @@ crate::statuses!("transfer",
     }
 );
 
-crate::words!(
+crate::string_enum!(
     /// Why a transfer waits in `funding_hold`.
     StatusReason {
         Underpaid "underpaid",
@@ -26,7 +26,7 @@ crate::words!(
         ComplianceReview "compliance_review",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// The funding leg as a payer sees it; a view of the transfer, not a state machine.
     FundingStatus {
         AwaitingFunds "awaiting_funds",
@@ -40,15 +40,15 @@ crate::words!(
         Refunded "refunded",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// What to do with money that is short at expiry, or late.
     HoldPolicy { Hold "hold", Refund "refund" }
 );
-crate::words!(
+crate::string_enum!(
     /// What to do with money above the amount.
     OverpaidPolicy { RefundExcess "refund_excess", Hold "hold" }
 );
-crate::word_fields!(HoldPolicy, OverpaidPolicy);
+crate::enum_fields!(HoldPolicy, OverpaidPolicy);
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hundi::chain_following::audit::{self, Asked, AuditFault, Compared};
+use hundi::chain_following::credit::{self, CreditFault, Credited};
+use hundi::chains::followed::FollowedChain;
 use hundi::chains::rows::{AuditMark, audit_mark};
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, Mode, Scope};
@@ -14,9 +17,6 @@ use hundi::reconcile::DifferenceKind::{
 use hundi::reconcile::chain::{self as book};
 use hundi::refunds;
 use hundi::store::Cost;
-use hundi::work::audit::{self, Asked, AuditFault, Compared};
-use hundi::work::credit::{self, CreditFault, Credited};
-use hundi::work::follow::FollowedChain;
 use serde_json::{Value, json};
 
 use crate::anvil::FINALITY_BLOCKS;
@@ -28,13 +28,13 @@ const DAY_SECONDS: i64 = 86_400;
 
 impl Stage {
     async fn audit(&self) -> Result<Compared, AuditFault> {
-        audit::run_once(&self.app.store, self.followed_chain(), Asked::default()).await
+        audit::run_once(&self.app.state.store, self.followed_chain(), Asked::default()).await
     }
     /// Everything that was ever followed, once more.
     async fn audit_again(&self) -> Compared {
         let blocks = Some((1, self.height()));
         audit::run_once(
-            &self.app.store,
+            &self.app.state.store,
             self.followed_chain(),
             Asked { blocks, ..Asked::default() },
         )
@@ -44,6 +44,7 @@ impl Stage {
     async fn mark(&self) -> AuditMark {
         let name = self.followed_chain().settings.name;
         self.app
+            .state
             .store
             .read(Cost::Point, move |tx| Ok(audit_mark(tx, Mode::Test, name)?))
             .await
@@ -55,6 +56,7 @@ impl Stage {
         let name = self.followed_chain().settings.name;
         let (open, count) = self
             .app
+            .state
             .store
             .read(Cost::Scan, move |tx| Ok(book::open(tx, Mode::Test, name)?))
             .await
@@ -72,6 +74,7 @@ impl Stage {
     async fn sql(&self, sql: &str) -> u64 {
         let text = sql.to_owned();
         self.app
+            .state
             .store
             .write(move |tx, _| Ok(tx.execute(&text, &[])?))
             .await
@@ -84,7 +87,7 @@ impl Stage {
                 refunds::rows::find(tx, Scope::new(1, Mode::Test), id)?.expect("a refund");
             refunds::mark_sent(tx, &mut refund, &hash.to_string())
         };
-        self.app.store.write(work).await.unwrap();
+        self.app.state.store.write(work).await.unwrap();
         self.mine(1 + FINALITY_BLOCKS).await;
         eventually("the refund to be confirmed", async || {
             let shown = self
@@ -356,6 +359,7 @@ async fn every_planted_difference_of_the_book_is_named() {
     // The operator explains it, and it stays explained until it changes.
     let open = stage
         .app
+        .state
         .store
         .read(Cost::Scan, |tx| {
             Ok(book::rows::open(tx, Mode::Test, hundi::chains::ChainName::Tron, 9)?)
@@ -364,10 +368,22 @@ async fn every_planted_difference_of_the_book_is_named() {
         .unwrap();
     let id = open[0].0;
     assert!(
-        stage.app.store.write(move |tx, now| Ok(book::rows::accept(tx, now, id)?)).await.unwrap()
+        stage
+            .app
+            .state
+            .store
+            .write(move |tx, now| Ok(book::rows::accept(tx, now, id)?))
+            .await
+            .unwrap()
     );
     assert!(
-        !stage.app.store.write(move |tx, now| Ok(book::rows::accept(tx, now, id)?)).await.unwrap(),
+        !stage
+            .app
+            .state
+            .store
+            .write(move |tx, now| Ok(book::rows::accept(tx, now, id)?))
+            .await
+            .unwrap(),
         "once"
     );
     stage.audit().await.unwrap();
@@ -430,7 +446,7 @@ async fn a_missed_deposit_is_taken_over_once() {
     let transfer = stage.transfer("100.00").await;
     let paid = missed(&stage, &transfer, 0).await;
     let credit = async |hash: Hash| {
-        credit::credit(&stage.app, Mode::Test, hundi::chains::evm::Hash(hash.0)).await
+        credit::credit(&stage.app.state, Mode::Test, hundi::chains::evm::Hash(hash.0)).await
     };
     let counts = |credited: &Credited| {
         (credited.deposits.len(), credited.known_count, credited.sweeps_count)
@@ -471,8 +487,9 @@ async fn what_one_endpoint_does_not_show_is_not_taken_over() {
     let paid = stage.token.transfer(address(&transfer), 100_000_000).await;
     stage.settle().await;
     stage.awaits(&transfer, "payout_settled").await;
-    let credit =
-        async || credit::credit(&stage.app, Mode::Test, hundi::chains::evm::Hash(paid.0)).await;
+    let credit = async || {
+        credit::credit(&stage.app.state, Mode::Test, hundi::chains::evm::Hash(paid.0)).await
+    };
     assert_eq!(credit().await.unwrap().known_count, 1);
     type Trouble = (fn(&mut crate::proxy::Faults, Hash), fn(&CreditFault) -> bool);
     let troubles: [Trouble; 3] = [
@@ -523,7 +540,7 @@ async fn a_log_that_no_node_ever_shows_is_found_by_the_balance() {
         .await;
     let all = Asked { all_addresses: true, ..Asked::default() };
     assert_eq!(
-        audit::run_once(&stage.app.store, stage.followed_chain(), all)
+        audit::run_once(&stage.app.state.store, stage.followed_chain(), all)
             .await
             .unwrap()
             .addresses_count,
@@ -555,7 +572,7 @@ async fn the_other_endpoint_is_read() {
     settings.endpoints.truncate(1);
     let alone = Arc::new(FollowedChain::new(Mode::Test, settings, &client));
     audit::run_once(
-        &stage.app.store,
+        &stage.app.state.store,
         &alone,
         Asked { blocks: Some((1, stage.height())), ..Asked::default() },
     )
@@ -598,26 +615,30 @@ async fn one_endpoint_alone_accuses_nobody() {
     for (what, plant, alone) in faults {
         bad.change(|faults| plant(faults));
         audit::run_once(
-            &stage.app.store,
+            &stage.app.state.store,
             &chain(&[0, 1]),
             Asked { all_addresses: true, ..Asked::default() },
         )
         .await
         .unwrap();
         let blocks = Some((before + 1, stage.height()));
-        audit::run_once(&stage.app.store, &chain(&[0, 1]), Asked { blocks, ..Asked::default() })
-            .await
-            .unwrap();
+        audit::run_once(
+            &stage.app.state.store,
+            &chain(&[0, 1]),
+            Asked { blocks, ..Asked::default() },
+        )
+        .await
+        .unwrap();
         assert_eq!(stage.kinds().await, [], "{what}");
         // The control: nobody contradicts it.
         audit::run_once(
-            &stage.app.store,
+            &stage.app.state.store,
             &chain(&[1]),
             Asked { all_addresses: true, ..Asked::default() },
         )
         .await
         .unwrap();
-        audit::run_once(&stage.app.store, &chain(&[1]), Asked { blocks, ..Asked::default() })
+        audit::run_once(&stage.app.state.store, &chain(&[1]), Asked { blocks, ..Asked::default() })
             .await
             .unwrap();
         let kinds: Vec<DifferenceKind> =
@@ -625,13 +646,13 @@ async fn one_endpoint_alone_accuses_nobody() {
         assert_eq!(kinds, alone, "{what}");
         bad.heal();
         audit::run_once(
-            &stage.app.store,
+            &stage.app.state.store,
             &chain(&[1]),
             Asked { all_addresses: true, ..Asked::default() },
         )
         .await
         .unwrap();
-        audit::run_once(&stage.app.store, &chain(&[1]), Asked { blocks, ..Asked::default() })
+        audit::run_once(&stage.app.state.store, &chain(&[1]), Asked { blocks, ..Asked::default() })
             .await
             .unwrap();
         assert_eq!(stage.kinds().await, [], "{what}");
@@ -685,7 +706,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     ];
     for (what, plant, expected) in stopped {
         proxy.change(|faults| plant(faults, to));
-        let fault = audit::run_once(&stage.app.store, &fresh(), Asked::default())
+        let fault = audit::run_once(&stage.app.state.store, &fresh(), Asked::default())
             .await
             .expect_err(what)
             .to_string();
@@ -697,7 +718,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     let deposited = stage.token.transfers(1, to as u64).await;
     let ours = deposited.iter().find(|log| log.units == 105_000_000).unwrap();
     proxy.change(|faults| faults.short = [(ours.transaction, ours.log_index)].into());
-    audit::run_once(&stage.app.store, &fresh(), Asked::default()).await.unwrap();
+    audit::run_once(&stage.app.state.store, &fresh(), Asked::default()).await.unwrap();
     assert_eq!(stage.differences().await, []);
     assert_eq!(stage.mark().await.anchor.height, to);
 
@@ -709,14 +730,14 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     });
     let asked = Asked { blocks: Some((before.anchor.height + 1, to)), ..Asked::default() };
     assert_eq!(
-        audit::run_once(&stage.app.store, &fresh(), asked).await.unwrap().movements_count,
+        audit::run_once(&stage.app.state.store, &fresh(), asked).await.unwrap().movements_count,
         3
     );
     assert_eq!(stage.differences().await, []);
 
     for (from, last) in [(0, 1), (5, 4), (1, to + 1_000)] {
         let asked = Asked { blocks: Some((from, last)), ..Asked::default() };
-        let fault = audit::run_once(&stage.app.store, &fresh(), asked).await.unwrap_err();
+        let fault = audit::run_once(&stage.app.state.store, &fresh(), asked).await.unwrap_err();
         assert!(matches!(fault, AuditFault::Blocks(..)), "{fault}");
     }
 }

@@ -1,6 +1,6 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
-use hundi::kernel::{AnyId, Currency, Failure, Id, Mode, Money, Now, Scope};
+use hundi::kernel::{AnyId, Currency, Id, Mode, Money, Now, OperationError, Scope};
 use hundi::store::{Cost, Tx};
 use hundi::transfers::{self, NewTransfer};
 use serde_json::{Value, json};
@@ -349,7 +349,7 @@ async fn nothing_expires_while_the_watcher_is_blind() {
         let now = clock.load(std::sync::atomic::Ordering::SeqCst);
         let sql =
             "SELECT COUNT(*) FROM tasks WHERE kind = 'funding_expiry' AND due_milliseconds > ?1";
-        let waiting = stage.app.store.read(Cost::Point, move |tx| {
+        let waiting = stage.app.state.store.read(Cost::Point, move |tx| {
             let mut row = tx.row(sql, hundi::values![now])?.expect("a count");
             Ok(row.int()?)
         });
@@ -393,6 +393,7 @@ async fn sweeps_are_no_deposits() {
     let scope = Scope::new(1, Mode::Test);
     let held = stage
         .app
+        .state
         .store
         .read(Cost::Scan, move |tx| {
             Ok(hundi::reconcile::chain::rows::held_after(tx, scope, name, None, 10)?)
@@ -401,6 +402,7 @@ async fn sweeps_are_no_deposits() {
     assert_eq!(held.unwrap().iter().map(|held| held.units).collect::<Vec<_>>(), [0, 110_000_000]);
     let exported = stage
         .app
+        .state
         .store
         .read(Cost::Scan, move |tx| Ok(hundi::transfers::rows::addresses(tx, scope, None, 10)?))
         .await
@@ -428,8 +430,8 @@ async fn a_token_that_hands_over_stops_new_addresses() {
     );
 
     // In one group with others, it undoes nothing of theirs.
-    let (world, ids) = (
-        stage.app.world.clone(),
+    let (services, ids) = (
+        stage.app.state.services.clone(),
         [&stage.sender_id, &stage.beneficiary_id].map(|id| AnyId::parse(id).unwrap()),
     );
     let lock_id = Id::parse(&lock_id);
@@ -445,14 +447,14 @@ async fn a_token_that_hands_over_stops_new_addresses() {
             policy: Default::default(),
             metadata: Default::default(),
         };
-        transfers::create(tx, now, &world, Scope::new(1, Mode::Test), ask).map(drop)
+        transfers::create(tx, now, &services, Scope::new(1, Mode::Test), ask).map(drop)
     };
     let writes = |tx: &mut dyn Tx, _: &mut Now| {
         Ok(tx.execute("UPDATE accounts SET suspended = suspended", &[])?)
     };
     let (go, wait) = std::sync::mpsc::channel();
     let held = move |_: &mut dyn Tx, _: &mut Now| Ok(wait.recv().is_ok());
-    let store = &stage.app.store;
+    let store = &stage.app.state.store;
     let release = async { go.send(()).is_ok() };
     let outcomes = tokio::join!(
         store.write(held),
@@ -462,7 +464,7 @@ async fn a_token_that_hands_over_stops_new_addresses() {
         release
     );
     assert!(
-        matches!(outcomes, (Ok(true), Ok(1), Err(Failure::Refused(_)), Ok(1), true)),
+        matches!(outcomes, (Ok(true), Ok(1), Err(OperationError::Refused(_)), Ok(1), true)),
         "{outcomes:?}"
     );
 }

@@ -63,7 +63,7 @@ impl Stage {
     /// Waits until the service has read all that is final.
     async fn followed(&self) {
         let wanted = self.chain.finalized().await as i64;
-        let stats = &self.server.app.chains[0].stats;
+        let stats = &self.server.app.state.chains[0].stats;
         let started = Instant::now();
         while stats.height.load(std::sync::atomic::Ordering::Relaxed) < wanted {
             assert!(started.elapsed() < PATIENCE, "the service does not follow");
@@ -247,7 +247,7 @@ async fn every_payment_is_told() {
     let end = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
         Ok(tx.execute("UPDATE transfers SET expires_at = ?1", hundi::values![expires_at])?)
     };
-    assert_eq!(stage.server.app.store.write(end).await.unwrap(), 1);
+    assert_eq!(stage.server.app.state.store.write(end).await.unwrap(), 1);
     let late_block = expires_at + 61;
     let late = token.transfer(to, 50_000_000).await;
     chain.mine_at(&[late_block]).await;

@@ -14,7 +14,7 @@ use crate::service::{
 };
 use crate::wire::{Hash, nobody};
 
-/// What a case knows when it plants its fault.
+/// What a case knows when it failpoint its fault.
 struct Place {
     /// The block that the money goes into.
     block: u64,
@@ -298,7 +298,7 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
         (!stats.is_followed.load(Ordering::Relaxed)).then_some(())
     })
     .await;
-    let page = stage.app.metrics.page(&stage.app.store, &stage.app.chains);
+    let page = hundi::pages::metrics_page(&stage.app.state);
     for name in [
         "hundi_chain_height",
         "hundi_chain_final_height",
@@ -486,7 +486,7 @@ async fn a_wrong_chain_or_token_is_refused_at_the_start() {
             ),
             None => assert_eq!(checked, Ok(()), "{name}"),
         }
-        app.store.close().await;
+        app.state.store.close().await;
     }
     // A token whose owner has handed it over.
     token.deprecate(nobody(4)).await;
@@ -495,7 +495,7 @@ async fn a_wrong_chain_or_token_is_refused_at_the_start() {
     let app =
         hundi::app::App::open(&config(&folder.database(), &right), Clock::System).await.unwrap();
     assert!(app.check_chains().await.is_err_and(|told| told.contains("is deprecated")));
-    app.store.close().await;
+    app.state.store.close().await;
 }
 
 /// The service itself does not start before a wrong chain, and with a node whose final view cannot
@@ -564,10 +564,14 @@ async fn another_chain_is_a_matter_of_names() {
     );
     let compared = stage.verify().await;
     assert_eq!((compared.deposits, compared.unsupported), (1, 1));
-    let asked = hundi::work::audit::Asked::default();
-    let told = hundi::work::audit::run_once(&stage.app.store, stage.followed_chain(), asked)
-        .await
-        .unwrap();
+    let asked = hundi::chain_following::audit::Asked::default();
+    let told = hundi::chain_following::audit::run_once(
+        &stage.app.state.store,
+        stage.followed_chain(),
+        asked,
+    )
+    .await
+    .unwrap();
     assert_eq!(
         (told.movements_count, told.held, told.balance.units),
         (1, told.balance, 105_000_000)
@@ -593,18 +597,21 @@ async fn a_second_node_of_another_chain_is_left_out() {
     app.check_chains().await.unwrap();
     stage.proxies[1].change(|faults| *faults = Faults { chain_id: Some(5), ..Faults::default() });
     let (stop, stopping) = tokio::sync::watch::channel(false);
-    let following =
-        tokio::spawn(hundi::work::follow::run(app.clone(), app.chains[0].clone(), stopping));
+    let following = tokio::spawn(hundi::chain_following::follow::run(
+        app.state.clone(),
+        app.state.chains[0].clone(),
+        stopping,
+    ));
     stage.proxies[1].await_calls("eth_chainId", stage.proxies[1].calls("eth_chainId") + 1).await;
     stage.mine(30).await;
     let to = stage.chain.finalized().await as i64;
-    let stats = &app.chains[0].stats;
+    let stats = &app.state.chains[0].stats;
     eventually("the first node to be followed", async || {
         (stats.height.load(std::sync::atomic::Ordering::Relaxed) >= to).then_some(())
     })
     .await;
-    assert!(!app.chains[0].nodes[1].fits() && app.chains[0].nodes[0].fits());
+    assert!(!app.state.chains[0].nodes[1].fits() && app.state.chains[0].nodes[0].fits());
     stop.send(true).unwrap();
     following.await.unwrap();
-    app.store.close().await;
+    app.state.store.close().await;
 }

@@ -165,6 +165,7 @@ impl Again {
             expires_at: None,
         };
         let key = app
+            .state
             .store
             .write(move |tx, now| Ok(create_key(tx, now, &request)?))
             .await
@@ -173,7 +174,7 @@ impl Again {
     }
     async fn ended(stop: impl FnOnce(), app: &App) {
         stop();
-        let stats = &app.chains[0].stats;
+        let stats = &app.state.chains[0].stats;
         eventually("the follower to end", async || {
             (!stats.is_followed.load(Ordering::Relaxed)).then_some(())
         })
@@ -207,13 +208,13 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
     stage.advance_seconds(expires_at + 1_000 - stage.now());
     other.mine_at(&[expires_at + 500]).await;
     other.mine(1 + FINALITY_BLOCKS).await;
-    let stats = &again.app.chains[0].stats;
+    let stats = &again.app.state.chains[0].stats;
     let is_past = || stats.block_time.load(Ordering::Relaxed) > expires_at;
     eventually("the other chain to be followed", async || is_past().then_some(())).await;
     // Expiries are judged every minute at most where the final view has to be waited for.
     for _ in 0..5 {
         stage.advance_seconds(61);
-        again.app.store.signals.tasks.notify_one();
+        again.app.state.store.signals.tasks.notify_one();
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     let shown = again.shown(&transfer).await;
@@ -251,7 +252,7 @@ async fn another_chain_expires_nothing_and_answers_for_nothing_of_this_one() {
     let back = Again::open(&stage, &variables(&urls, &stage.token, &stage.setup)).await;
     eventually("the payment to be found", async || {
         stage.advance_seconds(1);
-        back.app.store.signals.tasks.notify_one();
+        back.app.state.store.signals.tasks.notify_one();
         (back.shown(&transfer).await["status"] == "payout_settled").then_some(())
     })
     .await;
@@ -285,7 +286,7 @@ async fn a_test_net_that_is_left_out_expires_nothing_of_its_own() {
     let expires_at = control["funding"]["expires_at"].as_i64().unwrap();
     stage.advance_seconds(expires_at + 300 - stage.now());
     eventually("the simulated transfer to expire", async || {
-        app.store.signals.tasks.notify_one();
+        app.state.store.signals.tasks.notify_one();
         (caller.shown(&control).await["status"] == "expired").then_some(())
     })
     .await;

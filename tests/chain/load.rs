@@ -64,10 +64,10 @@ async fn open_many(stage: &Stage, like: &Value) -> Vec<TronAddress> {
     // As the pool does with each that it hands out.
     addresses
         .iter()
-        .for_each(|address| stage.app.world.test.addresses.watched.note(address.as_evm()));
+        .for_each(|address| stage.app.state.services.test.addresses.watched.note(address.as_evm()));
     for part in addresses.chunks(500) {
         let part = part.to_vec();
-        let made = stage.app.store.write(move |tx, now| {
+        let made = stage.app.state.store.write(move |tx, now| {
             let like = transfers::rows::find(tx, scope, like)?.expect("a transfer");
             for address in &part {
                 let copy = transfers::Transfer {

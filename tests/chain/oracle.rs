@@ -9,9 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use hundi::chains::tron_address::TronAddress;
-use hundi::ledger::check;
 use hundi::store::Tx;
 use hundi::store::sqlite::{SqliteTx, open_reader};
+use hundi::verify_book;
 use serde_json::{Value, json};
 
 use crate::anvil::{Anvil, Token, TransferLog};
@@ -166,7 +166,7 @@ impl Oracle<'_> {
             format!("deposit {} is of another transfer's address", row.text().unwrap())
         }));
         events(&mut tx, &mut faults);
-        let report = check::run(&hundi::store::Database::Sqlite(self.database.to_path_buf()))
+        let report = verify_book::run(&hundi::store::Database::Sqlite(self.database.to_path_buf()))
             .expect("a check");
         faults.extend(report.faults.into_iter().map(|fault| format!("hundi check: {fault}")));
         (

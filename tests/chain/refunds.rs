@@ -1,7 +1,7 @@
 //! Money that goes back: the operator sends it and gives the hash, and only the chain confirms it.
 
 use hundi::kernel::id::kind;
-use hundi::kernel::{Failure, Id, Scope};
+use hundi::kernel::{Id, OperationError, Scope};
 use hundi::refunds;
 use hundi::store::Cost;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use crate::service::{Stage, address, eventually};
 use crate::wire::{Hash, nobody};
 
 /// What the operator does after it sent a refund.
-async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), Failure> {
+async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), OperationError> {
     let id: Id<kind::Refund> = Id::parse(refund["id"].as_str().unwrap()).unwrap();
     let hash = hash.to_owned();
     let work = move |tx: &mut dyn hundi::store::Tx, _: &mut hundi::kernel::Now| {
@@ -18,12 +18,12 @@ async fn mark_sent(stage: &Stage, refund: &Value, hash: &str) -> Result<(), Fail
             .expect("a refund");
         refunds::mark_sent(tx, &mut refund, &hash)
     };
-    stage.app.store.write(work).await
+    stage.app.state.store.write(work).await
 }
 
 async fn fault(stage: &Stage, refund: &Value) -> Option<&'static str> {
     let id: Id<kind::Refund> = Id::parse(refund["id"].as_str().unwrap()).unwrap();
-    let found = stage.app.store.read(Cost::Point, move |tx| {
+    let found = stage.app.state.store.read(Cost::Point, move |tx| {
         Ok(refunds::rows::find(tx, Scope::new(1, hundi::kernel::Mode::Test), id)?)
     });
     found.await.unwrap().expect("a refund").sent_fault.map(refunds::state::SentFault::as_str)
@@ -156,7 +156,7 @@ async fn a_refund_behind_many_that_are_never_found_is_confirmed() {
     let to = nobody(77);
     let owed = excesses(&stage, &to.to_string(), 1).await.remove(0);
     let sql = async |sql: String| {
-        stage.app.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap()
+        stage.app.state.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap()
     };
     sql("CREATE TABLE kept_refunds AS SELECT * FROM refunds".into()).await;
     for number in 0..NEVER_FOUND {

@@ -23,12 +23,12 @@ use std::time::{Duration, Instant};
 
 use hundi::app::{self, App, KeyRequest};
 use hundi::chains::address::Address;
+use hundi::chains::followed::FollowedChain;
 use hundi::chains::tron_address::TronAddress;
 use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
-use hundi::work::follow::FollowedChain;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -329,11 +329,12 @@ impl Stage {
             expires_at: None,
         };
         let key = app
+            .state
             .store
             .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
             .await
             .expect("a key");
-        let (nudged, store) = (clock.clone(), app.store.clone());
+        let (nudged, store) = (clock.clone(), app.state.store.clone());
         let caller = Caller::prepare(Client::of(&address.to_string(), &key), setup.name, || {
             nudge(&nudged, &store)
         })
@@ -359,7 +360,7 @@ impl Stage {
         &self.proxies[0]
     }
     pub fn followed_chain(&self) -> &Arc<FollowedChain> {
-        &self.app.chains[0]
+        &self.app.state.chains[0]
     }
     pub fn database(&self) -> PathBuf {
         self.folder.database()
@@ -371,8 +372,8 @@ impl Stage {
             hundi::outbound::Client::new(rustls::RootCertStore::empty()).expect("a client");
         let settings = self.followed_chain().settings.clone();
         let second = Arc::new(FollowedChain::new(Mode::Test, settings, &client));
-        tokio::spawn(hundi::work::follow::run(
-            self.app.clone(),
+        tokio::spawn(hundi::chain_following::follow::run(
+            self.app.state.clone(),
             second.clone(),
             self.stop.subscribe(),
         ));
@@ -394,11 +395,11 @@ impl Stage {
     pub async fn tick(&self) {
         let time = self.chain.head_block().await.time;
         self.clock.fetch_max(time * 1000, Ordering::SeqCst);
-        self.app.store.signals.tasks.notify_one();
+        self.app.state.store.signals.tasks.notify_one();
     }
     pub fn advance_seconds(&self, seconds: i64) {
         self.clock.fetch_add(seconds * 1000, Ordering::SeqCst);
-        self.app.store.signals.tasks.notify_one();
+        self.app.state.store.signals.tasks.notify_one();
     }
     pub async fn mine(&self, blocks: u64) {
         // The clock first, for no block is believed that is minutes ahead of it.
@@ -476,7 +477,7 @@ impl Stage {
     /// Waits for a transfer's status, while the clock moves a little.
     pub async fn awaits(&self, transfer: &Value, status: &str) -> Value {
         eventually(&format!("{} to be {status}", id(transfer)), async || {
-            nudge(&self.clock, &self.app.store);
+            nudge(&self.clock, &self.app.state.store);
             let shown = self.shown(transfer).await;
             (shown["status"] == status).then_some(shown)
         })

@@ -222,7 +222,7 @@ async fn a_mark_that_the_contract_denies_goes() {
     // While the node does not tell, the mark stays.
     stage.proxy().change(|faults| faults.is_dropping_connections = true);
     stage.trouble().await;
-    assert!(stage.app.store.write(mark).await.unwrap());
+    assert!(stage.app.state.store.write(mark).await.unwrap());
     assert_eq!(view_status(&stage).await, "token_deprecated");
     stage.expect_no_transfer("100.00").await;
     stage.proxy().heal();

@@ -1,7 +1,7 @@
 //! `hundi check` finds what is wrong with a book: each damage is planted in a copy of a right one
 //! and has to be named.
 
-use hundi::ledger::check;
+use hundi::verify_book;
 use rusqlite::Connection;
 use serde_json::json;
 
@@ -66,7 +66,7 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
     hundi::backup::write(&hundi::store::Database::Sqlite(server.folder.join("test.db")), &right)
         .unwrap();
     assert_eq!(
-        check::run(&hundi::store::Database::Sqlite(right.clone())).unwrap().faults,
+        verify_book::run(&hundi::store::Database::Sqlite(right.clone())).unwrap().faults,
         Vec::<String>::new()
     );
 
@@ -79,7 +79,7 @@ async fn every_planted_damage_is_named_and_a_right_book_is_silent() {
             .execute(&damage.replace("rowid_first", first), [])
             .unwrap();
         assert!(changed > 0, "{damage} damaged nothing");
-        let faults = check::run(&hundi::store::Database::Sqlite(damaged)).unwrap().faults;
+        let faults = verify_book::run(&hundi::store::Database::Sqlite(damaged)).unwrap().faults;
         assert!(
             faults.iter().any(|fault| fault.contains(named)),
             "{damage}: wanted {named:?}, found {faults:?}"
@@ -95,7 +95,7 @@ async fn the_writing_connection_refuses_to_change_a_posting() {
     }
     let server = Server::start().await;
     for sql in ["UPDATE ledger_postings SET units = 1", "DELETE FROM ledger_postings"] {
-        let refused = server.app.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;
+        let refused = server.app.state.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;
         assert!(format!("{refused:?}").contains("not authorized"), "{sql}: {refused:?}");
     }
     for sql in [
@@ -106,7 +106,7 @@ async fn the_writing_connection_refuses_to_change_a_posting() {
         "INSERT INTO ledger_postings VALUES (2, x'01', x'01', 'e', 'hold', 'custody', 'EUR', 1, \
          x'01', 0)",
     ] {
-        let refused = server.app.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;
+        let refused = server.app.state.store.write(move |tx, _| Ok(tx.execute(sql, &[])?)).await;
         assert!(format!("{refused:?}").contains("constraint"), "{sql}: {refused:?}");
     }
 }

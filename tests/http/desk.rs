@@ -1,32 +1,30 @@
-//! A store and a world without a server, whose ports a test chooses and whose clock it moves.
+//! A store and a services without a server, whose ports a test chooses and whose clock it moves.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use hundi::account_verification::AccountVerifier;
+use hundi::account_verification::simulated::SimulatedVerifier;
 use hundi::app::{KeyRequest, create_key};
 use hundi::beneficiaries::{self, Beneficiary, Kyc, NewBeneficiary};
 use hundi::chains::address::Address;
 use hundi::chains::derivation::AccountKey;
 use hundi::chains::pool::AddressPool;
 use hundi::chains::{ChainName, ChainProfile, Following};
-use hundi::checks::Checks;
-use hundi::checks::listed::ListedChecks;
-use hundi::checks::simulated::SimulatedChecks;
-use hundi::events;
 use hundi::ifsc::Directory;
 use hundi::kernel::id::kind;
 use hundi::kernel::seal::Sealer;
-use hundi::kernel::{Clock, Currency, Failure, Id, Metadata, Mode, Now, Rate, Scope};
+use hundi::kernel::{Clock, Currency, Id, Metadata, Mode, Now, OperationError, Rate, Scope};
 use hundi::keys::Permissions;
 use hundi::outbound::Client;
 use hundi::rails::simulated::SimulatedBank;
 use hundi::rates::RateSource;
 use hundi::rates::fixed::FixedRate;
 use hundi::screening::lists::{Lists, Reload, ScreeningSource};
+use hundi::services::{Ports, Services, Settings};
 use hundi::store::{Store, Tx};
-use hundi::work;
-use hundi::world::{Ports, Settings, World};
+use hundi::workers::tasks;
 
 pub const TEST: Scope = Scope::new(1, Mode::Test);
 pub const LIVE: Scope = Scope::new(1, Mode::Live);
@@ -35,7 +33,7 @@ const LIST_HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n"
 
 pub struct Desk {
     pub store: Store,
-    pub world: Arc<World>,
+    pub services: Arc<Services>,
     clock: Arc<AtomicI64>,
     folder: PathBuf,
 }
@@ -45,35 +43,38 @@ pub fn client() -> Client {
 }
 
 impl Desk {
-    pub async fn with_checks(checks: Box<dyn Checks>) -> Desk {
+    pub async fn with_verifier(accounts: Box<dyn AccountVerifier>) -> Desk {
         let fixed = FixedRate { mid: Rate(88_000_000), usdt_usd: Rate(1_000_000) };
-        Desk::new(Box::new(fixed), checks).await
+        Desk::new(Box::new(fixed), accounts).await
     }
     pub async fn with_rates(rates: Box<dyn RateSource>) -> Desk {
-        Desk::new(rates, Box::new(SimulatedChecks)).await
+        Desk::new(rates, Box::new(SimulatedVerifier)).await
     }
 
-    async fn new(rates: Box<dyn RateSource>, checks: Box<dyn Checks>) -> Desk {
+    async fn new(rates: Box<dyn RateSource>, accounts: Box<dyn AccountVerifier>) -> Desk {
         let mut random = [0_u8; 8];
         getrandom::fill(&mut random).unwrap();
         let folder =
             std::env::temp_dir().join(format!("hundi-desk-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&folder).unwrap();
         let clock = Arc::new(AtomicI64::new(1_790_000_000_000));
-        let store =
-            Store::open(&folder.join("test.db"), Clock::Manual(clock.clone()), events::sequence)
-                .unwrap();
+        let store = Store::open(
+            &folder.join("test.db"),
+            Clock::Manual(clock.clone()),
+            hundi::webhooks::sequencer::sequence,
+        )
+        .unwrap();
         // A list with one entry that is nobody here: without a list everybody would wait for the
         // operator.
         let list = folder.join("own.csv");
         std::fs::write(&list, format!("{LIST_HEADER}1,Zebulon Quackenbush,,,,,\n")).unwrap();
         let source = ScreeningSource { operator_file: Some(list), ..ScreeningSource::default() };
         let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
-        let checks = Box::new(ListedChecks { accounts: checks, lists: lists.clone() });
         let test = Ports {
             rates,
             rail: Box::new(SimulatedBank { step_milliseconds: 5 }),
-            checks,
+            accounts,
+            screener: Box::new(lists.clone()),
             addresses: AddressPool::new(
                 AccountKey::generate_for_test(&[7; 64]),
                 "test_address_index_next".into(),
@@ -86,7 +87,7 @@ impl Desk {
             },
         };
         let settings = Settings { simulation_step_milliseconds: 5, ..Settings::default() };
-        let world = Arc::new(World {
+        let services = Arc::new(Services {
             settings,
             sealer: Sealer::new(&[9; 32]),
             ifsc: Directory::embedded().unwrap(),
@@ -94,7 +95,7 @@ impl Desk {
             live: None,
             screening: Some(lists),
         });
-        let desk = Desk { store, world, clock, folder };
+        let desk = Desk { store, services, clock, folder };
         let request = KeyRequest {
             account: "default".into(),
             mode: Mode::Test,
@@ -107,16 +108,21 @@ impl Desk {
 
     pub async fn write<T: Send + 'static>(
         &self,
-        mut work: impl FnMut(&mut dyn Tx, &mut Now, &World) -> Result<T, Failure> + Send + 'static,
-    ) -> Result<T, Failure> {
-        let world = self.world.clone();
-        self.store.write(move |tx, now| work(tx, now, &world)).await
+        mut work: impl FnMut(&mut dyn Tx, &mut Now, &Services) -> Result<T, OperationError>
+        + Send
+        + 'static,
+    ) -> Result<T, OperationError> {
+        let services = self.services.clone();
+        self.store.write(move |tx, now| work(tx, now, &services)).await
     }
 
     /// Puts another list in the place of the one there is, and reads it.
     pub fn write_list(&self, entries: &str) {
         std::fs::write(self.folder.join("own.csv"), format!("{LIST_HEADER}{entries}")).unwrap();
-        assert_eq!(self.world.screening.as_ref().unwrap().reload_if_changed(), Ok(Reload::Changed));
+        assert_eq!(
+            self.services.screening.as_ref().unwrap().reload_if_changed(),
+            Ok(Reload::Changed)
+        );
     }
 
     pub fn instant(&self) -> i64 {
@@ -134,7 +140,7 @@ impl Desk {
         ifsc: &str,
     ) -> Id<kind::Beneficiary> {
         let (account_number, ifsc) = (account_number.to_owned(), ifsc.to_owned());
-        let created = self.write(move |tx, now, world| {
+        let created = self.write(move |tx, now, services| {
             let ask = NewBeneficiary {
                 name: "Asha Rao".into(),
                 account_number: account_number.clone(),
@@ -145,7 +151,7 @@ impl Desk {
                 metadata: Metadata::default(),
                 submit: true,
             };
-            Ok(beneficiaries::create(tx, now, world, scope, ask)?.id)
+            Ok(beneficiaries::create(tx, now, services, scope, ask)?.id)
         });
         created.await.unwrap()
     }
@@ -153,7 +159,9 @@ impl Desk {
     /// Runs the tasks that are due within a second.
     pub async fn run_tasks(&self) {
         self.advance_seconds(1);
-        self.write(|tx, now, world| work::run_due(tx, now, world, work::TASKS_MAX)).await.unwrap();
+        self.write(|tx, now, services| tasks::run_due(tx, now, services, tasks::TASKS_MAX))
+            .await
+            .unwrap();
     }
 
     pub async fn find(&self, scope: Scope, id: Id<kind::Beneficiary>) -> Beneficiary {

@@ -1180,7 +1180,7 @@ async fn review(
     change: impl Fn(
         &mut dyn hundi::store::Tx,
         &mut hundi::kernel::Now,
-        &hundi::world::World,
+        &hundi::services::Services,
         &mut hundi::transfers::Transfer,
     ) -> bool
     + Send
@@ -1188,9 +1188,10 @@ async fn review(
     + 'static,
 ) {
     let transfer_id = hundi::kernel::Id::parse(&id(transfer)).unwrap();
-    let world = server.app.world.clone();
+    let services = server.app.state.services.clone();
     let changed = server
         .app
+        .state
         .store
         .write(move |tx, now| {
             let scope = Scope::new(
@@ -1199,7 +1200,7 @@ async fn review(
             );
             now.enter_account(hundi::keys::rows::clock_offset_seconds(tx, scope)?);
             let mut found = hundi::transfers::rows::find(tx, scope, transfer_id)?.unwrap();
-            Ok(change(tx, now, &world, &mut found))
+            Ok(change(tx, now, &services, &mut found))
         })
         .await
         .unwrap();
@@ -1244,11 +1245,11 @@ async fn only_the_operator_ends_a_review() {
             "compliance_review",
             "a review has no timer"
         );
-        review(&server, &transfer, move |tx, now, world, found| {
+        review(&server, &transfer, move |tx, now, services, found| {
             rules::end_review(
                 tx,
                 now,
-                world,
+                services,
                 found,
                 is_approved,
                 hundi::kernel::Money::zero(hundi::kernel::Currency::Usdt),

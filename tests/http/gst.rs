@@ -12,7 +12,7 @@ fn right_book(server: &Server) {
 async fn tax_owed(server: &Server) -> i64 {
     let sql = "SELECT CAST(COALESCE(SUM(debit_units - credit_units), 0) AS BIGINT) FROM \
      ledger_balances WHERE account = 'tax_payable' AND currency = 'INR'";
-    server.app.store.write(move |tx, _| Ok(tx.row(sql, &[])?.unwrap().int()?)).await.unwrap()
+    server.app.state.store.write(move |tx, _| Ok(tx.row(sql, &[])?.unwrap().int()?)).await.unwrap()
 }
 
 async fn paid(client: &Client, account_number: &str, status: &str) -> serde_json::Value {

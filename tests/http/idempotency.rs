@@ -7,9 +7,9 @@ use std::time::Instant;
 use bytes::Bytes;
 use http::Method;
 use hundi::app::KeyRequest;
-use hundi::kernel::{Code, Failure, Mode, StoreError};
+use hundi::kernel::{Code, Mode, OperationError, StoreError};
 use hundi::keys::{self, Permissions};
-use hundi::store::once;
+use hundi::store::idempotency;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -402,7 +402,7 @@ async fn a_full_queue_answers_503_and_releases_the_key() {
     let server = Server::start().await;
     let client = server.client().await;
     let hold = LaneHold::of(&server, &client).await;
-    let store = &server.app.store;
+    let store = &server.app.state.store;
     let mut crowd = pin!(futures_util::future::join_all(
         (0..hundi::store::handle::QUEUE_JOBS_MAX + 1).map(|_| store.write(|_, _| Ok(())))
     ));
@@ -438,9 +438,9 @@ async fn a_failed_commit_undoes_the_effect_and_releases_the_key() {
             "resource_locked"
         );
     }
-    let mut planted = pin!(server.app.store.write::<(), _>(|_, _| Err(Failure::Store(
-        StoreError::Unavailable("planted by the test".into())
-    ))));
+    let mut planted = pin!(server.app.state.store.write::<(), _>(|_, _| Err(
+        OperationError::Store(StoreError::Unavailable("planted by the test".into()))
+    )));
     poll_once(planted.as_mut()).await;
     hold.let_go();
     assert!(planted.await.is_err());
@@ -561,7 +561,13 @@ async fn a_purge_takes_expired_answers_only() {
     let kept = client.post_with(SENDERS, &renewed, sender_body()).await;
     let newest = client.post_with(SENDERS, &young, sender_body()).await;
     server.advance_seconds(10);
-    let purged = server.app.store.write(|tx, now| Ok(once::purge(tx, now, 100)?)).await.unwrap();
+    let purged = server
+        .app
+        .state
+        .store
+        .write(|tx, now| Ok(idempotency::purge(tx, now, 100)?))
+        .await
+        .unwrap();
     assert_eq!(purged, 2, "the old answer and the one that was renewed");
     assert_replay(&kept, &client.post_with(SENDERS, &renewed, sender_body()).await, "renewed");
     assert_replay(&newest, &client.post_with(SENDERS, &young, sender_body()).await, "young");
@@ -574,8 +580,13 @@ async fn key_id(
     client: &Client,
 ) -> hundi::kernel::Id<hundi::kernel::id::kind::ApiKey> {
     let hash = keys::key_hash(&client.key);
-    let found =
-        server.app.store.write(move |tx, _| Ok(keys::rows::find_caller(tx, &hash)?)).await.unwrap();
+    let found = server
+        .app
+        .state
+        .store
+        .write(move |tx, _| Ok(keys::rows::find_caller(tx, &hash)?))
+        .await
+        .unwrap();
     found.unwrap().key_id
 }
 
@@ -589,6 +600,7 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
     assert!(
         server
             .app
+            .state
             .store
             .write(move |tx, now| Ok(keys::rows::revoke(tx, now, revoked)?))
             .await
@@ -601,7 +613,7 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
         assert!(!is_replayed(&answer));
     }
 
-    let now = server.app.store.clock.milliseconds() / 1_000;
+    let now = server.app.state.store.clock.milliseconds() / 1_000;
     let expiring = KeyRequest {
         account: "default".into(),
         mode: Mode::Test,
@@ -623,6 +635,7 @@ async fn keys_that_may_not_act_get_no_replay_and_store_nothing() {
         assert!(
             server
                 .app
+                .state
                 .store
                 .write(move |tx, _| Ok(keys::rows::suspend(tx, "paused", suspended)?))
                 .await
@@ -1120,7 +1133,7 @@ async fn the_answer_to_a_body_of_faults_alone_is_bounded_and_replayed() {
     let told: Value = serde_json::from_slice(&first.body).unwrap();
     assert_eq!(
         (first.status, told["errors"].as_array().unwrap().len()),
-        (400, hundi::kernel::refusal::FAULTS_MAX)
+        (400, hundi::kernel::refusal::ENTRIES_MAX)
     );
     let again = client.post_with("/v1/transfers", &key, body).await;
     assert_eq!(

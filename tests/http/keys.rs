@@ -3,9 +3,9 @@
 use http::Method;
 use hundi::app::KeyRequest;
 use hundi::http::route::Verb;
-use hundi::http::router::routes;
 use hundi::kernel::{Id, Mode};
 use hundi::keys::{self, Permissions, RESOURCES};
+use hundi::routes::routes;
 use serde_json::json;
 
 use crate::stage::{self, Actor, SETTLES};
@@ -119,6 +119,7 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
     }
     server
         .app
+        .state
         .store
         .write(|tx, now| {
             let line =
@@ -157,7 +158,13 @@ async fn a_revoked_expired_or_suspended_key_may_not_act() {
     expiring.get("/v1/balance").await.ok();
     server.advance_seconds(1);
     assert_unauthorized(&expiring.get("/v1/balance").await, "action_unauthorized", "expired");
-    server.app.store.write(|tx, _| Ok(keys::rows::suspend(tx, "suspended", false)?)).await.unwrap();
+    server
+        .app
+        .state
+        .store
+        .write(|tx, _| Ok(keys::rows::suspend(tx, "suspended", false)?))
+        .await
+        .unwrap();
     server.advance_seconds(1);
     suspended.get("/v1/balance").await.ok();
 }

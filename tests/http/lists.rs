@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use http::Method;
 use hundi::http::query::FilterKind;
 use hundi::http::route::{Route, Verb};
-use hundi::http::router::routes;
+use hundi::routes::routes;
 use serde_json::{Value, json};
 
 use crate::stage::{self, ADDRESS, Actor, SETTLES, STEP, faults};

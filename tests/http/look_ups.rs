@@ -4,17 +4,17 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use hundi::account_verification::http::{HttpVerifier, HttpVerifierSettings};
+use hundi::account_verification::manual::ManualVerifier;
+use hundi::account_verification::{AccountAnswer, LookedUp, NameMatch};
 use hundi::beneficiaries::look_ups;
 use hundi::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use hundi::beneficiaries::{self, Beneficiary, BeneficiaryChange, Decision, KycChange};
-use hundi::checks::http::{HttpChecks, HttpChecksSettings};
-use hundi::checks::manual::ManualChecks;
-use hundi::checks::{AccountAnswer, LookedUp, NameMatch};
-use hundi::http::metrics::Reasons;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, MetadataPatch, Patch};
+use hundi::metrics::Reasons;
 use hundi::operator::{Ruling, rule};
-use hundi::work;
+use hundi::workers::account_look_ups;
 use secrecy::ExposeSecret;
 use serde_json::json;
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ struct Office {
 impl Office {
     async fn start() -> Office {
         let feed = Feed::start().await;
-        let settings = HttpChecksSettings {
+        let settings = HttpVerifierSettings {
             url: feed.url("/look_up"),
             header_name: None,
             deadline_milliseconds: Some(2_000),
@@ -43,7 +43,8 @@ impl Office {
             name_score_partial: None,
         };
         let desk = Arc::new(
-            Desk::with_checks(Box::new(HttpChecks::new(&settings, None, client()).unwrap())).await,
+            Desk::with_verifier(Box::new(HttpVerifier::new(&settings, None, client()).unwrap()))
+                .await,
         );
         Office { feed, desk, metrics: Reasons::default() }
     }
@@ -51,9 +52,9 @@ impl Office {
     fn work(&self) -> (JoinHandle<()>, watch::Sender<bool>) {
         let (stop, stopping) = watch::channel(false);
         (
-            tokio::spawn(work::checks::run(
+            tokio::spawn(account_look_ups::run(
                 self.desk.store.clone(),
-                self.desk.world.clone(),
+                self.desk.services.clone(),
                 self.metrics.clone(),
                 stopping,
             )),
@@ -221,10 +222,11 @@ async fn a_stop_in_the_middle_of_a_question_loses_nothing() {
 async fn an_answer_is_applied_once_and_only_to_its_own_question() {
     let office = Office::start().await;
     let id = office.waiting().await;
-    let claim = || office.desk.write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?));
+    let claim =
+        || office.desk.write(|tx, now, services| Ok(look_ups::claim(tx, now, services, 10)?));
     let finish = |look_up, answer| {
-        office.desk.write(move |tx, now, world| {
-            Ok(look_ups::finish(tx, now, world, &look_up, LookedUp::Answered(answer))?)
+        office.desk.write(move |tx, now, services| {
+            Ok(look_ups::finish(tx, now, services, &look_up, LookedUp::Answered(answer))?)
         })
     };
     let first = claim().await.unwrap();
@@ -235,7 +237,7 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
     // Meanwhile the operator asks for input, and the caller changes the account: a new question.
     office
         .desk
-        .write(move |tx, now, world| {
+        .write(move |tx, now, services| {
             let mut found = beneficiaries::rows::find(tx, TEST, id)?.unwrap();
             assert!(beneficiaries::decide(tx, now, &mut found, Decision::RequireInput)?);
             let kyc = KycChange {
@@ -255,7 +257,7 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
                 metadata: MetadataPatch::default(),
                 submit: None,
             };
-            beneficiaries::update(tx, now, world, found, change)
+            beneficiaries::update(tx, now, services, found, change)
         })
         .await
         .unwrap();
@@ -279,7 +281,7 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
-    let desk = Desk::with_checks(Box::new(ManualChecks)).await;
+    let desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
     for (answer, status) in [
         (AccountAnswer::Passed, BeneficiaryStatus::Active),
         (AccountAnswer::Name(NameMatch::Partial), BeneficiaryStatus::InputRequired),
@@ -292,16 +294,16 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
         desk.advance_seconds(86_400);
         desk.run_tasks().await;
         assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
-        desk.write(move |tx, now, world| {
-            Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)
+        desk.write(move |tx, now, services| {
+            Ok(rule(tx, now, services, id.any(), &Ruling::Check(answer))?)
         })
         .await
         .unwrap()
         .unwrap();
         assert_eq!(desk.find(TEST, id).await.status, status, "{answer:?}");
         let again = desk
-            .write(move |tx, now, world| {
-                Ok(rule(tx, now, world, id.any(), &Ruling::Check(answer))?)
+            .write(move |tx, now, services| {
+                Ok(rule(tx, now, services, id.any(), &Ruling::Check(answer))?)
             })
             .await
             .unwrap();
@@ -316,8 +318,8 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
     .await
     .unwrap();
     let refused = desk
-        .write(move |tx, now, world| {
-            Ok(rule(tx, now, world, id.any(), &Ruling::Check(AccountAnswer::Passed))?)
+        .write(move |tx, now, services| {
+            Ok(rule(tx, now, services, id.any(), &Ruling::Check(AccountAnswer::Passed))?)
         })
         .await
         .unwrap();
@@ -335,22 +337,22 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
         let answer = || async {
             match by_hand.clone() {
                 Some(ruling) => {
-                    let ruled = office
-                        .desk
-                        .write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &ruling)?));
+                    let ruled = office.desk.write(move |tx, now, services| {
+                        Ok(rule(tx, now, services, id.any(), &ruling)?)
+                    });
                     ruled.await.unwrap()
                 }
                 None => {
                     let claimed = office
                         .desk
-                        .write(|tx, now, world| Ok(look_ups::claim(tx, now, world, 10)?))
+                        .write(|tx, now, services| Ok(look_ups::claim(tx, now, services, 10)?))
                         .await
                         .unwrap();
-                    let finish = office.desk.write(move |tx, now, world| {
+                    let finish = office.desk.write(move |tx, now, services| {
                         Ok(look_ups::finish(
                             tx,
                             now,
-                            world,
+                            services,
                             &claimed[0].look_up,
                             LookedUp::Answered(AccountAnswer::Passed),
                         )?)
@@ -372,7 +374,9 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
         // Cleared by the operator its account is checked again, and then nothing keeps it.
         office
             .desk
-            .write(move |tx, now, world| Ok(rule(tx, now, world, id.any(), &Ruling::Approve)?))
+            .write(move |tx, now, services| {
+                Ok(rule(tx, now, services, id.any(), &Ruling::Approve)?)
+            })
             .await
             .unwrap()
             .unwrap();
@@ -388,7 +392,7 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
 
 #[tokio::test(flavor = "multi_thread")]
 async fn live_mode_asks_for_another_code_and_test_mode_carries_on() {
-    let desk = Desk::with_checks(Box::new(ManualChecks)).await;
+    let desk = Desk::with_verifier(Box::new(ManualVerifier)).await;
     for code in ["HDFC0ZZZZZZ", "CORP0000001"] {
         let id = desk.beneficiary(LIVE, "50100012345678", code).await;
         desk.run_tasks().await;

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::Method;
-use hundi::http::router::routes;
+use hundi::background::leader::run_as_leader;
 use hundi::http::server;
-use hundi::work::alone::alone;
+use hundi::routes::routes;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -590,7 +590,7 @@ async fn a_worker_that_panics_is_started_again_until_the_stop() {
             stop.wait_for(|is_over| *is_over).await.unwrap();
         }
     };
-    let worker = tokio::spawn(alone(server.app.clone(), "planted", stopping, work));
+    let worker = tokio::spawn(run_as_leader(server.app.state.clone(), "planted", stopping, work));
     for start in 0..=2 {
         let begun =
             tokio::time::timeout(WAIT, told.recv()).await.expect("the worker is started again");

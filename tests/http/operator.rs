@@ -1,17 +1,21 @@
 //! What only the operator decides, as `hundi decide` carries it out.
 
 use hundi::chains::address::Address;
-use hundi::checks::simulated;
 use hundi::kernel::AnyId;
 use hundi::operator::{Ruling, rule};
+use hundi::screening::simulated;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server, id};
 
 async fn decide(server: &Server, id: &str, ruling: Ruling) -> Result<String, String> {
-    let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
-    let ruled =
-        server.app.store.write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?)).await;
+    let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
+    let ruled = server
+        .app
+        .state
+        .store
+        .write(move |tx, now| Ok(rule(tx, now, &services, id, &ruling)?))
+        .await;
     ruled.unwrap()
 }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use base64::Engine;
 use bytes::Bytes;
 use http::Method;
-use hundi::http::pay::view::Phase;
 use hundi::kernel::AnyId;
 use hundi::operator::{Ruling, rule};
+use hundi::pages::payer::view::Phase;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -414,11 +414,12 @@ async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
 }
 
 async fn decide(server: &Server, id: &str, ruling: Ruling) {
-    let (id, world) = (AnyId::parse(id).unwrap(), server.app.world.clone());
+    let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
     server
         .app
+        .state
         .store
-        .write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?))
+        .write(move |tx, now| Ok(rule(tx, now, &services, id, &ruling)?))
         .await
         .unwrap()
         .unwrap();
@@ -581,7 +582,7 @@ async fn a_store_that_fails_is_told_in_plain_words() {
     let path = path_of(&client.transfer().await);
     let rename = async |from: &'static str, to: &'static str| {
         let sql = format!("ALTER TABLE {from} RENAME TO {to}");
-        server.app.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap();
+        server.app.state.store.write(move |tx, _| Ok(tx.execute(&sql, &[])?)).await.unwrap();
     };
     assert_eq!(browse(&client, &path).await.status, 200);
     rename("refunds", "refunds_gone").await;

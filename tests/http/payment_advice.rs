@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use http::Method;
 use hundi::kernel::Mode;
-use hundi::payouts::advice::signing;
+use hundi::payment_advices::signing;
 use serde_json::{Value, json};
 
 use crate::stage::{self, Actor, STEP};
@@ -300,11 +300,12 @@ async fn keys_are_kept_up_to_their_limit_and_stay_readable_as_one_file() {
     let server = server().await;
     let actor = Actor::new(&server, "default").await;
     let rotated = async |mode: Mode| {
-        let world = server.app.world.clone();
+        let services = server.app.state.services.clone();
         server
             .app
+            .state
             .store
-            .write(move |tx, now| Ok(signing::rotate(tx, now, &world.sealer, mode)?))
+            .write(move |tx, now| Ok(signing::rotate(tx, now, &services.sealer, mode)?))
             .await
     };
     for mode in [Mode::Test, Mode::Live] {

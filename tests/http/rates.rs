@@ -4,12 +4,12 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
-use hundi::http::metrics::Reasons;
-use hundi::kernel::{Code, Currency, Failure, Metadata, Money, Rate};
+use hundi::kernel::{Code, Currency, Metadata, Money, OperationError, Rate};
+use hundi::metrics::Reasons;
 use hundi::quote_locks;
 use hundi::rates::RateSource;
 use hundi::rates::http::{HttpRates, RateSettings};
-use hundi::work::rates::{poll, restore, run};
+use hundi::workers::rates::{poll, restore, run};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -68,13 +68,13 @@ impl Market {
         let sell = Money::new(100_000, Currency::Usd);
         let made = self
             .desk
-            .write(move |tx, now, world| {
-                quote_locks::create(tx, now, world, TEST, sell, Metadata::default())
+            .write(move |tx, now, services| {
+                quote_locks::create(tx, now, services, TEST, sell, Metadata::default())
             })
             .await;
         made.map(|lock| lock.mid_market_rate).map_err(|failure| match failure {
-            Failure::Refused(refusal) => refusal.faults()[0].code,
-            Failure::Store(error) => panic!("{error}"),
+            OperationError::Refused(refusal) => refusal.faults()[0].code,
+            OperationError::Store(error) => panic!("{error}"),
         })
     }
 }

@@ -23,7 +23,7 @@ async fn a_request_waits_for_the_server_a_few_times_only() {
     let server = Server::start().await;
     let client = server.client().await;
     let beneficiary = client.active_beneficiary("50100012345678").await;
-    let count = || server.app.store.stats.round_trips.load(Ordering::SeqCst);
+    let count = || server.app.state.store.stats.round_trips.load(Ordering::SeqCst);
     let (mut transfers, mut senders) = (Vec::new(), Vec::new());
     for _ in 0..TRIES_COUNT {
         let before = count();

@@ -50,7 +50,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose simulated world takes 5 ms a step and which has no rate limit.
+    /// A server whose simulated services takes 5 ms a step and which has no rate limit.
     pub async fn start() -> Server {
         Server::start_with(&[]).await
     }
@@ -182,6 +182,7 @@ impl Server {
     pub async fn client_with(&self, request: KeyRequest) -> Client {
         let key = self
             .app
+            .state
             .store
             .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
             .await
@@ -217,7 +218,7 @@ impl Server {
                 self.binary(&["check", "--database", &self.database_url]).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         } else {
-            let report = hundi::ledger::check::run(&hundi::store::Database::Sqlite(
+            let report = hundi::verify_book::run(&hundi::store::Database::Sqlite(
                 self.folder.join("test.db"),
             ))
             .unwrap();
@@ -287,7 +288,8 @@ impl LaneHold {
             let mut running = Some(running);
             let app = server.app.clone();
             tokio::spawn(async move {
-                app.store
+                app.state
+                    .store
                     .write(move |_, _| {
                         if let Some(running) = running.take() {
                             let _ = running.send(());

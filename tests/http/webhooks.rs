@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use hundi::kernel::Mode;
-use hundi::webhook_endpoints::SECRETS_ACTIVE_MAX;
+use hundi::webhooks::SECRETS_ACTIVE_MAX;
 use serde_json::{Value, json};
 
 use crate::receiver::{Receiver, Reply, types};
@@ -43,11 +43,11 @@ fn attempts_count(delivery: &Value) -> usize {
 
 /// Lets the worker look again at once, rather than within a second.
 fn nudge(server: &Server) {
-    server.app.store.signals.deliveries.notify_one();
+    server.app.state.store.signals.deliveries.notify_one();
 }
 
 fn now_seconds(server: &Server) -> i64 {
-    server.app.store.clock.milliseconds().div_euclid(1_000)
+    server.app.state.store.clock.milliseconds().div_euclid(1_000)
 }
 
 #[tokio::test(flavor = "multi_thread")]

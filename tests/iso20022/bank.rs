@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hundi::kernel::id::kind;
-use hundi::kernel::{Failure, Id, StoreError};
+use hundi::kernel::{Id, OperationError, StoreError};
 use hundi::payouts::{self, Payout};
 use hundi::rails::iso20022::rows;
 use hundi::rails::iso20022::settings::{BankSettings, BankTable};
 use hundi::rails::iso20022::simulator::{SimulatedBank, Trait};
 use hundi::reconcile::{self, DifferenceKind};
-use hundi::work::bank::{Bank, Turn};
+use hundi::workers::bank::{Bank, Turn};
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server, id};
@@ -94,16 +94,16 @@ impl Scene {
     }
 
     pub async fn find(&self, payout_id: Id<kind::Payout>) -> Payout {
-        let found = self.server.app.store.write(move |tx, _| {
+        let found = self.server.app.state.store.write(move |tx, _| {
             let journalled = rows::find(tx, payout_id)?
-                .ok_or_else(|| Failure::from(StoreError::Broken("not journalled".into())))?;
+                .ok_or_else(|| OperationError::from(StoreError::Broken("not journalled".into())))?;
             Ok(payouts::rows::find(tx, journalled.scope, payout_id)?)
         });
         found.await.unwrap().unwrap()
     }
 
     pub async fn turn(&mut self) -> Turn {
-        self.bank.turn(&self.server.app).await.unwrap()
+        self.bank.turn(&self.server.app.state).await.unwrap()
     }
 
     /// What the agent finds in the outbox and takes away.
@@ -149,7 +149,8 @@ impl Scene {
 
     /// The kinds of difference that reconciliation finds, sorted.
     pub async fn differences(&self) -> Vec<DifferenceKind> {
-        let report = self.server.app.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
+        let report =
+            self.server.app.state.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
         let mut kinds: Vec<DifferenceKind> =
             report.differences.iter().map(|difference| difference.kind).collect();
         kinds.sort_by_key(|kind| kind.as_str());

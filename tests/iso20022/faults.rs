@@ -7,13 +7,13 @@ use hundi::kernel::Id;
 use hundi::kernel::id::kind;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::FailureCode;
-use hundi::rails::iso20022::words::EndToEndId;
-use hundi::work::bank::Bank;
-use hundi::work::bank::publish::{FaultPoint, ORDER, Step, Stopped};
+use hundi::rails::iso20022::values::EndToEndId;
+use hundi::workers::bank::Bank;
+use hundi::workers::bank::publish::{FaultPoint, ORDER, Step, Stopped};
 
 use crate::bank::{PAID, Scene};
 
-/// What the world does around a crash.
+/// What the services does around a crash.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     fault: FaultPoint,
@@ -49,9 +49,9 @@ async fn is_unknown(scene: &Scene, payout_id: Id<kind::Payout>) -> bool {
 async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize) -> Option<String> {
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
     let name = EndToEndId::of(payout_id).to_string();
-    let stopped = scene.bank.publish_in(&scene.server.app, order, Some(case.fault)).await;
+    let stopped = scene.bank.publish_in(&scene.server.app.state, order, Some(case.fault)).await;
     assert!(
-        matches!(stopped, Err(Stopped::Fault)),
+        matches!(stopped, Err(Stopped::RefusalEntry)),
         "{case:?}: the fault point is reached: {stopped:?}"
     );
     let mut taken = Vec::new();
@@ -76,7 +76,7 @@ async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize)
     let boot = if case.is_reboot { format!("boot-{number}-after") } else { "boot-1".into() };
     let mut restarted = Bank::open_in_boot(scene.settings.clone(), Some(boot)).unwrap();
     for _ in 0..3 {
-        restarted.turn(&scene.server.app).await.unwrap();
+        restarted.turn(&scene.server.app.state).await.unwrap();
         taken.extend(scene.taken());
     }
     let sent_count = taken
@@ -135,9 +135,11 @@ async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
     let mut scene = Scene::new(Vec::new()).await;
     for step in [Step::Rename, Step::RecordPublished] {
         let (_, payout_id) = scene.payout(PAID, "100.00").await;
-        let stopped =
-            scene.bank.publish_in(&scene.server.app, &ORDER, Some(FaultPoint::After(step))).await;
-        assert!(matches!(stopped, Err(Stopped::Fault)));
+        let stopped = scene
+            .bank
+            .publish_in(&scene.server.app.state, &ORDER, Some(FaultPoint::After(step)))
+            .await;
+        assert!(matches!(stopped, Err(Stopped::RefusalEntry)));
         let path =
             fs::read_dir(&scene.bank.folders().outbox).unwrap().next().unwrap().unwrap().path();
         let (name, bytes) =
@@ -159,12 +161,11 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
     use hundi::operator::{Ruling, rule};
     let mut scene = Scene::new(Vec::new()).await;
     let decide = async |scene: &Scene, payout_id: Id<kind::Payout>| {
-        let world = scene.server.app.world.clone();
-        let ruled = scene
-            .server
-            .app
-            .store
-            .write(move |tx, now| Ok(rule(tx, now, &world, payout_id.any(), &Ruling::Fail)?));
+        let services = scene.server.app.state.services.clone();
+        let ruled =
+            scene.server.app.state.store.write(move |tx, now| {
+                Ok(rule(tx, now, &services, payout_id.any(), &Ruling::Fail)?)
+            });
         ruled.await.unwrap()
     };
     let (_, queued) = scene.payout(PAID, "100.00").await;
@@ -174,7 +175,7 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
 
     let (_, writing) = scene.payout(PAID, "100.00").await;
     let fault = Some(FaultPoint::After(Step::RecordStaged));
-    assert!(scene.bank.publish_in(&scene.server.app, &ORDER, fault).await.is_err());
+    assert!(scene.bank.publish_in(&scene.server.app.state, &ORDER, fault).await.is_err());
     assert!(decide(&scene, writing).await.unwrap_err().contains("being written"));
     scene.turn().await;
     assert_eq!(scene.taken().len(), 1);

@@ -10,7 +10,7 @@ use hundi::rails::iso20022::instruct::{self, PaymentOrder};
 use hundi::rails::iso20022::reasons::Meaning;
 use hundi::rails::iso20022::reports::{self, Content, Sign};
 use hundi::rails::iso20022::simulator::{self, SimulatedBank};
-use hundi::rails::iso20022::words::{EndToEndId, MessageId};
+use hundi::rails::iso20022::values::{EndToEndId, MessageId};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

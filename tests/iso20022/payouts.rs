@@ -13,7 +13,7 @@ use hundi::rails::iso20022::simulator::Trait;
 use hundi::reconcile::{self, DifferenceKind};
 use hundi::store::Tx;
 use hundi::values;
-use hundi::work::bank::Bank;
+use hundi::workers::bank::Bank;
 use serde_json::{Value, json};
 
 use crate::bank::{PAID, REFUSED, RETURNED, SILENT, Scene, UNREFERENCED, now, settings, temporary};
@@ -123,7 +123,7 @@ async fn run_through(behaviour: Vec<Trait>) {
     assert_eq!(scene.turn().await.published_count, 0, "an unknown outcome is never sent again");
     assert!(scene.taken().is_empty());
 
-    let world = scene.server.app.world.clone();
+    let services = scene.server.app.state.services.clone();
     let unreferenced_id = Id::parse(unreferenced["payout"]["id"].as_str().unwrap()).unwrap();
     let decide = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let lines = rows::unmatched(tx, 10)?;
@@ -138,12 +138,18 @@ async fn run_through(behaviour: Vec<Trait>) {
         for line in lines.iter().filter(|line| line.units != payout.units) {
             assert!(rows::accept(tx, now, line.id)?);
         }
-        rule(tx, now, &world, unreferenced_id.any(), &Ruling::Settle("TESTN26001000001".into()))?
-            .unwrap();
-        rule(tx, now, &world, silent_id.any(), &Ruling::Fail)?.unwrap();
+        rule(
+            tx,
+            now,
+            &services,
+            unreferenced_id.any(),
+            &Ruling::Settle("TESTN26001000001".into()),
+        )?
+        .unwrap();
+        rule(tx, now, &services, silent_id.any(), &Ruling::Fail)?.unwrap();
         Ok(())
     };
-    scene.server.app.store.write(decide).await.unwrap();
+    scene.server.app.state.store.write(decide).await.unwrap();
     assert_eq!(scene.differences().await, Vec::new(), "{what}");
     scene.assert_book();
     let inbox_left = fs::read_dir(&scene.bank.folders().inbox).unwrap().count();
@@ -177,7 +183,7 @@ async fn keep_line(
         assert!(rows::line(tx, now, &place, &line, Matching::Payout, payout.as_ref())?);
         Ok(())
     };
-    scene.server.app.store.write(write).await.unwrap();
+    scene.server.app.state.store.write(write).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,11 +243,11 @@ async fn every_difference_is_named_and_none_is_mended() {
     // The operator fails what the bank then shows as paid.
     let (_, failed) = scene.payout(PAID, "140.00").await;
     scene.turn().await;
-    let world = scene.server.app.world.clone();
+    let services = scene.server.app.state.services.clone();
     let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
-        Ok(rule(tx, now, &world, failed.any(), &Ruling::Fail)?)
+        Ok(rule(tx, now, &services, failed.any(), &Ruling::Fail)?)
     };
-    let told = scene.server.app.store.write(fail.clone()).await.unwrap();
+    let told = scene.server.app.state.store.write(fail.clone()).await.unwrap();
     assert!(
         told.is_err_and(|told| told.contains("may still pay it")),
         "its outcome is not unknown yet"
@@ -254,7 +260,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     );
     scene.turn().await;
     scene.bank = usual;
-    scene.server.app.store.write(fail).await.unwrap().unwrap();
+    scene.server.app.state.store.write(fail).await.unwrap().unwrap();
     scene.exchange().await;
     scene.simulated.close_day(now());
     scene.exchange().await;
@@ -262,7 +268,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.assert_book();
 
     // A credit that was kept while its payout is settled here, and a return that never came back.
-    let report = scene.server.app.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
+    let report = scene.server.app.state.store.write(|tx, _| Ok(reconcile::run(tx)?)).await.unwrap();
     assert!(
         report
             .differences
@@ -307,7 +313,7 @@ async fn a_file_whose_reading_was_stopped_is_read_to_its_end_once() {
     let begin = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         Ok(rows::file_begin(tx, now, &sha256, ReportKind::Notification, &message_id)?)
     };
-    scene.server.app.store.write(begin).await.unwrap();
+    scene.server.app.state.store.write(begin).await.unwrap();
     for copy in ["first.xml", "second.xml"] {
         scene.put(copy, &notification.bytes);
     }
@@ -477,7 +483,7 @@ async fn the_book_is_compared_at_every_change_of_day_and_the_difference_is_shown
     let folder = temporary();
     let server = Server::start_bank_manual(settings(folder.clone(), "")).await;
     let compared = async |wanted: [u64; 3]| {
-        let metrics = &server.app.metrics;
+        let metrics = &server.app.state.metrics;
         let until = tokio::time::Instant::now() + WAIT;
         loop {
             let counted = ["agreed", "differed", "failed"]
@@ -498,7 +504,7 @@ async fn the_book_is_compared_at_every_change_of_day_and_the_difference_is_shown
     let plant = move |tx: &mut dyn Tx, _: &mut Now| {
         Ok(tx.execute_one(line, values![&[1_u8; 16], &[2_u8; 32]])?)
     };
-    server.app.store.write(plant).await.unwrap();
+    server.app.state.store.write(plant).await.unwrap();
     server.advance_seconds(24 * 3600);
     assert_eq!(compared([2, 1, 0]).await, 1, "a payment that nobody knows");
     std::fs::remove_dir_all(folder).unwrap();

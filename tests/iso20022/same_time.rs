@@ -5,9 +5,9 @@ use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Id};
 use hundi::operator::{Ruling, rule};
 use hundi::payouts::state::PayoutStatus;
-use hundi::rails::iso20022::words::EndToEndId;
-use hundi::work::bank::Bank;
-use hundi::work::bank::publish::Step;
+use hundi::rails::iso20022::values::EndToEndId;
+use hundi::workers::bank::Bank;
+use hundi::workers::bank::publish::Step;
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -16,11 +16,11 @@ use crate::support::id;
 
 /// A decision that is under way.
 fn deciding(scene: &Scene, id: AnyId, ruling: Ruling) -> JoinHandle<Result<String, String>> {
-    let app = scene.server.app.clone();
+    let app = scene.server.app.state.clone();
     tokio::spawn(async move {
-        let world = app.world.clone();
+        let services = app.services.clone();
         app.store
-            .write(move |tx, now| Ok(rule(tx, now, &world, id, &ruling)?))
+            .write(move |tx, now| Ok(rule(tx, now, &services, id, &ruling)?))
             .await
             .expect("the store")
     })
@@ -48,7 +48,7 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
         drop(held);
         failing.await.unwrap()
     };
-    let (published, ruled) = tokio::join!(scene.bank.publish(&scene.server.app), meet);
+    let (published, ruled) = tokio::join!(scene.bank.publish(&scene.server.app.state), meet);
     assert_eq!(published.unwrap(), 2);
     assert_eq!(sent_count(&scene.taken(), payout_id), 1);
     assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Processing, "{ruled:?}");
@@ -62,7 +62,7 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
 async fn a_file_that_was_renamed_meanwhile_is_not_given_up() {
     let scene = Scene::on_postgres().await;
     let (_, payout_id) = scene.payout(PAID, "100.00").await;
-    let app = &scene.server.app;
+    let app = &scene.server.app.state;
     scene.bank.publish_in(app, &[Step::Claim, Step::Stage], None).await.unwrap();
     let name = scene.bank.folders().staged().unwrap().pop().unwrap();
     let database = scene.server.database();

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::iso20022::reports::{self, Content};
-use hundi::rails::iso20022::words::EndToEndId;
+use hundi::rails::iso20022::values::EndToEndId;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, TestRunner};
@@ -193,7 +193,7 @@ async fn tampered_answers_change_nothing_and_are_kept() {
     let turn = scene.turn().await;
     assert_eq!((turn.files_count, turn.refused_count), (applied.len(), refused.len()));
     assert_eq!((turn.counts.applied, turn.counts.unknown), (0, 5));
-    let metrics = &scene.server.app.metrics;
+    let metrics = &scene.server.app.state.metrics;
     assert_eq!(
         ["applied", "refused", "again"].map(|word| metrics.bank_files.counted(word)),
         [applied.len() as u64, refused.len() as u64, 0]

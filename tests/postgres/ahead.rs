@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
-use hundi::kernel::{Clock, Failure, StoreError};
+use hundi::kernel::{Clock, OperationError, StoreError};
 use hundi::store::handle::no_epilogue;
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
@@ -26,39 +26,39 @@ fn find(tx: &mut dyn Tx, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
 fn steps(tx: &mut dyn Tx) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
     let mut seen = Vec::new();
     // Sent behind the statement that follows: it sees what that wrote.
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(INSERT, values!["a", b"1"])?;
     seen.push(find(tx, "a")?);
     // Sent ahead, and then something else is written.
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(UPDATE, values!["a", b"2"])?;
     tx.execute(UPDATE, values!["a", b"3"])?;
     seen.push(find(tx, "a")?);
     // The same with a statement that may be sent later.
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(UPDATE, values!["a", b"4"])?;
     tx.execute_one(UPDATE, values!["a", b"5"])?;
     seen.push(find(tx, "a")?);
     // The same with one that answers rows.
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(UPDATE, values!["a", b"6"])?;
     tx.rows("UPDATE meta SET value = ?2 WHERE name = ?1 RETURNING name", values!["a", b"5"])?;
     seen.push(find(tx, "a")?);
     // Another value than the one that was sent ahead, and that one twice.
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(INSERT, values!["b", b"6"])?;
     seen.extend([find(tx, "b")?, find(tx, "a")?, find(tx, "a")?]);
     // A part is opened, and undone with what was read in it.
-    tx.ahead(FIND, values!["a"])?;
-    tx.part_begin()?;
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
+    tx.savepoint()?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(UPDATE, values!["a", b"7"])?;
-    tx.part_end(false)?;
+    tx.rollback_and_release()?;
     seen.push(find(tx, "a")?);
     // Everything is undone.
-    tx.ahead(FIND, values!["a"])?;
+    tx.prefetch(FIND, values!["a"])?;
     tx.execute(UPDATE, values!["a", b"8"])?;
-    tx.part_undo()?;
+    tx.rollback_to()?;
     seen.push(find(tx, "a")?);
     Ok(seen)
 }
@@ -98,15 +98,16 @@ async fn what_is_read_ahead_costs_no_way_of_its_own() {
     let mut least = [u64::MAX; 2];
     for is_ahead in [true, false].repeat(TRIES_COUNT) {
         let before = store.stats.round_trips.load(Ordering::SeqCst);
-        let work = move |tx: &mut dyn Tx, _: &mut hundi::kernel::Now| -> Result<(), Failure> {
-            if is_ahead {
-                tx.ahead(FIND, values!["a"])?;
-                tx.ahead(FIND, values!["b"])?;
-            }
-            tx.execute(UPDATE, values!["nothing", b"1"])?;
-            assert_eq!((find(tx, "a")?, find(tx, "b")?), (None, None));
-            Ok(())
-        };
+        let work =
+            move |tx: &mut dyn Tx, _: &mut hundi::kernel::Now| -> Result<(), OperationError> {
+                if is_ahead {
+                    tx.prefetch(FIND, values!["a"])?;
+                    tx.prefetch(FIND, values!["b"])?;
+                }
+                tx.execute(UPDATE, values!["nothing", b"1"])?;
+                assert_eq!((find(tx, "a")?, find(tx, "b")?), (None, None));
+                Ok(())
+            };
         store.write(work).await.expect("a transaction");
         let count = store.stats.round_trips.load(Ordering::SeqCst) - before;
         least[usize::from(is_ahead)] = least[usize::from(is_ahead)].min(count);

@@ -11,7 +11,7 @@ use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
-use hundi::work::housekeeping;
+use hundi::workers::housekeeping;
 use tokio::sync::watch;
 
 use crate::support::load::{Load, Writer};
@@ -87,7 +87,7 @@ fn rounds(count: u64, purges: bool) -> Vec<Round> {
         permissions: Permissions::All,
         expires_at: None,
     };
-    let made = app.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?));
+    let made = app.state.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?));
     let api_key = runtime.block_on(made).expect("a key");
     let receiver = Receiver::start();
     receiver.register(&mut Client::new(address, &api_key));
@@ -165,7 +165,7 @@ fn round(
         while started.elapsed() < ROUND {
             if purges {
                 let began = Instant::now();
-                runtime.block_on(housekeeping::purge_once(app));
+                runtime.block_on(housekeeping::purge_once(&app.state));
                 purge_slowest = purge_slowest.max(began.elapsed());
                 purges_count += 1;
             }
@@ -184,7 +184,7 @@ fn round(
         )
     });
     // What is past its time has gone by now; let vacuum see it.
-    while purges && runtime.block_on(housekeeping::purge_once(app)) {}
+    while purges && runtime.block_on(housekeeping::purge_once(&app.state)) {}
     std::thread::sleep(Duration::from_millis(2_500));
     let size = |table: &str| {
         database

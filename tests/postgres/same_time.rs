@@ -9,7 +9,7 @@ use hundi::app::App;
 use hundi::config::{Config, Flags};
 use hundi::kernel::{Clock, Now};
 use hundi::store::Tx;
-use hundi::work;
+use hundi::workers::tasks;
 use serde_json::{Value, json};
 
 use crate::nodes::{Node, Nodes, home};
@@ -378,15 +378,15 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
     let config = Config::read(&flags, &environment).expect("a configuration");
     let app = runtime.block_on(App::open(&config, Clock::System)).expect("the service");
     let run_due = |then: Box<dyn FnMut() + Send>| {
-        let (world, mut then) = (app.world.clone(), then);
+        let (services, mut then) = (app.state.services.clone(), then);
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            work::run_due(tx, now, &world, work::TASKS_MAX)?;
+            tasks::run_due(tx, now, &services, tasks::TASKS_MAX)?;
             // What was written so far is at the server.
             tx.row("SELECT number FROM accounts LIMIT 1", &[])?;
             then();
             Ok(())
         };
-        runtime.block_on(app.store.write(work)).expect("the tasks that are due");
+        runtime.block_on(app.state.store.write(work)).expect("the tasks that are due");
     };
     let awaits = |what: &str, sql: &str, steps: &dyn Fn()| {
         until(what, steps::PATIENCE, || {

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hundi::app::App;
-use hundi::checks::Screening;
 use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Clock, Id, Metadata, Mode, Scope};
 use hundi::keys;
 use hundi::operator::{Ruling, rule};
+use hundi::screening::Screening;
 use hundi::senders::{self, NewSender, SenderType};
-use hundi::work::screening::{STEP_ROWS_MAX, Walk, step};
+use hundi::workers::screening::{STEP_ROWS_MAX, Walk, step};
 use tokio::sync::watch;
 
 use crate::support::postgres::{Database, ENCRYPTION_KEY};
@@ -56,7 +56,8 @@ impl Office {
         };
         let config = Config::read(&flags, &environment).expect("the settings");
         let app = App::open(&config, Clock::System).await.expect("a node");
-        app.store
+        app.state
+            .store
             .write(|tx, now| Ok(keys::rows::account_number(tx, now, "default")?))
             .await
             .expect("an account");
@@ -68,7 +69,7 @@ impl Office {
     }
 
     async fn sender(&self, name: &'static str) -> Id<kind::Sender> {
-        let world = self.app.world.clone();
+        let services = self.app.state.services.clone();
         let make = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
             let ask = NewSender {
                 name: name.into(),
@@ -81,9 +82,9 @@ impl Office {
                 identification: None,
                 metadata: Metadata::default(),
             };
-            Ok(senders::create(tx, now, &world, LIVE, ask)?.id)
+            Ok(senders::create(tx, now, &services, LIVE, ask)?.id)
         };
-        self.app.store.write(make).await.expect("a sender")
+        self.app.state.store.write(make).await.expect("a sender")
     }
 }
 
@@ -99,21 +100,29 @@ async fn a_refusal_stays_that_the_walk_met() {
     let sender_id = office.sender("Zubin Tarkhad").await;
     // The list drops the entry, so the walk withdraws the hit, while the operator refuses for it.
     office.replace("own-2,Somebody New,,,,,\n");
-    office.app.world.screening.as_ref().expect("lists").reload_if_changed().expect("the list");
+    office
+        .app
+        .state
+        .services
+        .screening
+        .as_ref()
+        .expect("lists")
+        .reload_if_changed()
+        .expect("the list");
     let held = office.database.hold("SELECT id FROM screening_hits FOR UPDATE");
-    let (store, world) = (office.app.store.clone(), office.app.world.clone());
+    let (store, services) = (office.app.state.store.clone(), office.app.state.services.clone());
     let refusing = tokio::spawn(async move {
         store
-            .write(move |tx, now| Ok(rule(tx, now, &world, sender_id.any(), &Ruling::Refuse)?))
+            .write(move |tx, now| Ok(rule(tx, now, &services, sender_id.any(), &Ruling::Refuse)?))
             .await
             .expect("the store")
     });
     office.database.until_waiting(1);
-    let (store, world) = (office.app.store.clone(), office.app.world.clone());
+    let (store, services) = (office.app.state.store.clone(), office.app.state.services.clone());
     let walking = tokio::spawn(async move {
         store
             .write(move |tx, now| {
-                Ok(step(tx, now, &world, Walk::begin(Mode::Live), STEP_ROWS_MAX)?)
+                Ok(step(tx, now, &services, Walk::begin(Mode::Live), STEP_ROWS_MAX)?)
             })
             .await
     });
@@ -123,13 +132,14 @@ async fn a_refusal_stays_that_the_walk_met() {
     walking.await.expect("a step").expect("a step");
     let found = office
         .app
+        .state
         .store
         .write(move |tx, _| Ok(senders::rows::find(tx, LIVE, sender_id)?))
         .await
         .expect("the sender");
     assert_eq!(found.expect("the sender").screening, Screening::ConfirmedMatch);
     assert_eq!(office.database.sql("SELECT decision FROM screening_hits"), [["refused"]]);
-    office.app.store.close().await;
+    office.app.state.store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,7 +153,7 @@ async fn a_node_that_does_not_walk_reads_changed_lists_too() {
              VALUES ('screening', 'x', 1, 9000000000000)",
             );
         }
-        let lists = office.app.world.screening.clone().expect("lists");
+        let lists = office.app.state.services.screening.clone().expect("lists");
         let before = lists.content_hash();
         office.replace("own-2,Somebody New,,,,,\n");
         let (listener, _) = server::bind(&office.config.listen).await.expect("a port");

@@ -7,16 +7,14 @@ use std::time::Duration;
 use hundi::events;
 use hundi::events::rows::EventRow;
 use hundi::kernel::id::kind;
-use hundi::kernel::{Clock, Failure, Id, Metadata, Mode, Now, Scope};
+use hundi::kernel::{Clock, Id, Metadata, Mode, Now, OperationError, Scope};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
-use hundi::webhook_endpoints::deliveries::{
-    Finished, Replay, purge_deleted, record_attempts, replay,
-};
-use hundi::webhook_endpoints::fan_out::Subscribers;
-use hundi::webhook_endpoints::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, Health};
-use hundi::webhook_endpoints::state::EndpointStatus;
-use hundi::webhook_endpoints::{self, Endpoint, EventFilters, rows};
+use hundi::webhooks::deliveries::{Finished, Replay, purge_deleted, record_attempts, replay};
+use hundi::webhooks::fan_out::Subscribers;
+use hundi::webhooks::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, Health};
+use hundi::webhooks::state::EndpointStatus;
+use hundi::webhooks::{self, Endpoint, EventFilters, rows};
 
 use crate::support::postgres::Database;
 use crate::support::steps;
@@ -54,12 +52,12 @@ impl Stage {
     }
 
     /// Deletes the endpoint, and purges what was for it.
-    fn delete(&self) -> impl Future<Output = Result<(), Failure>> + Send + use<> {
+    fn delete(&self) -> impl Future<Output = Result<(), OperationError>> + Send + use<> {
         let (store, id) = (self.store.clone(), self.endpoint_id);
         async move {
             let delete = move |tx: &mut dyn Tx, _: &mut Now| {
                 let Some(endpoint) = rows::find(tx, SCOPE, id)? else { return Ok(()) };
-                Ok(webhook_endpoints::delete(tx, &endpoint)?)
+                Ok(webhooks::delete(tx, &endpoint)?)
             };
             store.write(delete).await?;
             store.write(|tx, _| Ok(purge_deleted(tx, 100)?)).await.map(|_| ())
@@ -67,7 +65,7 @@ impl Stage {
     }
 }
 
-fn make_endpoint(tx: &mut dyn Tx, now: &mut Now) -> Result<Endpoint, Failure> {
+fn make_endpoint(tx: &mut dyn Tx, now: &mut Now) -> Result<Endpoint, OperationError> {
     let endpoint = Endpoint {
         scope: SCOPE,
         id: now.mint(),
@@ -128,7 +126,11 @@ async fn a_replay_at_an_endpoint_that_is_deleted_leaves_nothing_behind() {
         .await
         .expect("an event");
     // The endpoint has no delivery of it yet.
-    stage.store.write(|tx, now| Ok(events::sequence(tx, now)?)).await.expect("the sequencer");
+    stage
+        .store
+        .write(|tx, now| Ok(webhooks::sequencer::sequence(tx, now)?))
+        .await
+        .expect("the sequencer");
     stage.database.sql("DELETE FROM webhook_deliveries");
     let (mut stop, stopped, release) = Stop::new();
     let id = stage.endpoint_id;

@@ -8,11 +8,11 @@ mod rows;
 
 use super::state::BeneficiaryStatus;
 use super::{Beneficiary, apply_late};
-use crate::checks::{AccountQuestion, LookedUp};
+use crate::account_verification::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::services::Services;
 use crate::store::{Signal, Tx};
-use crate::world::World;
 
 /// How long an asker has a question to itself, in milliseconds: longer than any deadline of a
 /// service.
@@ -74,7 +74,7 @@ pub fn forget(
 pub fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     rows_max: i64,
 ) -> Result<Vec<Claimed>, StoreError> {
     let mut claimed = Vec::new();
@@ -88,7 +88,7 @@ pub fn claim(
             continue;
         }
         look_up.due_milliseconds = lease_end;
-        match super::question(&beneficiary, world) {
+        match super::question(&beneficiary, services) {
             Ok(question) => claimed.push(Claimed { look_up, question }),
             // One row that does not read must not stop the others.
             Err(error) => {
@@ -112,7 +112,7 @@ fn waiting(tx: &mut dyn Tx, look_up: &LookUp) -> Result<Option<Beneficiary>, Sto
 pub fn finish(
     tx: &mut dyn Tx,
     now: &mut Now,
-    world: &World,
+    services: &Services,
     look_up: &LookUp,
     outcome: LookedUp,
 ) -> Result<bool, StoreError> {
@@ -134,7 +134,7 @@ pub fn finish(
                 return Ok(false);
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
-            apply_late(tx, now, world, &mut beneficiary, answer)?;
+            apply_late(tx, now, services, &mut beneficiary, answer)?;
             Ok(true)
         }
     }

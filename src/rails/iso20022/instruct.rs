@@ -1,7 +1,7 @@
 //! Writes pain.001.001.09: instructions to pay, as the sponsor bank is given them.
 
 use super::settings::BankSettings;
-use super::words::{Day, EndToEndId, MessageId, date_time};
+use super::values::{Day, EndToEndId, MessageId, date_time};
 use super::xml::Document;
 use crate::kernel::{Currency, Money, StoreError};
 use crate::rails::Method;

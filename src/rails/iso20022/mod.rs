@@ -13,7 +13,7 @@ pub mod reports;
 pub mod rows;
 pub mod settings;
 pub mod simulator;
-pub mod words;
+pub mod values;
 pub mod xml;
 
 use super::{BankReport, Instruction, Rail, Reporting};

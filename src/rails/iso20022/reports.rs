@@ -5,7 +5,7 @@
 //! dropped.
 
 use super::reasons::{self, Meaning};
-use super::words::{Day, EndToEndId, MessageId, Utr, inr};
+use super::values::{Day, EndToEndId, MessageId, Utr, inr};
 use super::xml::{self, Element, Refused};
 use crate::kernel::{Currency, Money};
 use crate::rails::Method;
@@ -15,7 +15,7 @@ pub const REPORTS_MAX: usize = 20_000;
 /// Characters of a reference: the standard's `Max35Text`.
 const REFERENCE_LENGTH_MAX: usize = 35;
 
-crate::words!(
+crate::string_enum!(
     /// The messages that are read.
     ReportKind {
         Status "pain.002.001.10",
@@ -114,7 +114,7 @@ impl References {
     }
 }
 
-crate::words!(
+crate::string_enum!(
     /// Which way money moved on the account.
     Sign { Credit "credit", Debit "debit" }
 );

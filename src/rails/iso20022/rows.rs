@@ -1,14 +1,14 @@
 //! The rows of the bank's journal: what was written for it, and what it said.
 
 use super::reports::{AccountReport, Line, ReportKind, Sign};
-use super::words::MessageId;
+use super::values::MessageId;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::rails::{Instruction, Method};
 use crate::store::{Row, Tx};
 use crate::values;
 
-crate::words!(
+crate::string_enum!(
     /// How far an instruction has come. `withdrawn` will never be sent: the payout ended before, or
     /// could not be written. Of an `unknown` one nobody can tell whether the bank saw it: it is the
     /// operator's, and never sent again.
@@ -20,7 +20,7 @@ crate::words!(
         Unknown "unknown",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// How far a file for the bank has come.
     MessageStatus {
         Writing "writing",
@@ -30,11 +30,11 @@ crate::words!(
         Unknown "unknown",
     }
 );
-crate::words!(
+crate::string_enum!(
     /// How far a file from the bank has come.
     FileStatus { Reading "reading", Applied "applied" }
 );
-crate::words!(
+crate::string_enum!(
     /// What a line of a statement belongs to.
     Matching {
         Payout "payout",
@@ -323,7 +323,7 @@ pub fn statement(
 ) -> Result<(), StoreError> {
     let (opening, closing) = (report.opening, report.closing);
     let text =
-        |balance: Option<(Money, super::words::Day)>| balance.map(|(_, day)| day.to_string());
+        |balance: Option<(Money, super::values::Day)>| balance.map(|(_, day)| day.to_string());
     tx.execute(
         "INSERT INTO bank_statements (sha256, number, statement_id, sequence, opening_units, \
          opening_day, closing_units, closing_day) \

@@ -13,7 +13,7 @@ use rand::{Rng, SeedableRng};
 
 use super::instruct;
 use super::reports::{ReportKind, Sign};
-use super::words::{Day, date_time, inr};
+use super::values::{Day, date_time, inr};
 use super::xml::{self, Document, Refused};
 use crate::kernel::{Currency, Money};
 use crate::rails::Method;
@@ -27,7 +27,7 @@ const DELAY_TURNS_MAX: u64 = 5;
 /// How often the process looks at its folders.
 const LOOK_MILLISECONDS: u64 = 100;
 
-crate::words!(
+crate::string_enum!(
     /// What makes a bank difficult: files that come late, twice, or in another order, and lines
     /// without a reference.
     Trait { Delays "delays", Duplicates "duplicates", Reordering "reordering",

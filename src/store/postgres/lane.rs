@@ -15,8 +15,8 @@ use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, StoreError};
+use crate::store::failpoint;
 use crate::store::handle::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
-use crate::store::plants;
 
 /// A connection that was not used for so long is tried before a read is risked on it.
 const TRUSTED_MILLISECONDS: u64 = 500;
@@ -177,7 +177,7 @@ impl Lanes {
 
 /// Until when a job that has to be over at `end` may begin.
 fn latest_begin(end: Instant) -> Instant {
-    if plants("no_time_limit") {
+    if failpoint("no_time_limit") {
         return end + Duration::from_secs(TRANSACTION_SECONDS_MAX);
     }
     end.checked_sub(Duration::from_millis(BEGIN_MILLISECONDS_MIN)).unwrap_or(end)
@@ -236,7 +236,7 @@ impl<'s> Link<'s> {
                     return Ok(*session);
                 }
                 Waited::Still(connecting) => {
-                    if plants("connection_within_a_job") {
+                    if failpoint("connection_within_a_job") {
                         connecting.give_up();
                     } else {
                         self.connecting = Some(connecting);

@@ -16,7 +16,7 @@ use super::{
     CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
 };
 use crate::kernel::StoreError;
-use crate::store::{Cell, Row, Value, plants, statements};
+use crate::store::{Cell, Row, Value, failpoint, statements};
 
 /// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
@@ -26,7 +26,7 @@ const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
 
 /// Why an exchange with the server failed.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(super) enum InjectedFault {
     /// The server answered, and the connection is good.
     Answered(StoreError),
     /// The connection is of no more use, and what the server did with what was sent last is not
@@ -34,11 +34,11 @@ pub(super) enum Fault {
     Lost(String),
 }
 
-impl Fault {
+impl InjectedFault {
     pub(super) fn into_error(self) -> StoreError {
         match self {
-            Fault::Answered(error) => error,
-            Fault::Lost(reason) => StoreError::Unavailable(reason),
+            InjectedFault::Answered(error) => error,
+            InjectedFault::Lost(reason) => StoreError::Unavailable(reason),
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn translated(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-fn fault(error: &tokio_postgres::Error) -> Fault {
+fn fault(error: &tokio_postgres::Error) -> InjectedFault {
     let Some(answered) = error.as_db_error() else {
         // The text of other faults may show a parameter, never does ours; `source` is told where
         // there is one.
@@ -151,20 +151,20 @@ fn fault(error: &tokio_postgres::Error) -> Fault {
         return if error.is_closed()
             || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
         {
-            Fault::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
+            InjectedFault::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
         } else {
-            Fault::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
+            InjectedFault::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
         };
     };
     let code = answered.code();
     let class = code.code().get(..2).unwrap_or("");
     match (class, code) {
         (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
-            Fault::Answered(StoreError::Conflict(
+            InjectedFault::Answered(StoreError::Conflict(
                 "PostgreSQL ended one of two transactions that met",
             ))
         }
-        (_, &SqlState::LOCK_NOT_AVAILABLE) => Fault::Answered(StoreError::Locked),
+        (_, &SqlState::LOCK_NOT_AVAILABLE) => InjectedFault::Answered(StoreError::Locked),
         ("23", _) => {
             // The name of the constraint, and never the detail, which shows values.
             tracing::warn!(
@@ -173,30 +173,31 @@ fn fault(error: &tokio_postgres::Error) -> Fault {
                 table = answered.table(),
                 "a constraint of the store refused a row"
             );
-            Fault::Answered(StoreError::Conflict("a constraint of the store"))
+            InjectedFault::Answered(StoreError::Conflict("a constraint of the store"))
         }
-        (_, &SqlState::QUERY_CANCELED) => Fault::Answered(StoreError::Unavailable(
+        (_, &SqlState::QUERY_CANCELED) => InjectedFault::Answered(StoreError::Unavailable(
             "PostgreSQL took too long for a statement".into(),
         )),
         // A server that went down, came up as a standby, or has no place: another connection may
         // reach one that serves.
         ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            Fault::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
+            InjectedFault::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
         }
-        ("53" | "58", _) => Fault::Answered(StoreError::Unavailable(format!(
+        ("53" | "58", _) => InjectedFault::Answered(StoreError::Unavailable(format!(
             "PostgreSQL lacks a resource ({})",
             code.code()
         ))),
         // A fault of ours in a statement: its text names tables and columns, not values.
-        ("42", _) => Fault::Answered(StoreError::Broken(format!(
+        ("42", _) => InjectedFault::Answered(StoreError::Broken(format!(
             "PostgreSQL refused a statement ({}): {}",
             code.code(),
             answered.message()
         ))),
-        ("25", _) => {
-            Fault::Lost(format!("a transaction stood otherwise than it should ({})", code.code()))
-        }
-        _ => Fault::Answered(StoreError::Broken(format!(
+        ("25", _) => InjectedFault::Lost(format!(
+            "a transaction stood otherwise than it should ({})",
+            code.code()
+        )),
+        _ => InjectedFault::Answered(StoreError::Broken(format!(
             "PostgreSQL refused a statement ({})",
             code.code()
         ))),
@@ -229,7 +230,7 @@ fn connect_error(error: &tokio_postgres::Error) -> StoreError {
 /// (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a
 /// standby has to be.
 fn settings() -> String {
-    let commit = if plants("commit_not_kept") {
+    let commit = if failpoint("commit_not_kept") {
         "SET synchronous_commit = off"
     } else {
         "SELECT set_config('synchronous_commit', 'on', false) WHERE \
@@ -356,7 +357,11 @@ impl Session {
     }
 
     /// Prepares a statement, or finds it prepared.
-    pub(super) fn statement(&mut self, sql: &str, end: Instant) -> Result<Statement, Fault> {
+    pub(super) fn statement(
+        &mut self,
+        sql: &str,
+        end: Instant,
+    ) -> Result<Statement, InjectedFault> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
@@ -370,7 +375,9 @@ impl Session {
         let statement = match prepared {
             Ok(Ok(statement)) => statement,
             Ok(Err(error)) => return Err(self.noted(fault(&error))),
-            Err(_) => return Err(self.noted(Fault::Lost("PostgreSQL does not answer".into()))),
+            Err(_) => {
+                return Err(self.noted(InjectedFault::Lost("PostgreSQL does not answer".into())));
+            }
         };
         if self.statements.len() >= STATEMENTS_PREPARED_MAX {
             self.statements.clear();
@@ -379,8 +386,8 @@ impl Session {
         Ok(statement)
     }
 
-    fn noted(&mut self, fault: Fault) -> Fault {
-        if matches!(fault, Fault::Lost(_)) {
+    fn noted(&mut self, fault: InjectedFault) -> InjectedFault {
+        if matches!(fault, InjectedFault::Lost(_)) {
             self.is_lost = true;
         }
         fault
@@ -392,7 +399,7 @@ impl Session {
         &mut self,
         messages: &[Message],
         end: Instant,
-    ) -> Result<Vec<Answer>, Fault> {
+    ) -> Result<Vec<Answer>, InjectedFault> {
         self.round_trips += 1;
         let client = &self.client;
         let send = async |message: &Message| match message {
@@ -412,7 +419,9 @@ impl Session {
         self.used_at = Instant::now();
         let answers = match answers {
             Ok(answers) => answers,
-            Err(_) => return Err(self.noted(Fault::Lost("PostgreSQL does not answer".into()))),
+            Err(_) => {
+                return Err(self.noted(InjectedFault::Lost("PostgreSQL does not answer".into())));
+            }
         };
         let answers: Result<Vec<Answer>, tokio_postgres::Error> = answers.into_iter().collect();
         answers.map_err(|error| self.noted(fault(&error)))
@@ -431,10 +440,10 @@ impl Session {
         let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
         let statement = self
             .statement("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
-            .map_err(Fault::into_error)?;
+            .map_err(InjectedFault::into_error)?;
         let answers = self
             .exchange(&[Message::Query { statement, parameters: Vec::new() }], end)
-            .map_err(Fault::into_error)?;
+            .map_err(InjectedFault::into_error)?;
         match answers.into_iter().next() {
             Some(Answer::Rows(rows)) => match rows.first().map(row) {
                 Some(read) => read?.int(),

@@ -3,9 +3,9 @@
 
 use std::time::Instant;
 
-use super::session::{Answer, Fault, Message, Parameter, Session, Wanted, row};
+use super::session::{Answer, InjectedFault, Message, Parameter, Session, Wanted, row};
 use crate::kernel::StoreError;
-use crate::store::key_parts::KeyParts;
+use crate::store::key_segments::KeySegments;
 use crate::store::{Row, Signal, Tx, Value};
 
 /// What a transaction is for.
@@ -72,8 +72,8 @@ pub(super) struct PgTx<'c> {
     /// What goes before the next message.
     waiting: Vec<Message>,
     ahead: Vec<Ahead>,
-    parts_open: u32,
-    key_parts: KeyParts,
+    savepoints_open: u32,
+    key_segments: KeySegments,
     pub(super) signals: Vec<Signal>,
 }
 
@@ -86,8 +86,8 @@ impl<'c> PgTx<'c> {
             end,
             waiting: vec![Message::Control(kind.begin())],
             ahead: Vec::new(),
-            parts_open: 0,
-            key_parts: KeyParts::single(),
+            savepoints_open: 0,
+            key_segments: KeySegments::single(),
             signals: Vec::new(),
         }
     }
@@ -101,16 +101,16 @@ impl<'c> PgTx<'c> {
         sql: &str,
         values: &[Value<'_>],
     ) -> Result<(tokio_postgres::Statement, Vec<Parameter>), StoreError> {
-        let statement = self.session.statement(sql, self.end).map_err(Fault::into_error)?;
+        let statement = self.session.statement(sql, self.end).map_err(InjectedFault::into_error)?;
         Ok((statement, values.iter().map(Parameter::from).collect()))
     }
 
     /// Sends what waits and one message more; answers what came back for the last.
     fn send(&mut self, message: Message) -> Result<Answer, StoreError> {
-        self.exchange(message).map_err(Fault::into_error)
+        self.exchange(message).map_err(InjectedFault::into_error)
     }
 
-    fn exchange(&mut self, message: Message) -> Result<Answer, Fault> {
+    fn exchange(&mut self, message: Message) -> Result<Answer, InjectedFault> {
         // Nothing goes behind what ends the transaction.
         let is_control = matches!(message, Message::Control(_));
         self.waiting.push(message);
@@ -143,13 +143,13 @@ impl<'c> PgTx<'c> {
             ) = (message, answer)
                 && count != wanted
             {
-                return Err(Fault::Answered(StoreError::Conflict(
+                return Err(InjectedFault::Answered(StoreError::Conflict(
                     "a row was changed by another transaction",
                 )));
             }
         }
         answers.pop().ok_or_else(|| {
-            Fault::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
+            InjectedFault::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
         })
     }
 
@@ -202,8 +202,8 @@ impl<'c> PgTx<'c> {
             self.settle().map_err(CommitFault::Refused)?;
         }
         self.exchange(Message::Control("COMMIT")).map(|_| ()).map_err(|fault| match fault {
-            Fault::Answered(error) => CommitFault::Refused(error),
-            Fault::Lost(reason) => CommitFault::Unknown(reason),
+            InjectedFault::Answered(error) => CommitFault::Refused(error),
+            InjectedFault::Lost(reason) => CommitFault::Unknown(reason),
         })
     }
 
@@ -216,6 +216,21 @@ impl<'c> PgTx<'c> {
         if self.control("ROLLBACK").is_err() {
             self.session.is_lost = true;
         }
+    }
+}
+
+impl PgTx<'_> {
+    fn end_savepoint(&mut self, keep: bool) -> Result<(), StoreError> {
+        let sql = match (self.savepoints_open, keep) {
+            (1, true) => "RELEASE SAVEPOINT savepoint_1",
+            (2, true) => "RELEASE SAVEPOINT savepoint_2",
+            (1, false) => "ROLLBACK TO SAVEPOINT savepoint_1; RELEASE SAVEPOINT savepoint_1",
+            (2, false) => "ROLLBACK TO SAVEPOINT savepoint_2; RELEASE SAVEPOINT savepoint_2",
+            _ => return Err(StoreError::Broken("no savepoint is open".into())),
+        };
+        self.ahead.clear();
+        self.savepoints_open -= 1;
+        self.control(sql)
     }
 }
 
@@ -246,10 +261,10 @@ impl Tx for PgTx<'_> {
         self.waiting.push(Message::Execute { statement, parameters, wanted });
         // Within a part a fault has to show before the part ends, and the part's caller expects it
         // where it is.
-        if self.parts_open > 0 { self.settle() } else { Ok(()) }
+        if self.savepoints_open > 0 { self.settle() } else { Ok(()) }
     }
 
-    fn ahead(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
+    fn prefetch(&mut self, sql: &str, values: &[Value<'_>]) -> Result<(), StoreError> {
         let (statement, parameters) = self.statement(sql, values)?;
         self.ahead.push(Ahead { sql: sql.to_owned(), statement, parameters, rows: None });
         Ok(())
@@ -271,37 +286,32 @@ impl Tx for PgTx<'_> {
         }
     }
 
-    fn part_begin(&mut self) -> Result<(), StoreError> {
+    fn savepoint(&mut self) -> Result<(), StoreError> {
         self.ahead.clear();
-        self.parts_open += 1;
-        self.waiting.push(Message::Control(match self.parts_open {
-            1 => "SAVEPOINT part_1",
-            2 => "SAVEPOINT part_2",
+        self.savepoints_open += 1;
+        self.waiting.push(Message::Control(match self.savepoints_open {
+            1 => "SAVEPOINT savepoint_1",
+            2 => "SAVEPOINT savepoint_2",
             _ => {
-                return Err(StoreError::Broken("parts of a transaction nest at most twice".into()));
+                return Err(StoreError::Broken("savepoints nest at most twice".into()));
             }
         }));
         // What came before the part must not fail within it.
         self.settle()
     }
 
-    fn part_end(&mut self, keep: bool) -> Result<(), StoreError> {
-        let sql = match (self.parts_open, keep) {
-            (1, true) => "RELEASE SAVEPOINT part_1",
-            (2, true) => "RELEASE SAVEPOINT part_2",
-            (1, false) => "ROLLBACK TO SAVEPOINT part_1; RELEASE SAVEPOINT part_1",
-            (2, false) => "ROLLBACK TO SAVEPOINT part_2; RELEASE SAVEPOINT part_2",
-            _ => return Err(StoreError::Broken("no part of a transaction is open".into())),
-        };
-        self.ahead.clear();
-        self.parts_open -= 1;
-        self.control(sql)
+    fn release(&mut self) -> Result<(), StoreError> {
+        self.end_savepoint(true)
+    }
+
+    fn rollback_and_release(&mut self) -> Result<(), StoreError> {
+        self.end_savepoint(false)
     }
 
     /// Outside every part this undoes the whole transaction and begins it again.
-    fn part_undo(&mut self) -> Result<(), StoreError> {
+    fn rollback_to(&mut self) -> Result<(), StoreError> {
         self.ahead.clear();
-        match self.parts_open {
+        match self.savepoints_open {
             0 if !self.is_begun() => {
                 self.waiting.truncate(1);
                 Ok(())
@@ -311,9 +321,9 @@ impl Tx for PgTx<'_> {
                 self.waiting.push(Message::Control("ROLLBACK"));
                 self.control(self.kind.begin())
             }
-            1 => self.control("ROLLBACK TO SAVEPOINT part_1"),
-            2 => self.control("ROLLBACK TO SAVEPOINT part_2"),
-            _ => Err(StoreError::Broken("no part of a transaction is open".into())),
+            1 => self.control("ROLLBACK TO SAVEPOINT savepoint_1"),
+            2 => self.control("ROLLBACK TO SAVEPOINT savepoint_2"),
+            _ => Err(StoreError::Broken("no savepoint is open".into())),
         }
     }
 
@@ -327,7 +337,7 @@ impl Tx for PgTx<'_> {
         true
     }
 
-    fn key_parts(&mut self) -> Result<&mut KeyParts, StoreError> {
-        Ok(&mut self.key_parts)
+    fn key_segments(&mut self) -> Result<&mut KeySegments, StoreError> {
+        Ok(&mut self.key_segments)
     }
 }

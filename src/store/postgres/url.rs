@@ -90,7 +90,7 @@ impl PostgresUrl {
 
 fn client_config(root_file: Option<PathBuf>) -> Result<rustls::ClientConfig, String> {
     let roots = match root_file {
-        None => crate::delivery::send::roots_platform(),
+        None => crate::tls::platform_roots(),
         Some(path) => {
             let shown = path.display();
             let pem = std::fs::read(&path)

@@ -1,0 +1,248 @@
+//! A look-up of accounts at a service that the operator runs or rents, over one small JSON shape.
+//!
+//! The service gets `POST` with `{"account_number": "…", "ifsc": "…", "name": "…"}` and answers 200
+//! with
+//!
+//! ```json
+//! {"status": "found", "account_holder_name": "ASHA RAO"}
+//! ```
+//!
+//! | `status` | meaning | what becomes of the beneficiary |
+//! |---|---|---|
+//! | `found` | an NRE account of that holder | the names are compared; without a name it waits for the operator |
+//! | `not_found`, `closed` | no such account that can be paid | `rejected`, `account_invalid` |
+//! | `not_nre` | not an NRE account | `rejected`, `account_not_nre` |
+//! | `unknown` | the service cannot say now | asked again after an hour |
+//!
+//! Anything else (another status code, another shape, no answer in time) is no answer and is asked
+//! again with growing pauses. A name sent to the service is what the caller gave; services that
+//! compare for themselves may use it. The question must change nothing at the service: it may be
+//! asked twice. A penny drop does not serve: it fails for NRE.
+
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+
+use super::name_match::{self, NameThresholds};
+use super::{AccountAnswer, AccountCheck, AccountQuestion, AccountVerifier, LookedUp, NameMatch};
+use crate::outbound::{Client, Endpoint, OutboundError};
+
+/// How long one question may take. The worker's lease is longer.
+pub const DEADLINE_MILLISECONDS_MAX: u64 = 20_000;
+const DEADLINE_MILLISECONDS_DEFAULT: u64 = 10_000;
+/// Bytes of an answer.
+const ANSWER_BYTES_MAX: usize = 16 * 1024;
+/// Characters of a name that a bank may answer.
+const NAME_LENGTH_MAX: usize = 300;
+
+/// The section `[checks]` of a configuration that looks accounts up over HTTP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpVerifierSettings {
+    /// Where the service answers: https, or http within the operator's own network.
+    pub url: String,
+    /// The header that authorises, such as `Authorization`; its value comes from the environment,
+    /// never from the file.
+    pub header_name: Option<String>,
+    /// How long one question may take, in milliseconds: 100 to 20 000, 10 000 where nothing is
+    /// said.
+    pub deadline_milliseconds: Option<u64>,
+    /// Similarity of names, 0 to 1, from which they match and from which they partly do.
+    pub name_score_match: Option<f64>,
+    pub name_score_partial: Option<f64>,
+}
+
+/// Checks through a service.
+pub struct HttpVerifier {
+    client: Client,
+    endpoint: Endpoint,
+    deadline: Duration,
+    thresholds: NameThresholds,
+}
+
+impl HttpVerifier {
+    /// `header_value` is the secret that goes with `header_name`; one without the other is refused.
+    pub fn new(
+        settings: &HttpVerifierSettings,
+        header_value: Option<SecretString>,
+        client: Client,
+    ) -> Result<HttpVerifier, String> {
+        let header = match (settings.header_name.as_deref(), header_value) {
+            (Some(name), Some(value)) => Some((name, value)),
+            (None, None) => None,
+            (Some(_), None) => {
+                return Err("checks.header_name is set and its secret value is not".into());
+            }
+            (None, Some(_)) => {
+                return Err("the look-up's secret is set and checks.header_name is not".into());
+            }
+        };
+        let endpoint =
+            Endpoint::new(&settings.url, header).map_err(|fault| format!("checks.url: {fault}"))?;
+        let milliseconds = settings.deadline_milliseconds.unwrap_or(DEADLINE_MILLISECONDS_DEFAULT);
+        if !(100..=DEADLINE_MILLISECONDS_MAX).contains(&milliseconds) {
+            return Err(format!(
+                "checks.deadline_milliseconds is {milliseconds} and must be between 100 and \
+                 {DEADLINE_MILLISECONDS_MAX}"
+            ));
+        }
+        let defaults = NameThresholds::default();
+        let thresholds = NameThresholds {
+            score_match: settings.name_score_match.unwrap_or(defaults.score_match),
+            score_partial: settings.name_score_partial.unwrap_or(defaults.score_partial),
+        };
+        let thresholds = thresholds.checked().map_err(|fault| format!("checks: {fault}"))?;
+        Ok(HttpVerifier {
+            client,
+            endpoint,
+            deadline: Duration::from_millis(milliseconds),
+            thresholds,
+        })
+    }
+
+    async fn ask(&self, question: &AccountQuestion) -> LookedUp {
+        let body = serde_json::json!({
+            "account_number": question.account_number.expose_secret(), "ifsc": question.ifsc,
+                "name": question.name,
+        });
+        let answer = match self
+            .client
+            .post(&self.endpoint, body.to_string().into_bytes(), self.deadline, ANSWER_BYTES_MAX)
+            .await
+        {
+            Ok(answer) => answer,
+            Err(error) => {
+                let reason = match error {
+                    OutboundError::Deadline(_) => "deadline",
+                    OutboundError::TooLong(_) => "answer_too_long",
+                    OutboundError::Address(_) | OutboundError::Connection(_) => "connection",
+                };
+                return LookedUp::Unanswered { reason, retry_after_seconds: None };
+            }
+        };
+        if answer.http_status != 200 {
+            return LookedUp::Unanswered {
+                reason: "http_status",
+                retry_after_seconds: answer.retry_after_seconds,
+            };
+        }
+        read(&answer.body, &question.name, &self.thresholds)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Status {
+    Found,
+    NotFound,
+    NotNre,
+    Closed,
+    Unknown,
+}
+
+/// Members that are not known are passed over, because services put more into their answers.
+#[derive(Deserialize)]
+struct Answer {
+    status: Status,
+    account_holder_name: Option<String>,
+}
+
+fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
+    let Ok(answer) = serde_json::from_slice::<Answer>(body) else {
+        return LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None };
+    };
+    LookedUp::Answered(match answer.status {
+        Status::NotFound | Status::Closed => AccountAnswer::AccountInvalid,
+        Status::NotNre => AccountAnswer::AccountNotNre,
+        Status::Unknown => AccountAnswer::Unknown,
+        Status::Found => match answer
+            .account_holder_name
+            .filter(|held| !held.trim().is_empty() && held.len() <= NAME_LENGTH_MAX)
+        {
+            None => AccountAnswer::Name(NameMatch::Unavailable),
+            Some(held) => {
+                AccountAnswer::Name(name_match::compare(given, &held, thresholds).name_match)
+            }
+        },
+    })
+}
+
+impl AccountVerifier for HttpVerifier {
+    fn name(&self) -> &'static str {
+        "http"
+    }
+    fn account(&self, _: &AccountQuestion) -> AccountCheck {
+        AccountCheck::LookUp
+    }
+    fn look_up<'a>(&'a self, question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
+        Box::pin(self.ask(question))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_answer_has_its_meaning_and_anything_else_is_none() {
+        use AccountAnswer::{AccountInvalid, AccountNotNre, Name, Unknown};
+        for (body, answer) in [
+            (
+                r#"{"status":"found","account_holder_name":"  ASHA   rao "}"#,
+                Some(Name(NameMatch::Match)),
+            ),
+            (
+                r#"{"status":"found","account_holder_name":"Ravi Rao","score":0.4}"#,
+                Some(Name(NameMatch::Mismatch)),
+            ),
+            (
+                r#"{"status":"found","account_holder_name":null}"#,
+                Some(Name(NameMatch::Unavailable)),
+            ),
+            (r#"{"status":"found","account_holder_name":" "}"#, Some(Name(NameMatch::Unavailable))),
+            (r#"{"status":"found"}"#, Some(Name(NameMatch::Unavailable))),
+            (r#"{"status":"not_found"}"#, Some(AccountInvalid)),
+            (r#"{"status":"closed"}"#, Some(AccountInvalid)),
+            (r#"{"status":"not_nre"}"#, Some(AccountNotNre)),
+            (r#"{"status":"unknown"}"#, Some(Unknown)),
+            (r#"{"status":"FOUND"}"#, None),
+            (r#"{"account_holder_name":"Asha Rao"}"#, None),
+            (r#"[]"#, None),
+            ("", None),
+        ] {
+            let wanted = answer.map_or(
+                LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None },
+                LookedUp::Answered,
+            );
+            assert_eq!(
+                read(body.as_bytes(), "Asha Rao", &NameThresholds::default()),
+                wanted,
+                "{body}"
+            );
+        }
+    }
+
+    #[test]
+    fn settings_have_ranges_and_a_header_needs_its_secret() {
+        let new = |text: &str, secret: Option<&str>| {
+            let settings: HttpVerifierSettings =
+                toml::from_str(text).map_err(|error| error.to_string())?;
+            let client = Client::new(rustls::RootCertStore::empty()).unwrap();
+            HttpVerifier::new(&settings, secret.map(SecretString::from), client).map(|_| ())
+        };
+        assert!(new("url = 'https://x/y'", None).is_ok());
+        assert!(new("url = 'https://x/y'\nheader_name = 'X-Key'", Some("s")).is_ok());
+        for (text, secret) in [
+            ("url = 'x'", None),
+            ("url = 'https://x/y'\nheader_name = 'X-Key'", None),
+            ("url = 'https://x/y'", Some("s")),
+            ("url = 'https://x/y'\ndeadline_milliseconds = 99", None),
+            ("url = 'https://x/y'\ndeadline_milliseconds = 20001", None),
+            ("url = 'https://x/y'\npassword = 's'", None),
+        ] {
+            assert!(new(text, secret).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Checks by a person: no service is asked, and a beneficiary stays in verification until the
+//! operator has looked.
+//!
+//! `hundi beneficiaries list --status verifying` shows who waits, `hundi beneficiaries review ID
+//! --match` decides.
+
+use super::{AccountCheck, AccountQuestion, AccountVerifier};
+
+pub struct ManualVerifier;
+
+impl AccountVerifier for ManualVerifier {
+    fn name(&self) -> &'static str {
+        "manual"
+    }
+    fn account(&self, _: &AccountQuestion) -> AccountCheck {
+        AccountCheck::Review
+    }
+}

@@ -1,0 +1,85 @@
+//! The port to whoever says who holds an account.
+
+pub mod http;
+pub mod manual;
+pub mod name_match;
+pub mod simulated;
+
+use futures_util::future::BoxFuture;
+use secrecy::SecretString;
+
+crate::string_enum!(
+    /// How the name given compares with the one the bank holds.
+    NameMatch { Match "match", Partial "partial", Mismatch "mismatch", Unavailable "unavailable" }
+);
+/// An account to be checked. Its `Debug` shows no account number.
+#[derive(Clone, Debug)]
+pub struct AccountQuestion {
+    pub name: String,
+    pub account_number: SecretString,
+    pub ifsc: String,
+}
+
+/// What a check of an account found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccountAnswer {
+    Passed,
+    /// How the name compares. The caller can mend one that differs; `unavailable` waits for the
+    /// operator.
+    Name(NameMatch),
+    IfscUnknown,
+    AccountInvalid,
+    AccountNotNre,
+    /// A confirmed sanctions match.
+    Sanctioned,
+    /// A possible sanctions match, for the operator.
+    PossiblySanctioned,
+    /// No answer yet: the beneficiary stays in verification and is asked about again in an hour.
+    Unknown,
+}
+
+/// How a mode checks an account, as far as that is known inside a transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AccountCheck {
+    Answered(AccountAnswer),
+    /// The network is needed: a worker asks `look_up`, outside any transaction.
+    LookUp,
+    /// A person looks: the beneficiary stays in verification until the operator decides.
+    Review,
+}
+
+/// What a look-up over the network came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LookedUp {
+    Answered(AccountAnswer),
+    /// The service did not answer, or not so that it can be understood; it is asked again. The
+    /// reason is one word for the log and the metrics.
+    Unanswered {
+        reason: &'static str,
+        retry_after_seconds: Option<u64>,
+    },
+}
+
+/// The table `[checks]`: who looks accounts up in live mode.
+#[derive(Clone, Debug, serde::Deserialize)]
+#[serde(tag = "adapter", rename_all = "snake_case")]
+pub enum ChecksTable {
+    /// A service over HTTP; see `http`.
+    Http(http::HttpVerifierSettings),
+    /// A person; see `manual`.
+    Manual {},
+}
+
+/// Who says whether an account can be paid, in one mode.
+pub trait AccountVerifier: Send + Sync {
+    fn name(&self) -> &'static str;
+    /// Called inside a transaction: answers at once, or says who will.
+    fn account(&self, question: &AccountQuestion) -> AccountCheck;
+    /// Called by the worker for what `account` left to it. It may be asked the same twice.
+    fn look_up<'a>(&'a self, _question: &'a AccountQuestion) -> BoxFuture<'a, LookedUp> {
+        Box::pin(std::future::ready(LookedUp::Unanswered {
+            reason: "not_configured",
+            retry_after_seconds: None,
+        }))
+    }
+}

@@ -1,0 +1,26 @@
+//! The accounts of test mode: the last digits of the account number decide.
+
+use secrecy::ExposeSecret;
+
+use super::{AccountAnswer, AccountCheck, AccountQuestion, AccountVerifier, NameMatch};
+
+pub struct SimulatedVerifier;
+
+fn last4(text: &str) -> &str {
+    text.get(text.len().saturating_sub(4)..).unwrap_or(text)
+}
+
+impl AccountVerifier for SimulatedVerifier {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+    fn account(&self, question: &AccountQuestion) -> AccountCheck {
+        match last4(question.account_number.expose_secret()) {
+            "0002" => AccountCheck::Answered(AccountAnswer::Name(NameMatch::Partial)),
+            "0003" => AccountCheck::Answered(AccountAnswer::AccountInvalid),
+            // Stays in verification, and never changes its mind.
+            "0004" => AccountCheck::Review,
+            _ => AccountCheck::Answered(AccountAnswer::Passed),
+        }
+    }
+}

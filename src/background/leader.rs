@@ -1,0 +1,101 @@
+//! Runs a worker on one node at a time where several nodes share a database: the others stand by
+//! and take over when its lease ends.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::app_state::AppState;
+use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
+
+/// The lease that a worker runs under; `None` on the embedded store, which has one process only.
+pub type HeldLease = Option<Lease>;
+
+/// Starts `work` whenever this node holds the lease, and stops it when it no longer does, until
+/// `stop`. Where there is one process only it runs all the time. One that panics is started again,
+/// a heartbeat later.
+pub async fn run_as_leader<F>(
+    app: Arc<AppState>,
+    name: &'static str,
+    mut stop: watch::Receiver<bool>,
+    work: impl Fn(watch::Receiver<bool>, HeldLease) -> F + Send,
+) where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let heartbeat = Duration::from_millis(HEARTBEAT_MILLISECONDS);
+    if !app.store.is_shared() {
+        // A task of its own, so that its panic ends nothing else.
+        while tokio::spawn(work(stop.clone(), None)).await.is_err() {
+            tracing::error!(worker = name, "a worker panicked; it is started again");
+            tokio::select! {
+                () = tokio::time::sleep(heartbeat) => {}
+                _ = stop.changed() => {}
+            }
+            if *stop.borrow() {
+                return;
+            }
+        }
+        return;
+    }
+    while !*stop.borrow() {
+        let holder = app.node_id;
+        let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
+        let Ok(Some(lease)) = taken else {
+            // A store that does not answer is told of by those who need it.
+            tokio::select! {
+                () = tokio::time::sleep(heartbeat) => {}
+                _ = stop.changed() => {}
+            }
+            continue;
+        };
+        tracing::info!(lease = name, "this node took over");
+        let (end, ending) = watch::channel(false);
+        let mut running = tokio::spawn(work(ending, Some(lease)));
+        let mut held_until = Instant::now() + Duration::from_millis(LEASE_MILLISECONDS as u64);
+        let is_over = loop {
+            tokio::select! {
+                () = tokio::time::sleep(heartbeat) => {}
+                _ = stop.changed() => break false,
+                ended = &mut running => {
+                    if ended.is_err() {
+                        tracing::error!(lease = name, "a worker panicked; it is started again");
+                    }
+                    break true;
+                }
+            }
+            let asked = Instant::now();
+            // A renewal that hangs must not outlast the lease.
+            let renewed = tokio::time::timeout_at(
+                held_until,
+                app.store.write(move |tx, now| Ok(lease.renew(tx, now)?)),
+            )
+            .await;
+            match renewed {
+                Ok(Ok(true)) => {
+                    held_until = asked + Duration::from_millis(LEASE_MILLISECONDS as u64)
+                }
+                Ok(Ok(false)) => {
+                    tracing::warn!(lease = name, "another node took over; this one stops");
+                    break false;
+                }
+                Ok(Err(_)) if Instant::now() + heartbeat < held_until => {}
+                Ok(Err(_)) | Err(_) => {
+                    tracing::warn!(lease = name, "the lease could not be renewed; this node stops");
+                    break false;
+                }
+            }
+        };
+        let _ = end.send(true);
+        if !is_over && running.await.is_err() {
+            tracing::error!(lease = name, "a worker panicked");
+        }
+        // Nobody need wait for the end of what was given back.
+        let _ = app.store.write(move |tx, _| Ok(lease.release(tx)?)).await;
+        if is_over {
+            tokio::time::sleep(heartbeat).await;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! What runs in the background: each worker is a value in one list (`app.rs`), started and stopped
+//! in one way.
+
+pub mod leader;
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::app_state::AppState;
+use leader::HeldLease;
+
+/// Turns true once the process is to stop; a worker ends soon after.
+pub type Stop = watch::Receiver<bool>;
+
+type Run = Box<dyn Fn(Stop, HeldLease) -> BoxFuture<'static, ()> + Send + Sync>;
+
+/// Where a worker runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// On every node, whatever its role.
+    EveryNode,
+    /// On every node that takes requests.
+    Servers,
+    /// On one of the nodes that do background work: the one that holds the lease of this name.
+    Leader,
+    /// On the only process of an embedded store.
+    Embedded,
+}
+
+pub struct Worker {
+    /// Also the name of its lease.
+    pub name: &'static str,
+    pub place: Place,
+    run: Run,
+}
+
+impl Worker {
+    /// A worker that needs no lease.
+    pub fn new<F>(
+        name: &'static str,
+        place: Place,
+        run: impl Fn(Stop) -> F + Send + Sync + 'static,
+    ) -> Worker
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Worker { name, place, run: Box::new(move |stop, _| run(stop).boxed()) }
+    }
+    /// A worker that runs on one node at a time.
+    pub fn leading<F>(
+        name: &'static str,
+        run: impl Fn(Stop, HeldLease) -> F + Send + Sync + 'static,
+    ) -> Worker
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Worker {
+            name,
+            place: Place::Leader,
+            run: Box::new(move |stop, lease| run(stop, lease).boxed()),
+        }
+    }
+
+    /// Starts it where this node is the place for it.
+    pub fn start(
+        self,
+        app: &Arc<AppState>,
+        takes_requests: bool,
+        does_work: bool,
+        stop: &Stop,
+    ) -> Option<JoinHandle<()>> {
+        let (stop, run) = (stop.clone(), self.run);
+        match self.place {
+            Place::EveryNode => Some(tokio::spawn(run(stop, None))),
+            Place::Servers if takes_requests => Some(tokio::spawn(run(stop, None))),
+            Place::Embedded if does_work && !app.store.is_shared() => {
+                Some(tokio::spawn(run(stop, None)))
+            }
+            Place::Leader if does_work => {
+                Some(tokio::spawn(leader::run_as_leader(app.clone(), self.name, stop, run)))
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Takes one transaction of a followed chain into the book that the follower did not see, because
+//! the operator names it: what a node hid, and a comparison of the book with the chain found.
+//!
+//! Nothing is believed that the follower would not believe, and every endpoint that is configured
+//! has to show it: with several, the one that hid it has to be well again or be taken out.
+
+use std::sync::Arc;
+
+use super::audit::{self, AuditFault};
+use super::follow::{Follower, observe};
+use crate::app_state::AppState;
+use crate::chains::evm::{Hash, Log, Receipt};
+use crate::chains::followed::FollowError;
+use crate::chains::rpc::{Node, NodeFault};
+use crate::chains::{Movement, rows};
+use crate::deposits::{self, Deposit};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Mode, Now, OperationError, StoreError};
+use crate::store::Tx;
+
+/// Why nothing was taken over.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CreditFault {
+    #[error("no chain is configured for {0} mode")]
+    NoChain(&'static str),
+    #[error("{0}")]
+    Chain(#[from] AuditFault),
+    #[error("{0}")]
+    Follow(#[from] FollowError),
+    #[error(
+        "{node} cannot be asked: {fault}. Every endpoint has to show the transaction; take one \
+         that is out of order out of the configuration"
+    )]
+    Node { node: String, fault: NodeFault },
+    #[error(
+        "{0} does not show the transaction in its chain. Every endpoint has to; take one that is \
+         out of order out of the configuration"
+    )]
+    NotShown(String),
+    #[error(
+        "{0} shows the transaction in another way than the endpoint before it. Compare both at an \
+         independent explorer"
+    )]
+    ShownDifferently(String),
+    #[error(
+        "its block {0} is above block {1}, up to which the chain was followed: the service takes \
+         it over by itself"
+    )]
+    Ahead(i64, i64),
+    #[error("the transaction failed, so nothing moved")]
+    Failed,
+    #[error("it moved none of the configured tokens to or from an address that was handed out")]
+    NothingOfOurs,
+}
+
+/// What the book now has of the transaction.
+pub struct Credited {
+    pub deposits: Vec<Deposit>,
+    /// Those that it had before.
+    pub known_count: usize,
+    pub sweeps_count: usize,
+}
+
+/// Takes a transaction over as the follower would have, once: what the book has of it already stays
+/// as it is.
+pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credited, CreditFault> {
+    let chain = app
+        .chains
+        .iter()
+        .find(|chain| chain.mode == mode)
+        .ok_or(CreditFault::NoChain(mode.as_str()))?;
+    let name = chain.settings.name;
+    audit::check(chain).await?;
+    let (cursor, _) = audit::followed(&app.store, chain).await?;
+    // What each node shows, with the time of its block, which decides whether the money came late.
+    let mut shown: Option<(&Node, Receipt, i64)> = None;
+    for node in &chain.nodes {
+        let fault = |fault| CreditFault::Node { node: node.label(), fault };
+        let receipt = node
+            .receipt(&hash)
+            .await
+            .map_err(fault)?
+            .ok_or_else(|| CreditFault::NotShown(node.label()))?;
+        let number = receipt.block_number.0;
+        if number > cursor.anchor.height {
+            return Err(CreditFault::Ahead(number, cursor.anchor.height));
+        }
+        // The same chain as was followed, and the receipt of a block that stands in it.
+        let mut time = cursor.block_time;
+        for (number, hash) in
+            [(cursor.anchor.height, cursor.anchor.hash), (number, receipt.block_hash)]
+        {
+            let header =
+                node.header(number).await.map_err(fault)?.filter(|header| header.hash == hash);
+            time = header.ok_or_else(|| CreditFault::NotShown(node.label()))?.timestamp.0;
+        }
+        match &shown {
+            Some((_, first, first_time)) if (first, *first_time) != (&receipt, time) => {
+                return Err(CreditFault::ShownDifferently(node.label()));
+            }
+            Some(_) => {}
+            None => shown = Some((node, receipt, time)),
+        }
+    }
+    let (node, receipt, _) = shown.ok_or_else(|| AuditFault::Nodes(Vec::new()))?;
+    if !receipt.has_succeeded() {
+        return Err(CreditFault::Failed);
+    }
+    let contracts = chain.contracts();
+    let logs: Vec<Log> =
+        receipt.logs.iter().filter(|log| contracts.contains(&log.address.0)).cloned().collect();
+    let follower = Follower::new(app.clone(), chain.clone());
+    let hits = follower.hits(&logs).await?;
+    let known = follower.known_of(node, &hits).await?;
+    let (movements, sweeps) = follower.judged(node, &hits, &known, Some(cursor.anchor.height))?;
+    if movements.is_empty() && sweeps.is_empty() {
+        return Err(CreditFault::NothingOfOurs);
+    }
+    let services = app.services.clone();
+    let work = move |tx: &mut dyn Tx, now: &mut Now| {
+        let before = deposits_of(tx, &movements, name.as_str())?;
+        observe(tx, now, &services, name.as_str(), movements.iter())?;
+        let mut sweeps_count = 0;
+        for sweep in &sweeps {
+            if !rows::has_sweep(tx, name, &sweep.transaction_hash, sweep.log_index)? {
+                rows::insert_sweep(tx, name, sweep)?;
+                sweeps_count += 1;
+            }
+        }
+        let deposits = deposits_of(tx, &movements, name.as_str())?;
+        let known: Vec<Id<kind::Deposit>> = before
+            .iter()
+            .filter(|deposit| deposit.is_settled())
+            .map(|deposit| deposit.id)
+            .collect();
+        let known_count = deposits.iter().filter(|deposit| known.contains(&deposit.id)).count();
+        Ok(Credited { deposits, known_count, sweeps_count })
+    };
+    app.store.write(work).await.map_err(|failure: OperationError| audit::unstored(failure).into())
+}
+
+/// The deposits that the book has of a transaction's movements.
+fn deposits_of(
+    tx: &mut dyn Tx,
+    movements: &[Movement],
+    chain: &str,
+) -> Result<Vec<Deposit>, StoreError> {
+    let mut found: Vec<Deposit> = Vec::new();
+    for movement in movements {
+        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else {
+            continue;
+        };
+        for deposit in deposits::rows::of_transaction(tx, scope, chain, &movement.transaction_hash)?
+        {
+            if found.iter().all(|known| known.id != deposit.id) {
+                found.push(deposit);
+            }
+        }
+    }
+    Ok(found)
+}

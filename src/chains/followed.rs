@@ -1,0 +1,390 @@
+//! What every part of the service knows of a real chain that is followed: its nodes, its token, and
+//! how far it was read.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use futures_util::future::join_all;
+
+use super::address::AddressForm;
+use super::evm::Log;
+use super::finality_blocks;
+use super::rows::{Identity, Token};
+use super::rpc::{FinalBlock, Node, NodeFault};
+use super::settings::ChainSettings;
+use super::verify::{self, BEHIND_SECONDS_MAX, Doubt, Settled};
+use crate::kernel::Mode;
+use crate::metrics::ChainFigures;
+use crate::outbound::Client;
+
+/// `decimals()` and `deprecated()`.
+const DECIMALS_SELECTOR: [u8; 4] = [0x31, 0x3c, 0xe5, 0x67];
+const DEPRECATED_SELECTOR: [u8; 4] = [0x0e, 0x13, 0x6b, 0x19];
+
+/// Why the chain cannot be followed now.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FollowError {
+    #[error("no node answers: {0}")]
+    NoNode(String),
+    #[error("{node}: {fault}")]
+    Node { node: String, fault: NodeFault },
+    #[error("{node} is not believed: {doubt}")]
+    Doubted { node: String, doubt: Doubt },
+    #[error("{0}")]
+    Mismatch(String),
+    #[error("the store does not take it: {0}")]
+    Store(String),
+}
+
+/// What the metrics and the readiness page tell of a followed chain.
+#[derive(Default)]
+pub struct FollowStats {
+    pub height: AtomicI64,
+    /// Time of the cursor's block, Unix seconds.
+    pub block_time: AtomicI64,
+    /// Height of the final view as the nodes tell it.
+    pub final_height: AtomicI64,
+    pub blocks: AtomicU64,
+    pub deposits: AtomicU64,
+    pub doubts: AtomicU64,
+    pub is_in_trouble: AtomicBool,
+    /// Whether one node alone is taken at its word, because no other one answers, or there is no
+    /// other.
+    pub is_unchecked: AtomicBool,
+    /// Configured nodes that do not answer, do not fit, or are too far behind the others to be of
+    /// use.
+    pub nodes_missing: AtomicUsize,
+    /// Whether this process follows the chain now, and the others of these figures move.
+    pub is_followed: AtomicBool,
+    /// Which of the nodes was read from last: the audit prefers another one.
+    pub lead: AtomicUsize,
+    /// Up to which block the book was compared with the chain.
+    pub audited_height: AtomicI64,
+    /// When it was last compared as a whole, Unix seconds; 0 where another process compares.
+    pub audited_at: AtomicI64,
+    /// Differences that the operator has not explained.
+    pub differences: AtomicI64,
+}
+
+/// What every part of the service knows of a followed chain.
+pub struct FollowedChain {
+    pub mode: Mode,
+    pub settings: ChainSettings,
+    pub nodes: Vec<Node>,
+    pub stats: FollowStats,
+    /// In which units other tokens count, as the first node said that told it.
+    other_decimals: Mutex<HashMap<[u8; 20], u8>>,
+    /// Contracts that were the token's before the configured one: transfers go on with what they
+    /// were told.
+    former: Mutex<Vec<Token>>,
+}
+
+impl FollowedChain {
+    pub fn new(mode: Mode, settings: ChainSettings, client: &Client) -> FollowedChain {
+        let nodes = settings
+            .endpoints
+            .iter()
+            .map(|endpoint| Node::new(client.clone(), endpoint.clone()))
+            .collect();
+        FollowedChain {
+            mode,
+            settings,
+            nodes,
+            stats: FollowStats::default(),
+            other_decimals: Mutex::default(),
+            former: Mutex::default(),
+        }
+    }
+
+    pub fn form(&self) -> AddressForm {
+        AddressForm::of_chain(self.settings.name.as_str())
+    }
+
+    /// The configured token.
+    pub fn token(&self) -> Token {
+        Token { contract: *self.settings.token_contract.bytes(), decimals: self.settings.decimals }
+    }
+
+    /// Takes over what the store knows of this chain: every contract that was the token's. `Err`
+    /// says what does not fit the configuration and what to do.
+    pub fn recognise(&self, identity: &Identity, tokens: Vec<Token>) -> Result<(), String> {
+        let configured = self.settings.chain_id;
+        if identity.chain_id != configured {
+            return Err(format!(
+                "the configuration names the network {configured} for {} in {} mode, and this \
+                 database was begun on the network {}, where its \
+                 deposit addresses were handed out. Give each network a database of its own, or \
+                 configure {} again",
+                self.settings.name.as_str(),
+                self.mode.as_str(),
+                identity.chain_id,
+                identity.chain_id
+            ));
+        }
+        let former =
+            tokens.into_iter().filter(|token| token.contract != self.token().contract).collect();
+        *self.former.lock().unwrap_or_else(PoisonError::into_inner) = former;
+        Ok(())
+    }
+
+    pub fn former(&self) -> Vec<Token> {
+        self.former.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Whether a contract was the token's before the configured one.
+    pub fn was_token(&self, contract: &[u8; 20]) -> bool {
+        self.former().iter().any(|token| token.contract == *contract)
+    }
+
+    /// Whether what moves in a contract is the token for a transfer that was told to be paid in
+    /// `told`.
+    pub fn is_token_of(&self, contract: &[u8; 20], told: Option<&[u8; 20]>) -> bool {
+        *contract == self.token().contract || (Some(contract) == told && self.was_token(contract))
+    }
+
+    /// How far the followed view lies behind a moment, in seconds.
+    pub fn behind_seconds(&self, now_seconds: i64) -> i64 {
+        (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
+    }
+
+    /// What the metrics show. A process that does not follow, or compare, knows nothing of it.
+    pub fn figures(&self, now_seconds: i64) -> ChainFigures {
+        let stats = &self.stats;
+        let is_followed = stats.is_followed.load(Ordering::Relaxed);
+        let height = stats.height.load(Ordering::Relaxed);
+        let audited_at = stats.audited_at.load(Ordering::Relaxed);
+        let (has_height, is_audited) = (is_followed && height > 0, audited_at > 0);
+        let bool = |flag: &AtomicBool| i64::from(flag.load(Ordering::Relaxed));
+        let nodes_missing = stats.nodes_missing.load(Ordering::Relaxed) as i64;
+        ChainFigures {
+            chain: self.settings.name.as_str(),
+            mode: self.mode.as_str(),
+            height: has_height.then_some(height),
+            final_height: is_followed.then(|| stats.final_height.load(Ordering::Relaxed)),
+            behind_seconds: has_height.then(|| self.behind_seconds(now_seconds)),
+            in_trouble: is_followed.then(|| bool(&stats.is_in_trouble)),
+            unchecked: is_followed.then(|| bool(&stats.is_unchecked)),
+            nodes_missing: is_followed.then_some(nodes_missing),
+            audited_height: is_audited.then(|| stats.audited_height.load(Ordering::Relaxed)),
+            audited_at: is_audited.then_some(audited_at),
+            differences: is_audited.then(|| stats.differences.load(Ordering::Relaxed)),
+            deposits: stats.deposits.load(Ordering::Relaxed),
+            doubts: stats.doubts.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does
+    /// not fit.
+    async fn check_node(&self, node: &Node) -> Result<Result<(), String>, NodeFault> {
+        let settings = &self.settings;
+        let chain_id = node.chain_id().await?;
+        if chain_id != settings.chain_id {
+            return Ok(Err(format!(
+                "{} is of chain {chain_id} and not of {}",
+                node.label(),
+                settings.chain_id
+            )));
+        }
+        let decimals =
+            match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
+                Ok(decimals) => decimals,
+                Err(NodeFault::Refused(_)) => None,
+                Err(fault) => return Err(fault),
+            };
+        if decimals != Some(u128::from(settings.decimals)) {
+            let told = decimals.map_or_else(|| "none".to_owned(), |decimals| decimals.to_string());
+            return Ok(Err(format!(
+                "the contract {} has {told} decimals at {} and not {}: it is not the token",
+                settings.token_contract,
+                node.label(),
+                settings.decimals
+            )));
+        }
+        if self.deprecated_at(node).await? == Some(true) {
+            return Ok(Err(format!(
+                "the token contract {} is deprecated: configure its successor",
+                settings.token_contract
+            )));
+        }
+        for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
+            let told = match node.call_number(&contract, DECIMALS_SELECTOR).await {
+                Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
+                Err(NodeFault::Refused(_)) => None,
+                Err(fault) => return Err(fault),
+            };
+            if let Some(decimals) = told {
+                self.other_decimals
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .entry(contract)
+                    .or_insert(decimals);
+            }
+        }
+        node.final_block().await?;
+        Ok(Ok(()))
+    }
+
+    /// Whether the token's contract says at a node that it handed over; `None` where it has no such
+    /// function.
+    async fn deprecated_at(&self, node: &Node) -> Result<Option<bool>, NodeFault> {
+        match node.call_number(self.settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
+            Ok(told) => Ok(told.map(|told| told == 1)),
+            Err(NodeFault::Refused(_) | NodeFault::MethodMissing(_)) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    }
+
+    /// Whether the token's contract itself says that it did not hand over: at every node that
+    /// tells, and one at least.
+    pub async fn denies_deprecation(&self) -> bool {
+        let fitting = self.nodes.iter().filter(|node| node.fits());
+        let told: Vec<bool> = join_all(fitting.map(|node| self.deprecated_at(node)))
+            .await
+            .into_iter()
+            .filter_map(|told| told.ok().flatten())
+            .collect();
+        !told.is_empty() && !told.contains(&true)
+    }
+
+    /// In which units a watched contract counts; whole ones where it does not tell.
+    pub fn decimals(&self, contract: &[u8; 20]) -> u8 {
+        if let Some(token) = self
+            .former()
+            .into_iter()
+            .chain([self.token()])
+            .find(|token| token.contract == *contract)
+        {
+            return token.decimals;
+        }
+        self.other_decimals
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(contract)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// Checks the nodes that were not found to fit yet: `Ok(false)` where none could be asked so
+    /// far, `Err` where one does not fit. Only nodes that fit are listened to.
+    pub async fn check(&self) -> Result<bool, String> {
+        let unchecked = self.nodes.iter().filter(|node| !node.fits() && !node.is_resting());
+        let checks =
+            join_all(unchecked.map(|node| async move { (node, self.check_node(node).await) }))
+                .await;
+        let mut mismatches = Vec::new();
+        for (node, checked) in checks {
+            match checked {
+                Ok(Ok(())) => node.note_fit(true),
+                Ok(Err(mismatch)) => {
+                    node.note_fit(false);
+                    mismatches.push(mismatch);
+                }
+                Err(fault) => {
+                    tracing::warn!(node = node.label(), %fault, "a node could not be checked; it \
+                     is tried again")
+                }
+            }
+        }
+        if mismatches.is_empty() {
+            Ok(self.nodes.iter().any(Node::fits))
+        } else {
+            Err(mismatches.join("; "))
+        }
+    }
+
+    /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix
+    /// seconds.
+    pub async fn standings(&self, latest: i64) -> Result<Standings<'_>, FollowError> {
+        let told = self.nodes.iter().map(|node| async move {
+            if node.fits() { Some(node.final_block().await) } else { None }
+        });
+        let answers = self.nodes.iter().zip(join_all(told).await);
+        let (mut told, mut missing) = (Vec::new(), Vec::new());
+        for (node, answer) in answers {
+            match answer {
+                Some(Ok(block)) if block.time > latest => {
+                    self.stats.doubts.fetch_add(1, Ordering::Relaxed);
+                    missing.push((node.label(), Doubt::WrongTime(block.number).to_string()));
+                }
+                Some(Ok(block)) => told.push((node, block)),
+                Some(Err(fault)) => missing.push((node.label(), fault.to_string())),
+                None => missing
+                    .push((node.label(), "it was not found to be of this chain so far".into())),
+            }
+        }
+        told.sort_by_key(|(_, block)| -block.number);
+        if let Some((_, first)) = told.first() {
+            let is_far_behind =
+                |block: &&(&Node, FinalBlock)| first.time - block.1.time > BEHIND_SECONDS_MAX;
+            missing.extend(
+                told.iter()
+                    .filter(is_far_behind)
+                    .map(|(node, _)| (node.label(), "it is far behind the others".to_owned())),
+            );
+        }
+        self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
+        let Some(settled) = verify::settled(told.iter().map(|(_, block)| *block)) else {
+            return Err(FollowError::NoNode(
+                missing
+                    .iter()
+                    .map(|(node, why)| format!("{node}: {why}"))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ));
+        };
+        let mut standings = Standings {
+            nodes: told.into_iter().map(|(node, block)| (node, block.number)).collect(),
+            settled,
+            missing,
+        };
+        if let (false, Some(depth), Some((node, told))) = (
+            settled.is_checked,
+            finality_blocks(self.settings.chain_id),
+            standings.nodes.first_mut(),
+        ) {
+            let head = node
+                .head()
+                .await
+                .map_err(|fault| FollowError::Node { node: node.label(), fault })?;
+            *told = (*told).min(head.number.0 - depth);
+            standings.settled.height = *told;
+        }
+        Ok(standings)
+    }
+
+    /// The watched contracts; the first is the token, and those that were it before are among the
+    /// others.
+    pub fn contracts(&self) -> Vec<[u8; 20]> {
+        let others = self.settings.other_tokens.values().map(|address| *address.bytes());
+        let mut contracts: Vec<[u8; 20]> =
+            std::iter::once(self.token().contract).chain(others).collect();
+        for token in self.former() {
+            if !contracts.contains(&token.contract) {
+                contracts.push(token.contract);
+            }
+        }
+        contracts
+    }
+
+    /// The symbol of a token that is looked out for beside the configured one.
+    pub fn symbol(&self, contract: &[u8; 20]) -> Option<&str> {
+        let other =
+            self.settings.other_tokens.iter().find(|(_, address)| address.bytes() == contract);
+        other.map(|(symbol, _)| symbol.as_str())
+    }
+
+    pub fn token_log(&self, log: &Log) -> bool {
+        log.address.0 == *self.settings.token_contract.bytes()
+    }
+}
+
+/// What the nodes say of the final view.
+pub struct Standings<'a> {
+    /// Those that answer, with what each calls final, the highest first.
+    pub nodes: Vec<(&'a Node, i64)>,
+    /// Up to where it is taken.
+    pub settled: Settled,
+    /// Those that are of no use now, and why.
+    pub missing: Vec<(String, String)>,
+}

@@ -1,0 +1,7 @@
+//! Corridors: what can be sent, with limits and clocks.
+
+pub mod api;
+
+use crate::resource::Resource;
+
+pub const RESOURCE: Resource = Resource::new(api::routes);

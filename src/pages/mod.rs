@@ -1,0 +1,198 @@
+//! What is answered outside the API: health, readiness, metrics, the OpenAPI document, its
+//! reference page, and the page that a payer is sent to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
+use http_body_util::Full;
+use hyper::body::Incoming;
+
+use crate::app_state::AppState;
+use crate::chains::followed::FollowedChain;
+use crate::http::dispatch::{self, Api, Reply};
+use crate::kernel::id::Minter;
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Id, Refusal};
+use crate::store::Cost;
+
+pub mod payer;
+pub mod payment_advices;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
+
+/// Everything that is answered over HTTP.
+pub struct Site {
+    pub app: Arc<AppState>,
+    pub api: Api,
+    /// Makes the identifiers of requests.
+    pub request_ids: Minter,
+    /// A node of the role `work` answers only health, readiness and metrics.
+    pub takes_requests: bool,
+    pub shows_metrics: bool,
+    pub openapi: Bytes,
+    pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
+}
+
+/// Answers any request; every answer carries its `Request-Id`.
+pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
+    let app = &site.app;
+    let mut random = [0; 16];
+    // Without randomness two requests could share an identifier, which only makes the log harder to
+    // read.
+    let _ = getrandom::fill(&mut random);
+    let request_id: Id<kind::Request> =
+        site.request_ids.mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
+    let request_id = request_id.to_string();
+    let is_api = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
+    let path = request.uri().path();
+    if !site.takes_requests && !matches!(path, "/healthz" | "/readyz" | "/metrics") {
+        let refusal = Refusal::new(
+            Code::ObjectNotFound,
+            "This node answers no requests; ask one that serves.",
+        );
+        return dispatch::refusal_reply(&request_id, refusal);
+    }
+    let mut reply = if is_api {
+        dispatch::dispatch(&site.api, &request_id, request).await
+    } else {
+        page(&site, &request_id, &request).await
+    };
+    if let Ok(value) = HeaderValue::from_str(&request_id) {
+        reply.headers_mut().insert(REQUEST_ID, value);
+    }
+    reply.headers_mut().insert(
+        HeaderName::from_static("x-content-type-options"),
+        HeaderValue::from_static("nosniff"),
+    );
+    reply
+}
+
+fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
+    let mut reply = Response::new(Full::new(body.into()));
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    reply
+}
+
+async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Reply {
+    let app = &site.app;
+    let path = request.uri().path();
+    if request.method() != http::Method::GET && request.method() != http::Method::HEAD {
+        let mut reply = dispatch::refusal_reply(
+            request_id,
+            Refusal::new(Code::RequestMethodInvalid, "This page takes GET."),
+        );
+        reply.headers_mut().insert(http::header::ALLOW, HeaderValue::from_static("GET"));
+        return reply;
+    }
+    match path {
+        "/healthz" => text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
+        "/readyz" => ready(app).await,
+        "/metrics" if site.shows_metrics => {
+            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics_page(app))
+        }
+        "/openapi.json" => text(StatusCode::OK, "application/json", site.openapi.clone()),
+        "/" | "/docs" => {
+            let mut reply = text(StatusCode::FOUND, "text/plain; charset=utf-8", "");
+            reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/docs/"));
+            reply
+        }
+        _ => {
+            if let Some(file) = path.strip_prefix("/docs/") {
+                return reference(site, request_id, file);
+            }
+            if let Some(rest) = path.strip_prefix("/pay/") {
+                return payer::answer(app, request_id, request, rest).await;
+            }
+            if let Some(reply) = payment_advices::answer(app, request_id, path).await {
+                return reply;
+            }
+            dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
+        }
+    }
+}
+
+/// What Prometheus reads.
+pub fn metrics_page(app: &AppState) -> String {
+    let now_seconds = app.store.clock.milliseconds() / 1000;
+    let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
+    app.metrics.page(&app.store, &figures)
+}
+
+/// Ready means: the store answers. A load balancer asks this; `/healthz` only says that the process
+/// lives.
+async fn ready(app: &AppState) -> Reply {
+    // After a failed commit only a real write tells whether the disk takes writes again.
+    let is_failing = app.store.stats.is_failing.load(std::sync::atomic::Ordering::Relaxed);
+    let answers = async {
+        app.store.read(Cost::Point, |tx| Ok(crate::store::migrate::schema_version(tx)?)).await?;
+        let probe = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
+            if is_failing {
+                crate::store::migrate::write_meta(
+                    tx,
+                    "probed_at",
+                    now.instant().to_string().as_bytes(),
+                )?;
+            }
+            Ok(())
+        };
+        app.store.write(probe).await
+    };
+    match dispatch::within(app, dispatch::answer_end(), answers).await {
+        Ok(()) => text(
+            StatusCode::OK,
+            "text/plain; charset=utf-8",
+            format!("ready\n{}", chain_lines(app)),
+        ),
+        Err(_) => text(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "text/plain; charset=utf-8",
+            "the store does not answer\n",
+        ),
+    }
+}
+
+/// How far each chain is followed, a line each. A node that is behind can still answer requests, so
+/// this does not make the service unready.
+fn chain_lines(app: &AppState) -> String {
+    use std::sync::atomic::Ordering::Relaxed;
+    let now_seconds = app.store.clock.milliseconds() / 1000;
+    let line = |chain: &Arc<FollowedChain>| {
+        let (mode, name) =
+            (if chain.mode.is_live() { "live" } else { "test" }, chain.settings.name.as_str());
+        let height = chain.stats.height.load(Relaxed);
+        if !chain.stats.is_followed.load(Relaxed) {
+            return format!("chain {name} ({mode}): not followed by this node\n");
+        }
+        if height == 0 {
+            return format!("chain {name} ({mode}): not followed yet\n");
+        }
+        let behind = chain.behind_seconds(now_seconds);
+        let trouble =
+            if chain.stats.is_in_trouble.load(Relaxed) { ", in trouble: see the log" } else { "" };
+        format!("chain {name} ({mode}): block {height}, {behind} s behind{trouble}\n")
+    };
+    app.chains.iter().map(line).collect()
+}
+
+/// The files of the reference page; they come from the binary and point nowhere else.
+fn reference(site: &Site, request_id: &str, file: &str) -> Reply {
+    let file = if file.is_empty() { "index.html" } else { file };
+    match utoipa_swagger_ui::serve(file, site.reference.clone()) {
+        Ok(Some(found)) => {
+            let mut reply = Response::new(Full::new(Bytes::from(found.bytes.into_owned())));
+            if let Ok(content_type) = HeaderValue::from_str(&found.content_type) {
+                reply.headers_mut().insert(CONTENT_TYPE, content_type);
+            }
+            let policy =
+                "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
+            reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+            reply
+        }
+        _ => {
+            dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! The payment advice: what a beneficiary can show, as a signed JSON document and as a one-page
+//! PDF.
+
+pub mod api;
+mod page;
+pub mod signing;
+mod text;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use self::signing::AdviceSignature;
+use crate::deposits;
+use crate::kernel::id::kind;
+use crate::kernel::{Currency, Id, Money, Rate, StoreError, rupees};
+use crate::payouts::Payout;
+use crate::payouts::state::PayoutStatus;
+use crate::quote_locks;
+use crate::quote_locks::gst::GST_PERCENT;
+use crate::rails::Method;
+use crate::resource::Resource;
+use crate::senders::{self, Address};
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers::{self, PurposeCode};
+use crate::{beneficiaries, kernel};
+
+pub const RESOURCE: Resource =
+    Resource::new(api::routes).with_events(&[crate::events::PAYMENT_ADVICE_AVAILABLE]);
+
+crate::string_enum!(AdviceWord { PaymentAdvice "payment_advice" });
+
+/// Deposits that an advice names; a transfer that was funded by more tells their number.
+pub const DEPOSITS_COUNT_MAX: i64 = 20;
+
+/// Who sent the money.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AdviceSender {
+    pub name: String,
+    pub country: String,
+    pub address: Option<Address>,
+}
+
+/// Who received it; never the full account number.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AdviceBeneficiary {
+    pub name: String,
+    pub account_number_last4: String,
+    pub account_type: &'static str,
+    pub ifsc: String,
+    pub bank_name: Option<String>,
+    pub branch_name: Option<String>,
+}
+
+/// A deposit that funded the transfer.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AdviceDeposit {
+    pub transaction_hash: String,
+    pub chain: String,
+    pub asset: String,
+    pub amount: Money,
+}
+
+/// GST by Rule 32(2)(b) of the CGST Rules, in rupees.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+pub struct AdviceGst {
+    pub taxable_value: Money,
+    pub rate_percent: String,
+    pub amount: Money,
+}
+
+/// PreflightResult of a payout that reached a bank.
+#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[schemars(rename = "PaymentAdviceDocument")]
+pub struct Advice {
+    pub object: AdviceWord,
+    pub advice_number: String,
+    /// Who made the document: the operator's name.
+    pub issuer: String,
+    /// When it became available, in Unix seconds.
+    pub issued_at: Option<i64>,
+    pub payout_id: Id<kind::Payout>,
+    pub transfer_id: Id<kind::Transfer>,
+    /// `settled`, or `returned` where the beneficiary's bank sent the money back.
+    pub status: PayoutStatus,
+    pub unique_transaction_reference: Option<String>,
+    pub method: Method,
+    pub settled_at: Option<i64>,
+    pub returned_at: Option<i64>,
+    pub sender: AdviceSender,
+    pub beneficiary: AdviceBeneficiary,
+    pub purpose_code: String,
+    /// What the purpose code means.
+    pub purpose: &'static str,
+    pub amount_sent: Money,
+    pub amount_sent_currency: Currency,
+    /// In the currency that was sent.
+    pub fee: Money,
+    pub rate: Rate,
+    /// When the rate was locked, in Unix seconds.
+    pub rate_locked_at: Option<i64>,
+    /// `amount_sent` at `rate`, before the fee.
+    pub amount_gross: Money,
+    /// The fee in the currency of the payout: `amount_gross` less `gst` and `amount`.
+    pub amount_fee: Money,
+    /// The GST that was deducted, where it is charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gst: Option<AdviceGst>,
+    pub amount: Money,
+    pub currency: Currency,
+    pub amount_in_words: Option<String>,
+    /// At most 20, oldest first.
+    pub deposits: Vec<AdviceDeposit>,
+    pub deposits_count: i64,
+    /// The bank that sent the INR, where the operator has named one.
+    pub sponsor_bank: Option<String>,
+    /// The last four of the operator's account there that was debited, in live mode.
+    pub debited_account_last4: Option<String>,
+    pub statement: &'static str,
+    /// Where anybody can compare amount, date, reference and last four digits with what the service
+    /// knows.
+    pub verification_url: String,
+    /// Where the keys are that verify `signature`.
+    pub key_set_url: String,
+    pub livemode: bool,
+    pub signature: AdviceSignature,
+}
+
+const STATEMENT: &str = "Payment advice - not a FIRC or FIRA, which only an authorised dealer \
+ bank issues. \
+    The credit represents foreign inward remittance, not local funds.";
+const STATEMENT_RETURNED: &str = "Payment advice - not a FIRC or FIRA, which only an authorised \
+ dealer bank issues. \
+    The beneficiary's bank sent this payment back, so it stands for no remittance received.";
+const STATEMENT_TEST: &str = "Payment advice of test mode - not a FIRC or FIRA, and no evidence \
+ of anything: no money moved.";
+
+/// What a purpose code means, in the words of the Reserve Bank's list of inward purposes.
+const fn purpose_text(code: PurposeCode) -> &'static str {
+    match code {
+        PurposeCode::P0014 => "Receipts of non-resident deposits (FCNR(B), NR(E)RA)",
+        PurposeCode::P1301 => {
+            "Inward remittance from Indian non-residents towards family maintenance and savings"
+        }
+        PurposeCode::P1302 => "Personal gifts and donations",
+    }
+}
+
+/// The token of the public page about a payout: its identifier and a mark that only this server can
+/// make.
+pub fn verification_token(services: &Services, id: Id<kind::Payout>) -> String {
+    services.marked(VERIFICATION, id)
+}
+
+/// The payout that a token proves knowledge of.
+pub fn verified_token(services: &Services, token: &str) -> Option<Id<kind::Payout>> {
+    services.unmarked(VERIFICATION, token)
+}
+
+/// What the mark of a verification address is made for.
+const VERIFICATION: &[u8] = b"payment_advice";
+
+/// The number of a payout's advice: one payout has one.
+fn advice_number(id: Id<kind::Payout>) -> String {
+    let text = id.to_string();
+    format!("PA-{}", text.split_once('_').map_or(text.as_str(), |(_, ulid)| ulid))
+}
+
+/// Puts the advice of a settled payout together and signs it with the newest key of its mode. The
+/// same payout gives the same document, until it is returned or the key is rotated.
+pub fn compose(
+    tx: &mut dyn Tx,
+    services: &Services,
+    payout: &Payout,
+) -> Result<Advice, StoreError> {
+    let lost = || StoreError::Broken(format!("{} has lost what its advice shows", payout.id));
+    let (scope, mode) = (payout.scope, payout.scope.mode());
+    let transfer = transfers::rows::find(tx, scope, payout.transfer_id)?.ok_or_else(lost)?;
+    let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
+    let beneficiary =
+        beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
+    let lock = quote_locks::rows::find(tx, scope, transfer.quote_lock_id)?;
+    let (deposits, deposits_count) = deposits::rows::counted_for_transfer(
+        tx,
+        scope,
+        transfer.id,
+        payout.created,
+        DEPOSITS_COUNT_MAX,
+    )?;
+    let is_returned = payout.status == PayoutStatus::Returned;
+    // A fraction of a paisa that the exchange dropped belongs to neither side.
+    let amount_gross = transfer.amount.exchanged(transfer.rate, payout.amount.currency)?;
+    let mut advice = Advice {
+        object: AdviceWord::PaymentAdvice,
+        advice_number: advice_number(payout.id),
+        issuer: services.settings.issuer_name.clone(),
+        issued_at: payout.advice_available_at,
+        payout_id: payout.id,
+        transfer_id: payout.transfer_id,
+        status: payout.status,
+        unique_transaction_reference: payout.unique_transaction_reference.clone(),
+        method: payout.method,
+        settled_at: payout.settled_at,
+        returned_at: payout.status_history.last_at(PayoutStatus::Returned),
+        sender: AdviceSender {
+            name: sender.name,
+            country: sender.country,
+            address: sender.address,
+        },
+        beneficiary: AdviceBeneficiary {
+            name: beneficiary.name,
+            account_number_last4: beneficiary.account_number_last4,
+            account_type: "nre",
+            ifsc: beneficiary.ifsc,
+            bank_name: beneficiary.bank_name,
+            branch_name: beneficiary.branch_name,
+        },
+        purpose_code: payout.purpose_code.clone(),
+        purpose: PurposeCode::parse(&payout.purpose_code).map_or("", purpose_text),
+        amount_sent: transfer.amount,
+        amount_sent_currency: transfer.amount.currency,
+        fee: transfer.fee,
+        rate: transfer.rate,
+        rate_locked_at: lock.map(|lock| lock.created),
+        amount_gross,
+        amount_fee: {
+            let tax = transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount);
+            amount_gross.minus(payout.amount)?.minus(tax)?
+        },
+        gst: transfer.gst.map(|gst| AdviceGst {
+            taxable_value: gst.taxable,
+            rate_percent: GST_PERCENT.to_string(),
+            amount: gst.amount,
+        }),
+        amount: payout.amount,
+        currency: payout.amount.currency,
+        amount_in_words: rupees::in_words(payout.amount),
+        deposits: deposits
+            .into_iter()
+            .map(|deposit| AdviceDeposit {
+                transaction_hash: deposit.transaction_hash,
+                chain: deposit.chain,
+                asset: deposit.asset,
+                amount: deposit.amount,
+            })
+            .collect(),
+        deposits_count,
+        sponsor_bank: services.settings.sponsor_bank_name.clone(),
+        debited_account_last4: services
+            .settings
+            .debit_account_last4
+            .clone()
+            .filter(|_| mode.is_live()),
+        statement: match mode {
+            kernel::Mode::Test => STATEMENT_TEST,
+            kernel::Mode::Live if is_returned => STATEMENT_RETURNED,
+            kernel::Mode::Live => STATEMENT,
+        },
+        verification_url: format!(
+            "{}/verify/{}",
+            services.settings.public_url,
+            verification_token(services, payout.id)
+        ),
+        key_set_url: format!("{}{KEY_SET_PATH}", services.settings.public_url),
+        livemode: scope.livemode(),
+        signature: AdviceSignature::default(),
+    };
+    let document = serde_json::to_value(&advice)
+        .map_err(|error| StoreError::Broken(format!("an advice does not serialise: {error}")))?;
+    advice.signature = signing::newest(tx, &services.sealer, mode)?.sign(&document)?;
+    Ok(advice)
+}
+
+/// Where the keys are published.
+pub const KEY_SET_PATH: &str = "/.well-known/hundi-advice-keys.json";
+
+/// `21 September 2026, 19:43:20 IST` of a time in Unix seconds; India keeps one offset of 5 h 30
+/// min all year.
+pub fn indian_time(seconds: i64) -> String {
+    indian(seconds, "%-d %B %Y, %H:%M:%S IST")
+}
+
+/// The day of [`indian_time`].
+fn indian_date(seconds: i64) -> String {
+    indian(seconds, "%-d %B %Y")
+}
+
+fn indian(seconds: i64, format: &str) -> String {
+    const IST_OFFSET_SECONDS: i32 = 19_800;
+    let zone = jiff::tz::Offset::from_seconds(IST_OFFSET_SECONDS).map(jiff::tz::TimeZone::fixed);
+    match (jiff::Timestamp::from_second(seconds), zone) {
+        (Ok(time), Ok(zone)) => time.to_zoned(zone).strftime(format).to_string(),
+        _ => seconds.to_string(),
+    }
+}
+
+impl Advice {
+    /// One A4 page. The same advice gives the same bytes.
+    pub fn to_pdf(&self) -> Result<Vec<u8>, StoreError> {
+        page::write(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_are_shown_in_india() {
+        assert_eq!(super::indian_time(1_790_000_000), "21 September 2026, 19:43:20 IST");
+        assert_eq!(super::indian_date(1_790_000_000 + 4 * 3600 + 16 * 60), "21 September 2026");
+        assert_eq!(super::indian_date(1_790_000_000 + 4 * 3600 + 17 * 60), "22 September 2026");
+        assert_eq!(super::indian_time(i64::MAX), i64::MAX.to_string());
+    }
+}

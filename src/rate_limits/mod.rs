@@ -1,0 +1,264 @@
+//! Rate limits: one token bucket for each key and kind of request, with twice the rate as burst.
+//!
+//! Where several nodes serve the same keys the bucket is a row that they take tokens from by the
+//! handful, so that a request seldom asks for it. What lies unused on the nodes is a small part of
+//! the burst.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub mod rows;
+
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Id, OperationError, Refusal, RefusalEntry};
+use crate::store::Store;
+
+/// Requests a second; 0 is no limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    pub reads: u32,
+    pub writes: u32,
+}
+
+/// Keys that are remembered; a full table is emptied of buckets that have filled up again.
+const BUCKETS_MAX: usize = 100_000;
+
+/// How far before a bucket's last filling a request's instant may lie: a transaction that waited is
+/// no older. What lies further ahead was written by a clock that was wrong.
+const AHEAD_MILLISECONDS_MAX: i64 = 10_000;
+
+/// A bucket, in thousandths of a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    pub tokens_milli: i64,
+    pub filled_at_milliseconds: i64,
+}
+
+/// What a bucket says of one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    pub is_allowed: bool,
+    pub remaining: i64,
+    /// Seconds until the next request is allowed, or until the bucket is full again.
+    pub wait_seconds: i64,
+}
+
+impl Bucket {
+    pub const fn full(rate: u32, now_milliseconds: i64) -> Bucket {
+        Bucket { tokens_milli: rate as i64 * 2 * 1000, filled_at_milliseconds: now_milliseconds }
+    }
+    /// Fills up by the time that passed. A clock that steps back neither fills nor empties it, and
+    /// one that was far ahead does not stop it either.
+    fn fill(&mut self, rate: u32, now_milliseconds: i64) {
+        let rate = i64::from(rate);
+        let passed = (now_milliseconds - self.filled_at_milliseconds).clamp(0, 10_000);
+        self.tokens_milli = (self.tokens_milli + passed * rate).min(rate * 2 * 1000);
+        let is_far_ahead = self.filled_at_milliseconds - now_milliseconds > AHEAD_MILLISECONDS_MAX;
+        self.filled_at_milliseconds = if is_far_ahead {
+            now_milliseconds
+        } else {
+            self.filled_at_milliseconds.max(now_milliseconds)
+        };
+    }
+
+    /// Fills up, and takes as many whole tokens as there are, `count` at most; answers how many,
+    /// and how long the next one takes where there was none.
+    pub fn take_many(&mut self, rate: u32, now_milliseconds: i64, count: i64) -> (i64, i64) {
+        self.fill(rate, now_milliseconds);
+        let taken = (self.tokens_milli / 1000).min(count);
+        self.tokens_milli -= taken * 1000;
+        let wait_milliseconds = if taken > 0 {
+            0
+        } else {
+            (1000 - self.tokens_milli + i64::from(rate) - 1) / i64::from(rate)
+        };
+        (taken, wait_milliseconds)
+    }
+
+    /// Fills up by the time that passed, and takes one token if there is one.
+    pub fn take(&mut self, rate: u32, now_milliseconds: i64) -> Allowance {
+        self.fill(rate, now_milliseconds);
+        let rate = i64::from(rate);
+        let burst_milli = rate * 2 * 1000;
+        let is_allowed = self.tokens_milli >= 1000;
+        if is_allowed {
+            self.tokens_milli -= 1000;
+        }
+        let lacking_milli =
+            if is_allowed { burst_milli - self.tokens_milli } else { 1000 - self.tokens_milli };
+        let wait_seconds = (lacking_milli + rate * 1000 - 1) / (rate * 1000);
+        Allowance { is_allowed, remaining: self.tokens_milli / 1000, wait_seconds }
+    }
+}
+
+/// A node takes this part of the burst from the bucket at once: four nodes leave at most a twelfth
+/// of it unused.
+const HANDFUL_PART: i64 = 50;
+
+/// What this node has of a key's bucket that it shares with others.
+#[derive(Default)]
+struct Handful {
+    tokens: i64,
+    /// What the bucket held when it was last seen.
+    rest: i64,
+    /// The bucket is empty until then, by the store's clock.
+    dry_until_milliseconds: i64,
+    used_milliseconds: i64,
+}
+
+type BucketKey = (Id<kind::ApiKey>, bool);
+
+/// All buckets of this node.
+pub struct Limiter {
+    rates: Rates,
+    buckets: Mutex<HashMap<BucketKey, Bucket>>,
+    handfuls: Mutex<HashMap<BucketKey, Arc<tokio::sync::Mutex<Handful>>>>,
+}
+
+/// What the headers of an answer say: `RateLimit-Policy`, `RateLimit`
+/// (draft-ietf-httpapi-ratelimit-headers-10).
+pub struct Headers {
+    pub policy: String,
+    pub limit: String,
+}
+
+impl Limiter {
+    pub fn new(rates: Rates) -> Limiter {
+        Limiter { rates, buckets: Mutex::default(), handfuls: Mutex::default() }
+    }
+
+    /// Judges one request; `None` where there is no limit. `Err` at the end means that the store
+    /// does not answer.
+    pub async fn judge(
+        &self,
+        store: &Store,
+        key: Id<kind::ApiKey>,
+        is_write: bool,
+    ) -> Result<(Option<Headers>, Result<(), Refusal>), OperationError> {
+        let rate = if is_write { self.rates.writes } else { self.rates.reads };
+        if rate == 0 {
+            return Ok((None, Ok(())));
+        }
+        let now_milliseconds = store.clock.milliseconds();
+        let allowance = if store.is_shared() {
+            self.take_shared(store, (key, is_write), rate, now_milliseconds).await?
+        } else {
+            self.take_own((key, is_write), rate, now_milliseconds)
+        };
+        let name = if is_write { "writes" } else { "reads" };
+        let headers = Headers {
+            policy: format!("\"{name}\";q={};w=2", rate * 2),
+            limit: format!("\"{name}\";r={};t={}", allowance.remaining, allowance.wait_seconds),
+        };
+        if allowance.is_allowed {
+            return Ok((Some(headers), Ok(())));
+        }
+        let message = format!(
+            "More than {rate} {name} a second with this key. Retry after {} s with the same \
+             idempotency key.",
+            allowance.wait_seconds
+        );
+        let fault = RefusalEntry::new(Code::RateLimitExceeded, message)
+            .with("policy", name)
+            .with("retry_after_seconds", allowance.wait_seconds.to_string());
+        let mut refusal = Refusal::one(fault);
+        refusal.retry_after_seconds = Some(allowance.wait_seconds.unsigned_abs());
+        Ok((Some(headers), Err(refusal)))
+    }
+
+    fn take_own(&self, key: BucketKey, rate: u32, now_milliseconds: i64) -> Allowance {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= BUCKETS_MAX {
+            buckets.retain(|_, bucket| now_milliseconds - bucket.filled_at_milliseconds < 2_000);
+        }
+        buckets
+            .entry(key)
+            .or_insert_with(|| Bucket::full(rate, now_milliseconds))
+            .take(rate, now_milliseconds)
+    }
+
+    async fn take_shared(
+        &self,
+        store: &Store,
+        key: BucketKey,
+        rate: u32,
+        now_milliseconds: i64,
+    ) -> Result<Allowance, OperationError> {
+        let handful = {
+            let mut handfuls = self.handfuls.lock().unwrap_or_else(PoisonError::into_inner);
+            if handfuls.len() >= BUCKETS_MAX {
+                // What is in use, and what was used lately, stays.
+                let is_at_rest =
+                    |handful: &Handful| now_milliseconds - handful.used_milliseconds >= 2_000;
+                handfuls.retain(|_, handful| {
+                    !handful.try_lock().is_ok_and(|handful| is_at_rest(&handful))
+                });
+            }
+            handfuls.entry(key).or_default().clone()
+        };
+        // One request of a key asks for more while the others wait for what it gets.
+        let mut handful = handful.lock().await;
+        handful.used_milliseconds = now_milliseconds;
+        // No bucket is dry for longer than a token takes at one a second.
+        let is_dry = (1..=1_000).contains(&(handful.dry_until_milliseconds - now_milliseconds));
+        if handful.tokens == 0 && !is_dry {
+            let wanted = (i64::from(rate) * 2 / HANDFUL_PART).max(1);
+            let (taken, rest, wait) = store
+                .write(move |tx, now| {
+                    Ok(rows::take(tx, now.instant_milliseconds(), key, rate, wanted)?)
+                })
+                .await?;
+            (handful.tokens, handful.rest, handful.dry_until_milliseconds) =
+                (taken, rest, now_milliseconds + wait);
+        }
+        let burst = i64::from(rate) * 2;
+        if handful.tokens == 0 {
+            let wait_milliseconds = (handful.dry_until_milliseconds - now_milliseconds).max(1);
+            return Ok(Allowance {
+                is_allowed: false,
+                remaining: 0,
+                wait_seconds: (wait_milliseconds + 999) / 1000,
+            });
+        }
+        handful.tokens -= 1;
+        let remaining = (handful.tokens + handful.rest).clamp(0, burst);
+        Ok(Allowance {
+            is_allowed: true,
+            remaining,
+            wait_seconds: (burst - remaining + i64::from(rate) - 1) / i64::from(rate),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_allows_a_burst_of_twice_the_rate_and_then_the_rate() {
+        let mut bucket = Bucket::full(10, 0);
+        let allowed = (0..30).filter(|_| bucket.take(10, 0).is_allowed).count();
+        assert_eq!(allowed, 20);
+        assert_eq!(
+            bucket.take(10, 0),
+            Allowance { is_allowed: false, remaining: 0, wait_seconds: 1 }
+        );
+        let allowed = (0..1000).filter(|step| bucket.take(10, step * 10).is_allowed).count();
+        assert!((99..=100).contains(&allowed), "{allowed} in 10 s at 10 a second");
+        // A clock that steps back neither fills nor empties the bucket.
+        assert!(!Bucket { tokens_milli: 0, filled_at_milliseconds: 5_000 }.take(10, 0).is_allowed);
+    }
+
+    #[test]
+    fn a_bucket_of_a_clock_that_was_far_ahead_fills_from_now_on() {
+        let hour = 3_600_000;
+        let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: hour };
+        assert_eq!(bucket.take_many(10, 0, 5), (0, 100), "what was ahead fills nothing by itself");
+        assert_eq!(bucket.take_many(10, 1_000, 20), (10, 0));
+        // A transaction that waited is older than what was written meanwhile, and takes nothing
+        // back.
+        let mut bucket = Bucket { tokens_milli: 0, filled_at_milliseconds: AHEAD_MILLISECONDS_MAX };
+        assert_eq!(bucket.take_many(10, 0, 5), (0, 100));
+        assert_eq!(bucket.filled_at_milliseconds, AHEAD_MILLISECONDS_MAX);
+    }
+}

@@ -1,0 +1,43 @@
+//! The rows of rate limits that several nodes share.
+
+use super::Bucket;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, StoreError};
+use crate::store::Tx;
+use crate::values;
+
+/// Takes up to `wanted` tokens; answers how many, what is left, and for how many milliseconds there
+/// is none.
+pub fn take(
+    tx: &mut dyn Tx,
+    now_milliseconds: i64,
+    (key, is_write): (Id<kind::ApiKey>, bool),
+    rate: u32,
+    wanted: i64,
+) -> Result<(i64, i64, i64), StoreError> {
+    let sql = "SELECT tokens_milli, filled_milliseconds FROM rate_limits WHERE key_id = ?1 AND \
+     is_write = ?2";
+    let old = match tx.row(sql, values![key, is_write])? {
+        Some(mut row) => {
+            Some(Bucket { tokens_milli: row.int()?, filled_at_milliseconds: row.int()? })
+        }
+        None => None,
+    };
+    let mut bucket = old.unwrap_or_else(|| Bucket::full(rate, now_milliseconds));
+    let (taken, wait_milliseconds) = bucket.take_many(rate, now_milliseconds, wanted);
+    let (tokens, filled) = (bucket.tokens_milli, bucket.filled_at_milliseconds);
+    match old {
+        None => tx.execute_one(
+            "INSERT INTO rate_limits (key_id, is_write, tokens_milli, filled_milliseconds) VALUES \
+             (?1, ?2, ?3, ?4)",
+            values![key, is_write, tokens, filled],
+        )?,
+        Some(old) => tx.execute_one(
+            "UPDATE rate_limits SET tokens_milli = ?3, filled_milliseconds = ?4 \
+             WHERE key_id = ?1 AND is_write = ?2 AND tokens_milli = ?5 AND filled_milliseconds = \
+             ?6",
+            values![key, is_write, tokens, filled, old.tokens_milli, old.filled_at_milliseconds],
+        )?,
+    }
+    Ok((taken, tokens / 1000, wait_milliseconds))
+}

@@ -1,0 +1,27 @@
+//! Every resource that moves money or is about somebody. Routes, event types and the checks of the
+//! book are made from this list.
+
+use crate::resource::Resource;
+use crate::{
+    balance, beneficiaries, corridors, deposits, payment_advices, payouts, quote_locks, refunds,
+    senders, statements, transfers,
+};
+
+pub const ALL: &[Resource] = &[
+    beneficiaries::RESOURCE,
+    senders::RESOURCE,
+    quote_locks::RESOURCE,
+    corridors::RESOURCE,
+    transfers::RESOURCE,
+    deposits::RESOURCE,
+    payouts::RESOURCE,
+    payment_advices::RESOURCE,
+    refunds::RESOURCE,
+    balance::RESOURCE,
+    statements::RESOURCE,
+];
+
+/// The event types of all of them.
+pub fn event_types() -> impl Iterator<Item = &'static str> {
+    ALL.iter().flat_map(Resource::event_types)
+}

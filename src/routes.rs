@@ -1,0 +1,19 @@
+//! Every route of the API on one screen. The OpenAPI document, permissions and the isolation tests
+//! are made from this list; each `api.rs` names its own methods and paths.
+
+use crate::http::route::Route;
+use crate::{events, resources, test_helpers, webhooks};
+
+pub fn routes() -> Vec<Route> {
+    let mut routes: Vec<Route> =
+        resources::ALL.iter().flat_map(|resource| (resource.routes)()).collect();
+    routes.extend(events::api::routes(webhooks::event_types()));
+    routes.extend(webhooks::api::routes());
+    // With test keys only, below /v1/test_helpers/.
+    routes.extend(test_helpers::deposits::routes());
+    routes.extend(test_helpers::beneficiaries::routes());
+    routes.extend(test_helpers::payouts::routes());
+    routes.extend(test_helpers::refunds::routes());
+    routes.extend(test_helpers::api::routes());
+    routes
+}

@@ -1,0 +1,35 @@
+//! The screening of test mode: two names are on its list.
+
+use super::{Screener, Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion};
+use crate::chains::tron_address::TronAddress;
+
+/// Senders of these names are refused in test mode, so that callers can try `sender_not_eligible`.
+pub const CONFIRMED_NAME: &str = "Test Sanctioned";
+pub const POSSIBLE_NAME: &str = "Test Possibly Sanctioned";
+
+pub struct SimulatedScreener;
+
+impl Screener for SimulatedScreener {
+    fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
+        let listed = [
+            (CONFIRMED_NAME, Screening::ConfirmedMatch, "test-1"),
+            (POSSIBLE_NAME, Screening::PossibleMatch, "test-2"),
+        ];
+        let hits = listed
+            .into_iter()
+            .filter(|(name, _, _)| question.name.eq_ignore_ascii_case(name))
+            .map(|(name, screening, entry_id)| ScreeningHit {
+                list: "test",
+                entry_id: entry_id.to_owned(),
+                entry_hash: [0; 32],
+                screening,
+                score_basis_points: 10_000,
+                evidence: format!("listed name \"{name}\", score 1.000"),
+            });
+        ScreeningFinding::of(hits.collect())
+    }
+    /// The simulated payer is on no list.
+    fn screen_address(&self, _: &TronAddress) -> ScreeningFinding {
+        ScreeningFinding::of(Vec::new())
+    }
+}

@@ -1,0 +1,200 @@
+//! What a rule may use besides the transaction: settings, the sealer and the ports to the outside
+//! services.
+
+use crate::account_verification::AccountVerifier;
+use crate::chains::pool::AddressPool;
+use crate::chains::tron_address::TronAddress;
+use crate::ifsc::Directory;
+use crate::kernel::seal::Sealer;
+use crate::kernel::{Currency, Id, Kind, Mode, Money, Now, Rate, StoreError, hex};
+use crate::rails::Rail;
+use crate::rates::{RateBounds, RateSource};
+use crate::screening::lists::Lists;
+use crate::screening::{Screener, ScreeningFinding, ScreeningHit, ScreeningQuestion};
+use crate::store::idempotency::AnswerSealer;
+
+/// The operator's settings that rules read. Every value has a range, checked when the configuration
+/// is read.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a quote lock lives: 30 to 900.
+    pub quote_lock_seconds: i64,
+    /// How long a deposit is awaited: 900 to 86 400.
+    pub funding_seconds: i64,
+    /// Bounds of a quote lock's amount.
+    pub amount_min: Money,
+    pub amount_max: Money,
+    /// Flat fee of a quote lock.
+    pub fee: Money,
+    /// What the rate loses against the market, in hundredths of a percent.
+    pub spread_basis_points: i64,
+    /// Within what a market rate may be quoted.
+    pub rate_bounds: RateBounds,
+    /// Purpose code where the sender is not the beneficiary.
+    pub purpose_code_default: String,
+    /// Whether webhooks may go to loopback over http, in test mode.
+    pub loopback_webhooks_allowed: bool,
+    /// How long the simulated world takes for one step.
+    pub simulation_step_milliseconds: i64,
+    /// The simulated market.
+    pub test_mid_market_rate: Rate,
+    pub test_usdt_usd: Rate,
+    /// Where links that callers are shown begin, without a slash at the end.
+    pub public_url: String,
+    /// The operator's name on payment advices: 1 to 100 characters.
+    pub issuer_name: String,
+    /// The bank that sends the INR, for payment advices: 1 to 100 characters.
+    pub sponsor_bank_name: Option<String>,
+    /// The last four of the account that live mode's INR leave, for payment advices.
+    pub debit_account_last4: Option<String>,
+    /// Whether the operator is the Indian converter that charges GST on the exchange (see
+    /// `quote_locks::gst`).
+    pub is_gst_charged: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings {
+            quote_lock_seconds: 300,
+            funding_seconds: 1_800,
+            amount_min: Money::new(1_000, Currency::Usd),
+            amount_max: Money::new(5_000_000, Currency::Usd),
+            fee: Money::zero(Currency::Usd),
+            spread_basis_points: 0,
+            rate_bounds: RateBounds::default(),
+            purpose_code_default: "P1301".into(),
+            loopback_webhooks_allowed: false,
+            simulation_step_milliseconds: 250,
+            test_mid_market_rate: Rate(88_412_500),
+            test_usdt_usd: Rate(1_000_000),
+            public_url: "http://127.0.0.1:8080".into(),
+            issuer_name: "hundi".into(),
+            sponsor_bank_name: None,
+            debit_account_last4: None,
+            is_gst_charged: false,
+        }
+    }
+}
+
+/// The ports of one mode.
+pub struct Ports {
+    pub rates: Box<dyn RateSource>,
+    pub rail: Box<dyn Rail>,
+    pub accounts: Box<dyn AccountVerifier>,
+    pub screener: Box<dyn Screener>,
+    pub addresses: AddressPool,
+    pub chain: crate::chains::ChainProfile,
+}
+
+/// Settings, secrets and ports, shared by every request and worker.
+pub struct Services {
+    pub settings: Settings,
+    pub sealer: Sealer,
+    pub ifsc: Directory,
+    pub test: Ports,
+    /// `None` until every part of live mode is configured.
+    pub live: Option<Ports>,
+    /// The sanctions lists, where the operator configured them.
+    pub screening: Option<std::sync::Arc<Lists>>,
+}
+
+impl Services {
+    /// The sanctions lists that the subjects of a mode are compared with.
+    pub fn lists(&self, mode: Mode) -> Option<&std::sync::Arc<Lists>> {
+        self.screening
+            .as_ref()
+            .filter(|_| self.ports(mode).map_or(true, |ports| ports.screener.asks_lists()))
+    }
+    /// Screens a person or business, from memory. Live mode without ports asks the lists; without
+    /// lists nobody looked.
+    pub fn screen(&self, mode: Mode, question: &ScreeningQuestion) -> ScreeningFinding {
+        match (self.ports(mode), &self.screening) {
+            (Ok(ports), _) => ports.screener.screen(question),
+            (Err(_), Some(lists)) => lists.matcher().screen(question),
+            (Err(_), None) => ScreeningFinding::unreviewed(),
+        }
+    }
+    /// Screens the address that paid, in the same way.
+    pub fn screen_address(&self, mode: Mode, address: &TronAddress) -> ScreeningFinding {
+        match (self.ports(mode), &self.screening) {
+            (Ok(ports), _) => ports.screener.screen_address(address),
+            (Err(_), Some(lists)) => lists.matcher().screen_address(address),
+            (Err(_), None) => ScreeningFinding::unreviewed(),
+        }
+    }
+
+    /// The fingerprint that a decision about a hit is bound to: the entry as it is, and what is
+    /// known of the subject.
+    pub fn screening_basis(&self, question: &ScreeningQuestion, hit: &ScreeningHit) -> [u8; 32] {
+        let birth = question.date_of_birth.map(|date| date.to_string()).unwrap_or_default();
+        let parts = [
+            &[question.name.clone(), birth],
+            question.aliases.as_slice(),
+            &question.countries,
+            &question.identifiers,
+        ]
+        .map(|list| list.join("\n"));
+        let mut all: Vec<&[u8]> = vec![b"screening", &hit.entry_hash];
+        all.extend(parts.iter().map(String::as_bytes));
+        self.sealer.fingerprint(&all)
+    }
+    /// The ports of a mode. Without live mode a live key cannot create what would need them.
+    pub fn ports(&self, mode: Mode) -> Result<&Ports, StoreError> {
+        match mode {
+            Mode::Test => Ok(&self.test),
+            Mode::Live => self
+                .live
+                .as_ref()
+                .ok_or_else(|| StoreError::Broken("live mode is not configured".into())),
+        }
+    }
+    /// Whether a chain of a mode is simulated here. One that is followed, or that is not configured
+    /// now, is not.
+    pub fn simulates(&self, mode: Mode, chain: &str) -> bool {
+        self.ports(mode)
+            .is_ok_and(|ports| ports.chain.is_simulated() && ports.chain.name.as_str() == chain)
+    }
+    /// The ports of every mode that is configured.
+    pub fn all_ports(&self) -> impl Iterator<Item = &Ports> {
+        std::iter::once(&self.test).chain(&self.live)
+    }
+    /// Whether live keys may create.
+    pub fn is_live_configured(&self) -> bool {
+        self.live.is_some()
+    }
+    /// The end of a link that opens without a key: an identifier and a mark that only this server
+    /// can make for this purpose.
+    pub fn marked<K: Kind>(&self, purpose: &[u8], id: Id<K>) -> String {
+        let mark = self.sealer.fingerprint(&[purpose, &id.to_bytes()]);
+        format!("{id}.{}", hex::encode(&mark[..16]))
+    }
+    /// The identifier in the end of such a link, if its mark is right; compared in constant time.
+    pub fn unmarked<K: Kind>(&self, purpose: &[u8], token: &str) -> Option<Id<K>> {
+        let id = token.split_once('.').and_then(|(id, _)| Id::parse(id))?;
+        let expected = self.marked(purpose, id);
+        bool::from(subtle::ConstantTimeEq::ct_eq(expected.as_bytes(), token.as_bytes()))
+            .then_some(id)
+    }
+    /// Seals a value for one column of one row.
+    pub fn seal(
+        &self,
+        now: &mut Now,
+        column: &str,
+        id: &[u8],
+        plain: &[u8],
+    ) -> Result<Vec<u8>, StoreError> {
+        self.sealer.seal(now.random_bytes(), &crate::kernel::seal::place(column, id), plain)
+    }
+    pub fn open(&self, column: &str, id: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        self.sealer.open(&crate::kernel::seal::place(column, id), sealed)
+    }
+}
+
+impl AnswerSealer for Services {
+    fn seal(&self, now: &mut Now, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Services::seal(self, now, "idempotency_answers.body", place, plain)
+    }
+    fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Services::open(self, "idempotency_answers.body", place, sealed)
+    }
+}

@@ -1,0 +1,368 @@
+//! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves
+//! no stuck key.
+
+use super::{Tx, key_segments, pack};
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Id, Now, OperationError, Refusal, StoreError};
+use crate::values;
+
+/// How long a completed answer is replayed, from its completion, by the store's clock.
+pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
+
+/// How a stored body is written down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum BodyForm {
+    /// Packed with the first dictionary of `pack`.
+    Packed,
+    /// The answer shows a webhook secret, so it is encrypted at rest.
+    Sealed,
+}
+
+impl BodyForm {
+    const fn code(self) -> i64 {
+        match self {
+            BodyForm::Packed => 1,
+            BodyForm::Sealed => 2,
+        }
+    }
+    fn from_code(code: i64) -> Result<BodyForm, StoreError> {
+        match code {
+            1 => Ok(BodyForm::Packed),
+            2 => Ok(BodyForm::Sealed),
+            _ => Err(StoreError::Broken("a stored answer has an unknown form".into())),
+        }
+    }
+}
+
+/// The answer to a request that changes something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub http_status: u16,
+    pub content_type: &'static str,
+    pub body: Vec<u8>,
+    pub holds_secret: bool,
+}
+
+pub const JSON: &str = "application/json";
+pub const PDF: &str = "application/pdf";
+pub const CSV: &str = "text/csv; charset=utf-8";
+
+impl Answer {
+    pub fn refused(refusal: &Refusal) -> Answer {
+        Answer {
+            http_status: refusal.http_status(),
+            content_type: JSON,
+            body: refusal.body(),
+            holds_secret: false,
+        }
+    }
+}
+
+/// A request's claim on its idempotency key.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// Keyed hash of API key and idempotency key.
+    pub key_hash: [u8; 16],
+    /// Keyed hash of method, path, query and canonical body.
+    pub fingerprint: [u8; 32],
+}
+
+/// What became of a claim.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The work ran now; `refusal` keeps what is not stored, such as `Retry-After`.
+    Done(Answer),
+    /// The stored answer of the first request.
+    Replayed(Answer),
+}
+
+/// How sealed answers are written and read.
+pub trait AnswerSealer {
+    fn seal(&self, now: &mut Now, place: &[u8], plain: &[u8]) -> Result<Vec<u8>, StoreError>;
+    fn open(&self, place: &[u8], sealed: &[u8]) -> Result<Vec<u8>, StoreError>;
+}
+
+/// Runs `work` once for its key: the first time it runs and its answer is stored with its effects;
+/// later the answer is replayed. A refusal undoes the effects and is stored too; a fault of the
+/// store stores nothing and frees the key.
+pub fn run(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn AnswerSealer,
+    work: &mut dyn FnMut(&mut dyn Tx, &mut Now) -> Result<Answer, OperationError>,
+) -> Result<Outcome, OperationError> {
+    let place = match take_place(tx, now, claim, seal)? {
+        Taken::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+        Taken::Place(place) => place,
+    };
+    let answer = match work(tx, now) {
+        Ok(answer) => {
+            return store(tx, now, claim, seal, &answer, place)
+                .map(|()| Outcome::Done(answer))
+                .map_err(OperationError::from);
+        }
+        Err(OperationError::Refused(refusal)) if refusal.is_kept() => Answer::refused(&refusal),
+        Err(failure) => return Err(failure),
+    };
+    // All that was written so far can go. Where that frees the key, another request may take it
+    // before it is taken again.
+    tx.rollback_to()?;
+    let place = match place {
+        Place::Claimed(_) => match take_place(tx, now, claim, seal)? {
+            Taken::Answered(answer) => return Ok(Outcome::Replayed(answer)),
+            Taken::Place(place) => place,
+        },
+        free => free,
+    };
+    store(tx, now, claim, seal, &answer, place)?;
+    Ok(Outcome::Done(answer))
+}
+
+/// Where the answer goes.
+enum Place {
+    /// Nothing is stored for the key, or only what is past its time, in this part.
+    Free { expired_in: Option<i64> },
+    /// The key's row was written with this answer, so that other transactions wait for it.
+    Claimed(Id<kind::Request>),
+}
+
+enum Taken {
+    Answered(Answer),
+    Place(Place),
+}
+
+fn take_place(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn AnswerSealer,
+) -> Result<Taken, OperationError> {
+    if tx.is_shared() {
+        return claim_first(tx, now, claim, seal);
+    }
+    Ok(match find(tx, now, claim, seal)? {
+        Found::Answer(answer) => Taken::Answered(answer),
+        Found::Expired { part, .. } => Taken::Place(Place::Free { expired_in: Some(part) }),
+        Found::Nothing => Taken::Place(Place::Free { expired_in: None }),
+    })
+}
+
+/// Where requests run side by side the key's row is written first: a second request with it waits
+/// there for a moment, and is told to come back if the first one still runs then.
+fn claim_first(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn AnswerSealer,
+) -> Result<Taken, OperationError> {
+    let answer_id: Id<kind::Request> = now.mint();
+    let part = tx.key_segments()?.take_place();
+    let insert = "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3) ON \
+     CONFLICT (part, key_hash) DO NOTHING";
+    let inserted =
+        tx.execute(insert, values![part, &claim.key_hash, answer_id]).map_err(while_locked)?;
+    if inserted == 1 {
+        return Ok(Taken::Place(Place::Claimed(answer_id)));
+    }
+    match find(tx, now, claim, seal)? {
+        Found::Answer(answer) => Ok(Taken::Answered(answer)),
+        Found::Expired { part, answer_id: expired } => {
+            let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash \
+             = ?2 AND answer_id = ?4";
+            match tx
+                .execute(renew, values![part, &claim.key_hash, answer_id, &expired])
+                .map_err(while_locked)?
+            {
+                1 => Ok(Taken::Place(Place::Claimed(answer_id))),
+                _ => Err(StoreError::Conflict("an idempotency key was used again").into()),
+            }
+        }
+        Found::Nothing => Err(StoreError::Conflict("an idempotency key was freed").into()),
+    }
+}
+
+fn while_locked(error: StoreError) -> OperationError {
+    match error {
+        StoreError::Locked => still_running().into(),
+        error => error.into(),
+    }
+}
+
+/// The answer to a second request while the first with its key runs.
+pub fn still_running() -> Refusal {
+    let mut refusal = Refusal::new(
+        Code::ResourceLocked,
+        "The first request with this idempotency key is still running. Retry with the same key.",
+    );
+    refusal.retry_after_seconds = Some(1);
+    refusal
+}
+
+/// Whether a claim's key has a stored answer at a moment (Unix seconds), of this request or another
+/// one: then nothing runs.
+pub fn is_answered(tx: &mut dyn Tx, seconds: i64, claim: &Claim) -> Result<bool, StoreError> {
+    let sql = "SELECT a.completed_at FROM idempotency_keys k JOIN idempotency_answers a ON \
+     a.answer_id = k.answer_id WHERE k.key_hash = ?1";
+    let row = tx.row(sql, values![&claim.key_hash])?;
+    row.map_or(Ok(false), |mut row| Ok(seconds - row.int()? < ANSWER_KEPT_SECONDS))
+}
+
+enum Found {
+    Nothing,
+    /// The key is in this part, and its answer is past its time or gone.
+    Expired {
+        part: i64,
+        answer_id: Vec<u8>,
+    },
+    Answer(Answer),
+}
+
+fn find(
+    tx: &mut dyn Tx,
+    now: &Now,
+    claim: &Claim,
+    seal: &dyn AnswerSealer,
+) -> Result<Found, OperationError> {
+    let candidates: Vec<i64> = tx.key_segments()?.candidates(&claim.key_hash).collect();
+    let mut found = None;
+    for part in candidates {
+        let sql = "SELECT answer_id FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2";
+        if let Some(mut key) = tx.row(sql, values![part, &claim.key_hash])? {
+            found = Some((part, key.bytes()?));
+            break;
+        }
+    }
+    let Some((part, answer_id)) = found else { return Ok(Found::Nothing) };
+    let row = tx.row(
+        "SELECT fingerprint, completed_at, http_status, form, body FROM idempotency_answers WHERE \
+         answer_id = ?1",
+        values![&answer_id],
+    )?;
+    let Some(mut row) = row else { return Ok(Found::Expired { part, answer_id }) };
+    let fingerprint = row.bytes()?;
+    let completed_at = row.int()?;
+    if now.instant() - completed_at >= ANSWER_KEPT_SECONDS {
+        return Ok(Found::Expired { part, answer_id });
+    }
+    if !bool::from(subtle::ConstantTimeEq::ct_eq(
+        fingerprint.as_slice(),
+        claim.fingerprint.as_slice(),
+    )) {
+        return Err(Refusal::new(
+            Code::IdempotencyKeyReuse,
+            "This idempotency key was used for another request. Use a new key for a new request.",
+        )
+        .into());
+    }
+    let http_status = u16::try_from(row.int()?)
+        .map_err(|_| StoreError::Broken("a stored status does not read".into()))?;
+    let form = BodyForm::from_code(row.int()?)?;
+    let stored = row.bytes()?;
+    let body = match form {
+        BodyForm::Packed => pack::unpack(&stored)?,
+        BodyForm::Sealed => seal.open(&answer_id, &stored)?,
+    };
+    Ok(Found::Answer(Answer {
+        http_status,
+        content_type: JSON,
+        body,
+        holds_secret: form == BodyForm::Sealed,
+    }))
+}
+
+fn store(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    claim: &Claim,
+    seal: &dyn AnswerSealer,
+    answer: &Answer,
+    place: Place,
+) -> Result<(), StoreError> {
+    let answer_id = match place {
+        Place::Claimed(answer_id) => answer_id,
+        Place::Free { .. } => now.mint(),
+    };
+    let (form, body) = if answer.holds_secret {
+        (BodyForm::Sealed, seal.seal(now, &answer_id.to_bytes(), &answer.body)?)
+    } else {
+        (BodyForm::Packed, pack::pack(&answer.body))
+    };
+    if let Place::Free { expired_in } = place {
+        if let Some(part) = expired_in {
+            // The key moves to the newest part, so that an old part ends a day after it was closed.
+            tx.execute_one(
+                "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2",
+                values![part, &claim.key_hash],
+            )?;
+        }
+        let part = tx.key_segments()?.take_place();
+        tx.execute_one(
+            "INSERT INTO idempotency_keys (part, key_hash, answer_id) VALUES (?1, ?2, ?3)",
+            values![part, &claim.key_hash, answer_id],
+        )?;
+    }
+    tx.execute_one(
+        "INSERT INTO idempotency_answers (answer_id, key_hash, fingerprint, completed_at, \
+         http_status, form, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        values![
+            answer_id,
+            &claim.key_hash,
+            &claim.fingerprint,
+            now.instant(),
+            i64::from(answer.http_status),
+            form.code(),
+            &body
+        ],
+    )
+}
+
+/// The same where all keys are in one part, in two exchanges and not two for each row.
+fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
+    // A key that was used again has another answer, and stays.
+    tx.execute(
+        "DELETE FROM idempotency_keys WHERE (part, key_hash, answer_id) IN ( \
+           SELECT 0, key_hash, answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
+           answer_id LIMIT ?2)",
+        values![bound, rows_max],
+    )?;
+    tx.execute(
+        "DELETE FROM idempotency_answers WHERE answer_id IN ( \
+           SELECT answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id \
+           LIMIT ?2)",
+        values![bound, rows_max],
+    )
+}
+
+/// Removes answers past their time, a bounded number at once; answers how many.
+pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
+    let bound = (now.instant() - ANSWER_KEPT_SECONDS) as u128 * 1000;
+    let bound = (bound << 80).to_be_bytes();
+    if tx.is_shared() {
+        return purge_shared(tx, &bound, rows_max);
+    }
+    let old = tx.rows(
+        "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
+         answer_id LIMIT ?2",
+        values![&bound, rows_max],
+    )?;
+    let count = old.len() as u64;
+    for mut row in old {
+        let (answer_id, key_hash) = (row.bytes()?, row.bytes()?);
+        let key_hash = key_hash
+            .try_into()
+            .map_err(|_| StoreError::Broken("an idempotency key is not 16 bytes long".into()))?;
+        let candidates: Vec<i64> = tx.key_segments()?.candidates(&key_hash).collect();
+        // What is past its time is in the oldest part, unless the key was used again.
+        for part in candidates.into_iter().rev() {
+            let sql =
+                "DELETE FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 AND answer_id = ?3";
+            if tx.execute(sql, values![part, &key_hash, &answer_id])? > 0 {
+                break;
+            }
+        }
+        tx.execute("DELETE FROM idempotency_answers WHERE answer_id = ?1", values![&answer_id])?;
+    }
+    key_segments::purge(tx)?;
+    Ok(count)
+}

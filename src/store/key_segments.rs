@@ -1,0 +1,209 @@
+//! The parts of the idempotency keys: new keys share the pages of the newest part, and filters say
+//! which older part may hold a key.
+//!
+//! Keys are hashes, so in one large table each would dirty a page of its own. Here they go to the
+//! newest part until it has [`KEYS_IN_PART_MAX`]; then it is closed: nothing is added to it any
+//! more, and its filter is stored in the same transaction, made of the rows themselves. A look-up
+//! goes to the newest part and to those whose filter says "perhaps".
+//!
+//! The tables are the truth. What is here is read from committed rows only, at the beginning of a
+//! transaction, whenever those may have changed otherwise than by keys in the newest part: after a
+//! part was closed or purged, after a failed commit, and after another process wrote. So nothing
+//! that is undone leaves a trace, and a part without a filter that reads is asked.
+
+use std::collections::BTreeMap;
+
+use super::Tx;
+use super::key_filter::KeyFilter;
+use crate::kernel::StoreError;
+use crate::values;
+
+/// Keys in a part before it is closed; a group of transactions may pass it. About 200 pages, so
+/// that the keys of one commit share some of them and those of one checkpoint nearly all.
+pub const KEYS_IN_PART_MAX: usize = 16_384;
+/// Keys that are read at once when a part is closed.
+const KEYS_AT_ONCE: i64 = 1_024;
+const PART_FIRST: i64 = 1;
+
+struct Closed {
+    part: i64,
+    /// As stored beside the filter. It also tells apart filters of one part, of which there are two
+    /// if the first was lost and the part took keys again.
+    checksum: Option<i64>,
+    /// `None` if it is missing or does not read: the part is asked for every key.
+    filter: Option<KeyFilter>,
+}
+
+/// Where a store's idempotency keys are. A store writes with one of these for each process.
+pub struct KeySegments {
+    keys_max: usize,
+    newest: i64,
+    /// May run ahead of the rows, if some were undone: it only says when to look.
+    newest_keys_count: usize,
+    /// Parts with keys other than the newest, in rising order.
+    closed: Vec<Closed>,
+    is_stale: bool,
+}
+
+impl KeySegments {
+    /// For a store that keeps all keys in one part, because its pages do not suffer from it.
+    pub fn single() -> KeySegments {
+        KeySegments {
+            keys_max: usize::MAX,
+            newest: 0,
+            newest_keys_count: 0,
+            closed: Vec::new(),
+            is_stale: false,
+        }
+    }
+
+    /// Reads which parts there are, inside a transaction. `keys_max` is [`KEYS_IN_PART_MAX`] except
+    /// in tests.
+    pub fn load(tx: &mut dyn Tx, keys_max: usize) -> Result<KeySegments, StoreError> {
+        let mut parts = KeySegments {
+            keys_max,
+            newest: 0,
+            newest_keys_count: 0,
+            closed: Vec::new(),
+            is_stale: true,
+        };
+        parts.refresh(tx)?;
+        Ok(parts)
+    }
+
+    /// The parts that may hold a key, the likeliest first. There is no other part with it.
+    pub fn candidates<'a>(&'a self, key_hash: &'a [u8; 16]) -> impl Iterator<Item = i64> + 'a {
+        let may_hold = |closed: &&Closed| {
+            closed.filter.as_ref().is_none_or(|filter| filter.may_hold(key_hash))
+        };
+        std::iter::once(self.newest)
+            .chain(self.closed.iter().rev().filter(may_hold).map(|closed| closed.part))
+    }
+
+    /// The part that takes a new key.
+    pub fn take_place(&mut self) -> i64 {
+        self.newest_keys_count = self.newest_keys_count.saturating_add(1);
+        self.newest
+    }
+
+    /// Has the tables read again before the next transaction.
+    pub const fn mark_stale(&mut self) {
+        self.is_stale = true;
+    }
+
+    /// Reads what may have changed, at the beginning of a transaction that writes, before anything
+    /// is written.
+    pub fn refresh(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
+        if !self.is_stale {
+            return Ok(());
+        }
+        let rows = tx.rows("SELECT part, checksum FROM idempotency_filters ORDER BY part", &[])?;
+        let stored: BTreeMap<i64, i64> = rows
+            .into_iter()
+            .map(|mut row| Ok((row.int()?, row.int()?)))
+            .collect::<Result<_, StoreError>>()?;
+        let mut with_keys = Vec::new();
+        while let Some(part) = next_with_keys(tx, with_keys.last().copied())? {
+            with_keys.push(part);
+        }
+        let after_closed = stored.last_key_value().map_or(PART_FIRST, |(part, _)| part + 1);
+        let newest = with_keys.last().copied().unwrap_or(PART_FIRST).max(after_closed);
+        with_keys.retain(|part| *part != newest);
+        let mut known: BTreeMap<i64, Closed> = std::mem::take(&mut self.closed)
+            .into_iter()
+            .map(|closed| (closed.part, closed))
+            .collect();
+        let mut closed = Vec::with_capacity(with_keys.len());
+        for part in with_keys {
+            let checksum = stored.get(&part).copied();
+            closed.push(match known.remove(&part) {
+                Some(known) if known.checksum == checksum => known,
+                _ => Closed { part, checksum, filter: filter_of(tx, part)? },
+            });
+        }
+        if newest != self.newest {
+            let counted =
+                tx.row("SELECT COUNT(*) FROM idempotency_keys WHERE part = ?1", values![newest])?;
+            self.newest_keys_count =
+                usize::try_from(counted.map_or(Ok(0), |mut row| row.int())?).unwrap_or(0);
+        }
+        (self.newest, self.closed, self.is_stale) = (newest, closed, false);
+        Ok(())
+    }
+
+    /// Whether [`KeySegments::close`] is due.
+    pub const fn is_full(&self) -> bool {
+        self.newest_keys_count >= self.keys_max
+    }
+
+    /// Closes the newest part: stores its filter. If this is undone, the part stays the newest, and
+    /// it is tried again later.
+    pub fn close(&mut self, tx: &mut dyn Tx) -> Result<(), StoreError> {
+        let mut keys: Vec<[u8; 16]> = Vec::new();
+        self.newest_keys_count = self.keys_max / 2;
+        loop {
+            let last: &[u8] = keys.last().map_or(&[], |key| key.as_slice());
+            let rows = tx.rows(
+                "SELECT key_hash FROM idempotency_keys WHERE part = ?1 AND key_hash > ?2 ORDER BY \
+                 key_hash LIMIT ?3",
+                values![self.newest, last, KEYS_AT_ONCE],
+            )?;
+            if rows.is_empty() {
+                break;
+            }
+            for mut row in rows {
+                keys.push(row.bytes()?.try_into().map_err(|_| {
+                    StoreError::Broken("an idempotency key is not 16 bytes long".into())
+                })?);
+            }
+        }
+        // Keys that were counted and undone do not make a part.
+        if keys.len() < self.keys_max / 2 {
+            self.newest_keys_count = keys.len();
+            return Ok(());
+        }
+        let (filter, checksum) = KeyFilter::of(&keys).to_bytes(self.newest);
+        tx.execute_one(
+            "INSERT INTO idempotency_filters (part, checksum, filter) VALUES (?1, ?2, ?3)",
+            values![self.newest, checksum, &filter],
+        )?;
+        self.mark_stale();
+        Ok(())
+    }
+}
+
+/// The lowest part above `above` that has keys: one look into the table.
+fn next_with_keys(tx: &mut dyn Tx, above: Option<i64>) -> Result<Option<i64>, StoreError> {
+    let found = tx.row(
+        "SELECT MIN(part) FROM idempotency_keys WHERE part > ?1",
+        values![above.unwrap_or(i64::MIN)],
+    )?;
+    found.map_or(Ok(None), |mut row| row.int_or_null())
+}
+
+fn filter_of(tx: &mut dyn Tx, part: i64) -> Result<Option<KeyFilter>, StoreError> {
+    let row =
+        tx.row("SELECT checksum, filter FROM idempotency_filters WHERE part = ?1", values![part])?;
+    let Some(mut row) = row else { return Ok(None) };
+    let read = row.int().and_then(|checksum| KeyFilter::from_bytes(part, &row.bytes()?, checksum));
+    Ok(read
+        .inspect_err(
+            |error| tracing::warn!(%error, "the part is asked for every key until it is purged"),
+        )
+        .ok())
+}
+
+/// Removes the filters of parts whose keys are all gone, except the newest filter: it keeps numbers
+/// from being used again.
+pub fn purge(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    let oldest = next_with_keys(tx, None)?.unwrap_or(i64::MAX);
+    let removed = tx.execute(
+        "DELETE FROM idempotency_filters WHERE part < ?1 AND part < (SELECT MAX(part) FROM \
+         idempotency_filters)",
+        values![oldest],
+    )?;
+    if removed > 0 {
+        tx.key_segments()?.mark_stale();
+    }
+    Ok(())
+}

@@ -1,0 +1,46 @@
+//! Idempotency keys of requests that are running on this node: a second request with the same key
+//! is told to wait.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Idempotency keys whose first request is running on this node.
+#[derive(Default)]
+pub struct RunningKeys(Mutex<HashSet<[u8; 16]>>);
+
+/// A key that is held until the transaction has ended, also when the client hangs up, and never longer
+/// than until the answer leaves: a client that retries at once is not told that its first request
+/// still runs.
+pub struct RunningKey {
+    keys: Arc<RunningKeys>,
+    key_hash: [u8; 16],
+    is_released: AtomicBool,
+}
+
+impl RunningKeys {
+    /// `None` while another request holds the key.
+    pub fn hold(self: &Arc<Self>, key_hash: [u8; 16]) -> Option<RunningKey> {
+        let is_free = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key_hash);
+        is_free.then(|| RunningKey {
+            keys: self.clone(),
+            key_hash,
+            is_released: AtomicBool::new(false),
+        })
+    }
+}
+
+impl RunningKey {
+    /// Frees the key once; by then another request may hold it.
+    pub fn release(&self) {
+        if !self.is_released.swap(true, Ordering::SeqCst) {
+            self.keys.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key_hash);
+        }
+    }
+}
+
+impl Drop for RunningKey {
+    fn drop(&mut self) {
+        self.release();
+    }
+}

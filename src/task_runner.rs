@@ -1,0 +1,73 @@
+//! What each kind of task does.
+
+use crate::chains::simulated;
+use crate::kernel::id::kind;
+use crate::kernel::{Now, StoreError};
+use crate::services::Services;
+use crate::store::Tx;
+use crate::tasks::{self, Task, TaskKind};
+use crate::transfers::{funding, paying, refunding};
+use crate::{beneficiaries, deposits};
+
+/// Runs one task. A task whose object has moved on changes nothing.
+pub fn run_task(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    task: &Task,
+) -> Result<(), StoreError> {
+    let scope = task.scope;
+    match task.kind {
+        TaskKind::BeneficiaryCheck => check_beneficiary(tx, now, services, task),
+        TaskKind::DepositWatch => watch_deposit(tx, now, services, task),
+        TaskKind::DepositDrop => funding::drop_unseen(tx, now, scope, task.object()),
+        TaskKind::FundingExpiry => funding::expire(tx, now, services, scope, task.object()),
+        TaskKind::HoldExpiry => funding::hold_expired(tx, now, services, scope, task.object()),
+        TaskKind::PayoutSubmit => paying::submit(tx, now, services, scope, task.object()),
+        TaskKind::PayoutInquire => paying::inquire(tx, now, services, scope, task.object()),
+        TaskKind::PayoutHoldExpiry => paying::hold_expired(tx, now, services, scope, task.object()),
+        TaskKind::AdviceIssue => paying::issue_advice(tx, now, scope, task.object()),
+        TaskKind::RefundConfirm => refunding::confirm_due(tx, now, scope, task.object()),
+        // The worker runs it: it runs other tasks (`test_helpers::clock`).
+        TaskKind::ClockCatchUp => Ok(()),
+    }
+}
+
+fn check_beneficiary(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    task: &Task,
+) -> Result<(), StoreError> {
+    let Some(mut beneficiary) =
+        beneficiaries::rows::find(tx, task.scope, task.object::<kind::Beneficiary>())?
+    else {
+        return Ok(());
+    };
+    beneficiaries::check(tx, now, services, &mut beneficiary)
+}
+
+/// Looks at the simulated chain for a deposit that is not final yet.
+fn watch_deposit(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    task: &Task,
+) -> Result<(), StoreError> {
+    let scope = task.scope;
+    let Some(deposit) = deposits::rows::find(tx, scope, task.object::<kind::Deposit>())? else {
+        return Ok(());
+    };
+    if !services.ports(scope.mode())?.chain.is_simulated() || deposit.is_settled() {
+        return Ok(());
+    }
+    let Some(sent) = simulated::find(tx, scope, &deposit.transaction_hash)? else { return Ok(()) };
+    let step = services.settings.simulation_step_milliseconds;
+    let movement = sent.movement(now.business_milliseconds(), step)?;
+    let deposit = funding::observe(tx, now, services, scope, &deposit.chain, &movement)?;
+    if !deposit.is_settled() {
+        let due = now.business_milliseconds() + step;
+        tasks::schedule(tx, now, scope, TaskKind::DepositWatch, deposit.id, due)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! Helpers that end a simulated verification.
+
+use crate::beneficiaries::api::{BeneficiaryView, locate, view};
+use crate::beneficiaries::{self, Beneficiary, Decision};
+use crate::http::form::Nothing;
+use crate::http::route::{self, Context, Route};
+use crate::kernel::state::Status;
+use crate::kernel::{Code, OperationError, Refusal};
+use crate::transfers::paying;
+
+pub fn routes() -> Vec<Route> {
+    const CODES: &[Code] = &[Code::TestHelperNotApplicable];
+    vec![
+        route::post(
+            "/v1/test_helpers/beneficiaries/{id}/activate",
+            "Let a verification pass, or enable payouts again",
+            locate,
+            |context, found, _: Nothing| decide(context, found, Decision::Activate),
+        )
+        .codes(CODES),
+        route::post(
+            "/v1/test_helpers/beneficiaries/{id}/require_input",
+            "Let a verification ask for input",
+            locate,
+            |context, found, _: Nothing| decide(context, found, Decision::RequireInput),
+        )
+        .codes(CODES),
+        route::post(
+            "/v1/test_helpers/beneficiaries/{id}/reject",
+            "Let a verification reject",
+            locate,
+            |context, found, _: Nothing| decide(context, found, Decision::Reject),
+        )
+        .codes(CODES),
+    ]
+}
+
+fn decide(
+    context: &mut Context<'_>,
+    mut found: Beneficiary,
+    decision: Decision,
+) -> Result<BeneficiaryView, OperationError> {
+    let was_payable = found.is_payable();
+    if !beneficiaries::decide(context.tx, context.now, &mut found, decision)? {
+        let message =
+            format!("The beneficiary is {} and does not take this helper.", found.status.as_str());
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
+    if !was_payable && found.is_payable() {
+        paying::resume_held(context.tx, context.now, found.scope, found.id)?;
+    }
+    Ok(view(found))
+}

@@ -1,0 +1,109 @@
+//! The helper that sends a deposit on the account's simulated chain.
+
+use crate::chains::simulated;
+use crate::deposits;
+use crate::deposits::api::DepositView;
+use crate::http::fields::{Int, Text, TokenAmount};
+use crate::http::route::{self, Context, Route};
+use crate::kernel::{Code, Currency, Money, OperationError, Refusal, RefusalEntry};
+use crate::tasks::{self, TaskKind};
+use crate::transfers::api::locate;
+use crate::transfers::{Transfer, funding};
+
+crate::form! {
+    /// Sends a simulated deposit.
+    SimulateDeposit {
+        amount: Option<TokenAmount>,
+        asset: Option<Text<1, 20>>,
+        block_time: Option<Int<0, 253_402_300_799>>,
+    }
+}
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        route::post(
+            "/v1/test_helpers/transfers/{id}/deposit",
+            "Send a simulated deposit",
+            locate,
+            deposit,
+        )
+        .codes(&[Code::TestHelperNotApplicable]),
+    ]
+}
+
+/// The largest simulated deposit: more than ever moves at once, and far from what the book's sums
+/// can hold.
+const SIMULATED_DEPOSIT_MAX: Money = Money::new(1_000_000_000_000, Currency::Usdt);
+
+/// Puts a transaction on the account's simulated chain and lets the watcher see it at once.
+fn deposit(
+    context: &mut Context<'_>,
+    found: Transfer,
+    form: SimulateDeposit,
+) -> Result<DepositView, OperationError> {
+    let scope = found.scope;
+    if !context.services.ports(scope.mode())?.chain.is_simulated() {
+        let message = "Test mode uses a test net here: send its token to the deposit address.";
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
+    let earliest = simulated::last_block_time(context.tx, scope)?;
+    // Another node's clock, and so its last block, may be ahead by a moment.
+    let latest = context.now.business().max(earliest);
+    let block_time = form.block_time.map_or(latest, |time| time.0);
+    if block_time < earliest || block_time > latest {
+        let message = format!(
+            "block_time must lie between the last simulated block ({earliest}) and the test clock \
+             ({latest})."
+        );
+        return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "block_time", message)
+            .with("minimum", earliest.to_string())
+            .with("maximum", latest.to_string())
+            .into());
+    }
+    let missing = if funding::takes_money(found.status) {
+        funding::missing(&found)?
+    } else {
+        Money::zero(found.expected.currency)
+    };
+    let amount = match form.amount {
+        Some(amount) => amount.0,
+        None if !missing.is_zero() => missing,
+        None => {
+            return Err(Refusal::new(
+                Code::TestHelperNotApplicable,
+                "Nothing is missing. Send an amount.",
+            )
+            .into());
+        }
+    };
+    if amount.units > SIMULATED_DEPOSIT_MAX.units {
+        let message = format!("amount must be at most {SIMULATED_DEPOSIT_MAX}.");
+        return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "amount", message)
+            .with("minimum", Money::new(1, Currency::Usdt).to_string())
+            .with("maximum", SIMULATED_DEPOSIT_MAX.to_string())
+            .into());
+    }
+    let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
+    let step = context.services.settings.simulation_step_milliseconds;
+    let sent = simulated::send(
+        context.tx,
+        context.now,
+        scope,
+        *found.deposit_address.bytes(),
+        &asset,
+        amount,
+        block_time,
+    )?;
+    let movement = sent.movement(context.now.business_milliseconds(), step)?;
+    let deposit = funding::observe(
+        context.tx,
+        context.now,
+        context.services,
+        scope,
+        &found.chain,
+        &movement,
+    )?;
+    let due = context.now.business_milliseconds() + step;
+    tasks::schedule(context.tx, context.now, scope, TaskKind::DepositWatch, deposit.id, due)?;
+    Ok(deposits::api::view(deposit))
+}

@@ -1,0 +1,9 @@
+//! What only test keys can do: move the test clock, send deposits, and decide in the place of the
+//! simulated world.
+
+pub mod api;
+pub mod beneficiaries;
+pub mod clock;
+pub mod deposits;
+pub mod payouts;
+pub mod refunds;

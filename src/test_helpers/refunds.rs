@@ -1,0 +1,35 @@
+//! The helper that confirms a refund on the simulated chain.
+
+use crate::http::form::Nothing;
+use crate::http::route::{self, Context, Route};
+use crate::kernel::state::Status;
+use crate::kernel::{Code, OperationError, Refusal};
+use crate::refunds::Refund;
+use crate::refunds::api::{RefundView, locate, view};
+use crate::refunds::state::RefundStatus;
+use crate::transfers::refunding;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        route::post(
+            "/v1/test_helpers/refunds/{id}/complete",
+            "Let a refund be confirmed on chain",
+            locate,
+            complete,
+        )
+        .codes(&[Code::TestHelperNotApplicable]),
+    ]
+}
+
+fn complete(
+    context: &mut Context<'_>,
+    mut found: Refund,
+    _: Nothing,
+) -> Result<RefundView, OperationError> {
+    if found.status != RefundStatus::Processing {
+        let message = format!("The refund is {} and not processing.", found.status.as_str());
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
+    refunding::confirm_simulated(context.tx, context.now, &mut found)?;
+    Ok(view(found))
+}

@@ -1,0 +1,91 @@
+//! `hundi check`: verifies the whole book and all status histories, and names what is wrong.
+
+mod rows;
+
+use crate::kernel::{StoreError, hex};
+use crate::resource::StatusTable;
+use crate::store::{Database, Tx, migrate};
+use crate::{ledger, resources, secrets};
+
+/// What a check found.
+#[derive(Debug, Default)]
+pub struct BookReport {
+    /// One line about each thing that was looked at.
+    pub counts: Vec<String>,
+    pub faults: Vec<String>,
+}
+
+/// Faults of one kind that are listed; a broken book would fill the screen otherwise.
+const FAULTS_SHOWN_MAX: i64 = 100;
+const ROWS_AT_ONCE: i64 = 1_000;
+
+/// Verifies a database, beside a running server too: it reads one consistent view.
+pub fn run(database: &Database) -> Result<BookReport, StoreError> {
+    database.examine(examine)
+}
+
+/// Says whether the encryption key with this verifier is another one than the database was made
+/// with.
+pub fn key_fault(database: &Database, verifier: &[u8; 32]) -> Result<Option<String>, StoreError> {
+    let stored = database.examine(|tx| migrate::read_meta(tx, secrets::VERIFIER))?;
+    let is_wrong = stored.is_some_and(|stored| !secrets::fits(&stored, verifier));
+    Ok(is_wrong
+        .then(|| "the encryption key is not the one that this database was made with".to_owned()))
+}
+
+fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
+    let mut report = BookReport::default();
+    let version = migrate::schema_version(tx)?;
+    if version != migrate::schema_known() {
+        report.faults.push(format!(
+            "the schema is {version}, and this hundi checks {}",
+            migrate::schema_known()
+        ));
+        return Ok(report);
+    }
+    if !tx.is_shared() {
+        for line in rows::file_faults(tx)? {
+            report.faults.push(format!("the database file: {line}"));
+        }
+    }
+    let rules = resources::ALL.iter().flat_map(|resource| resource.book_rules);
+    for rule in ledger::rows::BOOK_RULES.iter().chain(rules) {
+        for (what, id) in rows::broken(tx, rule, FAULTS_SHOWN_MAX)? {
+            let id =
+                id.map(|id| format!(" {}", hex::encode(id).to_uppercase())).unwrap_or_default();
+            report.faults.push(format!("{}: {what}{id}", rule.meaning));
+        }
+    }
+    let count = ledger::rows::postings_count(tx)?;
+    report.counts.push(format!("{count} ledger postings"));
+    for status in resources::ALL.iter().filter_map(|resource| resource.status) {
+        check_histories(tx, &status, &mut report)?;
+    }
+    Ok(report)
+}
+
+/// Reads every history of a table, a page at a time.
+fn check_histories(
+    tx: &mut dyn Tx,
+    status: &StatusTable,
+    report: &mut BookReport,
+) -> Result<(), StoreError> {
+    let table = status.table;
+    let (mut after, mut count) = ((-1, [0; 16]), 0);
+    loop {
+        let rows = rows::histories(tx, table, after, ROWS_AT_ONCE)?;
+        if rows.is_empty() {
+            break;
+        }
+        for row in rows {
+            after = (row.scope, row.id);
+            if let Some(fault) = status.fault(&row.status, &row.history) {
+                let id = status.object_id(row.id);
+                report.faults.push(format!("{id}: {fault}"));
+            }
+            count += 1;
+        }
+    }
+    report.counts.push(format!("{count} {table}"));
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! What the checks of the book read.
+
+use crate::kernel::StoreError;
+use crate::resource::BookRule;
+use crate::store::Tx;
+use crate::values;
+
+/// What SQLite says of its file: nothing where it is sound.
+pub fn file_faults(tx: &mut dyn Tx) -> Result<Vec<String>, StoreError> {
+    let lines = tx.rows("PRAGMA quick_check", &[])?;
+    let lines = lines.into_iter().map(|mut row| row.text()).collect::<Result<Vec<_>, _>>()?;
+    Ok(lines.into_iter().filter(|line| line != "ok").collect())
+}
+
+/// The rows that break a rule: what they are about, and an identifier where there is one.
+pub fn broken(
+    tx: &mut dyn Tx,
+    rule: &BookRule,
+    rows_max: i64,
+) -> Result<Vec<(String, Option<Vec<u8>>)>, StoreError> {
+    let rows = tx.rows(rule.sql, values![rows_max])?;
+    rows.into_iter().map(|mut row| Ok((row.text()?, row.bytes_or_null()?))).collect()
+}
+
+/// One object's status and history.
+pub struct HistoryRow {
+    pub scope: i64,
+    pub id: [u8; 16],
+    pub status: String,
+    pub history: String,
+}
+
+/// The histories of a table after an object, in the order of account and identifier.
+pub fn histories(
+    tx: &mut dyn Tx,
+    table: &str,
+    (scope, id): (i64, [u8; 16]),
+    rows_max: i64,
+) -> Result<Vec<HistoryRow>, StoreError> {
+    let sql = format!(
+        "SELECT scope, id, status, status_history FROM {table} WHERE (scope, id) > (?1, ?2) \
+         ORDER BY scope, id LIMIT ?3"
+    );
+    let rows = tx.rows(&sql, values![scope, &id, rows_max])?;
+    rows.into_iter()
+        .map(|mut row| {
+            let scope = row.int()?;
+            let id = row.bytes()?.try_into();
+            let id = id.map_err(|_| StoreError::Broken("an identifier is not 16 bytes".into()))?;
+            Ok(HistoryRow { scope, id, status: row.text()?, history: row.text()? })
+        })
+        .collect()
+}

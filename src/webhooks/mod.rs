@@ -1,0 +1,447 @@
+//! Webhook endpoints: where an account's events are delivered to, with which secrets they are
+//! signed, and which events are wanted.
+
+pub mod api;
+pub mod deliveries;
+pub mod fan_out;
+pub mod rows;
+pub mod schedule;
+pub mod sending;
+pub mod sequencer;
+pub mod state;
+pub mod worker;
+
+use serde::{Deserialize, Serialize};
+
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{
+    Code, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, RefusalEntry, Scope,
+    StoreError,
+};
+use crate::services::{Services, Settings};
+use crate::store::Tx;
+use crate::webhooks::sending::sign;
+use crate::webhooks::sending::vet::{UrlFault, UrlPolicy};
+use crate::{keys, resource, resources};
+use schedule::Health;
+use state::{DisabledReason, EndpointStatus};
+
+/// Webhook endpoints of one account in one mode.
+pub const ENDPOINTS_MAX: i64 = 16;
+/// Secrets of one endpoint that sign at the same time: each adds two signatures to a header.
+pub const SECRETS_ACTIVE_MAX: usize = 16;
+/// Entries of `enabled_events`.
+pub const ENABLED_EVENTS_MAX: usize = 50;
+/// How long an old secret goes on signing after a rotation, unless the caller says otherwise, in
+/// seconds.
+pub const ROTATION_OVERLAP_SECONDS_DEFAULT: i64 = 24 * 3_600;
+/// The longest time an old secret goes on signing, in seconds.
+pub const ROTATION_OVERLAP_SECONDS_MAX: i64 = 7 * 24 * 3_600;
+
+const SECRETS_COLUMN: &str = "webhook_endpoints.secrets";
+
+#[derive(Clone)]
+pub struct Endpoint {
+    pub scope: Scope,
+    pub id: Id<kind::WebhookEndpoint>,
+    pub version: i64,
+    /// As it was given; `vet::parse_url` accepts it.
+    pub url: String,
+    pub description: Option<String>,
+    pub enabled_events: EventFilters,
+    pub status: EndpointStatus,
+    pub disabled_reason: Option<DisabledReason>,
+    /// When it was disabled, by the store's clock; deliveries scheduled later are replays, which
+    /// are sent all the same.
+    pub disabled_milliseconds: Option<i64>,
+    pub secrets_sealed: Vec<u8>,
+    pub metadata: Metadata,
+    pub created: i64,
+}
+
+/// One secret of an endpoint. Never printed.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Secret {
+    pub secret: String,
+    /// Unix seconds of the store's clock from which on it no longer signs; none for the current
+    /// one.
+    pub expires_at: Option<i64>,
+}
+
+impl Secret {
+    pub fn is_active(&self, now_seconds: i64) -> bool {
+        self.expires_at.is_none_or(|expires_at| now_seconds < expires_at)
+    }
+}
+
+/// Which events an endpoint takes: full types, `*`, or prefixes that end in `.*`; separated by
+/// spaces.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EventFilters(String);
+
+impl EventFilters {
+    pub fn all() -> EventFilters {
+        EventFilters("*".into())
+    }
+    /// Filters that [`is_filter`] accepted.
+    pub fn from_list(filters: &[String]) -> EventFilters {
+        EventFilters(filters.join(" "))
+    }
+    /// The stored form.
+    pub const fn from_text(text: String) -> EventFilters {
+        EventFilters(text)
+    }
+    pub fn as_text(&self) -> &str {
+        &self.0
+    }
+    pub fn to_list(&self) -> Vec<String> {
+        self.0.split(' ').map(str::to_owned).collect()
+    }
+    pub fn matches(&self, event_type: &str) -> bool {
+        self.0.split(' ').any(|filter| filter_matches(filter, event_type))
+    }
+}
+
+fn filter_matches(filter: &str, event_type: &str) -> bool {
+    match filter.strip_suffix('*') {
+        Some(prefix) => event_type.starts_with(prefix),
+        None => event_type == filter,
+    }
+}
+
+/// Every event type there is, sorted.
+pub fn event_types() -> Vec<&'static str> {
+    let mut types: Vec<_> =
+        resources::event_types().chain(resource::status_event_types::<EndpointStatus>()).collect();
+    types.sort_unstable();
+    types
+}
+
+/// Whether a text is a filter that can ever match: a star stands alone or behind a dot.
+pub fn is_filter(text: &str, catalogue: &[&str]) -> bool {
+    let has_form = match text.strip_suffix('*') {
+        Some(prefix) => prefix.is_empty() || prefix.ends_with('.'),
+        None => true,
+    };
+    has_form && catalogue.iter().any(|event_type| filter_matches(text, event_type))
+}
+
+/// What a webhook URL of this account and mode may point at.
+pub const fn url_policy(settings: &Settings, scope: Scope) -> UrlPolicy {
+    UrlPolicy { loopback_http_allowed: settings.loopback_webhooks_allowed && !scope.livemode() }
+}
+
+/// A fault of a URL, as its owner is told.
+pub fn url_fault(fault: UrlFault, name: &str) -> RefusalEntry {
+    let code = match fault {
+        UrlFault::TooLong => Code::ParameterMaxLengthInvalid,
+        _ => Code::ParameterValueInvalid,
+    };
+    RefusalEntry::field(code, name, fault.to_string())
+}
+
+pub struct NewEndpoint {
+    /// One that [`url_policy`] allows.
+    pub url: String,
+    pub description: Option<String>,
+    pub enabled_events: EventFilters,
+    pub metadata: Metadata,
+}
+
+/// Registers an endpoint; answers it with the secret, which is shown this once.
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    ask: NewEndpoint,
+) -> Result<(Endpoint, String), OperationError> {
+    crate::keys::rows::take_turns(tx, scope)?;
+    if rows::count(tx, scope)? >= ENDPOINTS_MAX {
+        let message = format!(
+            "An account has at most {ENDPOINTS_MAX} webhook endpoints in each mode. Delete one \
+             first."
+        );
+        return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
+    }
+    let id: Id<kind::WebhookEndpoint> = now.mint();
+    let secret = sign::secret_text(now.random_bytes());
+    let secrets = [Secret { secret: secret.clone(), expires_at: None }];
+    let endpoint = Endpoint {
+        scope,
+        id,
+        version: 1,
+        url: ask.url,
+        description: ask.description,
+        enabled_events: ask.enabled_events,
+        status: EndpointStatus::Enabled,
+        disabled_reason: None,
+        disabled_milliseconds: None,
+        secrets_sealed: seal_secrets(now, services, id, &secrets)?,
+        metadata: ask.metadata,
+        created: now.business(),
+    };
+    rows::insert(tx, &endpoint)?;
+    rows::queue_insert(tx, scope, id)?;
+    Ok((endpoint, secret))
+}
+
+pub struct EndpointChange {
+    /// One that [`url_policy`] allows.
+    pub url: Option<String>,
+    pub description: Patch<String>,
+    pub enabled_events: Patch<EventFilters>,
+    pub metadata: MetadataPatch,
+    /// Whether the endpoint is to be `enabled` again, with its failures forgotten.
+    pub enables: bool,
+}
+
+pub fn update(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    mut endpoint: Endpoint,
+    change: EndpointChange,
+) -> Result<Endpoint, OperationError> {
+    if let Some(url) = change.url {
+        endpoint.url = url;
+    }
+    endpoint.metadata = change.metadata.over(&endpoint.metadata)?;
+    endpoint.description = change.description.over(endpoint.description);
+    endpoint.enabled_events = match change.enabled_events {
+        Patch::Keep => endpoint.enabled_events,
+        Patch::Clear => EventFilters::all(),
+        Patch::Set(filters) => filters,
+    };
+    if change.enables {
+        rows::queue_health(tx, endpoint.id, Health::default())?;
+    }
+    if change.enables && endpoint.status != EndpointStatus::Enabled {
+        become_status(tx, now, &mut endpoint, EndpointStatus::Enabled)?;
+    } else {
+        let status = endpoint.status;
+        rows::update(tx, &mut endpoint, status)?;
+    }
+    Ok(endpoint)
+}
+
+/// Gives an endpoint a new secret, which is shown this once; the old ones go on signing for the
+/// overlap.
+pub fn rotate_secret(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    mut endpoint: Endpoint,
+    overlap_seconds: i64,
+) -> Result<(Endpoint, String), OperationError> {
+    let secret = sign::secret_text(now.random_bytes());
+    let secrets =
+        rotated(open_secrets(services, &endpoint)?, secret.clone(), now.instant(), overlap_seconds);
+    // None is ended before its time: whoever checks with it was promised the overlap.
+    if secrets.len() > SECRETS_ACTIVE_MAX {
+        let message = format!(
+            "An endpoint has at most {SECRETS_ACTIVE_MAX} secrets that sign. Wait until the \
+             overlap of one is over, or send a shorter \
+             overlap_seconds; 0 ends all of them."
+        );
+        return Err(Refusal::new(Code::WebhookEndpointLimitExceeded, message).into());
+    }
+    endpoint.secrets_sealed = seal_secrets(now, services, endpoint.id, &secrets)?;
+    let status = endpoint.status;
+    rows::update(tx, &mut endpoint, status)?;
+    Ok((endpoint, secret))
+}
+
+/// The secrets after a rotation, the newest first. No old one outlives the overlap, so that an
+/// overlap of zero, asked for because secrets leaked, ends all of them.
+fn rotated(
+    old: Vec<Secret>,
+    secret: String,
+    now_seconds: i64,
+    overlap_seconds: i64,
+) -> Vec<Secret> {
+    let overlap_ends_at = now_seconds + overlap_seconds;
+    let shortened = old.into_iter().map(|old| Secret {
+        expires_at: Some(
+            old.expires_at.map_or(overlap_ends_at, |expires_at| expires_at.min(overlap_ends_at)),
+        ),
+        ..old
+    });
+    std::iter::once(Secret { secret, expires_at: None })
+        .chain(shortened.filter(|old| old.is_active(now_seconds)))
+        .collect()
+}
+
+/// Removes an endpoint with its secrets; nothing more is sent to it, and its deliveries are purged
+/// later.
+pub fn delete(tx: &mut dyn Tx, endpoint: &Endpoint) -> Result<(), StoreError> {
+    rows::remove(tx, endpoint)?;
+    rows::queue_close(tx, endpoint.id)
+}
+
+fn seal_secrets(
+    now: &mut Now,
+    services: &Services,
+    id: Id<kind::WebhookEndpoint>,
+    secrets: &[Secret],
+) -> Result<Vec<u8>, StoreError> {
+    let plain = serde_json::to_vec(secrets)
+        .map_err(|_| StoreError::Broken("webhook secrets do not serialise".into()))?;
+    services.seal(now, SECRETS_COLUMN, &id.to_bytes(), &plain)
+}
+
+/// All secrets of an endpoint, expired ones too, the newest first.
+pub fn open_secrets(services: &Services, endpoint: &Endpoint) -> Result<Vec<Secret>, StoreError> {
+    let plain = services.open(SECRETS_COLUMN, &endpoint.id.to_bytes(), &endpoint.secrets_sealed)?;
+    // The parser's words may quote a secret, so they are not passed on.
+    serde_json::from_slice(&plain)
+        .map_err(|_| StoreError::Broken("stored webhook secrets do not read".into()))
+}
+
+fn become_status(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &mut Endpoint,
+    to: EndpointStatus,
+) -> Result<(), StoreError> {
+    let from = endpoint.status;
+    if !from.can_become(to) {
+        return Err(StoreError::Broken(format!(
+            "a webhook endpoint cannot go from {} to {}",
+            from.as_str(),
+            to.as_str()
+        )));
+    }
+    let is_disabled = to == EndpointStatus::Disabled;
+    endpoint.status = to;
+    endpoint.disabled_reason = is_disabled.then_some(DisabledReason::DeliveryFailures);
+    endpoint.disabled_milliseconds = is_disabled.then(|| now.instant_milliseconds());
+    rows::update(tx, endpoint, from)?;
+    events::emit_status(tx, now, endpoint.scope, to, endpoint.id.any())
+}
+
+/// Moves an endpoint to the status that its failures give it, one arrow and one event at a time, in
+/// the account's own business time. A disabled endpoint stays disabled: only its owner ends that.
+fn follow_health(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &mut Endpoint,
+    judged: EndpointStatus,
+) -> Result<(), StoreError> {
+    now.enter_account(keys::rows::clock_offset_seconds(tx, endpoint.scope)?);
+    let followed = follow_arrows(tx, now, endpoint, judged);
+    now.leave_account();
+    followed
+}
+
+fn follow_arrows(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint: &mut Endpoint,
+    judged: EndpointStatus,
+) -> Result<(), StoreError> {
+    while let Some(next) = next_status(endpoint.status, judged) {
+        become_status(tx, now, endpoint, next)?;
+    }
+    Ok(())
+}
+
+/// The next arrow on the way from a status to the judged one. Failures never make an endpoint
+/// healthier: `failing` ends with a success, which is judged `enabled`.
+fn next_status(current: EndpointStatus, judged: EndpointStatus) -> Option<EndpointStatus> {
+    match (current, judged) {
+        (EndpointStatus::Enabled, EndpointStatus::Failing | EndpointStatus::Disabled) => {
+            Some(EndpointStatus::Failing)
+        }
+        (EndpointStatus::Failing, EndpointStatus::Disabled) => Some(EndpointStatus::Disabled),
+        (EndpointStatus::Failing, EndpointStatus::Enabled) => Some(EndpointStatus::Enabled),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_match_types_and_prefixes() {
+        let catalogue =
+            ["payout.status.settled", "transfer.status.funded", "transfer.status.funding"];
+        let rows = [
+            ("*", true),
+            ("transfer.status.funded", true),
+            ("transfer.status.*", true),
+            ("transfer.*", true),
+            ("transfer.status.fund*", false),
+            ("transfer*", false),
+            ("*.status.funded", false),
+            ("transfer.status.unknown", false),
+            ("sender.*", false),
+            (".*", false),
+            ("**", false),
+            ("transfer.status", false),
+            ("Transfer.*", false),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(is_filter(text, &catalogue), expected, "{text}");
+        }
+        let filters =
+            EventFilters::from_list(&["payout.status.settled".into(), "transfer.*".into()]);
+        assert!(
+            filters.matches("payout.status.settled") && filters.matches("transfer.status.funding")
+        );
+        assert!(!filters.matches("payout.status.settle") && !filters.matches("transfers.status.x"));
+        assert!(EventFilters::all().matches("anything.at.all"));
+        assert_eq!(EventFilters::from_text(filters.as_text().to_owned()), filters);
+    }
+
+    #[test]
+    fn a_rotation_keeps_the_old_secrets_for_the_overlap() {
+        let at = |secret: &str, expires_at| Secret { secret: secret.into(), expires_at };
+        let shown = |secrets: Vec<Secret>| {
+            secrets.into_iter().map(|secret| (secret.secret, secret.expires_at)).collect::<Vec<_>>()
+        };
+        let first = rotated(vec![at("a", None)], "b".into(), 100, 50);
+        assert_eq!(shown(first.clone()), [("b".to_owned(), None), ("a".to_owned(), Some(150))]);
+        let second = rotated(first, "c".into(), 120, 1_000);
+        assert_eq!(
+            shown(second.clone()),
+            [("c".to_owned(), None), ("b".to_owned(), Some(1_120)), ("a".to_owned(), Some(150))]
+        );
+        let third = rotated(second.clone(), "d".into(), 130, 10);
+        assert_eq!(
+            shown(third),
+            [
+                ("d".to_owned(), None),
+                ("c".to_owned(), Some(140)),
+                ("b".to_owned(), Some(140)),
+                ("a".to_owned(), Some(140))
+            ]
+        );
+        assert_eq!(shown(rotated(second.clone(), "d".into(), 200, 0)), [("d".to_owned(), None)]);
+        assert_eq!(
+            shown(rotated(second, "d".into(), 150, 5)),
+            [("d".to_owned(), None), ("c".to_owned(), Some(155)), ("b".to_owned(), Some(155))]
+        );
+    }
+
+    #[test]
+    fn statuses_follow_the_judgement_along_the_arrows() {
+        for from in EndpointStatus::ALL {
+            for judged in EndpointStatus::ALL {
+                let mut status = *from;
+                while let Some(next) = next_status(status, *judged) {
+                    assert!(status.can_become(next));
+                    status = next;
+                }
+                let expected = if *from == EndpointStatus::Disabled {
+                    EndpointStatus::Disabled
+                } else {
+                    *judged
+                };
+                assert_eq!(status, expected, "{from:?} judged {judged:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The statuses of a webhook endpoint and of a delivery.
+
+crate::statuses!("webhook_endpoint",
+    /// Whether an endpoint takes deliveries. It begins `enabled`, without an event; only its owner
+    /// ends `disabled`.
+    EndpointStatus {
+        Enabled "enabled" => [Failing],
+        Failing "failing" => [Enabled, Disabled],
+        Disabled "disabled" => [Enabled],
+    }
+);
+
+crate::string_enum!(
+    /// Why an endpoint is disabled.
+    DisabledReason { DeliveryFailures "delivery_failures" }
+);
+
+crate::string_enum!(
+    /// Where the delivery of one event to one endpoint stands: attempts to come, taken, schedule
+    /// ended without success, or kept for a replay because the endpoint is disabled. No graph,
+    /// because a replay begins any of them again.
+    DeliveryStatus {
+        Pending "pending",
+        Succeeded "succeeded",
+        Failed "failed",
+        Recorded "recorded",
+    }
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::state::Status;
+
+    #[test]
+    fn an_endpoint_fails_before_it_is_disabled() {
+        assert!(!EndpointStatus::Enabled.can_become(EndpointStatus::Disabled));
+        assert!(EndpointStatus::Failing.can_become(EndpointStatus::Disabled));
+        assert_eq!(EndpointStatus::Disabled.event_type(), "webhook_endpoint.status.disabled");
+    }
+}

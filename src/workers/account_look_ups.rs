@@ -1,0 +1,119 @@
+//! Looks accounts up: takes the questions that are due, asks outside any transaction, and applies
+//! what was answered.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::watch;
+
+use crate::account_verification::LookedUp;
+use crate::beneficiaries::look_ups::{self, Claimed, LEASE_MILLISECONDS, LookUp};
+use crate::keys;
+use crate::metrics::Reasons;
+use crate::services::Services;
+use crate::store::Cost;
+use crate::store::Store;
+
+/// Questions under way at the same time: a service for names is asked gently.
+const ASKED_MAX: usize = 8;
+/// How long the worker sleeps at most, whatever signals it missed, in milliseconds.
+const WAIT_MILLISECONDS_MAX: i64 = 1_000;
+
+/// Asks until `stop`. What is under way then is asked again by the next run.
+pub async fn run(
+    store: Store,
+    services: Arc<Services>,
+    metrics: Reasons,
+    mut stop: watch::Receiver<bool>,
+) {
+    if !store.is_shared() {
+        // The database's lock says that this is its only server, so leases of an earlier one are
+        // nobody's. Elsewhere an earlier one may still be asking, and its leases end within 30 s.
+        if let Err(failure) = store.write(|tx, now| Ok(look_ups::release_abandoned(tx, now)?)).await
+        {
+            tracing::error!(
+                ?failure,
+                "look-ups of an earlier run could not be taken up; their leases end within 30 s"
+            );
+        }
+    }
+    let mut asked = FuturesUnordered::new();
+    while !*stop.borrow() {
+        let free = ASKED_MAX - asked.len();
+        let mut wait = if free == 0 { WAIT_MILLISECONDS_MAX } else { until_next(&store).await };
+        if wait == 0 {
+            let claiming = services.clone();
+            match store
+                .write(move |tx, now| Ok(look_ups::claim(tx, now, &claiming, free as i64)?))
+                .await
+            {
+                Ok(claimed) => {
+                    asked.extend(
+                        claimed
+                            .into_iter()
+                            .map(|claimed| ask(&store, &services, &metrics, claimed)),
+                    );
+                    continue;
+                }
+                Err(failure) => {
+                    tracing::error!(?failure, "due look-ups could not be taken; tried again");
+                    wait = WAIT_MILLISECONDS_MAX;
+                }
+            }
+        }
+        tokio::select! {
+            Some(()) = asked.next(), if !asked.is_empty() => {}
+            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            () = store.signals.look_ups.notified() => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+async fn until_next(store: &Store) -> i64 {
+    match store.read(Cost::Point, |tx| Ok(look_ups::next_due(tx)?)).await {
+        Ok(Some(due)) => (due - store.clock.milliseconds()).clamp(0, WAIT_MILLISECONDS_MAX),
+        _ => WAIT_MILLISECONDS_MAX,
+    }
+}
+
+/// Asks one question and applies the answer. If that cannot be written the lease ends by itself and
+/// it is asked again.
+async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed: Claimed) {
+    let LookUp { scope, beneficiary_id, attempts_count, .. } = claimed.look_up;
+    let outcome = match services.ports(scope.mode()) {
+        // An answer after the lease would be somebody else's to give.
+        Ok(ports) => {
+            let deadline = Duration::from_millis(LEASE_MILLISECONDS.unsigned_abs() - 5_000);
+            let late = LookedUp::Unanswered { reason: "deadline", retry_after_seconds: None };
+            tokio::time::timeout(deadline, ports.accounts.look_up(&claimed.question))
+                .await
+                .unwrap_or(late)
+        }
+        Err(_) => LookedUp::Unanswered { reason: "not_configured", retry_after_seconds: None },
+    };
+    match outcome {
+        LookedUp::Answered(_) => metrics.count("answered"),
+        LookedUp::Unanswered { reason, .. } => {
+            metrics.count(reason);
+            // The first silence and every tenth are told; the counter has them all.
+            if attempts_count % 10 == 0 {
+                tracing::warn!(beneficiary = %beneficiary_id, reason, attempts = attempts_count + 1,
+                    "an account could not be looked up; it is asked about again");
+            }
+        }
+    }
+    let services = services.clone();
+    let written = store
+        .write(move |tx, now| {
+            now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+            Ok(look_ups::finish(tx, now, &services, &claimed.look_up, outcome)?)
+        })
+        .await;
+    if let Err(failure) = written {
+        tracing::error!(?failure, beneficiary = %beneficiary_id, "a look-up could not be written \
+         down; it is asked again");
+    }
+}

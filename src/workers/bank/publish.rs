@@ -1,0 +1,350 @@
+//! Writes payouts for the bank, each at most once, whatever stops the process or the machine.
+//!
+//! Five steps, in this order: the claim is recorded; the file stands durably in a folder that no
+//! agent sees; that is recorded; the file is renamed into the outbox; that is recorded. A restart
+//! then knows:
+//!
+//! | recorded | file in staging | so | then |
+//! |---|---|---|---|
+//! | claimed | either | it was never renamed | the file is dropped, its payouts are queued again |
+//! | staged | no | it was renamed | it is recorded as published |
+//! | staged, in this boot | yes | it was not renamed | it is renamed now |
+//! | staged, in another boot | yes | a power cut may have undone a rename that the agent saw | outcome unknown |
+//! | published | yes | a power cut undid the rename | outcome unknown |
+//!
+//! An unknown outcome is the operator's, and is never sent again by itself. Each record repeats the
+//! one that it follows from, so that a worker whose lease ended within its turn and the next one
+//! never both go on with a file.
+
+use sha2::{Digest, Sha256};
+
+use super::{Bank, mark_unknown};
+use crate::app_state::AppState;
+use crate::beneficiaries;
+use crate::kernel::{Money, Now, OperationError, StoreError};
+use crate::keys;
+use crate::payouts;
+use crate::payouts::state::PayoutStatus;
+use crate::rails::iso20022::instruct::{self, PaymentOrder};
+use crate::rails::iso20022::rows::{self, InstructionStatus, Journalled, MessageStatus};
+use crate::rails::iso20022::values::{EndToEndId, MessageId};
+use crate::senders;
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers;
+
+/// Files that one recovery looks at.
+const MESSAGES_MAX: i64 = 1_000;
+
+/// One step of writing a file.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    Claim,
+    Stage,
+    RecordStaged,
+    Rename,
+    RecordPublished,
+}
+
+/// The order that lets a restart know what happened. A test tries others, to see that it would
+/// notice.
+pub const ORDER: [Step; 5] =
+    [Step::Claim, Step::Stage, Step::RecordStaged, Step::Rename, Step::RecordPublished];
+
+/// Where a test stops the work, as a crash would.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FaultPoint {
+    After(Step),
+    /// With half the file written.
+    WithinStage,
+}
+
+/// Why a file was not written to its end.
+#[derive(Debug)]
+pub enum Stopped {
+    RefusalEntry,
+    Trouble(String),
+}
+
+impl From<OperationError> for Stopped {
+    fn from(failure: OperationError) -> Stopped {
+        Stopped::Trouble(match failure {
+            OperationError::Store(error) => error.to_string(),
+            OperationError::Refused(refusal) => refusal.to_string(),
+        })
+    }
+}
+impl From<StoreError> for Stopped {
+    fn from(error: StoreError) -> Stopped {
+        Stopped::Trouble(error.to_string())
+    }
+}
+impl From<std::io::Error> for Stopped {
+    fn from(error: std::io::Error) -> Stopped {
+        Stopped::Trouble(format!("the bank's folders: {error}"))
+    }
+}
+
+/// A file that was claimed.
+struct Draft {
+    id: MessageId,
+    created: i64,
+    orders: Vec<PaymentOrder>,
+}
+
+impl Bank {
+    /// Writes one file of the payouts that wait; answers how many it holds.
+    pub async fn publish(&self, app: &AppState) -> Result<usize, Stopped> {
+        self.publish_in(app, &ORDER, None).await
+    }
+
+    /// The same in a given order of steps and up to a fault point, for tests.
+    pub async fn publish_in(
+        &self,
+        app: &AppState,
+        order: &[Step],
+        fault: Option<FaultPoint>,
+    ) -> Result<usize, Stopped> {
+        let mut claimed: Option<(MessageId, Vec<u8>, usize)> = None;
+        for step in order {
+            let Some((id, bytes, _)) = &claimed else {
+                let Some(draft) = self.claim(app).await? else { return Ok(0) };
+                let bytes =
+                    instruct::write(&self.settings, draft.id, draft.created, &draft.orders)?;
+                claimed = Some((draft.id, bytes, draft.orders.len()));
+                if fault == Some(FaultPoint::After(Step::Claim)) {
+                    return Err(Stopped::RefusalEntry);
+                }
+                continue;
+            };
+            match step {
+                Step::Claim => {}
+                Step::Stage if fault == Some(FaultPoint::WithinStage) => {
+                    self.folders
+                        .stage(&id.file_name(), bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+                    return Err(Stopped::RefusalEntry);
+                }
+                Step::Stage => self.folders.stage(&id.file_name(), bytes)?,
+                Step::RecordStaged => {
+                    self.record_staged(app, *id, Sha256::digest(bytes).into()).await?
+                }
+                Step::Rename => self.folders.publish(&id.file_name())?,
+                Step::RecordPublished => {
+                    self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published)
+                        .await?
+                }
+            }
+            if fault == Some(FaultPoint::After(*step)) {
+                return Err(Stopped::RefusalEntry);
+            }
+        }
+        let count = claimed.map_or(0, |(_, _, count)| count);
+        tracing::info!(count, "payouts were written for the bank");
+        Ok(count)
+    }
+
+    async fn claim(&self, app: &AppState) -> Result<Option<Draft>, Stopped> {
+        let services = app.services.clone();
+        let settings = self.settings.clone();
+        let (rows_max, amount_max) = (settings.batch_instructions_max, settings.batch_amount_max);
+        let claimed =
+            app.store.write(move |tx, now| claim(tx, now, &services, rows_max, amount_max)).await?;
+        Ok(claimed)
+    }
+
+    async fn record_staged(
+        &self,
+        app: &AppState,
+        id: MessageId,
+        sha256: [u8; 32],
+    ) -> Result<(), Stopped> {
+        let boot = self.boot.clone();
+        Ok(app
+            .store
+            .write(move |tx, _| Ok(rows::message_staged(tx, id, &sha256, boot.as_deref())?))
+            .await?)
+    }
+
+    async fn record_end(
+        &self,
+        app: &AppState,
+        id: MessageId,
+        from: MessageStatus,
+        status: MessageStatus,
+    ) -> Result<(), Stopped> {
+        let services = app.services.clone();
+        let record = move |tx: &mut dyn Tx, now: &mut Now| {
+            if !rows::message_end(tx, now, id, from, status)? {
+                return Ok(false);
+            }
+            if status == MessageStatus::Unknown {
+                for instruction in rows::of_message(tx, id)? {
+                    mark_unknown(tx, now, &services, &instruction)?;
+                }
+            }
+            Ok(true)
+        };
+        if !app.store.write(record).await? {
+            return Err(Stopped::Trouble(format!(
+                "{id} was taken further by another worker meanwhile"
+            )));
+        }
+        if status == MessageStatus::Unknown {
+            tracing::error!(message = %id, "nobody can tell whether the bank saw this file: its \
+             payouts wait for the operator");
+        }
+        Ok(())
+    }
+
+    /// Brings files that a stop left unfinished to an end, by the table above.
+    pub async fn recover(&self, app: &AppState) -> Result<(), Stopped> {
+        let open = app.store.write(|tx, _| Ok(rows::messages_open(tx, MESSAGES_MAX)?)).await?;
+        for message in open {
+            let name = message.id.file_name();
+            let is_staged = self.folders.is_staged(&name)?;
+            let is_same_boot = message.boot.is_some() && message.boot == self.boot;
+            match (message.status, is_staged) {
+                (MessageStatus::Staged, false) => {
+                    self.record_end(app, message.id, message.status, MessageStatus::Published)
+                        .await?
+                }
+                (MessageStatus::Staged, true) if is_same_boot => {
+                    self.folders.publish(&name)?;
+                    self.record_end(app, message.id, message.status, MessageStatus::Published)
+                        .await?;
+                }
+                (MessageStatus::Staged, true) => {
+                    self.record_end(app, message.id, message.status, MessageStatus::Unknown).await?
+                }
+                _ => {
+                    // Recorded first: until then it may still be somebody's who goes on with it.
+                    self.record_end(app, message.id, message.status, MessageStatus::Abandoned)
+                        .await?;
+                    self.folders.unstage(&name)?;
+                }
+            }
+        }
+        // What is left in staging belongs to files that have ended.
+        for name in self.folders.staged()? {
+            let id = name
+                .strip_prefix("pain.001-")
+                .and_then(|name| name.strip_suffix(".xml"))
+                .and_then(MessageId::parse);
+            let Some(id) = id else { continue };
+            let found = app.store.write(move |tx, _| Ok(rows::message_find(tx, id)?)).await?;
+            match found.map(|message| message.status) {
+                // Begun since the look above, by a worker whose lease has ended.
+                Some(MessageStatus::Writing | MessageStatus::Staged) => continue,
+                // Unless it was renamed and recorded since it was listed.
+                Some(MessageStatus::Published) if self.folders.is_staged(&name)? => {
+                    self.record_end(app, id, MessageStatus::Published, MessageStatus::Unknown)
+                        .await?;
+                }
+                _ => {}
+            }
+            self.folders.unstage(&name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes instructions that wait, up to the limits of one file, and gathers what the bank has to
+/// know of them.
+fn claim(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    rows_max: usize,
+    amount_max: Money,
+) -> Result<Option<Draft>, OperationError> {
+    let id = MessageId(now.mint());
+    let mut orders = Vec::new();
+    let mut sum = Money::zero(amount_max.currency);
+    for instruction in rows::queued(tx, rows_max as i64)? {
+        let amount = Money::new(instruction.units, amount_max.currency);
+        let new_sum = sum.plus(amount)?;
+        if new_sum.units > amount_max.units && !orders.is_empty() {
+            break;
+        }
+        match order(tx, services, &instruction)? {
+            Ok(order) => {
+                rows::advance(
+                    tx,
+                    instruction.payout_id,
+                    InstructionStatus::Queued,
+                    InstructionStatus::Writing,
+                    Some(id),
+                )?;
+                orders.push(order);
+                sum = new_sum;
+            }
+            Err(Unwritten::Ended) => {
+                rows::withdraw(tx, instruction.payout_id)?;
+            }
+            Err(Unwritten::Unreadable) => {
+                tracing::error!(payout = %instruction.payout_id, "the account number cannot be \
+                 opened: the payout was not sent and waits for the operator");
+                rows::withdraw(tx, instruction.payout_id)?;
+                mark_unknown(tx, now, services, &instruction)?;
+            }
+        }
+    }
+    if orders.is_empty() {
+        return Ok(None);
+    }
+    rows::message_begin(tx, now, id, orders.len() as i64, sum.units)?;
+    now.leave_account();
+    Ok(Some(Draft { id, created: now.instant(), orders }))
+}
+
+/// Why an instruction is not written.
+enum Unwritten {
+    /// The payout was ended meanwhile.
+    Ended,
+    /// Its account number does not open.
+    Unreadable,
+}
+
+fn order(
+    tx: &mut dyn Tx,
+    services: &Services,
+    instruction: &Journalled,
+) -> Result<Result<PaymentOrder, Unwritten>, StoreError> {
+    let lost =
+        || StoreError::Broken(format!("{} has lost what it belongs to", instruction.payout_id));
+    let scope = instruction.scope;
+    let payout = payouts::rows::find(tx, scope, instruction.payout_id)?.ok_or_else(lost)?;
+    if payout.status != PayoutStatus::Processing || payout.failure.is_some() {
+        return Ok(Err(Unwritten::Ended));
+    }
+    let transfer = transfers::rows::find(tx, scope, payout.transfer_id)?.ok_or_else(lost)?;
+    let beneficiary =
+        beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
+    let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
+    let Ok(account_number) = beneficiaries::open_account_number(&beneficiary, services) else {
+        return Ok(Err(Unwritten::Unreadable));
+    };
+    Ok(Ok(PaymentOrder {
+        end_to_end_id: EndToEndId::of(payout.id),
+        amount: payout.amount,
+        method: payout.method,
+        purpose_code: payout.purpose_code,
+        sender_name: sender.name,
+        sender_country: sender.country,
+        sender_street: sender.address.as_ref().map(|address| address.line1.clone()),
+        sender_town: sender.address.as_ref().map(|address| address.city.clone()),
+        beneficiary_name: beneficiary.name,
+        account_number: secrecy::ExposeSecret::expose_secret(&account_number).to_owned(),
+        ifsc: beneficiary.ifsc,
+    }))
+}
+
+/// The account of an instruction, for rules that read business time.
+pub(super) fn enter(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    instruction: &Journalled,
+) -> Result<(), StoreError> {
+    now.enter_account(keys::rows::clock_offset_seconds(tx, instruction.scope)?);
+    Ok(())
+}

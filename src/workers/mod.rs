@@ -1,0 +1,8 @@
+//! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
+
+pub mod account_look_ups;
+pub mod bank;
+pub mod housekeeping;
+pub mod rates;
+pub mod screening;
+pub mod tasks;

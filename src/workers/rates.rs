@@ -1,0 +1,62 @@
+//! Polls the sources of market rates and keeps the last good one in the store, so that a restart
+//! does not begin without.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::metrics::Reasons;
+use crate::rates::http::HttpRates;
+use crate::rates::{RateRefusal, rows};
+use crate::store::Cost;
+use crate::store::Store;
+
+/// Under which name the store keeps the live market.
+const SOURCE: &str = "http";
+
+/// Takes up what an earlier run left in the store; before the first request, so that it can be
+/// quoted while it is young.
+pub async fn restore(store: &Store, rates: &HttpRates) {
+    match store.read(Cost::Point, |tx| Ok(rows::find(tx, SOURCE)?)).await {
+        Ok(Some((last, anchor))) => rates.restore(last, anchor),
+        Ok(None) => {}
+        Err(failure) => tracing::error!(
+            ?failure,
+            "the last good exchange rate could not be read; the first poll gives one"
+        ),
+    }
+}
+
+/// Polls until `stop`.
+pub async fn run(
+    store: Store,
+    rates: Arc<HttpRates>,
+    metrics: Reasons,
+    mut stop: watch::Receiver<bool>,
+) {
+    while !*stop.borrow() {
+        tokio::select! {
+            () = poll(&store, &rates, &metrics) => {}
+            _ = stop.changed() => break,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(rates.poll_interval) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Polls once and keeps what is good.
+pub async fn poll(store: &Store, rates: &HttpRates, metrics: &Reasons) {
+    let count = |refusal: RateRefusal| metrics.count(refusal.as_str());
+    let Ok((rate, anchor)) = rates.poll(store.clock.milliseconds().div_euclid(1000), &count).await
+    else {
+        return;
+    };
+    // A rate that cannot be written is still good; without the store nothing is quoted anyway.
+    if let Err(failure) =
+        store.write(move |tx, _| Ok(rows::save(tx, SOURCE, &rate, &anchor)?)).await
+    {
+        tracing::error!(?failure, "the exchange rate could not be kept in the store");
+    }
+}

@@ -1,0 +1,807 @@
+//! Watches the sanctions lists: every node reads changed files again, and one screens everybody
+//! again when the entries changed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::app_state::AppState;
+use crate::beneficiaries::state::BeneficiaryStatus;
+use crate::kernel::{Id, Mode, Now, OperationError, Scope, StoreError};
+use crate::keys;
+use crate::metrics::Metrics;
+use crate::screening::ScreeningQuestion;
+use crate::screening::lists::{Lists, Reload};
+use crate::screening::rows::{self, Table};
+use crate::services::Services;
+use crate::store::Cost;
+use crate::store::{Tx, migrate};
+use crate::tasks::{self, TaskKind};
+use crate::workers::tasks::TASKS_MAX;
+use crate::{beneficiaries, senders};
+
+/// How often the files are looked at.
+const LOOK_SECONDS: u64 = 60;
+/// How long after a change other nodes may still screen with the lists before it: until their next
+/// look, and what they have begun by then.
+const SETTLE: Duration = Duration::from_secs(2 * LOOK_SECONDS);
+/// Senders or beneficiaries that one transaction screens, so that it never stands long in the write
+/// lane.
+pub const STEP_ROWS_MAX: i64 = 16;
+/// The lists that everybody was screened against last.
+const SCREENED_META: &str = "screened_lists";
+
+/// A place in the walk over all senders and beneficiaries of one mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Walk {
+    mode: Mode,
+    account_number: i64,
+    table: Table,
+    after: [u8; 16],
+}
+
+impl Walk {
+    pub const fn begin(mode: Mode) -> Walk {
+        Walk { mode, account_number: 1, table: Table::Senders, after: [0; 16] }
+    }
+}
+
+/// Screens the next few again and answers where to go on; `None` at the end. May be run twice.
+pub fn step(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    mut walk: Walk,
+    rows_max: i64,
+) -> Result<Option<Walk>, StoreError> {
+    if walk.account_number > keys::rows::accounts_count(tx)? {
+        return Ok(None);
+    }
+    let scope = Scope::new(walk.account_number, walk.mode);
+    // With the operator's decisions, which a step must not write over.
+    keys::rows::take_turns(tx, scope)?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    let ids = rows::ids_after(tx, walk.table, scope, walk.after, rows_max)?;
+    for id in &ids {
+        match walk.table {
+            Table::Senders => {
+                senders::rescreen(tx, now, services, scope, Id::from_u128(id.as_u128()))?
+            }
+            Table::Beneficiaries => {
+                beneficiaries::rescreen(tx, now, services, scope, Id::from_u128(id.as_u128()))?
+            }
+        }
+    }
+    now.leave_account();
+    walk = match (ids.last(), walk.table) {
+        (Some(last), _) => Walk { after: last.to_bytes(), ..walk },
+        (None, Table::Senders) => Walk { table: Table::Beneficiaries, after: [0; 16], ..walk },
+        (None, Table::Beneficiaries) => Walk {
+            account_number: walk.account_number + 1,
+            table: Table::Senders,
+            after: [0; 16],
+            ..walk
+        },
+    };
+    Ok(Some(walk))
+}
+
+/// What `step` is about to ask.
+fn questions(
+    tx: &mut dyn Tx,
+    services: &Services,
+    walk: Walk,
+    rows_max: i64,
+) -> Result<Vec<ScreeningQuestion>, StoreError> {
+    let scope = Scope::new(walk.account_number, walk.mode);
+    let mut questions = Vec::new();
+    for id in rows::ids_after(tx, walk.table, scope, walk.after, rows_max)? {
+        match walk.table {
+            Table::Senders => {
+                let found = senders::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
+                questions.extend(
+                    found.map(|sender| senders::question_of(&sender, services)).transpose()?,
+                );
+            }
+            Table::Beneficiaries => {
+                let found = beneficiaries::rows::find(tx, scope, Id::from_u128(id.as_u128()))?;
+                let active =
+                    found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Active);
+                questions.extend(
+                    active
+                        .map(|beneficiary| {
+                            beneficiaries::screening_question(&beneficiary, services)
+                        })
+                        .transpose()?,
+                );
+            }
+        }
+    }
+    Ok(questions)
+}
+
+/// What the checks of beneficiaries that are due are about to ask the lists.
+fn questions_of_checks(
+    tx: &mut dyn Tx,
+    services: &Services,
+    until_milliseconds: i64,
+) -> Result<Vec<ScreeningQuestion>, StoreError> {
+    let mut questions = Vec::new();
+    for task in tasks::due(tx, until_milliseconds, TASKS_MAX)? {
+        if task.kind == TaskKind::BeneficiaryCheck && services.lists(task.scope.mode()).is_some() {
+            let found = beneficiaries::rows::find(tx, task.scope, task.object())?;
+            let waiting =
+                found.filter(|beneficiary| beneficiary.status == BeneficiaryStatus::Verifying);
+            questions.extend(
+                waiting
+                    .map(|beneficiary| beneficiaries::screening_question(&beneficiary, services))
+                    .transpose()?,
+            );
+        }
+    }
+    Ok(questions)
+}
+
+/// Compares with the lists whom the checks that are due ask about, before their transaction opens.
+/// What cannot be read here is the transaction's to tell.
+pub async fn ahead_of_checks(app: &AppState) {
+    let Some(lists) = &app.services.screening else { return };
+    let (services, until) = (app.services.clone(), app.store.clock.milliseconds());
+    let asked =
+        app.store.read(Cost::Scan, move |tx| Ok(questions_of_checks(tx, &services, until)?)).await;
+    if let Ok(questions) = asked
+        && !questions.is_empty()
+    {
+        lists.screen_ahead(questions).await;
+    }
+}
+
+/// Whether everybody has to be screened again: the entries are not those of the last whole walk.
+pub fn is_due(tx: &mut dyn Tx, lists: &Lists) -> Result<bool, StoreError> {
+    Ok(migrate::read_meta(tx, SCREENED_META)?.as_deref() != Some(lists.content_hash().as_slice()))
+}
+
+/// Reads the files that changed, every minute: on every node, because each screens with its own
+/// copy.
+pub async fn keep_lists(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
+    let Some(lists) = app.services.screening.clone() else { return };
+    while !*stop.borrow() {
+        reload(&lists, &app.metrics).await;
+        let now_seconds = app.store.clock.milliseconds() / 1000;
+        for state in lists.states() {
+            app.metrics.list_age(state.list.as_str(), now_seconds - state.dated_at);
+        }
+        if let Some(reason) = lists.why_not_live(now_seconds) {
+            tracing::warn!(%reason, "the sanctions lists are not fit for live mode");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Walks over everybody where the entries changed, or a walk was cut short.
+pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
+    let Some(lists) = app.services.screening.clone() else { return };
+    // A node that takes over must not walk with entries that the one before it has seen replaced.
+    reload(&lists, &app.metrics).await;
+    let mut walked = None;
+    while !*stop.borrow() {
+        if let Err(failure) = walk_if_due(&app, &lists, &mut walked, &stop).await {
+            tracing::error!(?failure, "screening everybody again stopped; it begins anew");
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
+            () = lists.changed.notified() => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+async fn reload(lists: &Arc<Lists>, metrics: &Metrics) {
+    let reader = lists.clone();
+    match tokio::task::spawn_blocking(move || reader.reload_if_changed()).await {
+        Ok(Ok(Reload::Unchanged)) => {}
+        Ok(Ok(Reload::Redated)) => metrics.list_reloads.count("loaded"),
+        Ok(Ok(Reload::Changed)) => {
+            metrics.list_reloads.count("loaded");
+            for state in lists.states() {
+                tracing::info!(
+                    list = state.list.as_str(),
+                    entries = state.entries_count,
+                    dated_at = state.dated_at,
+                    "sanctions list loaded"
+                );
+            }
+        }
+        Ok(Err(fault)) => {
+            metrics.list_reloads.count("refused");
+            tracing::error!(%fault, "a sanctions list was not taken; the one before stays");
+        }
+        Err(_) => {
+            metrics.list_reloads.count("refused");
+            tracing::error!("reading the sanctions lists panicked; those before stay");
+        }
+    }
+}
+
+/// Entries that this worker has walked over everybody with, and when the first walk began.
+type Walked = Option<([u8; 32], Instant)>;
+
+/// What is to be done about entries that the last whole walk was not made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Due {
+    /// This worker has walked, and other nodes may not have the entries yet.
+    Later,
+    Walk {
+        /// Nobody screens with older entries by now: no walk has to follow.
+        is_last: bool,
+    },
+}
+
+fn due(walked: Walked, hash: [u8; 32], now: Instant, is_shared: bool) -> Due {
+    match walked {
+        Some((known, began)) if known == hash && now < began + SETTLE => Due::Later,
+        Some((known, _)) if known == hash => Due::Walk { is_last: true },
+        _ => Due::Walk { is_last: !is_shared },
+    }
+}
+
+/// Walks at once when the entries changed, and where several nodes screen once more when all have
+/// them: whom another node screened meanwhile was compared with the old ones.
+async fn walk_if_due(
+    app: &AppState,
+    lists: &Arc<Lists>,
+    walked: &mut Walked,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), OperationError> {
+    let hash = lists.content_hash();
+    let known = lists.clone();
+    if !app.store.write(move |tx, _| Ok(is_due(tx, &known)?)).await? {
+        return Ok(());
+    }
+    let began = Instant::now();
+    let Due::Walk { is_last } = due(*walked, hash, began, app.store.is_shared()) else {
+        return Ok(());
+    };
+    let mut place = Some(Walk::begin(Mode::Live));
+    while let Some(walk) = place {
+        if *stop.borrow() {
+            return Ok(());
+        }
+        let services = app.services.clone();
+        let asked = app
+            .store
+            .read(Cost::Scan, move |tx| Ok(questions(tx, &services, walk, STEP_ROWS_MAX)?))
+            .await?;
+        lists.screen_ahead(asked).await;
+        let services = app.services.clone();
+        place = app
+            .store
+            .write(move |tx, now| Ok(step(tx, now, &services, walk, STEP_ROWS_MAX)?))
+            .await?;
+    }
+    if is_last {
+        return app
+            .store
+            .write(move |tx, _| Ok(migrate::write_meta(tx, SCREENED_META, &hash)?))
+            .await;
+    }
+    *walked = Some((hash, began));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account_verification::simulated::SimulatedVerifier;
+    use crate::beneficiaries::state::DisabledReason;
+    use crate::beneficiaries::{Beneficiary, Kyc, NewBeneficiary};
+    use crate::chains::address::Address;
+    use crate::chains::derivation::AccountKey;
+    use crate::chains::pool::AddressPool;
+    use crate::chains::tron_address::TronAddress;
+    use crate::chains::{ChainName, ChainProfile, Depth, Following, Movement};
+    use crate::ifsc::Directory;
+    use crate::kernel::id::kind;
+    use crate::kernel::seal::Sealer;
+    use crate::kernel::{AnyId, Clock, Currency, Metadata, Money};
+    use crate::operator::{Ruling, rule};
+    use crate::quote_locks;
+    use crate::rails::simulated::SimulatedBank;
+    use crate::rates::fixed::FixedRate;
+    use crate::screening::Screening;
+    use crate::screening::hits;
+    use crate::screening::lists::ScreeningSource;
+    use crate::senders::{NewSender, Sender, SenderType};
+    use crate::services::{Ports, Settings};
+    use crate::store::Store;
+    use crate::transfers::state::{StatusReason, TransferStatus};
+    use crate::transfers::{self, NewTransfer, funding};
+
+    const HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n";
+    const DRAINER: &str = "TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj";
+
+    struct Stage {
+        folder: std::path::PathBuf,
+        store: Store,
+        services: Arc<Services>,
+        lists: Arc<Lists>,
+    }
+
+    impl Stage {
+        /// A store and a test services whose screening reads this list.
+        async fn new(list: &str) -> Stage {
+            let mut random = [0; 8];
+            getrandom::fill(&mut random).unwrap();
+            let folder = std::env::temp_dir()
+                .join(format!("hundi-screening-{:016x}", u64::from_be_bytes(random)));
+            std::fs::create_dir_all(&folder).unwrap();
+            let file = folder.join("operator.csv");
+            std::fs::write(&file, format!("{HEADER}{list}")).unwrap();
+            let source =
+                ScreeningSource { operator_file: Some(file), ..ScreeningSource::default() };
+            let lists = Arc::new(Lists::load(source.try_into().unwrap()).unwrap());
+            let store = Store::open(
+                &folder.join("test.db"),
+                Clock::System,
+                crate::webhooks::sequencer::sequence,
+            )
+            .unwrap();
+            let settings = Settings::default();
+            let test = Ports {
+                rates: Box::new(FixedRate {
+                    mid: settings.test_mid_market_rate,
+                    usdt_usd: settings.test_usdt_usd,
+                }),
+                rail: Box::new(SimulatedBank { step_milliseconds: 1 }),
+                accounts: Box::new(SimulatedVerifier),
+                screener: Box::new(lists.clone()),
+                addresses: AddressPool::new(
+                    AccountKey::generate_for_test(&[7; 64]),
+                    "index".into(),
+                ),
+                chain: ChainProfile {
+                    name: ChainName::Tron,
+                    asset: Currency::Usdt,
+                    token_contract: Address::parse(DRAINER).unwrap(),
+                    following: Following::Simulated,
+                },
+            };
+            let services = Arc::new(Services {
+                settings,
+                sealer: Sealer::new(&[1; 32]),
+                ifsc: Directory::embedded().unwrap(),
+                test,
+                live: None,
+                screening: Some(lists.clone()),
+            });
+            let stage = Stage { folder, store, services, lists };
+            stage
+                .write(|tx, now, _| keys::rows::account_number(tx, now, "default").map(|_| ()))
+                .await;
+            stage
+        }
+
+        async fn write<T: Send + 'static>(
+            &self,
+            work: impl Fn(&mut dyn Tx, &mut Now, &Services) -> Result<T, StoreError> + Send + 'static,
+        ) -> T {
+            let services = self.services.clone();
+            self.store.write(move |tx, now| Ok(work(tx, now, &services)?)).await.unwrap()
+        }
+
+        /// Puts another list in the place of the one there is, and reads it.
+        fn replace(&self, list: &str) -> Reload {
+            std::fs::write(self.folder.join("operator.csv"), format!("{HEADER}{list}")).unwrap();
+            self.lists.reload_if_changed().unwrap()
+        }
+
+        async fn walk(&self) {
+            let mut place = Some(Walk::begin(Mode::Test));
+            while let Some(walk) = place {
+                place = self.write(move |tx, now, services| step(tx, now, services, walk, 2)).await;
+            }
+        }
+
+        async fn sender(&self, name: &str) -> Id<kind::Sender> {
+            let name = name.to_owned();
+            let created = self.write(move |tx, now, services| {
+                let ask = NewSender {
+                    name: name.clone(),
+                    sender_type: SenderType::Individual,
+                    country: "IN".into(),
+                    email: None,
+                    address: None,
+                    date_of_birth: Some("1980-05-06".into()),
+                    nationality: None,
+                    identification: None,
+                    metadata: Metadata::default(),
+                };
+                senders::create(tx, now, services, SCOPE, ask).map_err(failed)
+            });
+            created.await.id
+        }
+
+        /// How many questions were compared with the entries while this ran.
+        async fn compared<T>(&self, work: impl Future<Output = T>) -> u64 {
+            let before = self.lists.matcher().comparisons_count();
+            work.await;
+            self.lists.matcher().comparisons_count() - before
+        }
+
+        async fn found_sender(&self, id: Id<kind::Sender>) -> Sender {
+            self.write(move |tx, _, _| Ok(senders::rows::find(tx, SCOPE, id)?.unwrap())).await
+        }
+
+        async fn beneficiary(
+            &self,
+            name: &str,
+            date_of_birth: Option<&str>,
+        ) -> Id<kind::Beneficiary> {
+            let (name, date_of_birth) = (name.to_owned(), date_of_birth.map(str::to_owned));
+            let created = self.write(move |tx, now, services| {
+                let ask = NewBeneficiary {
+                    kyc: Kyc { date_of_birth: date_of_birth.clone(), ..Kyc::default() },
+                    ..account_of(&name)
+                };
+                beneficiaries::create(tx, now, services, SCOPE, ask).map_err(failed)
+            });
+            let id = created.await.id;
+            self.check(id).await;
+            id
+        }
+
+        /// What the beneficiary's check does, without waiting for its time.
+        async fn check(&self, id: Id<kind::Beneficiary>) {
+            self.write(move |tx, now, services| {
+                let mut found = beneficiaries::rows::find(tx, SCOPE, id)?.unwrap();
+                beneficiaries::check(tx, now, services, &mut found)
+            })
+            .await;
+        }
+
+        async fn found(&self, id: Id<kind::Beneficiary>) -> Beneficiary {
+            self.write(move |tx, _, _| Ok(beneficiaries::rows::find(tx, SCOPE, id)?.unwrap())).await
+        }
+
+        async fn rule(&self, id: AnyId, ruling: Ruling) -> Result<String, String> {
+            self.write(move |tx, now, services| rule(tx, now, services, id, &ruling)).await
+        }
+
+        async fn open(&self) -> Vec<String> {
+            self.write(|tx, _, _| hits::open_lines(tx, 100)).await
+        }
+    }
+
+    const SCOPE: Scope = Scope::new(1, Mode::Test);
+
+    fn account_of(name: &str) -> NewBeneficiary {
+        NewBeneficiary {
+            name: name.to_owned(),
+            account_number: "50100012345678".into(),
+            ifsc: "HDFC0000001".into(),
+            email: None,
+            phone: None,
+            kyc: Kyc::default(),
+            metadata: Metadata::default(),
+            submit: true,
+        }
+    }
+
+    fn failed(failure: OperationError) -> StoreError {
+        StoreError::Broken(format!("{failure:?}"))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_senders_clearance_holds_until_the_entry_changes() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,1980,IN,,\nown-9,Nobody Else,,,,,\n").await;
+        let (clear, listed) =
+            (stage.sender("Asha Kulkarni").await, stage.sender("Zubin Tarkhad").await);
+        assert_eq!(stage.found_sender(clear).await.screening, Screening::Clear);
+        // The year and the country agree.
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
+        assert!(senders::not_eligible(&stage.found_sender(listed).await).is_some());
+        let open = stage.open().await;
+        assert!(
+            open.len() == 1
+                && open[0].contains("operator own-1")
+                && open[0].contains("year of birth and country agree"),
+            "{open:?}"
+        );
+        stage.rule(listed.any(), Ruling::Approve).await.unwrap();
+        assert!(
+            senders::not_eligible(&stage.found_sender(listed).await).is_none()
+                && stage.open().await.is_empty()
+        );
+        // The same entry, read again, does not undo the clearance; another entry's change does not
+        // either.
+        stage.walk().await;
+        assert_eq!(
+            stage.replace("own-1,Zubin Tarkhad,,1980,IN,,other note\nown-9,Nobody Other,,,,,\n"),
+            Reload::Changed
+        );
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::Clear);
+        // Its content changed: it is open again.
+        stage.replace("own-1,Zubin Tarkhad,Zubeen Tarkhad,1980,IN,,\n");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
+        assert_eq!(stage.open().await.len(), 1);
+        // A refusal stays, also when the list drops the entry; without it the sender would be clear
+        // again.
+        stage.rule(listed.any(), Ruling::Refuse).await.unwrap();
+        stage.replace("own-1,Somebody New,,,,,\n");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
+        stage.rule(clear.any(), Ruling::Refuse).await.unwrap();
+        stage.walk().await;
+        assert_eq!(
+            stage.found_sender(clear).await.screening,
+            Screening::ConfirmedMatch,
+            "refused without any hit"
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_was_screened_ahead_is_not_compared_again_in_a_transaction() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        let asked = ScreeningQuestion {
+            date_of_birth: Some(jiff::civil::date(1980, 5, 6)),
+            countries: vec!["IN".into()],
+            ..ScreeningQuestion::person("Asha Kulkarni")
+        };
+        stage.lists.screen_ahead(vec![asked]).await;
+        assert_eq!(stage.compared(stage.sender("Asha Kulkarni")).await, 0);
+        assert_eq!(
+            stage.compared(stage.sender("Asha Kulkarny")).await,
+            1,
+            "another question was not asked ahead"
+        );
+
+        // A check that is due, and the walk.
+        let created = stage.write(|tx, now, services| {
+            beneficiaries::create(tx, now, services, SCOPE, account_of("Zubin Tarkhad"))
+                .map_err(failed)
+        });
+        let id = created.await.id;
+        let soon = stage.store.clock.milliseconds() + 60_000;
+        let asked =
+            stage.write(move |tx, _, services| questions_of_checks(tx, services, soon)).await;
+        assert_eq!(stage.compared(stage.lists.screen_ahead(asked)).await, 1);
+        assert_eq!(stage.compared(stage.check(id)).await, 0);
+        assert_eq!(
+            stage.found(id).await.payouts_disabled_reason,
+            Some(DisabledReason::ComplianceHold)
+        );
+        let walk = Walk::begin(Mode::Test);
+        let asked = stage.write(move |tx, _, services| questions(tx, services, walk, 2)).await;
+        assert_eq!(asked.len(), 2);
+        stage.replace("own-2,Somebody New,,,,,\nown-3,Asha Kulkarni,,,,,\n");
+        assert_eq!(
+            stage.compared(stage.lists.screen_ahead(asked)).await,
+            2,
+            "other entries are asked again"
+        );
+        assert_eq!(
+            stage
+                .compared(stage.write(move |tx, now, services| step(tx, now, services, walk, 2)))
+                .await,
+            0
+        );
+
+        // The lists change between the question and the transaction: it compares with what is
+        // there.
+        let asked = ScreeningQuestion::person("Zubin Tarkhad");
+        stage.lists.screen_ahead(vec![asked]).await;
+        stage.replace("own-4,Zubin Tarkhad,,,,,\n");
+        assert_eq!(stage.compared(stage.check(id)).await, 1);
+        assert_eq!(
+            stage.found(id).await.payouts_disabled_reason,
+            Some(DisabledReason::ComplianceHold)
+        );
+    }
+
+    #[test]
+    fn several_nodes_walk_once_more_when_all_have_the_entries() {
+        let (now, old, new) = (Instant::now(), [1; 32], [2; 32]);
+        for (walked, passed, is_shared, wanted) in [
+            (None, Duration::ZERO, false, Due::Walk { is_last: true }),
+            (None, Duration::ZERO, true, Due::Walk { is_last: false }),
+            (Some((new, now)), Duration::from_secs(LOOK_SECONDS), true, Due::Later),
+            (Some((new, now)), SETTLE, true, Due::Walk { is_last: true }),
+            // Another change meanwhile begins anew.
+            (Some((old, now)), SETTLE, true, Due::Walk { is_last: false }),
+        ] {
+            assert_eq!(
+                due(walked, new, now + passed, is_shared),
+                wanted,
+                "{walked:?} {passed:?} {is_shared}"
+            );
+        }
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_hit_that_the_list_withdraws_frees_the_sender() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        let listed = stage.sender("Zubin Tarkhad").await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::PossibleMatch);
+        stage.replace("own-2,Somebody New,,,,,\n");
+        stage.walk().await;
+        assert_eq!(stage.found_sender(listed).await.screening, Screening::Clear);
+        assert!(stage.open().await.is_empty());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_possible_beneficiary_waits_and_a_confirmed_one_is_rejected() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,1980-05-06,IN,,\n").await;
+        let free = stage.beneficiary("Asha Kulkarni", None).await;
+        assert_eq!(stage.found(free).await.status, BeneficiaryStatus::Active);
+        let possible = stage.beneficiary("Zubin Tarkhad", None).await;
+        let held = stage.found(possible).await;
+        assert_eq!(
+            (held.status, held.payouts_disabled_reason),
+            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold))
+        );
+        let confirmed = stage.beneficiary("Zubin Tarkhad", Some("1980-05-06")).await;
+        let rejected = stage.found(confirmed).await;
+        assert_eq!(
+            (rejected.status, rejected.payouts_disabled_reason),
+            (BeneficiaryStatus::Rejected, Some(DisabledReason::ComplianceHold))
+        );
+        // Cleared, the bank is still asked.
+        stage.rule(possible.any(), Ruling::Approve).await.unwrap();
+        assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Verifying);
+        stage.check(possible).await;
+        assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Active);
+        let refused = stage.beneficiary("Zubin  Tarkhad", None).await;
+        stage.rule(refused.any(), Ruling::Refuse).await.unwrap();
+        assert_eq!(stage.found(refused).await.status, BeneficiaryStatus::Rejected);
+        // An active one that a new list names is not paid until the operator decides.
+        stage.replace("own-1,Zubin Tarkhad,,1980-05-06,IN,,\nown-2,Asha Kulkarni,,,,,\n");
+        stage.walk().await;
+        let stopped = stage.found(free).await;
+        assert_eq!(
+            (stopped.is_payable(), stopped.payouts_disabled_reason),
+            (false, Some(DisabledReason::ComplianceHold))
+        );
+        assert!(stage.found(possible).await.is_payable(), "its clearance holds");
+        stage.rule(free.any(), Ruling::Approve).await.unwrap();
+        stage.walk().await;
+        assert!(stage.found(free).await.is_payable());
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn money_from_a_listed_address_waits_for_the_operator() {
+        let stage = Stage::new(&format!("own-2,,,,,{DRAINER},drainer\n")).await;
+        let indices = stage.write(|tx, _, services| services.test.addresses.reserve(tx)).await;
+        stage.services.test.addresses.restock(indices);
+        stage.services.test.addresses.derive(8, 0);
+        let (sender, beneficiary) =
+            (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
+        for (payer, is_listed) in
+            [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)]
+        {
+            let transfer = stage.write(move |tx, now, services| {
+                let sell = Money::new(10_000, Currency::Usd);
+                let lock = quote_locks::create(tx, now, services, SCOPE, sell, Metadata::default())
+                    .map_err(failed)?;
+                let ask = NewTransfer {
+                    sender_id: Some(sender),
+                    beneficiary_id: Some(beneficiary),
+                    quote_lock_id: Some(lock.id),
+                    amount: sell,
+                    payout_currency: Currency::Inr,
+                    purpose_code: None,
+                    refund_address: None,
+                    policy: Default::default(),
+                    metadata: Metadata::default(),
+                };
+                transfers::create(tx, now, services, SCOPE, ask).map_err(failed)
+            });
+            let transfer = transfer.await;
+            let id = transfer.id;
+            let observed = stage.write(move |tx, now, services| {
+                let movement = Movement {
+                    transaction_hash: format!("{:064x}", now.instant_milliseconds()),
+                    log_index: i64::from(is_listed),
+                    from_address: payer,
+                    to_address: *transfer.deposit_address.bytes(),
+                    asset: "USDT".into(),
+                    amount: transfer.expected,
+                    depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
+                };
+                funding::observe(tx, now, services, SCOPE, "tron", &movement)?;
+                Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())
+            });
+            let observed = observed.await;
+            if !is_listed {
+                assert_eq!(observed.status, TransferStatus::Funded, "a payer that no list names");
+                continue;
+            }
+            assert_eq!(
+                (observed.status, observed.status_reason),
+                (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))
+            );
+            assert!(stage.open().await[0].contains(DRAINER));
+            stage.rule(id.any(), Ruling::Approve).await.unwrap();
+            let approved = stage
+                .write(move |tx, _, _| Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap()))
+                .await;
+            assert_eq!(approved.status, TransferStatus::Funded);
+            assert!(stage.open().await.is_empty());
+        }
+        let path = stage.folder.join("test.db");
+        stage.store.close().await;
+        assert_eq!(
+            crate::verify_book::run(&crate::store::Database::Sqlite(path.clone())).unwrap().faults,
+            Vec::<String>::new()
+        );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn lists_are_reloaded_whole_or_not_at_all_and_their_age_is_told() {
+        let stage = Stage::new("own-1,Zubin Tarkhad,,,,,\n").await;
+        assert_eq!(stage.lists.reload_if_changed(), Ok(Reload::Unchanged));
+        let before = stage.lists.content_hash();
+        std::fs::write(stage.folder.join("operator.csv"), "id,name").unwrap();
+        let metrics = Metrics::default();
+        reload(&stage.lists, &metrics).await;
+        assert_eq!(
+            (metrics.list_reloads.counted("refused"), metrics.list_reloads.counted("loaded")),
+            (1, 0)
+        );
+        assert!(stage.lists.reload_if_changed().unwrap_err().contains("operator's list"));
+        assert_eq!(
+            (stage.lists.content_hash(), stage.lists.matcher().entries_count()),
+            (before, 1),
+            "the one before stays"
+        );
+        assert!(stage.lists.why_not_live(0).unwrap().contains("screening.ofac_directory"));
+        // All three lists from the fixtures; they are as old as their files, and the UN's as old as
+        // it says.
+        let fixtures =
+            std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/screening");
+        let source = ScreeningSource {
+            ofac_directory: Some(fixtures.clone()),
+            un_file: Some(fixtures.join("consolidated.xml")),
+            operator_file: Some(fixtures.join("operator.csv")),
+            ..ScreeningSource::default()
+        };
+        let lists = Lists::load(source.try_into().unwrap()).unwrap();
+        let oldest = lists.states().iter().map(|state| state.dated_at).min().unwrap();
+        assert_eq!(lists.matcher().entries_count(), 11);
+        assert_eq!(lists.why_not_live(oldest + 7 * 86_400), None);
+        assert!(lists.why_not_live(oldest + 7 * 86_400 + 86_401).unwrap().contains("days old"));
+        assert!(
+            Lists::load(
+                ScreeningSource { un_file: Some("/nowhere".into()), ..Default::default() }
+                    .try_into()
+                    .unwrap()
+            )
+            .is_err()
+        );
+        for source in [
+            ScreeningSource::default(),
+            ScreeningSource {
+                un_file: Some("x".into()),
+                age_days_max: Some(0),
+                ..Default::default()
+            },
+            ScreeningSource {
+                un_file: Some("x".into()),
+                score_possible: Some(0.5),
+                ..Default::default()
+            },
+            ScreeningSource {
+                un_file: Some("x".into()),
+                score_confirmed: Some(0.8),
+                ..Default::default()
+            },
+        ] {
+            assert!(crate::screening::lists::ScreeningSettings::try_from(source).is_err());
+        }
+    }
+}

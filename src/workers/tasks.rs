@@ -1,0 +1,156 @@
+//! The task worker: runs what is due, oldest first.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use super::screening;
+use crate::app_state::AppState;
+use crate::kernel::{Now, OperationError, StoreError};
+use crate::keys;
+use crate::services::Services;
+use crate::store::Cost;
+use crate::store::Tx;
+use crate::task_runner::run_task;
+use crate::tasks::{self, Task, TaskKind};
+use crate::test_helpers::clock;
+
+/// Tasks that one transaction takes, so that requests get their turn in between.
+pub const TASKS_MAX: i64 = 64;
+/// How long one transaction goes on to take tasks, far from the time in which a store that is
+/// reached over a network gives it up: slow statements make batches smaller, and never undo all of
+/// them again and again.
+const TASKS_SECONDS_MAX: u64 = 2;
+/// How long a worker sleeps at most before it looks again, where other nodes write tasks, whose
+/// signals do not come here.
+const WAIT_SHARED_MILLISECONDS_MAX: i64 = 100;
+/// How long a task that failed rests.
+const TASK_RETRY_MILLISECONDS: i64 = 30_000;
+/// How long one rests that met another transaction, which will have ended by then.
+const TASK_MET_MILLISECONDS: i64 = 250;
+
+/// Runs tasks that are due, oldest first, each in a part of its own: up to `tasks_max`, and as many
+/// as its time allows. Answers how many.
+pub fn run_due(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    tasks_max: i64,
+) -> Result<usize, OperationError> {
+    let begun = Instant::now();
+    let mut count = 0;
+    for task in &tasks::due(tx, now.instant_milliseconds(), tasks_max)? {
+        if begun.elapsed().as_secs() >= TASKS_SECONDS_MAX {
+            break;
+        }
+        now.enter_account(keys::rows::clock_offset_seconds(tx, task.scope)?);
+        run_apart(tx, now, services, task)?;
+        count += 1;
+    }
+    now.leave_account();
+    Ok(count)
+}
+
+/// Puts the first task that is due off, because nothing came of it alone: the others are not to
+/// wait for it.
+fn put_off_first(tx: &mut dyn Tx, now: &mut Now) -> Result<(), OperationError> {
+    for task in &tasks::due(tx, now.instant_milliseconds(), 1)? {
+        tracing::error!(task = task.kind.as_str(), id = %task.id, "a task takes too long for one \
+         transaction and is tried again in 30 s");
+        tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)?;
+    }
+    Ok(())
+}
+
+/// Runs a task, or brings an account's tasks up to its test clock.
+fn run_one(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    task: &Task,
+) -> Result<(), StoreError> {
+    match task.kind {
+        TaskKind::ClockCatchUp => clock::catch_up(tx, now, services, task.scope),
+        _ => run_task(tx, now, services, task),
+    }
+}
+
+/// Runs a task so that its failure undoes only itself; it is then put off and told in the log.
+fn run_apart(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    task: &Task,
+) -> Result<(), StoreError> {
+    tx.savepoint()?;
+    let outcome = tasks::remove(tx, task)
+        .and_then(|is_ours| if is_ours { run_one(tx, now, services, task) } else { Ok(()) });
+    match outcome {
+        Ok(()) => tx.release(),
+        Err(StoreError::Unavailable(reason)) => Err(StoreError::Unavailable(reason)),
+        Err(met @ (StoreError::Conflict(_) | StoreError::Locked)) => {
+            tx.rollback_and_release()?;
+            tracing::info!(task = task.kind.as_str(), id = %task.id, %met, "a task met another \
+             transaction and is tried again in 0.25 s");
+            tasks::put_off(tx, task, now.instant_milliseconds() + TASK_MET_MILLISECONDS)
+        }
+        Err(error) => {
+            tx.rollback_and_release()?;
+            tracing::error!(task = task.kind.as_str(), id = %task.id, %error, "a task failed and \
+             is tried again in 30 s");
+            tasks::put_off(tx, task, now.instant_milliseconds() + TASK_RETRY_MILLISECONDS)
+        }
+    }
+}
+
+/// The task worker: woken by commits that wrote tasks, and by the next due time.
+pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
+    let mut tasks_max = TASKS_MAX;
+    while !*stop.borrow() {
+        let mut wait = until_next(&app).await;
+        if wait == 0 {
+            screening::ahead_of_checks(&app).await;
+            let services = app.services.clone();
+            match app.store.write(move |tx, now| run_due(tx, now, &services, tasks_max)).await {
+                Ok(_) => {
+                    tasks_max = (tasks_max * 2).min(TASKS_MAX);
+                    continue;
+                }
+                Err(failure) => {
+                    tracing::error!(
+                        ?failure,
+                        tasks_max,
+                        "the task worker could not run; it tries again"
+                    );
+                    wait = tasks::LOOK_MILLISECONDS_MAX;
+                    if tasks_max == 1 {
+                        // Where the store does not answer at all this does not either.
+                        let _ = app.store.write(put_off_first).await;
+                    }
+                    tasks_max = 1;
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(wait.unsigned_abs())) => {}
+            // What was just written may be due before what was known: look again.
+            () = app.store.signals.tasks.notified() => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+async fn until_next(app: &AppState) -> i64 {
+    let next = app.store.read(Cost::Point, |tx| Ok(tasks::next_due(tx)?)).await;
+    let wait_max = if app.store.is_shared() {
+        WAIT_SHARED_MILLISECONDS_MAX
+    } else {
+        tasks::LOOK_MILLISECONDS_MAX
+    };
+    match next {
+        Ok(Some(due)) => (due - app.store.clock.milliseconds()).clamp(0, wait_max),
+        Ok(None) => wait_max,
+        Err(_) => tasks::LOOK_MILLISECONDS_MAX,
+    }
+}
