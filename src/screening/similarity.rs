@@ -379,8 +379,8 @@ mod tests {
         ("group preservation holy sites", "logan group", 0.586),
         ("the group for the preservation of the holy sites", "the anything group", 0.546),
         ("group preservation holy sites", "anything group", 0.488),
-        ("the group for the preservation of the holy sites", "the hello services group", 0.637),
-        ("group preservation holy sites", "hello services group", 0.577),
+        ("the group for the preservation of the holy sites", "the hello world group", 0.637),
+        ("group preservation holy sites", "hello world group", 0.577),
         ("the group for the preservation of the holy sites", "the group", 0.880),
         ("group preservation holy sites", "group", 0.879),
         (

@@ -332,7 +332,7 @@ mod tests {
     }
 
     impl Stage {
-        /// A store and a test services whose screening reads this list.
+        /// A store and a test world whose screening reads this list.
         async fn new(list: &str) -> Stage {
             let mut random = [0; 8];
             getrandom::fill(&mut random).unwrap();

@@ -1,4 +1,4 @@
-//! A store and a services without a server, whose ports a test chooses and whose clock it moves.
+//! Services without a server, whose ports a test chooses and whose clock it moves.
 
 use std::path::PathBuf;
 use std::sync::Arc;

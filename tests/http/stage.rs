@@ -1,5 +1,5 @@
 //! Time that stands still between the moves of a test: a server on a manual clock whose simulated
-//! services takes a minute a step, and an account on it that moves its own test clock.
+//! world takes a minute a step, and an account on it that moves its own test clock.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Client, Server, id};
 
-/// Seconds of one step of the simulated services: a deposit is in a block after one and final after
+/// Seconds of one step of the simulated world: a deposit is in a block after one and final after
 /// two.
 pub const STEP: i64 = 60;
 /// An account whose payouts settle.

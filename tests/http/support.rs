@@ -50,7 +50,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server whose simulated services takes 5 ms a step and which has no rate limit.
+    /// A server whose simulated world takes 5 ms a step and which has no rate limit.
     pub async fn start() -> Server {
         Server::start_with(&[]).await
     }

@@ -13,7 +13,7 @@ use hundi::workers::bank::publish::{FaultPoint, ORDER, Step, Stopped};
 
 use crate::bank::{PAID, Scene};
 
-/// What the services does around a crash.
+/// What the world does around a crash.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     fault: FaultPoint,

@@ -1,7 +1,7 @@
 //! The same requests get the same answers on SQLite and on PostgreSQL, but for identifiers, times
 //! and what is drawn at random.
 //!
-//! Nothing moves by itself here: a step of the simulated services takes a minute, and the test clock
+//! Nothing moves by itself here: a step of the simulated world takes a minute, and the test clock
 //! is moved, on both sides alike, long before one has passed. What either side calls an object is
 //! translated on the way, so that both are asked for the same one.
 
@@ -18,7 +18,7 @@ use crate::support::requests::{Fixtures, LISTS, Maker};
 use crate::support::{Answer, Home, Random, Server, fresh_key, steps, until};
 
 /// Requests between two moves of the test clock. All of them take less time than a step of the
-/// simulated services.
+/// simulated world.
 const REQUESTS_BETWEEN: u64 = 100;
 /// Requests between two comparisons of everything that is stored.
 const REQUESTS_BETWEEN_LISTS: u64 = 1_000;
@@ -28,7 +28,7 @@ const APART_MAX: i64 = 45;
 /// Differences after which a run gives up.
 const DIFFERENCES_MAX: usize = 5;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How far the test clock is moved: between two steps of the simulated services, and not in step with
+/// How far the test clock is moved: between two steps of the simulated world, and not in step with
 /// any deadline, so that nothing falls due just when it is looked at.
 const SETTLE_SECONDS: i64 = 990;
 const ADDRESS: &str = "TJCnKsPa7y5okkXvQAidZBzqx3QyQ6sxMW";

@@ -26,7 +26,7 @@ const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
 
 /// Why an exchange with the server failed.
 #[derive(Debug)]
-pub(super) enum InjectedFault {
+pub(super) enum SessionError {
     /// The server answered, and the connection is good.
     Answered(StoreError),
     /// The connection is of no more use, and what the server did with what was sent last is not
@@ -34,11 +34,11 @@ pub(super) enum InjectedFault {
     Lost(String),
 }
 
-impl InjectedFault {
+impl SessionError {
     pub(super) fn into_error(self) -> StoreError {
         match self {
-            InjectedFault::Answered(error) => error,
-            InjectedFault::Lost(reason) => StoreError::Unavailable(reason),
+            SessionError::Answered(error) => error,
+            SessionError::Lost(reason) => StoreError::Unavailable(reason),
         }
     }
 }
@@ -142,7 +142,7 @@ pub(super) fn translated(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-fn fault(error: &tokio_postgres::Error) -> InjectedFault {
+fn fault(error: &tokio_postgres::Error) -> SessionError {
     let Some(answered) = error.as_db_error() else {
         // The text of other faults may show a parameter, never does ours; `source` is told where
         // there is one.
@@ -151,20 +151,20 @@ fn fault(error: &tokio_postgres::Error) -> InjectedFault {
         return if error.is_closed()
             || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
         {
-            InjectedFault::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
+            SessionError::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
         } else {
-            InjectedFault::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
+            SessionError::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
         };
     };
     let code = answered.code();
     let class = code.code().get(..2).unwrap_or("");
     match (class, code) {
         (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
-            InjectedFault::Answered(StoreError::Conflict(
+            SessionError::Answered(StoreError::Conflict(
                 "PostgreSQL ended one of two transactions that met",
             ))
         }
-        (_, &SqlState::LOCK_NOT_AVAILABLE) => InjectedFault::Answered(StoreError::Locked),
+        (_, &SqlState::LOCK_NOT_AVAILABLE) => SessionError::Answered(StoreError::Locked),
         ("23", _) => {
             // The name of the constraint, and never the detail, which shows values.
             tracing::warn!(
@@ -173,31 +173,31 @@ fn fault(error: &tokio_postgres::Error) -> InjectedFault {
                 table = answered.table(),
                 "a constraint of the store refused a row"
             );
-            InjectedFault::Answered(StoreError::Conflict("a constraint of the store"))
+            SessionError::Answered(StoreError::Conflict("a constraint of the store"))
         }
-        (_, &SqlState::QUERY_CANCELED) => InjectedFault::Answered(StoreError::Unavailable(
+        (_, &SqlState::QUERY_CANCELED) => SessionError::Answered(StoreError::Unavailable(
             "PostgreSQL took too long for a statement".into(),
         )),
         // A server that went down, came up as a standby, or has no place: another connection may
         // reach one that serves.
         ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            InjectedFault::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
+            SessionError::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
         }
-        ("53" | "58", _) => InjectedFault::Answered(StoreError::Unavailable(format!(
+        ("53" | "58", _) => SessionError::Answered(StoreError::Unavailable(format!(
             "PostgreSQL lacks a resource ({})",
             code.code()
         ))),
         // A fault of ours in a statement: its text names tables and columns, not values.
-        ("42", _) => InjectedFault::Answered(StoreError::Broken(format!(
+        ("42", _) => SessionError::Answered(StoreError::Broken(format!(
             "PostgreSQL refused a statement ({}): {}",
             code.code(),
             answered.message()
         ))),
-        ("25", _) => InjectedFault::Lost(format!(
+        ("25", _) => SessionError::Lost(format!(
             "a transaction stood otherwise than it should ({})",
             code.code()
         )),
-        _ => InjectedFault::Answered(StoreError::Broken(format!(
+        _ => SessionError::Answered(StoreError::Broken(format!(
             "PostgreSQL refused a statement ({})",
             code.code()
         ))),
@@ -357,11 +357,7 @@ impl Session {
     }
 
     /// Prepares a statement, or finds it prepared.
-    pub(super) fn statement(
-        &mut self,
-        sql: &str,
-        end: Instant,
-    ) -> Result<Statement, InjectedFault> {
+    pub(super) fn statement(&mut self, sql: &str, end: Instant) -> Result<Statement, SessionError> {
         if let Some(statement) = self.statements.get(sql) {
             return Ok(statement.clone());
         }
@@ -376,7 +372,7 @@ impl Session {
             Ok(Ok(statement)) => statement,
             Ok(Err(error)) => return Err(self.noted(fault(&error))),
             Err(_) => {
-                return Err(self.noted(InjectedFault::Lost("PostgreSQL does not answer".into())));
+                return Err(self.noted(SessionError::Lost("PostgreSQL does not answer".into())));
             }
         };
         if self.statements.len() >= STATEMENTS_PREPARED_MAX {
@@ -386,8 +382,8 @@ impl Session {
         Ok(statement)
     }
 
-    fn noted(&mut self, fault: InjectedFault) -> InjectedFault {
-        if matches!(fault, InjectedFault::Lost(_)) {
+    fn noted(&mut self, fault: SessionError) -> SessionError {
+        if matches!(fault, SessionError::Lost(_)) {
             self.is_lost = true;
         }
         fault
@@ -399,7 +395,7 @@ impl Session {
         &mut self,
         messages: &[Message],
         end: Instant,
-    ) -> Result<Vec<Answer>, InjectedFault> {
+    ) -> Result<Vec<Answer>, SessionError> {
         self.round_trips += 1;
         let client = &self.client;
         let send = async |message: &Message| match message {
@@ -420,7 +416,7 @@ impl Session {
         let answers = match answers {
             Ok(answers) => answers,
             Err(_) => {
-                return Err(self.noted(InjectedFault::Lost("PostgreSQL does not answer".into())));
+                return Err(self.noted(SessionError::Lost("PostgreSQL does not answer".into())));
             }
         };
         let answers: Result<Vec<Answer>, tokio_postgres::Error> = answers.into_iter().collect();
@@ -440,10 +436,10 @@ impl Session {
         let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
         let statement = self
             .statement("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
-            .map_err(InjectedFault::into_error)?;
+            .map_err(SessionError::into_error)?;
         let answers = self
             .exchange(&[Message::Query { statement, parameters: Vec::new() }], end)
-            .map_err(InjectedFault::into_error)?;
+            .map_err(SessionError::into_error)?;
         match answers.into_iter().next() {
             Some(Answer::Rows(rows)) => match rows.first().map(row) {
                 Some(read) => read?.int(),

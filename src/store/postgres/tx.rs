@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use super::session::{Answer, InjectedFault, Message, Parameter, Session, Wanted, row};
+use super::session::{Answer, Message, Parameter, Session, SessionError, Wanted, row};
 use crate::kernel::StoreError;
 use crate::store::key_segments::KeySegments;
 use crate::store::{Row, Signal, Tx, Value};
@@ -101,16 +101,16 @@ impl<'c> PgTx<'c> {
         sql: &str,
         values: &[Value<'_>],
     ) -> Result<(tokio_postgres::Statement, Vec<Parameter>), StoreError> {
-        let statement = self.session.statement(sql, self.end).map_err(InjectedFault::into_error)?;
+        let statement = self.session.statement(sql, self.end).map_err(SessionError::into_error)?;
         Ok((statement, values.iter().map(Parameter::from).collect()))
     }
 
     /// Sends what waits and one message more; answers what came back for the last.
     fn send(&mut self, message: Message) -> Result<Answer, StoreError> {
-        self.exchange(message).map_err(InjectedFault::into_error)
+        self.exchange(message).map_err(SessionError::into_error)
     }
 
-    fn exchange(&mut self, message: Message) -> Result<Answer, InjectedFault> {
+    fn exchange(&mut self, message: Message) -> Result<Answer, SessionError> {
         // Nothing goes behind what ends the transaction.
         let is_control = matches!(message, Message::Control(_));
         self.waiting.push(message);
@@ -143,13 +143,13 @@ impl<'c> PgTx<'c> {
             ) = (message, answer)
                 && count != wanted
             {
-                return Err(InjectedFault::Answered(StoreError::Conflict(
+                return Err(SessionError::Answered(StoreError::Conflict(
                     "a row was changed by another transaction",
                 )));
             }
         }
         answers.pop().ok_or_else(|| {
-            InjectedFault::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
+            SessionError::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
         })
     }
 
@@ -202,8 +202,8 @@ impl<'c> PgTx<'c> {
             self.settle().map_err(CommitFault::Refused)?;
         }
         self.exchange(Message::Control("COMMIT")).map(|_| ()).map_err(|fault| match fault {
-            InjectedFault::Answered(error) => CommitFault::Refused(error),
-            InjectedFault::Lost(reason) => CommitFault::Unknown(reason),
+            SessionError::Answered(error) => CommitFault::Refused(error),
+            SessionError::Lost(reason) => CommitFault::Unknown(reason),
         })
     }
 
