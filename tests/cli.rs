@@ -851,3 +851,92 @@ fn first_start_prints_a_key_that_works() {
     }
     assert!(unread.is_empty(), "could not look into {unread}");
 }
+
+/// A database that release 0.1.0 wrote, and the sanctions list that it was screened with. Both live
+/// senders that hits were decided about, and one whose hit is open, are on that list.
+struct Kept {
+    home: Home,
+    contents: Value,
+}
+
+impl Kept {
+    /// A copy, with the list as `change` leaves it.
+    fn copy(change: impl FnOnce(String) -> String) -> Kept {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/databases/0.1.0");
+        let contents: Value =
+            serde_json::from_slice(&std::fs::read(folder.join("contents.json")).unwrap()).unwrap();
+        let home = Home::new("cli-kept").with("HUNDI_PUBLIC_URL", PUBLIC_URL);
+        let home = home.with("HUNDI_ENCRYPTION_KEY", contents["encryption_key"].as_str().unwrap());
+        std::fs::copy(folder.join("hundi.db"), home.database_path()).unwrap();
+        let list = std::fs::read_to_string(folder.join("operator.csv")).unwrap();
+        let path = home.directory.join("operator.csv");
+        std::fs::write(&path, change(list)).unwrap();
+        let config = format!("[screening]\noperator_file = \"{}\"\n", path.display());
+        let config_path = home.directory.join("hundi.toml");
+        std::fs::write(&config_path, config).unwrap();
+        let home = home.with("HUNDI_CONFIG", config_path.to_str().unwrap());
+        Kept { home, contents }
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.contents[name].as_str().unwrap().to_owned()
+    }
+
+    /// Open hits, once everybody was screened again: the last sender by then has one.
+    fn open_hits_after_screening_again(&self) -> String {
+        let last = self.text("clear");
+        until("everybody to be screened again", Duration::from_secs(20), || {
+            let hits = self.home.run(&["screening", "hits"]).expect_success("screening hits");
+            hits.stdout.contains(&last).then_some(hits.stdout)
+        })
+    }
+}
+
+/// Names the last sender, so that screening everybody again is due and its end is seen.
+const NEW_ENTRY: &str = "own-4,Ravi Rao,,,,,\n";
+
+#[test]
+fn database_of_release_0_1_0_opens_and_its_screening_decisions_stand() {
+    let kept = Kept::copy(|list| list + NEW_ENTRY);
+    kept.home.check().expect_success("check before anything else");
+    let server = kept.home.start();
+    let mut client = server.client(&kept.text("test_key"));
+    for (path, count) in [
+        ("/v1/beneficiaries", 2),
+        ("/v1/senders", 2),
+        ("/v1/quote_locks", 5),
+        ("/v1/transfers", 5),
+        ("/v1/deposits", 3),
+        ("/v1/payouts", 2),
+        ("/v1/refunds", 1),
+        ("/v1/webhook_endpoints", 1),
+    ] {
+        let listed = client.list(path, "");
+        assert_eq!(listed.len(), count, "{path}");
+        for object in listed {
+            let path = format!("{path}/{}", object["id"].as_str().unwrap());
+            assert_eq!(client.get(&path).expect_success(&path), object, "{path}");
+        }
+    }
+    assert!(client.list("/v1/events", "").len() > 10);
+    let other = server.client(&kept.text("second_key")).list("/v1/senders", "");
+    assert!(other.is_empty(), "of another account: {other:?}");
+    assert_eq!(server.client(&kept.text("live_key")).list("/v1/senders", "").len(), 4);
+    let hits = kept.open_hits_after_screening_again();
+    assert!(hits.contains(&kept.text("open")), "the open hit stays open:\n{hits}");
+    assert!(!hits.contains(&kept.text("cleared")), "the clearance stands:\n{hits}");
+    assert!(!hits.contains(&kept.text("refused")), "the refusal stands:\n{hits}");
+    assert!(server.stop().success());
+    kept.home.check().expect_success("check at the end");
+}
+
+#[test]
+fn clearance_of_release_0_1_0_ends_when_its_entry_changes() {
+    let kept =
+        Kept::copy(|list| list.replace("own-1,Zubin Tarkhad", "own-1,Zubin Tarkhade") + NEW_ENTRY);
+    let server = kept.home.start();
+    let hits = kept.open_hits_after_screening_again();
+    assert!(hits.contains(&kept.text("cleared")), "another entry is decided anew:\n{hits}");
+    assert!(!hits.contains(&kept.text("refused")), "the refusal stands:\n{hits}");
+    assert!(server.stop().success());
+}

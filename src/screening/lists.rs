@@ -497,7 +497,9 @@ impl Lists {
     /// be screened again.
     pub fn content_hash(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        hash.update(format!("{:?}", self.settings.thresholds));
+        let Thresholds { score_possible, score_confirmed } = self.settings.thresholds;
+        hash.update(score_possible.to_le_bytes());
+        hash.update(score_confirmed.to_le_bytes());
         for source in &self.loaded().sources {
             hash.update(source.content_hash);
         }

@@ -7,6 +7,7 @@
 
 pub mod birth;
 pub mod countries;
+pub mod entry_digest;
 pub mod hits;
 pub mod index;
 pub mod judge;
@@ -135,13 +136,9 @@ impl Entry {
         }
     }
 
-    /// A hash of everything that matters: an operator's clearance holds while it stays the same.
+    /// A digest of the whole content: an operator's clearance stands while it stays the same.
     pub fn content_hash(&self) -> [u8; 32] {
-        let mut hash = Sha256::new();
-        // Debug output of plain values is one text for one content within a binary, and a change of
-        // its form only asks again.
-        hash.update(format!("{self:?}").as_bytes());
-        hash.finalize().into()
+        entry_digest::version_1(self)
     }
 
     fn check_limits(&self) -> Result<(), String> {
