@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::id::{Id, Kind, Minter};
+use super::id::{Id, Kind, Minter, ObjectKind};
 
 /// Where the store's time comes from.
 #[derive(Clone)]
@@ -114,6 +114,8 @@ pub struct Now {
     instant_milliseconds: i64,
     clock_offset_seconds: i64,
     stepped_milliseconds: i64,
+    /// The time in the first identifier of an object that this transaction minted.
+    first_minted_milliseconds: Option<i64>,
     minter: Minter,
     random: StdRng,
 }
@@ -125,6 +127,7 @@ impl Now {
             instant_milliseconds,
             clock_offset_seconds: 0,
             stepped_milliseconds: 0,
+            first_minted_milliseconds: None,
             minter,
             random: StdRng::from_seed(seed),
         }
@@ -142,6 +145,7 @@ impl Now {
     /// rise all the same.
     pub fn set_to(&mut self, milliseconds: i64) {
         self.instant_milliseconds = milliseconds;
+        self.first_minted_milliseconds = None;
         self.leave_account();
     }
 
@@ -191,7 +195,17 @@ impl Now {
     /// A fresh identifier, above every earlier one of this node.
     pub fn mint<K: Kind>(&mut self) -> Id<K> {
         let random = u128::from(self.random.next_u64()) << 64 | u128::from(self.random.next_u64());
-        self.minter.mint(self.instant_milliseconds, random)
+        let id: Id<K> = self.minter.mint(self.instant_milliseconds, random);
+        if K::KIND != ObjectKind::Request && self.first_minted_milliseconds.is_none() {
+            self.first_minted_milliseconds = i64::try_from(id.as_u128() >> 80).ok();
+        }
+        id
+    }
+
+    /// The time in the first identifier that was minted since [`Now::set_to`], in milliseconds
+    /// since 1970. Identifiers of requests, which no list shows, do not count.
+    pub const fn first_minted_milliseconds(&self) -> Option<i64> {
+        self.first_minted_milliseconds
     }
 
     /// Mints only above an identifier from now on.

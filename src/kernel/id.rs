@@ -260,40 +260,53 @@ impl schemars::JsonSchema for AnyId {
 /// whichever thread of a node wrote it.
 #[derive(Clone, Debug)]
 pub struct Minter {
-    last: Arc<Mutex<u128>>,
+    state: Arc<Mutex<MinterState>>,
+}
+
+#[derive(Debug)]
+struct MinterState {
+    last: u128,
+    /// The earliest time of a new identifier, in milliseconds since 1970.
+    milliseconds_min: i64,
 }
 
 impl Minter {
     /// `floor` is the highest identifier ever stored, 0 for an empty store.
     pub fn above(floor: u128) -> Minter {
-        Minter { last: Arc::new(Mutex::new(floor)) }
+        Minter { state: Arc::new(Mutex::new(MinterState { last: floor, milliseconds_min: 0 })) }
     }
     /// Mints only above an identifier from now on.
     pub fn raise(&self, floor: u128) {
-        let mut last = self.lock();
-        *last = floor.max(*last);
+        let mut state = self.lock();
+        state.last = floor.max(state.last);
     }
-    fn lock(&self) -> MutexGuard<'_, u128> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Mints only identifiers of this time or later from now on, in milliseconds since 1970.
+    pub fn not_before(&self, milliseconds: i64) {
+        let mut state = self.lock();
+        state.milliseconds_min = milliseconds.max(state.milliseconds_min);
+    }
+    fn lock(&self) -> MutexGuard<'_, MinterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
     /// `milliseconds` is the store's clock, `random` 80 fresh bits.
     pub fn mint<K: Kind>(&self, milliseconds: i64, random: u128) -> Id<K> {
+        let mut state = self.lock();
+        let milliseconds = milliseconds.max(state.milliseconds_min);
         let fresh =
             ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
-        let mut last = self.lock();
-        let within_last = (fresh >> 80) <= (*last >> 80);
-        *last = if within_last {
+        let within_last = (fresh >> 80) <= (state.last >> 80);
+        state.last = if within_last {
             // A random step keeps identifiers unguessable without letting the 80 bits run over
             // soon.
-            *last + 1 + (random & 0xFFFF_FFFF)
+            state.last + 1 + (random & 0xFFFF_FFFF)
         } else {
             fresh
         };
-        Id::from_u128(*last)
+        Id::from_u128(state.last)
     }
     /// At least the last identifier that was minted.
     pub fn last(&self) -> u128 {
-        *self.lock()
+        self.lock().last
     }
 }
 

@@ -1,6 +1,6 @@
 //! One page of one table, in identifier order, with filters: every list of the API.
 
-use super::{Row, Tx, Value};
+use super::{Row, Settled, Tx, Value, failpoint};
 
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
@@ -12,6 +12,10 @@ pub struct Listing<'a> {
     pub key: (&'static str, Value<'a>),
 }
 
+/// The only table whose identifiers are minted in the order in which they become visible, by the
+/// sequencer: nothing can appear in front of a row.
+const MINTED_AS_VISIBLE: &str = "events";
+
 /// Rows in the order in which they are shown, and whether more follow in the direction of paging.
 pub fn read(
     tx: &mut dyn Tx,
@@ -21,8 +25,10 @@ pub fn read(
     let backward = page.ending_before.is_some();
     // Paging backward reads the nearest rows first and turns them round afterwards.
     let rising = page.descending == backward;
-    let mut sql =
-        format!("SELECT {} FROM {} WHERE {} = ?1", listing.columns, listing.table, listing.key.0);
+    let mut sql = format!(
+        "SELECT {}, id FROM {} WHERE {} = ?1",
+        listing.columns, listing.table, listing.key.0
+    );
     let mut values = vec![listing.key.1];
     if let Some(cursor) = page.starting_after.or(page.ending_before) {
         values.push(Value::Id(cursor));
@@ -43,13 +49,38 @@ pub fn read(
         if rising { "ASC" } else { "DESC" },
         values.len()
     ));
-    let mut rows = tx.rows(&sql, &values)?;
-    let has_next = rows.len() as i64 > page.limit;
+    let mut rows = read_rows(tx, &sql, &values)?;
+    let mut has_next = rows.len() as i64 > page.limit;
     rows.truncate(page.limit as usize);
+    if rising
+        && listing.table != MINTED_AS_VISIBLE
+        && !failpoint("page_without_floor")
+        && let Some((last_id, _)) = rows.last()
+        && let Settled::Below(floor) = tx.settle(*last_id)?
+    {
+        rows = read_rows(tx, &sql, &values)?;
+        has_next = rows.len() as i64 > page.limit;
+        rows.truncate(page.limit as usize);
+        let shown_count = rows.iter().take_while(|(id, _)| *id < floor).count();
+        // A caller that asked for more at once would be answered the same.
+        has_next &= shown_count == rows.len();
+        rows.truncate(shown_count);
+    }
+    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
     if backward {
         rows.reverse();
     }
     Ok((rows, has_next))
+}
+
+/// Rows with their identifiers.
+fn read_rows(
+    tx: &mut dyn Tx,
+    sql: &str,
+    values: &[Value<'_>],
+) -> Result<Vec<(u128, Row)>, StoreError> {
+    let rows = tx.rows(sql, values)?.into_iter();
+    rows.map(|mut row| Ok((row.last_id()?, row))).collect()
 }
 
 /// Which of these accounts has an object in a table. `table` is a word of ours.

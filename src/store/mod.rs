@@ -150,6 +150,14 @@ impl Row {
     pub fn new(cells: Vec<Cell>) -> Row {
         Row { cells: cells.into_iter() }
     }
+    /// Takes the last column, an identifier, off the row.
+    pub fn last_id(&mut self) -> Result<u128, StoreError> {
+        let id = match self.cells.next_back() {
+            Some(Cell::Bytes(bytes)) => bytes.try_into().ok().map(u128::from_be_bytes),
+            _ => None,
+        };
+        id.ok_or_else(|| unreadable("an identifier", &None))
+    }
     pub fn int(&mut self) -> Result<i64, StoreError> {
         match self.cells.next() {
             Some(Cell::Int(value)) => Ok(value),
@@ -248,6 +256,16 @@ pub enum Signal {
     LookUps,
 }
 
+/// What [`Tx::settle`] found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Settled {
+    /// No object can appear before the last identifier any more.
+    All,
+    /// The view began anew, so the page has to be read again. Objects may still appear from this
+    /// identifier on, and what follows it has to be left out.
+    Below(u128),
+}
+
 /// One transaction of one store. Statements use `?1` placeholders; `?1` means the same parameter
 /// everywhere.
 pub trait Tx {
@@ -272,6 +290,11 @@ pub trait Tx {
     fn rollback_to(&mut self) -> Result<(), StoreError>;
     /// Tells a worker, once this transaction has committed.
     fn signal(&mut self, signal: Signal);
+    /// Finds out which identifiers can still be put in front of `last_id` by transactions that run
+    /// now. Only a view asks, after it read a page; a writing transaction has nothing to find out.
+    fn settle(&mut self, _last_id: u128) -> Result<Settled, StoreError> {
+        Ok(Settled::All)
+    }
     /// Whether other transactions run at the same time, so that what was read may change before the
     /// commit.
     fn is_shared(&self) -> bool;

@@ -21,6 +21,7 @@ mod growth;
 mod kills;
 mod limits;
 mod network;
+mod pagers;
 mod partitions;
 mod same_time;
 mod screening;

@@ -15,6 +15,7 @@ const OF_ONE_STORE: &[&str] = &[
     "sqlite_schema",
     "information_schema",
     "clock_timestamp()",
+    "pg_",
     "current_setting(",
     "SHOW ",
     "BEGIN",

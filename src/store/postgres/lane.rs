@@ -10,6 +10,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
+use super::id_floor::IdFloor;
 use super::session::{Connecting, Session, Waited};
 use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
@@ -99,6 +100,7 @@ struct Shared {
     clock: Clock,
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
+    id_floor: Arc<IdFloor>,
 }
 
 impl Lanes {
@@ -110,7 +112,9 @@ impl Lanes {
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
     ) -> Result<Lanes, StoreError> {
-        let shared = Arc::new(Shared { url: url.clone(), clock: clock.clone(), signals, stats });
+        let (url, clock) = (url.clone(), clock.clone());
+        let id_floor = Arc::<IdFloor>::default();
+        let shared = Arc::new(Shared { url, clock, signals, stats, id_floor });
         let (writes, reads) =
             (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
         let (alive, ended) = watch::channel(());
@@ -277,7 +281,7 @@ fn read_lane(shared: &Shared, queue: &Queue<dyn ReadJob>) {
                 continue;
             }
         };
-        let mut tx = PgTx::begin(open, Kind::Read, end);
+        let mut tx = PgTx::begin(open, Kind::Read, end).with_floor(&shared.id_floor);
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx)));
         if ran.is_err() {
             tracing::error!("a read panicked");
@@ -300,6 +304,8 @@ enum Run {
     Over(Result<(), StoreError>),
     /// It met another transaction, or its connection was lost before the commit.
     Again,
+    /// It minted identifiers before it was announced: it has to be announced first.
+    TooEarly,
     /// The connection was lost during the commit.
     Unknown(String),
 }
@@ -325,6 +331,7 @@ impl WriteLane<'_> {
     /// Runs a job until it is over or its time is.
     fn carry_out(&mut self, job: &mut dyn Job, end: Instant) -> Result<(), StoreError> {
         let mut runs_count = 0_u32;
+        let mut announces_first = false;
         // Once a commit may have taken place, only a run that finds out may say otherwise.
         let mut unknown: Option<String> = None;
         loop {
@@ -343,12 +350,16 @@ impl WriteLane<'_> {
             if Instant::now() >= latest_begin(end) {
                 return Err(late());
             }
-            match self.run_once(job, end) {
+            match self.run_once(job, announces_first, end) {
                 Run::Over(Err(StoreError::Unavailable(_))) if unknown.is_some() => {
                     return Err(late());
                 }
                 Run::Over(outcome) => return outcome,
                 Run::Again => {}
+                Run::TooEarly => {
+                    announces_first = true;
+                    continue;
+                }
                 Run::Unknown(reason) => {
                     tracing::warn!(
                         reason,
@@ -370,14 +381,15 @@ impl WriteLane<'_> {
         }
     }
 
-    fn run_once(&mut self, job: &mut dyn Job, end: Instant) -> Run {
+    fn run_once(&mut self, job: &mut dyn Job, announces_first: bool, end: Instant) -> Run {
         let session = match self.link.session(latest_begin(end)) {
             Ok(session) => session,
             Err(error) => return Run::Over(Err(error)),
         };
         let round_trips_before = session.round_trips;
         self.now.set_to(self.shared.clock.milliseconds());
-        let outcome = Self::run_on(self.shared, session, &mut self.now, job, end);
+        let now = &mut self.now;
+        let outcome = Self::run_on(self.shared, session, now, job, announces_first, end);
         self.shared
             .stats
             .round_trips
@@ -390,9 +402,19 @@ impl WriteLane<'_> {
         session: &mut Session,
         now: &mut Now,
         job: &mut dyn Job,
+        announces_first: bool,
         end: Instant,
     ) -> Run {
         let mut tx = PgTx::begin(session, Kind::Write, end);
+        // Tests that move the clock themselves have identifiers of their own time.
+        if matches!(shared.clock, Clock::Measured(_)) {
+            tx = tx.announced_by(now.minter().clone());
+        }
+        if announces_first && let Err(error) = tx.announce() {
+            let is_lost = tx.is_lost();
+            tx.roll_back();
+            return if is_lost { Run::Again } else { Run::Over(Err(error)) };
+        }
         let ran = std::panic::catch_unwind(AssertUnwindSafe(|| job.run(&mut tx, now)));
         let is_lost = tx.is_lost();
         match ran {
@@ -415,6 +437,20 @@ impl WriteLane<'_> {
                 Run::Over(Ok(()))
             }
             Ok(Ok(Ran::Keep)) => {
+                if let Some(minted) = now.first_minted_milliseconds() {
+                    match tx.announce() {
+                        Ok(Some(announced)) if announced > minted => {
+                            tx.roll_back();
+                            return Run::TooEarly;
+                        }
+                        Ok(_) => {}
+                        Err(_) if tx.is_lost() => return Run::Again,
+                        Err(error) => {
+                            tx.roll_back();
+                            return Run::Over(Err(error));
+                        }
+                    }
+                }
                 let signals = std::mem::take(&mut tx.signals);
                 match tx.commit() {
                     Ok(()) => {

@@ -1,9 +1,10 @@
 //! The store for many nodes: PostgreSQL, with connections in number and one transaction each.
 //!
 //! `session.rs` is a connection and what its faults mean, `tx.rs` a transaction on it, `lane.rs`
-//! the threads that run them. A transaction is READ COMMITTED; rules repeat what they rely on in
+//! the threads that run them, `id_floor.rs` what lets lists miss nothing. A transaction is READ COMMITTED; rules repeat what they rely on in
 //! the conditions of their updates, and one that met another transaction runs again.
 
+mod id_floor;
 mod lane;
 mod session;
 mod tx;

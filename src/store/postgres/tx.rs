@@ -1,12 +1,15 @@
 //! One transaction on one connection. What need not be answered at once is sent together with what
 //! follows.
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use super::id_floor::{self, IdFloor};
 use super::session::{Answer, Message, Parameter, Session, SessionError, Wanted, row};
 use crate::kernel::StoreError;
+use crate::kernel::id::Minter;
 use crate::store::key_segments::KeySegments;
-use crate::store::{Row, Signal, Tx, Value};
+use crate::store::{Row, Settled, Signal, Tx, Value};
 
 /// What a transaction is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,6 +78,12 @@ pub(super) struct PgTx<'c> {
     savepoints_open: u32,
     key_segments: KeySegments,
     pub(super) signals: Vec<Signal>,
+    /// Mints the identifiers of a writing transaction.
+    minter: Option<Minter>,
+    /// The database's time after a writing transaction was announced, in milliseconds since 1970.
+    announced_milliseconds: Option<i64>,
+    /// What the node knew of the floor before this view began, and where it goes.
+    floor: Option<(u128, Arc<IdFloor>)>,
 }
 
 impl<'c> PgTx<'c> {
@@ -89,7 +98,88 @@ impl<'c> PgTx<'c> {
             savepoints_open: 0,
             key_segments: KeySegments::single(),
             signals: Vec::new(),
+            minter: None,
+            announced_milliseconds: None,
+            floor: None,
         }
+    }
+
+    /// Makes a writing transaction announce itself with its first statement. Its identifiers come
+    /// from `minter`.
+    pub(super) fn announced_by(mut self, minter: Minter) -> PgTx<'c> {
+        self.minter = Some(minter);
+        self
+    }
+
+    /// Lets a view find out which identifiers can still appear.
+    pub(super) fn with_floor(mut self, floor: &Arc<IdFloor>) -> PgTx<'c> {
+        self.floor = Some((floor.get(), floor.clone()));
+        self
+    }
+
+    /// The database's time after this transaction was announced, which is done now if nothing was
+    /// sent so far. `None` where nothing is to be sent.
+    pub(super) fn announce(&mut self) -> Result<Option<i64>, StoreError> {
+        if self.announced_milliseconds.is_none() && self.minter.is_some() {
+            let rest = self.waiting.split_off(1);
+            let begin = self.waiting.pop();
+            if let Some(begin) = begin {
+                self.send(begin)?;
+            }
+            self.waiting = rest;
+        }
+        Ok(self.announced_milliseconds)
+    }
+
+    /// Puts the announcement behind a BEGIN that is about to be sent; answers where it is.
+    fn insert_announcement(&mut self) -> Result<Option<usize>, SessionError> {
+        if self.minter.is_none() || self.is_begun() {
+            return Ok(None);
+        }
+        let statement = self.session.statement(id_floor::ANNOUNCE, self.end)?;
+        self.waiting.insert(1, Message::Query { statement, parameters: Vec::new() });
+        Ok(Some(1))
+    }
+
+    /// Reads the answer to the announcement.
+    fn note_announcement(&mut self, answer: &Answer) -> Result<(), SessionError> {
+        let milliseconds = match answer {
+            Answer::Rows(rows) => rows.first().and_then(|row| row.try_get::<_, i64>(1).ok()),
+            Answer::Done | Answer::Changed(_) => None,
+        };
+        let milliseconds = milliseconds.ok_or_else(|| {
+            SessionError::Answered(StoreError::Broken("PostgreSQL answered no time".into()))
+        })?;
+        self.announced_milliseconds = Some(milliseconds);
+        if let Some(minter) = &self.minter {
+            minter.not_before(milliseconds);
+        }
+        Ok(())
+    }
+
+    /// Asks which transactions are announced; answers the time of the look and the floor.
+    fn look_for_floor(&mut self) -> Result<(i64, u128), StoreError> {
+        let statement = self
+            .session
+            .statement(id_floor::RUNNING, self.end)
+            .map_err(SessionError::into_error)?;
+        let message = Message::Query { statement, parameters: Vec::new() };
+        let answers =
+            self.session.exchange(&[message], self.end).map_err(SessionError::into_error)?;
+        let Some(Answer::Rows(rows)) = answers.first() else {
+            return Err(StoreError::Broken("PostgreSQL answered no rows".into()));
+        };
+        let mut bound = None;
+        for read in rows {
+            let mut read = row(read)?;
+            let (looked_at, objid) = (read.int()?, read.int_or_null()?);
+            let announced = objid.map(|objid| id_floor::announced_at(objid, looked_at));
+            let (_, lowest) = bound.unwrap_or((looked_at, looked_at));
+            bound = Some((looked_at, lowest.min(announced.unwrap_or(looked_at))));
+        }
+        let (looked_at, lowest) =
+            bound.ok_or_else(|| StoreError::Broken("PostgreSQL answered no time".into()))?;
+        Ok((looked_at, id_floor::first_id(lowest)))
     }
 
     pub(super) const fn is_lost(&self) -> bool {
@@ -114,6 +204,7 @@ impl<'c> PgTx<'c> {
         // Nothing goes behind what ends the transaction.
         let is_control = matches!(message, Message::Control(_));
         self.waiting.push(message);
+        let announcement = self.insert_announcement()?;
         let mut messages = std::mem::take(&mut self.waiting);
         let own_count = messages.len();
         let mut ahead = std::mem::take(&mut self.ahead);
@@ -134,6 +225,9 @@ impl<'c> PgTx<'c> {
             }
         }
         self.ahead = ahead;
+        if let Some(answer) = announcement.and_then(|place| answers.get(place)) {
+            self.note_announcement(answer)?;
+        }
         for (message, answer) in messages.iter().zip(&answers) {
             if let (
                 Message::Execute {
@@ -318,8 +412,9 @@ impl Tx for PgTx<'_> {
             }
             0 => {
                 self.waiting.clear();
-                self.waiting.push(Message::Control("ROLLBACK"));
-                self.control(self.kind.begin())
+                self.control("ROLLBACK")?;
+                self.waiting.push(Message::Control(self.kind.begin()));
+                Ok(())
             }
             1 => self.control("ROLLBACK TO SAVEPOINT savepoint_1"),
             2 => self.control("ROLLBACK TO SAVEPOINT savepoint_2"),
@@ -331,6 +426,31 @@ impl Tx for PgTx<'_> {
         if !self.signals.contains(&signal) {
             self.signals.push(signal);
         }
+    }
+
+    fn settle(&mut self, last_id: u128) -> Result<Settled, StoreError> {
+        let Some((known, floor)) = &self.floor else { return Ok(Settled::All) };
+        if last_id < *known {
+            return Ok(Settled::All);
+        }
+        let floor = floor.clone();
+        self.ahead.clear();
+        self.waiting.clear();
+        self.control("ROLLBACK")?;
+        let (mut looked_at, mut found) = self.look_for_floor()?;
+        let last_milliseconds = i64::try_from(last_id >> 80).unwrap_or(i64::MAX);
+        let ahead_milliseconds = last_milliseconds.saturating_sub(looked_at) + 1;
+        if found == id_floor::first_id(looked_at)
+            && (1..=id_floor::WAIT_MILLISECONDS_MAX).contains(&ahead_milliseconds)
+        {
+            std::thread::sleep(Duration::from_millis(ahead_milliseconds.unsigned_abs()));
+            (looked_at, found) = self.look_for_floor()?;
+        }
+        debug_assert!(found <= id_floor::first_id(looked_at));
+        floor.raise(found);
+        self.floor = Some((found, floor));
+        self.waiting.push(Message::Control(self.kind.begin()));
+        Ok(Settled::Below(found))
     }
 
     fn is_shared(&self) -> bool {

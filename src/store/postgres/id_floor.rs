@@ -1,0 +1,86 @@
+//! The identifier below which no new object can appear any more.
+//!
+//! Two transactions can commit in another order than that of their identifiers. A caller that
+//! pages a list from its last identifier would then never see an object that appears behind it. So
+//! a page ends before the first identifier that a running transaction may still use:
+//!
+//! - A writing transaction takes an advisory lock with its first statement ([`ANNOUNCE`]). The
+//!   lock's key is the database's time before it has the lock. The same statement answers the
+//!   time after it has the lock, and the transaction's identifiers are not below that.
+//! - A reader lists these locks ([`RUNNING`]) and then begins its view. A transaction that the
+//!   view does not show yet either holds its lock, so that the key bounds its identifiers, or had
+//!   no lock at the time of the look, so that its identifiers are not below that time.
+//!
+//! Every role can see locks, and a lock lasts until its transaction is visible, also while a
+//! commit waits for a standby. Readers, backups and other programs hold none.
+
+use std::sync::{Mutex, PoisonError};
+
+/// Announces a writing transaction; answers the database's time afterwards, in milliseconds since
+/// 1970. The first number of the key is ours ([`LOCK_CLASS`]), the second the time modulo 2^32.
+pub(super) const ANNOUNCE: &str = "SELECT pg_advisory_xact_lock_shared(1752525412, CAST(CAST(\
+    FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT) % 4294967296 - 2147483648 AS \
+    INTEGER)), CAST(FLOOR(EXTRACT(EPOCH FROM clock_timestamp()) * 1000) AS BIGINT)";
+
+/// The database's time before it looks, in milliseconds since 1970, and a row for each announced
+/// transaction with the second number of its key (NULL in the only row where there is none).
+pub(super) const RUNNING: &str = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM statement_timestamp()) * \
+    1000) AS BIGINT), CAST(l.objid AS BIGINT) FROM (SELECT 1) AS one LEFT JOIN pg_locks l ON \
+    l.locktype = 'advisory' AND l.classid = 1752525412 AND l.objsubid = 2 AND l.database = \
+    (SELECT oid FROM pg_database WHERE datname = current_database())";
+
+/// The first number of the key of our advisory locks: `hund` in ASCII.
+#[cfg(test)]
+const LOCK_CLASS: i64 = 0x6875_6e64;
+/// The keys hold times modulo this.
+const KEY_MODULUS: i64 = 1 << 32;
+
+/// A page whose last identifier is ahead of the database's clock by no more than this waits until
+/// it is not: it was made in this millisecond, or by a node whose clock is slightly ahead.
+pub(super) const WAIT_MILLISECONDS_MAX: i64 = 50;
+
+/// When a transaction was announced at the latest, from the second number of its key as an `oid`.
+/// Both times are milliseconds since 1970.
+pub(super) fn announced_at(objid: i64, looked_at: i64) -> i64 {
+    let key = (objid + KEY_MODULUS / 2) % KEY_MODULUS;
+    looked_at - (looked_at - key).rem_euclid(KEY_MODULUS)
+}
+
+/// The lowest identifier of a millisecond.
+pub(super) const fn first_id(milliseconds: i64) -> u128 {
+    let milliseconds = if milliseconds < 0 { 0 } else { milliseconds };
+    (milliseconds as u128) << 80
+}
+
+/// The highest floor that a node has found. It holds for every view that begins later.
+#[derive(Default)]
+pub(super) struct IdFloor(Mutex<u128>);
+
+impl IdFloor {
+    pub(super) fn get(&self) -> u128 {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+    pub(super) fn raise(&self, floor: u128) {
+        let mut highest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *highest = floor.max(*highest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_gives_back_its_time() {
+        assert!(ANNOUNCE.contains(&format!("({LOCK_CLASS}, ")));
+        assert!(RUNNING.contains(&format!("classid = {LOCK_CLASS} ")));
+        for looked_at in [1_795_340_000_000_i64, KEY_MODULUS * 400, KEY_MODULUS * 400 - 1] {
+            for age in [0, 1, 7_000, KEY_MODULUS - 1] {
+                let announced = looked_at - age;
+                let second = i32::try_from(announced % KEY_MODULUS - KEY_MODULUS / 2).unwrap();
+                let objid = i64::from(second as u32);
+                assert_eq!(announced_at(objid, looked_at), announced);
+            }
+        }
+    }
+}
