@@ -421,11 +421,7 @@ async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
             ))
         })
         .await;
-    let (stored, entropy, nonce) = match sealed {
-        Ok(found) => found,
-        Err(OperationError::Store(error)) => return Err(error.to_string()),
-        Err(OperationError::Refused(refusal)) => return Err(refusal.to_string()),
-    };
+    let (stored, entropy, nonce) = sealed.map_err(|error| error.to_string())?;
     if let Some(sealed) = stored {
         return open_account_key(sealer, &sealed);
     }

@@ -28,7 +28,7 @@ use crate::transfers::{self, funding, paying, refunding};
 
 /// A decision about one object.
 #[derive(Clone, Debug)]
-pub enum Ruling {
+pub enum OperatorDecision {
     /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged
     /// again.
     Approve,
@@ -49,77 +49,44 @@ pub enum Ruling {
     Check(AccountAnswer),
 }
 
-/// Why nothing is decided.
-enum Denied {
-    /// In words for the operator.
-    Told(String),
-    /// The store's reason: a transaction that met another one is run again.
-    Store(StoreError),
-}
-
-impl From<StoreError> for Denied {
-    fn from(error: StoreError) -> Denied {
-        Denied::Store(error)
-    }
-}
-
 /// What the operator is answered: what happened, or why nothing did.
-type Outcome = Result<String, Denied>;
+type Outcome = Result<String, OperationError>;
 
-/// Apart from each other, because the store runs a transaction again by its own errors alone.
-fn apart(outcome: Outcome) -> Result<Result<String, String>, StoreError> {
-    match outcome {
-        Ok(happened) => Ok(Ok(happened)),
-        Err(Denied::Told(why_not)) => Ok(Err(why_not)),
-        Err(Denied::Store(error)) => Err(error),
+fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
+    OperationError::Declined(format!("{id}: {reason}"))
+}
+
+/// A refusal in words for the operator.
+fn declined_by(id: AnyId, error: OperationError) -> OperationError {
+    match error {
+        OperationError::Refused(refusal) => match refusal.faults().first() {
+            Some(entry) => declined(id, &entry.message),
+            None => declined(id, "refused"),
+        },
+        other => other,
     }
 }
 
-fn wrong(id: AnyId, what: impl std::fmt::Display) -> Denied {
-    Denied::Told(format!("{id}: {what}"))
-}
-
-fn told(id: AnyId, failure: OperationError) -> Denied {
-    match failure {
-        OperationError::Refused(refusal) => refusal
-            .faults()
-            .first()
-            .map_or_else(|| wrong(id, "refused"), |fault| wrong(id, &fault.message)),
-        OperationError::Store(error) => error.into(),
-    }
-}
-
-/// Carries a ruling out and answers what happened. The inner `Err` is the operator's to read, and
-/// the caller undoes the transaction with it.
-pub fn rule(
+/// Carries a decision out and answers what happened.
+pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     id: AnyId,
-    ruling: &Ruling,
-) -> Result<Result<String, String>, StoreError> {
-    apart(rule_object(tx, now, services, id, ruling))
-}
-
-fn rule_object(
-    tx: &mut dyn Tx,
-    now: &mut Now,
-    services: &Services,
-    id: AnyId,
-    ruling: &Ruling,
+    decision: &OperatorDecision,
 ) -> Outcome {
-    let scope = find_scope(tx, id)?.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
     // Before the first look: decisions about one object, and screening everybody again, would each
     // miss what the other writes.
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     match id.kind {
-        ObjectKind::Sender => rule_sender(tx, now, scope, id, ruling),
-        ObjectKind::Beneficiary => rule_beneficiary(tx, now, services, scope, id, ruling),
-        ObjectKind::Transfer => rule_transfer(tx, now, services, scope, id, ruling),
-        ObjectKind::Deposit => rule_deposit(tx, now, services, scope, id, ruling),
-        ObjectKind::Payout => rule_payout(tx, now, services, scope, id, ruling),
-        _ => Err(wrong(id, "there is nothing to decide about an object of this kind")),
+        ObjectKind::Sender => decide_sender(tx, now, scope, id, decision),
+        ObjectKind::Beneficiary => decide_beneficiary(tx, now, services, scope, id, decision),
+        ObjectKind::Transfer => decide_transfer(tx, now, services, scope, id, decision),
+        ObjectKind::Deposit => decide_deposit(tx, now, services, scope, id, decision),
+        ObjectKind::Payout => decide_payout(tx, now, services, scope, id, decision),
+        _ => Err(declined(id, "there is nothing to decide about an object of this kind")),
     }
 }
 
@@ -157,29 +124,20 @@ pub fn mark_refund_sent(
     id: Id<kind::Refund>,
     transaction_hash: &str,
     is_batch: bool,
-) -> Result<Result<String, String>, StoreError> {
-    apart(mark_sent(tx, services, id, transaction_hash, is_batch))
-}
-
-fn mark_sent(
-    tx: &mut dyn Tx,
-    services: &Services,
-    id: Id<kind::Refund>,
-    transaction_hash: &str,
-    is_batch: bool,
 ) -> Outcome {
     let any = id.any();
-    let scope = find_scope(tx, any)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
-    let mut refund =
-        refunds::rows::find(tx, scope, id)?.ok_or_else(|| wrong(any, "there is no such refund"))?;
+    let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id)?
+        .ok_or_else(|| declined(any, "there is no such refund"))?;
     if services.simulates(scope.mode(), &refund.chain) {
-        return Err(wrong(any, "its chain is simulated, where refunds complete by themselves"));
+        return Err(declined(any, "its chain is simulated, where refunds complete by themselves"));
     }
-    refunds::mark_sent(tx, &mut refund, transaction_hash).map_err(|failure| told(any, failure))?;
+    refunds::mark_sent(tx, &mut refund, transaction_hash)
+        .map_err(|error| declined_by(any, error))?;
     let given = refund.sent_transaction_hash.clone().unwrap_or_default();
     let other = refunds::rows::confirmed_by(tx, &refund.chain, &given)?;
     if let Some(other) = other.filter(|_| !is_batch) {
-        return Err(wrong(
+        return Err(declined(
             any,
             format!(
                 "this transaction confirmed {other} already; if it is a batch that pays this \
@@ -191,12 +149,12 @@ fn mark_sent(
 }
 
 /// Says in which status an object takes no such decision.
-fn not_taken<S: Status>(id: AnyId, status: S) -> Denied {
-    wrong(id, format!("it is {}, which does not take this decision", status.as_str()))
+fn not_taken<S: Status>(id: AnyId, status: S) -> OperationError {
+    declined(id, format!("it is {}, which does not take this decision", status.as_str()))
 }
 
 /// Decides about what screening found of an object; answers words to add to the outcome.
-fn rule_hits(
+fn decide_hits(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
@@ -211,46 +169,50 @@ fn rule_hits(
     })
 }
 
-fn rule_sender(
+fn decide_sender(
     tx: &mut dyn Tx,
     now: &mut Now,
     scope: Scope,
     id: AnyId,
-    ruling: &Ruling,
+    decision: &OperatorDecision,
 ) -> Outcome {
-    let (screening, decision, outcome) = match ruling {
-        Ruling::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
-        Ruling::Refuse => (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send"),
-        _ => return Err(wrong(id, "a sender is approved or refused")),
+    let (screening, decision, outcome) = match decision {
+        OperatorDecision::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
+        OperatorDecision::Refuse => {
+            (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send")
+        }
+        _ => return Err(declined(id, "a sender is approved or refused")),
     };
-    let sender = id.typed().ok_or_else(|| wrong(id, "not a sender"))?;
+    let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
     senders::rows::set_screening(tx, scope, sender, screening)?;
-    let decided = rule_hits(tx, now, scope, id, decision)?;
+    let decided = decide_hits(tx, now, scope, id, decision)?;
     Ok(format!("{id} {outcome}{decided}"))
 }
 
-fn rule_beneficiary(
+fn decide_beneficiary(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     scope: Scope,
     id: AnyId,
-    ruling: &Ruling,
+    decision: &OperatorDecision,
 ) -> Outcome {
-    let decision = match ruling {
-        Ruling::Approve => Decision::Activate,
-        Ruling::Refuse => Decision::Reject,
-        Ruling::Check(answer) => return check_beneficiary(tx, now, services, scope, id, *answer),
-        _ => return Err(wrong(id, "a beneficiary is approved or refused")),
+    let decision = match decision {
+        OperatorDecision::Approve => Decision::Activate,
+        OperatorDecision::Refuse => Decision::Reject,
+        OperatorDecision::Check(answer) => {
+            return check_beneficiary(tx, now, services, scope, id, *answer);
+        }
+        _ => return Err(declined(id, "a beneficiary is approved or refused")),
     };
     let found =
         id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let mut beneficiary = found.ok_or_else(|| declined(id, "there is no such object"))?;
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
-        (Decision::Activate, _) => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
-        _ => rule_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        (Decision::Activate, _) => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        _ => decide_hits(tx, now, scope, id, hits::Decision::Refused)?,
     };
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.
@@ -303,13 +265,13 @@ fn check_beneficiary(
 ) -> Outcome {
     let found =
         id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut beneficiary = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let mut beneficiary = found.ok_or_else(|| declined(id, "there is no such object"))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Err(not_taken(id, beneficiary.status));
     }
     let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
     if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
-        return Err(wrong(
+        return Err(declined(
             id,
             "screening holds it, which a right account does not end: `hundi decide ID approve` or \
              `refuse`",
@@ -319,19 +281,19 @@ fn check_beneficiary(
     Ok(outcome_of(&beneficiary))
 }
 
-fn rule_transfer(
+fn decide_transfer(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     scope: Scope,
     id: AnyId,
-    ruling: &Ruling,
+    decision: &OperatorDecision,
 ) -> Outcome {
     let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut transfer = found.ok_or_else(|| wrong(id, "there is no such object"))?;
-    let is_taken = match ruling {
-        Ruling::Review => funding::begin_review(tx, now, &mut transfer)?,
-        Ruling::Approve | Ruling::Refuse => {
+    let mut transfer = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let is_taken = match decision {
+        OperatorDecision::Review => funding::begin_review(tx, now, &mut transfer)?,
+        OperatorDecision::Approve | OperatorDecision::Refuse => {
             let late =
                 deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late)?;
             let late = Money::new(late, transfer.received.currency);
@@ -340,43 +302,45 @@ fn rule_transfer(
                 now,
                 services,
                 &mut transfer,
-                matches!(ruling, Ruling::Approve),
+                matches!(decision, OperatorDecision::Approve),
                 late,
             )?
         }
-        _ => return Err(wrong(id, "a transfer is put under review, approved or refused")),
+        _ => return Err(declined(id, "a transfer is put under review, approved or refused")),
     };
     if !is_taken {
         return Err(not_taken(id, transfer.status));
     }
-    let decided = match ruling {
-        Ruling::Approve => rule_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+    let decided = match decision {
+        OperatorDecision::Approve => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
         // Without a hit there is nothing to keep a refusal for: the money goes back once.
-        Ruling::Refuse if hits::has_open(tx, scope, id)? => {
-            rule_hits(tx, now, scope, id, hits::Decision::Refused)?
+        OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
+            decide_hits(tx, now, scope, id, hits::Decision::Refused)?
         }
         _ => String::new(),
     };
     Ok(format!("{id} is {}{decided}", Status::as_str(transfer.status)))
 }
 
-fn rule_deposit(
+fn decide_deposit(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     scope: Scope,
     id: AnyId,
-    ruling: &Ruling,
+    decision: &OperatorDecision,
 ) -> Outcome {
-    let Ruling::Refund(to_address) = ruling else { return Err(wrong(id, "a deposit is refunded")) };
+    let OperatorDecision::Refund(to_address) = decision else {
+        return Err(declined(id, "a deposit is refunded"));
+    };
     let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
-    let deposit = found.ok_or_else(|| wrong(id, "there is no such object"))?;
+    let deposit = found.ok_or_else(|| declined(id, "there is no such object"))?;
     // The other form would be written as this chain's, and be nobody's address there.
     if let Some(fault) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
-        return Err(wrong(id, fault.message));
+        return Err(declined(id, fault.message));
     }
     let refund = refunding::refund_unmatched(tx, now, services, &deposit, *to_address)
-        .map_err(|failure| told(id, failure))?;
+        .map_err(|error| declined_by(id, error))?;
     let next = match refund.to_address {
         Some(_) => "",
         None => ": give it one with --to, or let the caller declare it with POST /v1/refunds/:id",
@@ -384,20 +348,20 @@ fn rule_deposit(
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
-fn rule_payout(
+fn decide_payout(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     scope: Scope,
     id: AnyId,
-    ruling: &Ruling,
+    decision: &OperatorDecision,
 ) -> Outcome {
     let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut payout = found.ok_or_else(|| wrong(id, "there is no such object"))?;
-    match (payout.status, ruling) {
-        (PayoutStatus::Processing, Ruling::Settle(reference)) => {
+    let mut payout = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    match (payout.status, decision) {
+        (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
             let Some(reference) = Utr::parse(&reference.to_ascii_uppercase(), payout.method) else {
-                return Err(wrong(
+                return Err(declined(
                     id,
                     "a bank's reference has 16 or 22 letters and digits, 22 for RTGS, and a digit \
                      among them",
@@ -413,7 +377,7 @@ fn rule_payout(
                 )
             };
             if journal::find(tx, payout.id)?.is_some_and(|found| is_unsent(found.status)) {
-                return Err(wrong(id, "it has not been sent to the bank"));
+                return Err(declined(id, "it has not been sent to the bank"));
             }
             // A return of the money names this reference.
             journal::answer(tx, payout.id, Some(reference.as_str()))?;
@@ -421,27 +385,27 @@ fn rule_payout(
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
-        (PayoutStatus::Settled, Ruling::Return) => {
+        (PayoutStatus::Settled, OperatorDecision::Return) => {
             let report = BankReport::Returned {
                 code: FailureCode::ReturnedByBeneficiaryBank,
                 source: FailureSource::BeneficiaryBank,
             };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
-        (PayoutStatus::Processing, Ruling::Fail) => {
+        (PayoutStatus::Processing, OperatorDecision::Fail) => {
             // Nothing may go to the bank any more once the money goes back. Withdrawn before it is
             // looked at: whoever claims it for the bank at this moment is waited for.
             let is_withdrawn = journal::withdraw(tx, payout.id)?;
             let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
             match sent.map(|found| found.status) {
                 Some(InstructionStatus::Queued | InstructionStatus::Writing) => {
-                    return Err(wrong(
+                    return Err(declined(
                         id,
                         "it is being written for the bank now: try again in a minute",
                     ));
                 }
                 Some(InstructionStatus::Published) if payout.failure.is_none() => {
-                    return Err(wrong(
+                    return Err(declined(
                         id,
                         "the bank has it and may still pay it: wait until its outcome is unknown",
                     ));
@@ -455,7 +419,7 @@ fn rule_payout(
             };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
-        (PayoutStatus::Hold, Ruling::Refuse) => {
+        (PayoutStatus::Hold, OperatorDecision::Refuse) => {
             paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?
         }
         (status, _) => return Err(not_taken(id, status)),

@@ -271,10 +271,7 @@ impl<T: Into<ReadFault>> From<T> for Stopped {
 }
 
 pub(super) fn unstored(failure: OperationError) -> AuditFault {
-    AuditFault::Store(match failure {
-        OperationError::Store(error) => error.to_string(),
-        OperationError::Refused(refusal) => refusal.to_string(),
-    })
+    AuditFault::Store(failure.to_string())
 }
 
 impl Audit<'_> {

@@ -1162,10 +1162,7 @@ pub(super) fn observe<'a>(
 }
 
 fn store(failure: OperationError) -> FollowError {
-    FollowError::Store(match failure {
-        OperationError::Store(error) => error.to_string(),
-        OperationError::Refused(refusal) => refusal.to_string(),
-    })
+    FollowError::Store(failure.to_string())
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `hundi addresses`: the deposit addresses that were handed out, for an operator who sweeps them
 //! with a signer of its own.
 
-use clap::{Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
-use super::{ModeFlag, Place, config, mode_word, open, open_or_make, print, told};
+use super::{DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
 use crate::app;
 use crate::chains::derivation::derivation_path;
 use crate::chains::pool;
@@ -18,8 +18,21 @@ use crate::transfers::rows::{self, AddressLine};
 /// Addresses that are in memory at once.
 const PAGE_ROWS: i64 = 1_000;
 
+/// Export the deposit addresses, for sweeping them with a signer of one's own
+#[derive(Args)]
+pub struct AddressesArgs {
+    #[command(subcommand)]
+    command: AddressesCommand,
+}
+
+impl AddressesArgs {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
 #[derive(Subcommand)]
-pub enum AddressesCommand {
+enum AddressesCommand {
     /// Print every deposit address with its derivation path, what it received, and what left it
     Export {
         #[arg(long)]
@@ -27,7 +40,7 @@ pub enum AddressesCommand {
         #[arg(long, value_enum, default_value_t = Format::Csv)]
         format: Format,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
     /// After a restore, before the first start: leave out addresses that may have been handed out
     /// since the backup
@@ -37,7 +50,7 @@ pub enum AddressesCommand {
             value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
         count: u32,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
 }
 
@@ -60,7 +73,7 @@ struct Line<'a> {
     transfer_id: Id<kind::Transfer>,
     chain: String,
     asset: String,
-    /// What the transfer was told to be paid in.
+    /// What the transfer was error_message to be paid in.
     token_contract: String,
     received: Money,
     swept: Money,
@@ -79,7 +92,7 @@ impl<'a> Line<'a> {
             derivation_path: derivation_path(index),
             derivation_index: line.derivation_index,
             account_key: format!("{:08x}", line.account_fingerprint),
-            mode: mode_word(mode),
+            mode: mode.as_str(),
             account,
             transfer_id: line.transfer_id,
             chain: line.chain,
@@ -115,19 +128,21 @@ impl<'a> Line<'a> {
     }
 }
 
-pub async fn run(command: AddressesCommand) -> Result<(), String> {
+async fn run(command: AddressesCommand) -> Result<(), String> {
     match command {
-        AddressesCommand::Export { mode, format, place } => {
-            export(&open(&place).await?, mode.map(ModeFlag::mode), format, &mut |text| print(text))
-                .await
+        AddressesCommand::Export { mode, format, database } => {
+            export(&open(&database).await?, mode.map(ModeFlag::mode), format, &mut |text| {
+                print(text)
+            })
+            .await
         }
-        AddressesCommand::Skip { count, place } => skip(count, &place).await,
+        AddressesCommand::Skip { count, database } => skip(count, &database).await,
     }
 }
 
 /// Moves the counters of all account keys, those of keys that are no longer configured too.
-async fn skip(count: u32, place: &Place) -> Result<(), String> {
-    let config = config(place)?;
+async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
+    let config = config(database)?;
     config.database.must_exist()?;
     // A running server would go on with what it reserved before.
     let _lock = secrets::lock_database(&config.database)?;
@@ -143,7 +158,7 @@ async fn skip(count: u32, place: &Place) -> Result<(), String> {
             .map(|name| Ok((pool::skip(tx, &name, count)?, name)))
             .collect::<Result<Vec<_>, OperationError>>()
     });
-    for (range, name) in skipped.await.map_err(told)? {
+    for (range, name) in skipped.await.map_err(error_message)? {
         print(&format!(
             "{name}: addresses from {} to {} are left out",
             range.start,
@@ -161,7 +176,7 @@ async fn export(
     tell: &mut dyn FnMut(&str) -> Result<(), String>,
 ) -> Result<(), String> {
     let accounts =
-        store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(told)?;
+        store.read(Cost::Scan, |tx| Ok(keys::rows::accounts(tx)?)).await.map_err(error_message)?;
     tell(if format == Format::Csv { CSV_HEAD } else { "[" })?;
     let mut is_first = true;
     for (number, (account, _)) in (1..).zip(&accounts) {
@@ -175,7 +190,7 @@ async fn export(
                 let page = store
                     .read(Cost::Scan, move |tx| Ok(rows::addresses(tx, scope, after, PAGE_ROWS)?))
                     .await
-                    .map_err(told)?;
+                    .map_err(error_message)?;
                 let Some(last) = page.last() else { break };
                 after = Some(last.transfer_id);
                 let mut lines = Vec::with_capacity(page.len());

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-use super::{ModeFlag, Place, beside, print, told};
+use super::{DatabaseArgs, ModeFlag, beside, error_message, print};
 use crate::http::body;
 use crate::payment_advices::signing::{self, PublicKey};
 
@@ -12,8 +12,21 @@ use crate::payment_advices::signing::{self, PublicKey};
 /// fewer than this.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
+/// Verify payment advices, and rotate the key that signs them
+#[derive(Args)]
+pub struct AdviceArgs {
+    #[command(subcommand)]
+    command: AdviceCommand,
+}
+
+impl AdviceArgs {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
 #[derive(Subcommand)]
-pub enum AdviceCommand {
+enum AdviceCommand {
     /// Tell whether a payment advice, as JSON, is what the service signed; the exit code is 0 for
     /// valid and 1 for invalid
     Verify {
@@ -24,50 +37,51 @@ pub enum AdviceCommand {
         #[arg(long, value_name = "FILE")]
         keys: Option<PathBuf>,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
     /// Make a new key that signs from now on; the earlier ones stay published
     RotateKey {
         #[arg(long)]
         mode: ModeFlag,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
 }
 
-pub async fn run(command: AdviceCommand) -> Result<(), String> {
+async fn run(command: AdviceCommand) -> Result<(), String> {
     match command {
-        AdviceCommand::Verify { file, keys, place } => {
+        AdviceCommand::Verify { file, keys, database } => {
             let keys = match keys {
                 Some(file) => signing::read_key_set(&read(&file)?)?,
-                None => stored_keys(&place).await?,
+                None => stored_keys(&database).await?,
             };
             print(&verdict(&read(&file)?, &keys)?)
         }
-        AdviceCommand::RotateKey { mode, place } => {
+        AdviceCommand::RotateKey { mode, database } => {
             let mode = mode.mode();
-            let app = beside(&place).await?;
+            let app = beside(&database).await?;
             let services = app.state.services.clone();
             let key = app
                 .state
                 .store
                 .write(move |tx, now| Ok(signing::rotate(tx, now, &services.sealer, mode)?))
                 .await
-                .map_err(told)?;
+                .map_err(error_message)?;
             print(&format!("payment advices are signed with {} from now on", key.key_id()))
         }
     }
 }
 
-async fn stored_keys(place: &Place) -> Result<Vec<PublicKey>, String> {
-    let app =
-        beside(place).await.map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
+async fn stored_keys(database: &DatabaseArgs) -> Result<Vec<PublicKey>, String> {
+    let app = beside(database)
+        .await
+        .map_err(|fault| format!("{fault}, or give the key set with --keys"))?;
     let services = app.state.services.clone();
     app.state
         .store
         .write(move |tx, _| Ok(signing::public_keys(tx, &services.sealer)?))
         .await
-        .map_err(told)
+        .map_err(error_message)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
@@ -95,8 +109,9 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
     }
     // Two members of one name would let two readers see two documents under one signature.
     body::parse(bytes).map_err(|refusal| {
-        let told: Vec<&str> = refusal.faults().iter().map(|fault| fault.message.as_str()).collect();
-        format!("invalid: it does not read as a document: {}", told.join(" "))
+        let error_message: Vec<&str> =
+            refusal.faults().iter().map(|fault| fault.message.as_str()).collect();
+        format!("invalid: it does not read as a document: {}", error_message.join(" "))
     })?;
     let document: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;

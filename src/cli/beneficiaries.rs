@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::{Place, beside, print, rule, told};
+use super::{DatabaseArgs, beside, decide, error_message, print};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
@@ -11,14 +11,27 @@ use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Mode, OperationError, Scope};
 use crate::keys;
-use crate::operator::Ruling;
+use crate::operator::OperatorDecision;
 use crate::store::Tx;
 
 /// Beneficiaries that one call lists at most.
 const LISTED_MAX: usize = 1_000;
 
+/// List beneficiaries, and record what a look at an account by hand found
+#[derive(Args)]
+pub struct BeneficiariesArgs {
+    #[command(subcommand)]
+    command: BeneficiariesCommand,
+}
+
+impl BeneficiariesArgs {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
 #[derive(Subcommand)]
-pub(super) enum BeneficiariesCommand {
+enum BeneficiariesCommand {
     /// List beneficiaries of every account, oldest first within each, tab-separated
     List {
         /// Only those in this status
@@ -28,7 +41,7 @@ pub(super) enum BeneficiariesCommand {
         #[arg(long)]
         show_account_numbers: bool,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
     /// Say what a look at the account of a beneficiary in verification found
     Review {
@@ -37,7 +50,7 @@ pub(super) enum BeneficiariesCommand {
         #[command(flatten)]
         finding: Finding,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
 }
 
@@ -73,16 +86,16 @@ impl Finding {
     }
 }
 
-pub(super) async fn run(command: BeneficiariesCommand) -> Result<(), String> {
+async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     match command {
-        BeneficiariesCommand::List { status, show_account_numbers, place } => {
-            list(status.as_deref(), show_account_numbers, &place).await
+        BeneficiariesCommand::List { status, show_account_numbers, database } => {
+            list(status.as_deref(), show_account_numbers, &database).await
         }
-        BeneficiariesCommand::Review { id, finding, place } => {
+        BeneficiariesCommand::Review { id, finding, database } => {
             let id = AnyId::parse(&id).ok_or_else(|| {
                 format!("{id:?} is no beneficiary's ID: `hundi beneficiaries list` shows them")
             })?;
-            rule(id, Ruling::Check(finding.answer()), &place).await
+            decide(id, OperatorDecision::Check(finding.answer()), &database).await
         }
     }
 }
@@ -90,7 +103,7 @@ pub(super) async fn run(command: BeneficiariesCommand) -> Result<(), String> {
 async fn list(
     status: Option<&str>,
     shows_account_numbers: bool,
-    place: &Place,
+    database: &DatabaseArgs,
 ) -> Result<(), String> {
     let words: Vec<&str> = BeneficiaryStatus::ALL.iter().map(|status| status.as_str()).collect();
     let status = status
@@ -99,8 +112,9 @@ async fn list(
                 .ok_or_else(|| format!("{text:?} is no status; there are: {}", words.join(", ")))
         })
         .transpose()?;
-    let app = beside(place).await?;
-    let found = app.state.store.write(move |tx, _| find(tx, status)).await.map_err(told)?;
+    let app = beside(database).await?;
+    let found =
+        app.state.store.write(move |tx, _| find(tx, status)).await.map_err(error_message)?;
     print("id\taccount\tmode\tstatus\treason\tcreated\tname\taccount_number\tifsc\tbank")?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {
         let account_number = if shows_account_numbers {

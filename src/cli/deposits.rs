@@ -1,15 +1,28 @@
 //! `hundi deposits`: takes what a node of a real chain hid from the service into the book.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-use super::{ModeFlag, Place, beside, print};
+use super::{DatabaseArgs, ModeFlag, beside, print};
 use crate::chain_following::credit::{self, Credited};
 use crate::chains::evm::Hash;
 use crate::deposits::Deposit;
 use crate::kernel::state::Status;
 
+/// Take over what a node of a real chain hid
+#[derive(Args)]
+pub struct DepositsArgs {
+    #[command(subcommand)]
+    command: DepositsCommand,
+}
+
+impl DepositsArgs {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
 #[derive(Subcommand)]
-pub enum DepositsCommand {
+enum DepositsCommand {
     /// Take over a transaction that a comparison found on the chain and not in the book; every
     /// endpoint has to show it
     Credit {
@@ -19,15 +32,15 @@ pub enum DepositsCommand {
         #[arg(long, value_enum)]
         mode: ModeFlag,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
 }
 
-pub async fn run(command: DepositsCommand) -> Result<(), String> {
-    let DepositsCommand::Credit { hash, mode, place } = command;
+async fn run(command: DepositsCommand) -> Result<(), String> {
+    let DepositsCommand::Credit { hash, mode, database } = command;
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
-    let app = beside(&place).await?;
+    let app = beside(&database).await?;
     let credited = credit::credit(&app.state, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } =
         credited.map_err(|fault| fault.to_string())?;

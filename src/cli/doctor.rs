@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::{Place, config, environment, print};
+use clap::Args;
+
+use super::{DatabaseArgs, config, environment, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
@@ -20,8 +22,21 @@ use crate::store::{Database, migrate};
 use crate::tls::platform_roots;
 use crate::verify_book;
 
+/// Say what live mode still needs, and try each part that is configured
+#[derive(Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl Doctor {
+    pub async fn run(self) -> Result<(), String> {
+        examine(&self.database).await
+    }
+}
+
 /// What is wrong with a part that is configured.
-enum Trouble {
+enum PartError {
     /// The service refuses to start with it.
     Stops(String),
     /// The service starts, and refuses what needs the part.
@@ -30,17 +45,17 @@ enum Trouble {
 
 /// Tries every part and prints a table. `Err`, and so exit code 1, where a part is missing or is
 /// not right.
-pub async fn run(place: &Place) -> Result<(), String> {
-    let config = config(place)?;
+async fn examine(database: &DatabaseArgs) -> Result<(), String> {
+    let config = config(database)?;
     let client =
         Client::new(platform_roots()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let (mut missing_count, mut stops_count, mut fails_count) = (0, 0, 0);
-    let mut told = |table: &str, outcome: Option<Result<String, Trouble>>, missing: &str| {
+    let mut show = |table: &str, outcome: Option<Result<String, PartError>>, missing: &str| {
         let (state, what) = match outcome {
             None => ("missing", format!("write the table [{table}]: {missing}")),
             Some(Ok(what)) => ("ok", what),
-            Some(Err(Trouble::Stops(fault))) => ("stops", fault),
-            Some(Err(Trouble::Fails(fault))) => ("fails", fault),
+            Some(Err(PartError::Stops(fault))) => ("stops", fault),
+            Some(Err(PartError::Fails(fault))) => ("fails", fault),
         };
         missing_count += usize::from(state == "missing");
         stops_count += usize::from(state == "stops");
@@ -50,23 +65,22 @@ pub async fn run(place: &Place) -> Result<(), String> {
     print("part         state        what")?;
     // What every start needs is told where it is not right.
     for (part, fault) in foundations(&config).await {
-        told(part, Some(Err(Trouble::Stops(fault))), "")?;
+        show(part, Some(Err(PartError::Stops(fault))), "")?;
     }
     if let Database::Postgres(_) = &config.database {
-        told("database", Some(server(config.database.clone()).await), "")?;
+        show("database", Some(server(config.database.clone()).await), "")?;
     }
     for part in live::parts(&config) {
-        let outcome =
-            match part.is_configured {
-                false => None,
-                true => Some(tried(part.table, &config, &client).await.and_then(|what| {
-                    part.fault.map_or(Ok(what), |fault| Err(Trouble::Fails(fault)))
-                })),
-            };
-        told(part.table, outcome, part.purpose)?;
+        let outcome = match part.is_configured {
+            false => None,
+            true => Some(tried(part.table, &config, &client).await.and_then(|what| {
+                part.fault.map_or(Ok(what), |fault| Err(PartError::Fails(fault)))
+            })),
+        };
+        show(part.table, outcome, part.purpose)?;
     }
     if let Some(chain) = &config.test_chain {
-        told(
+        show(
             "test_chain",
             Some(reached(&FollowedChain::new(Mode::Test, chain.clone(), &client)).await),
             "",
@@ -126,58 +140,58 @@ async fn foundations(config: &Config) -> Vec<(&'static str, String)> {
     faults
 }
 
-async fn server(database: Database) -> Result<String, Trouble> {
+async fn server(database: Database) -> Result<String, PartError> {
     let looked = tokio::task::spawn_blocking(move || database.server())
         .await
-        .map_err(|fault| Trouble::Stops(fault.to_string()))?;
-    match looked.map_err(|error| Trouble::Stops(error.to_string()))? {
+        .map_err(|fault| PartError::Stops(fault.to_string()))?;
+    match looked.map_err(|error| PartError::Stops(error.to_string()))? {
         None => Ok(String::new()),
         Some(server) if server.doubts.is_empty() => {
             Ok(format!("PostgreSQL {} answers, and keeps what it says it keeps", server.version))
         }
-        Some(server) => Err(Trouble::Fails(server.doubts.join("; "))),
+        Some(server) => Err(PartError::Fails(server.doubts.join("; "))),
     }
 }
 
-async fn reached(chain: &FollowedChain) -> Result<String, Trouble> {
-    match chain.check().await.map_err(Trouble::Stops)? {
+async fn reached(chain: &FollowedChain) -> Result<String, PartError> {
+    match chain.check().await.map_err(PartError::Stops)? {
         true => Ok(format!(
             "{} nodes of {} are of chain {} and know the token",
             chain.nodes.len(),
             chain.settings.name.as_str(),
             chain.settings.chain_id
         )),
-        false => Err(Trouble::Fails(
+        false => Err(PartError::Fails(
             "no node answers, and no deposit is seen until one does; the log above says why".into(),
         )),
     }
 }
 
 /// Tries one part that is configured; answers what was seen.
-async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, Trouble> {
+async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, PartError> {
     let now_seconds = Clock::System.milliseconds() / 1000;
-    let missing = || Trouble::Stops("is missing".into());
+    let missing = || PartError::Stops("is missing".into());
     match table {
         "live_chain" => {
             let chain = config.live_chain.as_ref().ok_or_else(missing)?;
             reached(&FollowedChain::new(Mode::Live, chain.clone(), client)).await
         }
         "bank" => {
-            writable(&config.bank.as_ref().ok_or_else(missing)?.folder).map_err(Trouble::Stops)
+            writable(&config.bank.as_ref().ok_or_else(missing)?.folder).map_err(PartError::Stops)
         }
         "rates" => {
             let settings = config.rates.as_ref().ok_or_else(missing)?;
             let rates =
-                HttpRates::new(settings, &environment, client.clone()).map_err(Trouble::Stops)?;
+                HttpRates::new(settings, &environment, client.clone()).map_err(PartError::Stops)?;
             let refused = |refusal: RateRefusal| {
-                Trouble::Fails(format!("no rate that can be quoted: {}", refusal.as_str()))
+                PartError::Fails(format!("no rate that can be quoted: {}", refusal.as_str()))
             };
             let (rate, _) = rates.poll(now_seconds, &|_| {}).await.map_err(refused)?;
             Ok(format!("{} INR for 1 USD, {} USD for 1 USDT", rate.mid, rate.usdt_usd))
         }
         "checks" => {
             let table = config.checks.as_ref().ok_or_else(missing)?;
-            live::account_checks(table, &environment, client).map_err(Trouble::Stops)?;
+            live::account_checks(table, &environment, client).map_err(PartError::Stops)?;
             Ok(match table {
                 ChecksTable::Manual {} => {
                     "by hand: hundi beneficiaries list, hundi beneficiaries review"
@@ -190,9 +204,9 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
         }
         "screening" => {
             let lists = Lists::load(config.screening.clone().ok_or_else(missing)?)
-                .map_err(Trouble::Stops)?;
+                .map_err(PartError::Stops)?;
             match lists.why_not_live(now_seconds) {
-                Some(reason) => Err(Trouble::Stops(reason)),
+                Some(reason) => Err(PartError::Stops(reason)),
                 None => {
                     let counts = lists
                         .states()

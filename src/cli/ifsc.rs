@@ -6,12 +6,27 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::print;
+use super::{DatabaseArgs, config, print};
 use crate::config::Config;
 use crate::ifsc::{self, Rails};
 
+/// Show what is known of an IFSC
 #[derive(Args)]
-pub(super) struct Pack {
+pub struct Show {
+    code: String,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl Show {
+    pub async fn run(self) -> Result<(), String> {
+        show(&self.code, &config(&self.database)?)
+    }
+}
+
+/// Write a directory of IFSCs from a CSV of branches, for the setting ifsc_file
+#[derive(Args)]
+pub struct Pack {
     /// A CSV whose header names IFSC, BANK and BRANCH, and where known NEFT, RTGS, IMPS and UPI
     csv: PathBuf,
     /// The file to write
@@ -24,7 +39,13 @@ pub(super) struct Pack {
     source: String,
 }
 
-pub(super) fn pack(pack: &Pack) -> Result<(), String> {
+impl Pack {
+    pub async fn run(self) -> Result<(), String> {
+        pack(&self)
+    }
+}
+
+fn pack(pack: &Pack) -> Result<(), String> {
     let csv = File::open(&pack.csv)
         .map_err(|error| format!("cannot read {}: {error}", pack.csv.display()))?;
     let bytes = ifsc::pack::pack(BufReader::new(csv), &pack.as_of, &pack.source)?;
@@ -39,7 +60,7 @@ pub(super) fn pack(pack: &Pack) -> Result<(), String> {
     print(&format!("{} branches in {length} bytes", directory.branches_count))
 }
 
-pub(super) fn show(code: &str, config: &Config) -> Result<(), String> {
+fn show(code: &str, config: &Config) -> Result<(), String> {
     let code = code.trim().to_ascii_uppercase();
     if !ifsc::is_ifsc(&code) {
         return Err(format!("{code:?} is no IFSC: four letters, a zero, six letters or digits"));

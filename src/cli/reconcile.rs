@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{ModeFlag, Place, config, open, print, told};
+use super::{DatabaseArgs, ModeFlag, config, error_message, open, print};
 use crate::chain_following::audit::{self, Asked, AuditFault, Compared};
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
@@ -15,6 +15,8 @@ use crate::store::Cost;
 use crate::store::{Store, Tx};
 use crate::tls::platform_roots;
 
+/// Compare the book with the bank's statements and with real chains, and name every difference;
+/// exit code 1 if there is one
 #[derive(Args)]
 pub struct Reconcile {
     /// A line of a statement that belongs to no payout, or a difference with a chain, that is
@@ -37,16 +39,23 @@ pub struct Reconcile {
     #[arg(long, conflicts_with = "from_block")]
     all_addresses: bool,
     #[command(flatten)]
-    place: Place,
+    database: DatabaseArgs,
 }
 
-pub async fn run(command: Reconcile) -> Result<(), String> {
-    let config = config(&command.place)?;
-    let store = open(&command.place).await?;
+impl Reconcile {
+    pub async fn run(self) -> Result<(), String> {
+        reconcile_now(self).await
+    }
+}
+
+async fn reconcile_now(command: Reconcile) -> Result<(), String> {
+    let config = config(&command.database)?;
+    let store = open(&command.database).await?;
     if let Some(text) = command.accept {
         return accept(&store, &text, command.payout).await;
     }
-    let report = store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await.map_err(told)?;
+    let report =
+        store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await.map_err(error_message)?;
     for line in &report.counts {
         print(line)?;
     }
@@ -73,7 +82,7 @@ pub async fn run(command: Reconcile) -> Result<(), String> {
         let (open, count) = store
             .read(Cost::Scan, move |tx| Ok(chain::open(tx, mode, name)?))
             .await
-            .map_err(told)?;
+            .map_err(error_message)?;
         differences.extend(open);
         differences_count += count;
     }
@@ -132,7 +141,7 @@ async fn accept(store: &Store, text: &str, payout: Option<String>) -> Result<(),
         let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
         Ok(iso20022::rows::assign(tx, id, &found)?)
     };
-    let is_accepted = store.write(accept).await.map_err(told)?;
+    let is_accepted = store.write(accept).await.map_err(error_message)?;
     let refused = || {
         format!(
             "no line or difference {id} waits to be accepted, or the payout was not sent or has \

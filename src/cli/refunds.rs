@@ -1,8 +1,8 @@
 //! `hundi refunds`: what is owed back, and the transactions that the operator sent for it.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-use super::{ModeFlag, Place, beside, carry_out, mode_word, open, print, told};
+use super::{DatabaseArgs, ModeFlag, beside, carry_out, error_message, open, print};
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
@@ -17,8 +17,21 @@ use crate::store::Store;
 /// Refunds that are read at once.
 const PAGE_ROWS: i64 = 500;
 
+/// List refunds, and name the transactions that were sent for them on a real chain
+#[derive(Args)]
+pub struct RefundsArgs {
+    #[command(subcommand)]
+    command: RefundsCommand,
+}
+
+impl RefundsArgs {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
 #[derive(Subcommand)]
-pub enum RefundsCommand {
+enum RefundsCommand {
     /// List refunds, oldest first
     List {
         /// Only those in this status: requires_address, processing or completed
@@ -27,7 +40,7 @@ pub enum RefundsCommand {
         #[arg(long)]
         mode: Option<ModeFlag>,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
     /// Name the transaction in which a refund was sent; the service confirms it on the chain
     Complete {
@@ -39,20 +52,20 @@ pub enum RefundsCommand {
         #[arg(long)]
         batch: bool,
         #[command(flatten)]
-        place: Place,
+        database: DatabaseArgs,
     },
 }
 
-pub async fn run(command: RefundsCommand) -> Result<(), String> {
+async fn run(command: RefundsCommand) -> Result<(), String> {
     match command {
-        RefundsCommand::List { status, mode, place } => {
+        RefundsCommand::List { status, mode, database } => {
             let status = status
                 .map(|word| RefundStatus::parse(&word).ok_or_else(|| unknown_status(&word)))
                 .transpose()?;
-            list(&open(&place).await?, status, mode.map(ModeFlag::mode)).await
+            list(&open(&database).await?, status, mode.map(ModeFlag::mode)).await
         }
-        RefundsCommand::Complete { id, hash, batch, place } => {
-            complete(&id, hash, batch, &place).await
+        RefundsCommand::Complete { id, hash, batch, database } => {
+            complete(&id, hash, batch, &database).await
         }
     }
 }
@@ -68,8 +81,10 @@ async fn list(
     mode: Option<Mode>,
 ) -> Result<(), String> {
     print("id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault")?;
-    let accounts =
-        store.read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?)).await.map_err(told)?;
+    let accounts = store
+        .read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?))
+        .await
+        .map_err(error_message)?;
     let modes = [Mode::Test, Mode::Live]
         .into_iter()
         .filter(|known| mode.is_none_or(|wanted| wanted == *known));
@@ -90,7 +105,7 @@ async fn list(
                 let (found, has_next) = rows::list(tx, scope, &asked)?;
                 Ok((found.into_iter().map(rows::read).collect::<Result<Vec<_>, _>>()?, has_next))
             });
-            let (refunds, has_next) = read.await.map_err(told)?;
+            let (refunds, has_next) = read.await.map_err(error_message)?;
             refunds.iter().try_for_each(|refund| print(&line(refund)))?;
             match refunds.last() {
                 Some(last) if has_next => page.starting_after = Some(last.id.to_bytes()),
@@ -106,7 +121,7 @@ fn line(refund: &Refund) -> String {
     // Money of the asset, in its own decimals.
     [
         refund.id.to_string(),
-        mode_word(refund.scope.mode()).to_owned(),
+        refund.scope.mode().as_str().to_owned(),
         refund.transfer_id.to_string(),
         refund.amount.to_string(),
         refund.asset.clone(),
@@ -119,10 +134,15 @@ fn line(refund: &Refund) -> String {
     .join("\t")
 }
 
-async fn complete(id: &str, hash: String, is_batch: bool, place: &Place) -> Result<(), String> {
+async fn complete(
+    id: &str,
+    hash: String,
+    is_batch: bool,
+    database: &DatabaseArgs,
+) -> Result<(), String> {
     let id: Id<kind::Refund> = Id::parse(id)
         .ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
-    let app = beside(place).await?;
+    let app = beside(database).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &services, id, &hash, is_batch))
         .await

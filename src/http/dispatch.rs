@@ -154,7 +154,7 @@ fn refuse(request_id: &str, failure: OperationError) -> Reply {
             tracing::error!(request_id, "a row stayed locked by another transaction; answered 503");
             Refusal::unavailable()
         }
-        OperationError::Store(StoreError::Broken(reason)) => {
+        OperationError::Declined(reason) | OperationError::Store(StoreError::Broken(reason)) => {
             tracing::error!(request_id, reason, "a fault of ours; answered 500");
             Refusal::internal()
         }

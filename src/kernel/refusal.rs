@@ -217,11 +217,24 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why an operation had no effect: a refusal the caller is told, or a fault of the store.
+/// Why an operation had no effect.
 #[derive(Debug, Clone)]
 pub enum OperationError {
+    /// The caller is answered this.
     Refused(Refusal),
+    /// The operator asked for what cannot be done; the text says why. Never answered over HTTP.
+    Declined(String),
     Store(StoreError),
+}
+
+impl fmt::Display for OperationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OperationError::Refused(refusal) => refusal.fmt(f),
+            OperationError::Declined(reason) => f.write_str(reason),
+            OperationError::Store(error) => error.fmt(f),
+        }
+    }
 }
 
 impl From<Refusal> for OperationError {

@@ -38,8 +38,8 @@ fn page(content_type: &'static str, body: String, cache: &'static str) -> Reply 
 fn refuse(request_id: &str, failure: OperationError) -> Reply {
     match failure {
         OperationError::Refused(refusal) => dispatch::refusal_reply(request_id, refusal),
-        OperationError::Store(error) => {
-            tracing::error!(request_id, reason = %error, "a page about a payment advice cannot be \
+        OperationError::Declined(_) | OperationError::Store(_) => {
+            tracing::error!(request_id, reason = %failure, "a page about a payment advice cannot be \
              made; answered 503");
             dispatch::refusal_reply(request_id, Refusal::unavailable())
         }

@@ -308,7 +308,7 @@ mod tests {
     use crate::kernel::id::kind;
     use crate::kernel::seal::Sealer;
     use crate::kernel::{AnyId, Clock, Currency, Metadata, Money};
-    use crate::operator::{Ruling, rule};
+    use crate::operator::{self, OperatorDecision};
     use crate::quote_locks;
     use crate::rails::simulated::SimulatedBank;
     use crate::rates::fixed::FixedRate;
@@ -467,8 +467,12 @@ mod tests {
             self.write(move |tx, _, _| Ok(beneficiaries::rows::find(tx, SCOPE, id)?.unwrap())).await
         }
 
-        async fn rule(&self, id: AnyId, ruling: Ruling) -> Result<String, String> {
-            self.write(move |tx, now, services| rule(tx, now, services, id, &ruling)).await
+        async fn decide(&self, id: AnyId, decision: OperatorDecision) -> Result<String, String> {
+            let services = self.services.clone();
+            let decide = move |tx: &mut dyn Tx, now: &mut Now| {
+                operator::decide(tx, now, &services, id, &decision)
+            };
+            self.store.write(decide).await.map_err(|error| error.to_string())
         }
 
         async fn open(&self) -> Vec<String> {
@@ -511,7 +515,7 @@ mod tests {
                 && open[0].contains("year of birth and country agree"),
             "{open:?}"
         );
-        stage.rule(listed.any(), Ruling::Approve).await.unwrap();
+        stage.decide(listed.any(), OperatorDecision::Approve).await.unwrap();
         assert!(
             senders::not_eligible(&stage.found_sender(listed).await).is_none()
                 && stage.open().await.is_empty()
@@ -532,11 +536,11 @@ mod tests {
         assert_eq!(stage.open().await.len(), 1);
         // A refusal stays, also when the list drops the entry; without it the sender would be clear
         // again.
-        stage.rule(listed.any(), Ruling::Refuse).await.unwrap();
+        stage.decide(listed.any(), OperatorDecision::Refuse).await.unwrap();
         stage.replace("own-1,Somebody New,,,,,\n");
         stage.walk().await;
         assert_eq!(stage.found_sender(listed).await.screening, Screening::ConfirmedMatch);
-        stage.rule(clear.any(), Ruling::Refuse).await.unwrap();
+        stage.decide(clear.any(), OperatorDecision::Refuse).await.unwrap();
         stage.walk().await;
         assert_eq!(
             stage.found_sender(clear).await.screening,
@@ -652,12 +656,12 @@ mod tests {
             (BeneficiaryStatus::Rejected, Some(DisabledReason::ComplianceHold))
         );
         // Cleared, the bank is still asked.
-        stage.rule(possible.any(), Ruling::Approve).await.unwrap();
+        stage.decide(possible.any(), OperatorDecision::Approve).await.unwrap();
         assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Verifying);
         stage.check(possible).await;
         assert_eq!(stage.found(possible).await.status, BeneficiaryStatus::Active);
         let refused = stage.beneficiary("Zubin  Tarkhad", None).await;
-        stage.rule(refused.any(), Ruling::Refuse).await.unwrap();
+        stage.decide(refused.any(), OperatorDecision::Refuse).await.unwrap();
         assert_eq!(stage.found(refused).await.status, BeneficiaryStatus::Rejected);
         // An active one that a new list names is not paid until the operator decides.
         stage.replace("own-1,Zubin Tarkhad,,1980-05-06,IN,,\nown-2,Asha Kulkarni,,,,,\n");
@@ -668,7 +672,7 @@ mod tests {
             (false, Some(DisabledReason::ComplianceHold))
         );
         assert!(stage.found(possible).await.is_payable(), "its clearance holds");
-        stage.rule(free.any(), Ruling::Approve).await.unwrap();
+        stage.decide(free.any(), OperatorDecision::Approve).await.unwrap();
         stage.walk().await;
         assert!(stage.found(free).await.is_payable());
     }
@@ -726,7 +730,7 @@ mod tests {
                 (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview))
             );
             assert!(stage.open().await[0].contains(DRAINER));
-            stage.rule(id.any(), Ruling::Approve).await.unwrap();
+            stage.decide(id.any(), OperatorDecision::Approve).await.unwrap();
             let approved = stage
                 .write(move |tx, _, _| Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap()))
                 .await;

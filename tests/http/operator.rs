@@ -2,21 +2,21 @@
 
 use hundi::chains::address::Address;
 use hundi::kernel::AnyId;
-use hundi::operator::{Ruling, rule};
+use hundi::operator::{self, OperatorDecision};
 use hundi::screening::simulated;
 use serde_json::{Value, json};
 
 use crate::support::{Client, Server, id};
 
-async fn decide(server: &Server, id: &str, ruling: Ruling) -> Result<String, String> {
+async fn decide(server: &Server, id: &str, decision: OperatorDecision) -> Result<String, String> {
     let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
-    let ruled = server
+    let decided = server
         .app
         .state
         .store
-        .write(move |tx, now| Ok(rule(tx, now, &services, id, &ruling)?))
+        .write(move |tx, now| operator::decide(tx, now, &services, id, &decision))
         .await;
-    ruled.unwrap()
+    decided.map_err(|error| error.to_string())
 }
 
 async fn transfer(client: &Client, account_number: &str, amount: &str) -> Value {
@@ -42,8 +42,8 @@ async fn a_sender_is_refused_until_the_operator_clears_it() {
         let refused = client.post("/v1/transfers", body.clone()).await;
         assert_eq!(refused.error(400), "sender_not_eligible");
         assert_eq!(refused.json()["errors"][0]["metadata"]["new_key_required"], true);
-        assert!(decide(&server, &id(&sender), Ruling::Fail).await.is_err());
-        decide(&server, &id(&sender), Ruling::Approve).await.unwrap();
+        assert!(decide(&server, &id(&sender), OperatorDecision::Fail).await.is_err());
+        decide(&server, &id(&sender), OperatorDecision::Approve).await.unwrap();
         client.post("/v1/transfers", body).await.ok();
     }
 }
@@ -52,15 +52,19 @@ async fn a_sender_is_refused_until_the_operator_clears_it() {
 async fn a_review_has_no_timer_and_ends_by_the_operator_alone() {
     let server = Server::start().await;
     let client = server.client().await;
-    for (ruling, status) in
-        [(Ruling::Refuse, "refund_processing"), (Ruling::Approve, "funding_hold")]
-    {
+    for (ruling, status) in [
+        (OperatorDecision::Refuse, "refund_processing"),
+        (OperatorDecision::Approve, "funding_hold"),
+    ] {
         let waiting = transfer(&client, "50100012345678", "100.00").await;
         let path = format!("/v1/transfers/{}", id(&waiting));
-        assert!(decide(&server, &id(&waiting), Ruling::Review).await.is_err(), "no money came yet");
+        assert!(
+            decide(&server, &id(&waiting), OperatorDecision::Review).await.is_err(),
+            "no money came yet"
+        );
         client.deposit(&waiting, json!({ "amount": "40.00" })).await;
         client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
-        decide(&server, &id(&waiting), Ruling::Review).await.unwrap();
+        decide(&server, &id(&waiting), OperatorDecision::Review).await.unwrap();
         let held = client.get(&path).await.ok();
         assert_eq!(
             (held["status"].as_str(), held["status_reason"].as_str()),
@@ -101,7 +105,7 @@ async fn a_review_that_is_approved_with_enough_money_pays() {
     let path = format!("/v1/transfers/{}", id(&waiting));
     client.deposit(&waiting, json!({ "amount": "60.00" })).await;
     client.wait_until(&path, |found| found["funding"]["amount_received"] == "60.00").await;
-    decide(&server, &id(&waiting), Ruling::Review).await.unwrap();
+    decide(&server, &id(&waiting), OperatorDecision::Review).await.unwrap();
     client.deposit(&waiting, json!({ "amount": "40.00" })).await;
     client.wait_until(&path, |found| found["funding"]["amount_received"] == "100.00").await;
     assert_eq!(
@@ -109,7 +113,7 @@ async fn a_review_that_is_approved_with_enough_money_pays() {
         "compliance_review",
         "more money in a hold moves nothing"
     );
-    decide(&server, &id(&waiting), Ruling::Approve).await.unwrap();
+    decide(&server, &id(&waiting), OperatorDecision::Approve).await.unwrap();
     client.wait_status(&path, "payout_settled").await;
     right_book(&server);
 }
@@ -141,8 +145,8 @@ async fn an_approval_pays_what_came_in_time_and_never_after_a_cancellation() {
             client.wait_status(&format!("/v1/deposits/{}", id(&sent)), "completed").await;
         }
         assert_eq!(client.get(&path).await.ok()["status_reason"], "late");
-        decide(&server, &id(&created), Ruling::Review).await.unwrap();
-        decide(&server, &id(&created), Ruling::Approve).await.unwrap();
+        decide(&server, &id(&created), OperatorDecision::Review).await.unwrap();
+        decide(&server, &id(&created), OperatorDecision::Approve).await.unwrap();
         let ended = client.wait_status(&path, wanted.0).await;
         assert_eq!(ended["status_reason"].as_str(), wanted.1, "{ended}");
     }
@@ -160,12 +164,13 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     let extra = client.deposit(&paid, json!({ "amount": "7.50" })).await;
     let extra = client.wait_status(&format!("/v1/deposits/{}", id(&extra)), "completed").await;
     assert_eq!(extra["classification"], "unmatched");
-    assert!(decide(&server, &id(&matched), Ruling::Refund(None)).await.is_err());
+    assert!(decide(&server, &id(&matched), OperatorDecision::Refund(None)).await.is_err());
     let foreign = Address::parse("0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed").unwrap();
-    let told = decide(&server, &id(&extra), Ruling::Refund(Some(foreign))).await.unwrap_err();
+    let told =
+        decide(&server, &id(&extra), OperatorDecision::Refund(Some(foreign))).await.unwrap_err();
     assert!(told.contains("--to must be a TRON address"), "{told}");
-    decide(&server, &id(&extra), Ruling::Refund(None)).await.unwrap();
-    assert!(decide(&server, &id(&extra), Ruling::Refund(None)).await.is_err(), "once");
+    decide(&server, &id(&extra), OperatorDecision::Refund(None)).await.unwrap();
+    assert!(decide(&server, &id(&extra), OperatorDecision::Refund(None)).await.is_err(), "once");
     let refund = client.get("/v1/refunds").await.ok()["data"][0].clone();
     assert_eq!(
         (refund["kind"].as_str(), refund["status"].as_str(), refund["amount"].as_str()),
@@ -206,8 +211,8 @@ async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
     let server = Server::start().await;
     let client = server.client().await;
     for (ruling, status) in [
-        (Ruling::Settle("hdfc526012345678".into()), "payout_settled"),
-        (Ruling::Fail, "refund_processing"),
+        (OperatorDecision::Settle("hdfc526012345678".into()), "payout_settled"),
+        (OperatorDecision::Fail, "refund_processing"),
     ] {
         let waiting = transfer(&client, "50100012341003", "100.00").await;
         let path = format!("/v1/transfers/{}", id(&waiting));
@@ -219,15 +224,18 @@ async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
                 found["failure"]["code"] == "outcome_unknown"
             })
             .await;
-        assert!(decide(&server, &payout, Ruling::Settle("short".into())).await.is_err());
-        assert!(decide(&server, &payout, Ruling::Return).await.is_err(), "it is not settled");
+        assert!(decide(&server, &payout, OperatorDecision::Settle("short".into())).await.is_err());
+        assert!(
+            decide(&server, &payout, OperatorDecision::Return).await.is_err(),
+            "it is not settled"
+        );
         decide(&server, &payout, ruling).await.unwrap();
         client.wait_status(&path, status).await;
-        assert!(decide(&server, &payout, Ruling::Fail).await.is_err(), "only once");
+        assert!(decide(&server, &payout, OperatorDecision::Fail).await.is_err(), "only once");
         if status == "payout_settled" {
-            decide(&server, &payout, Ruling::Return).await.unwrap();
+            decide(&server, &payout, OperatorDecision::Return).await.unwrap();
             client.wait_status(&path, "refund_processing").await;
-            assert!(decide(&server, &payout, Ruling::Return).await.is_err(), "only once");
+            assert!(decide(&server, &payout, OperatorDecision::Return).await.is_err(), "only once");
         }
     }
     right_book(&server);

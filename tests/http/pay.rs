@@ -8,7 +8,7 @@ use base64::Engine;
 use bytes::Bytes;
 use http::Method;
 use hundi::kernel::AnyId;
-use hundi::operator::{Ruling, rule};
+use hundi::operator::{self, OperatorDecision};
 use hundi::pages::payer::view::Phase;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -278,7 +278,7 @@ async fn every_phase_is_shown_as_it_is() {
     actor.finalise().await;
     seen.expect(&too_much, Phase::TooMuch, &["1000.000001 USDT arrived instead of 1000.00 USDT"])
         .await;
-    decide(&server, &id(&held), Ruling::Review).await;
+    decide(&server, &id(&held), OperatorDecision::Review).await;
     seen.expect(&held, Phase::OnHold, &["takes longer than usual"]).await;
     let state = seen
         .expect(
@@ -339,7 +339,7 @@ async fn every_phase_is_shown_as_it_is() {
     .await;
 
     // A refusal of the operator is not told.
-    decide(&server, &id(&held), Ruling::Refuse).await;
+    decide(&server, &id(&held), OperatorDecision::Refuse).await;
     seen.expect(&held, Phase::RefundNeedsAddress, &["The payment could not be used."]).await;
 
     // A payout on hold waits in `funded`: its beneficiary's bank sent an earlier one back.
@@ -413,15 +413,14 @@ async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
     }
 }
 
-async fn decide(server: &Server, id: &str, ruling: Ruling) {
+async fn decide(server: &Server, id: &str, decision: OperatorDecision) {
     let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
     server
         .app
         .state
         .store
-        .write(move |tx, now| Ok(rule(tx, now, &services, id, &ruling)?))
+        .write(move |tx, now| operator::decide(tx, now, &services, id, &decision))
         .await
-        .unwrap()
         .unwrap();
 }
 

@@ -74,7 +74,7 @@ impl Market {
             .await;
         made.map(|lock| lock.mid_market_rate).map_err(|failure| match failure {
             OperationError::Refused(refusal) => refusal.faults()[0].code,
-            OperationError::Store(error) => panic!("{error}"),
+            other => panic!("{other}"),
         })
     }
 }

@@ -158,15 +158,14 @@ async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_not_ended() {
-    use hundi::operator::{Ruling, rule};
+    use hundi::operator::{self, OperatorDecision};
     let mut scene = Scene::new(Vec::new()).await;
     let decide = async |scene: &Scene, payout_id: Id<kind::Payout>| {
         let services = scene.server.app.state.services.clone();
-        let ruled =
-            scene.server.app.state.store.write(move |tx, now| {
-                Ok(rule(tx, now, &services, payout_id.any(), &Ruling::Fail)?)
-            });
-        ruled.await.unwrap()
+        let decided = scene.server.app.state.store.write(move |tx, now| {
+            operator::decide(tx, now, &services, payout_id.any(), &OperatorDecision::Fail)
+        });
+        decided.await.map_err(|error| error.to_string())
     };
     let (_, queued) = scene.payout(PAID, "100.00").await;
     decide(&scene, queued).await.unwrap();

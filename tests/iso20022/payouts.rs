@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hundi::kernel::{Currency, Id, Money, Now};
-use hundi::operator::{Ruling, rule};
+use hundi::operator::{self, OperatorDecision};
 use hundi::rails::iso20022::reports::Line;
 use hundi::rails::iso20022::rows::{self, Matching, Place};
 use hundi::rails::iso20022::simulator::Trait;
@@ -138,15 +138,14 @@ async fn run_through(behaviour: Vec<Trait>) {
         for line in lines.iter().filter(|line| line.units != payout.units) {
             assert!(rows::accept(tx, now, line.id)?);
         }
-        rule(
+        operator::decide(
             tx,
             now,
             &services,
             unreferenced_id.any(),
-            &Ruling::Settle("TESTN26001000001".into()),
-        )?
-        .unwrap();
-        rule(tx, now, &services, silent_id.any(), &Ruling::Fail)?.unwrap();
+            &OperatorDecision::Settle("TESTN26001000001".into()),
+        )?;
+        operator::decide(tx, now, &services, silent_id.any(), &OperatorDecision::Fail)?;
         Ok(())
     };
     scene.server.app.state.store.write(decide).await.unwrap();
@@ -245,11 +244,11 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.turn().await;
     let services = scene.server.app.state.services.clone();
     let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
-        Ok(rule(tx, now, &services, failed.any(), &Ruling::Fail)?)
+        operator::decide(tx, now, &services, failed.any(), &OperatorDecision::Fail)
     };
-    let told = scene.server.app.state.store.write(fail.clone()).await.unwrap();
+    let declined = scene.server.app.state.store.write(fail.clone()).await;
     assert!(
-        told.is_err_and(|told| told.contains("may still pay it")),
+        declined.is_err_and(|error| error.to_string().contains("may still pay it")),
         "its outcome is not unknown yet"
     );
     let mut impatient = (*scene.settings).clone();
@@ -260,7 +259,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     );
     scene.turn().await;
     scene.bank = usual;
-    scene.server.app.state.store.write(fail).await.unwrap().unwrap();
+    scene.server.app.state.store.write(fail).await.unwrap();
     scene.exchange().await;
     scene.simulated.close_day(now());
     scene.exchange().await;

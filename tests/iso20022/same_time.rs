@@ -3,7 +3,7 @@
 
 use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Id};
-use hundi::operator::{Ruling, rule};
+use hundi::operator::{self, OperatorDecision};
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::iso20022::values::EndToEndId;
 use hundi::workers::bank::Bank;
@@ -15,14 +15,18 @@ use crate::bank::{PAID, Scene};
 use crate::support::id;
 
 /// A decision that is under way.
-fn deciding(scene: &Scene, id: AnyId, ruling: Ruling) -> JoinHandle<Result<String, String>> {
+fn deciding(
+    scene: &Scene,
+    id: AnyId,
+    decision: OperatorDecision,
+) -> JoinHandle<Result<String, String>> {
     let app = scene.server.app.state.clone();
     tokio::spawn(async move {
         let services = app.services.clone();
         app.store
-            .write(move |tx, now| Ok(rule(tx, now, &services, id, &ruling)?))
+            .write(move |tx, now| operator::decide(tx, now, &services, id, &decision))
             .await
-            .expect("the store")
+            .map_err(|error| error.to_string())
     })
 }
 
@@ -43,16 +47,16 @@ async fn a_payout_that_is_claimed_for_the_bank_is_not_given_back_too() {
         .hold(&format!("SELECT 1 FROM bank_instructions WHERE payout_id = '\\x{next}' FOR UPDATE"));
     let meet = async {
         database.until_waiting(1);
-        let failing = deciding(&scene, payout_id.any(), Ruling::Fail);
+        let failing = deciding(&scene, payout_id.any(), OperatorDecision::Fail);
         database.until_waiting(2);
         drop(held);
         failing.await.unwrap()
     };
-    let (published, ruled) = tokio::join!(scene.bank.publish(&scene.server.app.state), meet);
+    let (published, decided) = tokio::join!(scene.bank.publish(&scene.server.app.state), meet);
     assert_eq!(published.unwrap(), 2);
     assert_eq!(sent_count(&scene.taken(), payout_id), 1);
-    assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Processing, "{ruled:?}");
-    assert!(ruled.as_ref().is_err_and(|told| told.contains("being written")), "{ruled:?}");
+    assert_eq!(scene.find(payout_id).await.status, PayoutStatus::Processing, "{decided:?}");
+    assert!(decided.as_ref().is_err_and(|told| told.contains("being written")), "{decided:?}");
     scene.assert_book();
 }
 
@@ -100,8 +104,8 @@ async fn a_deposit_is_refunded_once_whoever_decides() {
     let database = scene.server.database();
     let held = database.hold("LOCK TABLE refunds IN SHARE MODE");
     let both = [
-        deciding(&scene, deposit_id, Ruling::Refund(None)),
-        deciding(&scene, deposit_id, Ruling::Refund(None)),
+        deciding(&scene, deposit_id, OperatorDecision::Refund(None)),
+        deciding(&scene, deposit_id, OperatorDecision::Refund(None)),
     ];
     database.until_waiting(2);
     drop(held);
@@ -127,10 +131,10 @@ async fn a_decision_that_met_another_transaction_is_made_again() {
     scene.client.deposit(&transfer, json!({ "amount": "40.00" })).await;
     scene.client.wait_until(&path, |found| found["funding"]["amount_received"] == "40.00").await;
     let transfer_id = AnyId::parse(&id(&transfer)).unwrap();
-    deciding(&scene, transfer_id, Ruling::Review).await.unwrap().unwrap();
+    deciding(&scene, transfer_id, OperatorDecision::Review).await.unwrap().unwrap();
     let database = scene.server.database();
     let held = database.hold("UPDATE transfers SET version = version + 1");
-    let refusing = deciding(&scene, transfer_id, Ruling::Refuse);
+    let refusing = deciding(&scene, transfer_id, OperatorDecision::Refuse);
     database.until_waiting(1);
     drop(held);
     refusing.await.unwrap().unwrap();

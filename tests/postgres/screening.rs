@@ -11,7 +11,7 @@ use hundi::http::server;
 use hundi::kernel::id::kind;
 use hundi::kernel::{Clock, Id, Metadata, Mode, Scope};
 use hundi::keys;
-use hundi::operator::{Ruling, rule};
+use hundi::operator::{self, OperatorDecision};
 use hundi::screening::Screening;
 use hundi::senders::{self, NewSender, SenderType};
 use hundi::workers::screening::{STEP_ROWS_MAX, Walk, step};
@@ -113,9 +113,11 @@ async fn a_refusal_stays_that_the_walk_met() {
     let (store, services) = (office.app.state.store.clone(), office.app.state.services.clone());
     let refusing = tokio::spawn(async move {
         store
-            .write(move |tx, now| Ok(rule(tx, now, &services, sender_id.any(), &Ruling::Refuse)?))
+            .write(move |tx, now| {
+                operator::decide(tx, now, &services, sender_id.any(), &OperatorDecision::Refuse)
+            })
             .await
-            .expect("the store")
+            .map_err(|error| error.to_string())
     });
     office.database.until_waiting(1);
     let (store, services) = (office.app.state.store.clone(), office.app.state.services.clone());

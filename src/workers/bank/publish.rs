@@ -68,10 +68,7 @@ pub enum Stopped {
 
 impl From<OperationError> for Stopped {
     fn from(failure: OperationError) -> Stopped {
-        Stopped::Trouble(match failure {
-            OperationError::Store(error) => error.to_string(),
-            OperationError::Refused(refusal) => refusal.to_string(),
-        })
+        Stopped::Trouble(failure.to_string())
     }
 }
 impl From<StoreError> for Stopped {

@@ -1,0 +1,73 @@
+//! `hundi accounts`: lists, suspends and resumes accounts.
+
+use clap::{Args, Subcommand};
+
+use super::{DatabaseArgs, error_message, open, print};
+use crate::keys;
+
+/// List, suspend and resume accounts
+#[derive(Args)]
+pub struct Accounts {
+    #[command(subcommand)]
+    command: AccountsCommand,
+}
+
+impl Accounts {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
+#[derive(Subcommand)]
+enum AccountsCommand {
+    /// List the accounts
+    List {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Let no key of the account act
+    Suspend {
+        name: String,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Let the account's keys act again
+    Resume {
+        name: String,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+}
+
+async fn run(command: AccountsCommand) -> Result<(), String> {
+    let (name, database, is_suspended) = match command {
+        AccountsCommand::List { database } => {
+            let accounts = open(&database)
+                .await?
+                .write(|tx, _| Ok(keys::rows::accounts(tx)?))
+                .await
+                .map_err(error_message)?;
+            print("account\tstatus")?;
+            return accounts.iter().try_for_each(|(name, is_suspended)| {
+                print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" }))
+            });
+        }
+        AccountsCommand::Suspend { name, database } => (name, database, true),
+        AccountsCommand::Resume { name, database } => (name, database, false),
+    };
+    let wanted = name.clone();
+    let is_found = open(&database)
+        .await?
+        .write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?))
+        .await
+        .map_err(error_message)?;
+    match (is_found, is_suspended) {
+        (true, true) => {
+            print(&format!("{name} is suspended; its keys stop working within a second"))
+        }
+        (true, false) => print(&format!("{name} is active")),
+        (false, _) => {
+            Err(format!("there is no account {name:?}: `hundi accounts list` shows them"))
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! `hundi check`: verifies the whole book.
+
+use clap::Args;
+
+use super::{DatabaseArgs, config, print};
+use crate::config::Config;
+use crate::kernel::StoreError;
+use crate::kernel::seal::Sealer;
+use crate::{secrets, verify_book};
+
+/// Verify the whole book and all status histories
+#[derive(Args)]
+pub struct Check {
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl Check {
+    pub async fn run(self) -> Result<(), String> {
+        run_check(&config(&self.database)?).await
+    }
+}
+
+async fn run_check(config: &Config) -> Result<(), String> {
+    config.database.must_exist()?;
+    let database = config.database.clone();
+    let key = secrets::encryption_key_given(&config.database, config.encryption_key.as_ref())?;
+    if key.is_none() {
+        print("the encryption key was not checked: none was given")?;
+    }
+    let checked = tokio::task::spawn_blocking(move || {
+        let mut report = verify_book::run(&database)?;
+        if let Some(key) = key {
+            report.faults.extend(verify_book::key_fault(&database, Sealer::new(&key).verifier())?);
+        }
+        Ok::<_, StoreError>(report)
+    });
+    let checked = checked.await.map_err(|error| error.to_string())?;
+    let report = checked.map_err(|error| error.to_string())?;
+    for line in &report.counts {
+        print(line)?;
+    }
+    for fault in &report.faults {
+        print(&format!("WRONG: {fault}"))?;
+    }
+    match report.faults.len() {
+        0 => print("the book and all histories are right"),
+        count => Err(format!("{count} faults were found")),
+    }
+}

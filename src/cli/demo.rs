@@ -1,0 +1,15 @@
+//! `hundi demo`: the six steps of a payout against a server of its own.
+
+use clap::Args;
+
+use crate::demo;
+
+/// Watch a payout happen, on a temporary database
+#[derive(Args)]
+pub struct Demo {}
+
+impl Demo {
+    pub async fn run(self) -> Result<(), String> {
+        demo::run().await
+    }
+}

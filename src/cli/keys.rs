@@ -1,0 +1,166 @@
+//! `hundi keys`: makes, lists and revokes API keys.
+
+use clap::{Args, Subcommand};
+
+use super::{DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
+use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
+use crate::kernel::id::kind;
+use crate::kernel::{Clock, Id};
+use crate::keys::{self, Permissions};
+
+/// Manage API keys
+#[derive(Args)]
+pub struct Keys {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+impl Keys {
+    pub async fn run(self) -> Result<(), String> {
+        run(self.command).await
+    }
+}
+
+#[derive(Subcommand)]
+enum KeysCommand {
+    /// Make a key; it is printed alone on the last line and stored nowhere
+    Create {
+        #[arg(long)]
+        mode: ModeFlag,
+        /// The account, made if it is missing
+        #[arg(long, default_value = ACCOUNT_DEFAULT)]
+        account: String,
+        /// Comma-separated list such as transfers:read,transfers:write; all permissions without it
+        #[arg(long, default_value = "")]
+        permissions: String,
+        /// When the key stops working: Unix seconds, or a number with s, m, h or d from now
+        #[arg(long)]
+        expires: Option<String>,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// List the keys, without their secrets
+    List {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Revoke a key by its ID; it stops working within a second
+    Revoke {
+        id: String,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+}
+
+async fn run(command: KeysCommand) -> Result<(), String> {
+    match command {
+        KeysCommand::Create { mode, account, permissions, expires, database } => {
+            const ACCOUNT_LENGTH_MAX: usize = 100;
+            if account.is_empty()
+                || account.chars().count() > ACCOUNT_LENGTH_MAX
+                || account.chars().any(char::is_control)
+            {
+                return Err(format!(
+                    "an account's name has 1 to {ACCOUNT_LENGTH_MAX} characters, none of them a \
+                     control character"
+                ));
+            }
+            let expires_at = expires
+                .map(|text| expiry(&text, Clock::System.milliseconds() / 1000))
+                .transpose()?;
+            let request = KeyRequest {
+                account,
+                mode: mode.mode(),
+                permissions: Permissions::parse(&permissions)?,
+                expires_at,
+            };
+            let key = open_or_make(&config(&database)?)
+                .await?
+                .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
+                .await
+                .map_err(error_message)?;
+            print(&key)
+        }
+        KeysCommand::List { database } => {
+            let lines = open(&database)
+                .await?
+                .write(|tx, _| Ok(keys::rows::list(tx)?))
+                .await
+                .map_err(error_message)?;
+            print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
+            for line in lines {
+                let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
+                let mode = line.mode.as_str();
+                let permissions =
+                    if line.permissions.is_empty() { "all" } else { &line.permissions };
+                print(&format!(
+                    "{}\t{}\t{mode}\t{}\t{permissions}\t{}\t{}\t{}",
+                    line.id,
+                    line.account,
+                    line.hint,
+                    line.created,
+                    time(line.expires_at),
+                    time(line.revoked_at)
+                ))?;
+            }
+            Ok(())
+        }
+        KeysCommand::Revoke { id, database } => {
+            let parsed: Id<kind::ApiKey> = Id::parse(&id)
+                .ok_or_else(|| format!("{id:?} is no key's ID: `hundi keys list` shows them"))?;
+            let revoked = open(&database)
+                .await?
+                .write(move |tx, now| Ok(keys::rows::revoke(tx, now, parsed)?))
+                .await
+                .map_err(error_message)?;
+            if revoked {
+                print(&format!("revoked {id}"))
+            } else {
+                Err(format!("there is no key {id} that is not revoked already"))
+            }
+        }
+    }
+}
+
+/// Unix seconds, or `30d` from now.
+fn expiry(text: &str, now: i64) -> Result<i64, String> {
+    let fault = || {
+        format!(
+            "{text:?} is no time: write Unix seconds, or a number with s, m, h or d such as 30d"
+        )
+    };
+    let (digits, unit_seconds) = match text.chars().last() {
+        Some('s') => (&text[..text.len() - 1], 1),
+        Some('m') => (&text[..text.len() - 1], 60),
+        Some('h') => (&text[..text.len() - 1], 3_600),
+        Some('d') => (&text[..text.len() - 1], 86_400),
+        _ => (text, 0),
+    };
+    let number: i64 = digits.parse().map_err(|_| fault())?;
+    let at = if unit_seconds == 0 {
+        Some(number)
+    } else {
+        number.checked_mul(unit_seconds).and_then(|seconds| now.checked_add(seconds))
+    };
+    match at.filter(|at| *at >= 0).ok_or_else(fault)? {
+        at if at <= now => Err(format!(
+            "{text:?} is in the past: write Unix seconds to come, or a number with s, m, h or d \
+             such as 30d"
+        )),
+        at => Ok(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expiry_is_a_time_to_come() {
+        assert_eq!(expiry("30d", 100), Ok(100 + 30 * 86_400));
+        assert_eq!(expiry("1790000000", 100), Ok(1_790_000_000));
+        for text in ["soon", "", "99999999999999999999d", "99", "-1", "0s"] {
+            assert!(expiry(text, 100).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The command line: one file for each command. To add a command, write its file and name it twice
+//! here, as a module and in the list.
+
+mod accounts;
+mod addresses;
+mod advice;
+mod backup;
+mod bank_simulator;
+mod beneficiaries;
+mod check;
+mod decide;
+mod demo;
+mod deposits;
+mod doctor;
+mod ifsc;
+mod keys;
+mod openapi;
+mod reconcile;
+mod refunds;
+mod screening;
+mod serve;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::app::App;
+use crate::config::{Config, Flags};
+use crate::kernel::{AnyId, Clock, Mode, Now, OperationError};
+use crate::operator::{self, OperatorDecision};
+use crate::store::{Store, Tx, handle, postgres};
+
+#[derive(Parser)]
+#[command(
+    name = "hundi",
+    version,
+    about = "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands, in the order in which `hundi --help` lists them. Each is a struct or an enum with
+/// `async fn run(self) -> Result<(), String>`; its documentation is the help text.
+macro_rules! commands {
+    ($($name:ident($arguments:ty)),* $(,)?) => {
+        #[derive(Subcommand)]
+        enum Command { $($name($arguments)),* }
+
+        async fn run(command: Command) -> Result<(), String> {
+            match command { $(Command::$name(arguments) => arguments.run().await),* }
+        }
+    };
+}
+
+commands! {
+    Serve(serve::Serve),
+    Demo(demo::Demo),
+    Doctor(doctor::Doctor),
+    Keys(keys::Keys),
+    Accounts(accounts::Accounts),
+    Decide(decide::Decide),
+    Advice(advice::AdviceArgs),
+    Beneficiaries(beneficiaries::BeneficiariesArgs),
+    Ifsc(ifsc::Show),
+    IfscPack(ifsc::Pack),
+    Screening(screening::Screening),
+    Deposits(deposits::DepositsArgs),
+    Refunds(refunds::RefundsArgs),
+    Addresses(addresses::AddressesArgs),
+    Check(check::Check),
+    Reconcile(reconcile::Reconcile),
+    BankSimulator(bank_simulator::BankSimulator),
+    Backup(backup::Backup),
+    Openapi(openapi::Openapi),
+}
+
+/// Runs the command line and answers the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
+pub fn main() -> ExitCode {
+    start_log();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = match runtime {
+        Ok(runtime) => runtime.block_on(run(Cli::parse().command)),
+        Err(error) => Err(format!("the runtime cannot start: {error}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("hundi: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Logs structured lines to standard error. `HUNDI_LOG` sets the level: error, warn, info (the
+/// default), debug or trace; another value is refused, because a log that misses lines is found out
+/// too late. A line that cannot be written is dropped.
+fn start_log() {
+    let level = match std::env::var("HUNDI_LOG").ok().filter(|text| !text.is_empty()) {
+        None => tracing::Level::INFO,
+        Some(text) => match text.parse() {
+            Ok(level) => level,
+            Err(_) => {
+                eprintln!(
+                    "hundi: HUNDI_LOG is {text:?} and must be error, warn, info, debug or trace; \
+                     info is used"
+                );
+                tracing::Level::INFO
+            }
+        },
+    };
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false)
+        .with_max_level(level)
+        .with_writer(std::io::stderr)
+        // A report about a log line that cannot be written would go the same way, and end the task
+        // that logged.
+        .log_internal_errors(false)
+        .init();
+}
+
+/// Which database a command works on. The same flags, file and variables as the server's.
+#[derive(Args, Clone)]
+pub struct DatabaseArgs {
+    /// The database, as sqlite:PATH or postgres://USER@HOST/NAME [env: HUNDI_DATABASE] [default:
+    /// sqlite:hundi.db]
+    #[arg(long, value_name = "URL")]
+    database: Option<String>,
+    /// A configuration file
+    #[arg(long, value_name = "FILE", env = "HUNDI_CONFIG")]
+    config: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+pub enum ModeFlag {
+    Test,
+    Live,
+}
+
+impl ModeFlag {
+    const fn mode(self) -> Mode {
+        match self {
+            ModeFlag::Test => Mode::Test,
+            ModeFlag::Live => Mode::Live,
+        }
+    }
+}
+
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// The configuration as the server reads it.
+fn config(database: &DatabaseArgs) -> Result<Config, String> {
+    let flags = Flags {
+        config: database.config.clone(),
+        database: database.database.clone(),
+        ..Flags::default()
+    };
+    Config::read(&flags, &environment)
+}
+
+/// Prints a line. A closed pipe is not a fault of the command's.
+fn print(text: &str) -> Result<(), String> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// An error in words for the operator.
+fn error_message(error: OperationError) -> String {
+    error.to_string()
+}
+
+/// Opens a database that is there: where none is, the command was given another place than the
+/// server.
+async fn open(database: &DatabaseArgs) -> Result<Store, String> {
+    let config = config(database)?;
+    config.database.must_exist()?;
+    open_or_make(&config).await
+}
+
+async fn open_or_make(config: &Config) -> Result<Store, String> {
+    // A command needs few connections.
+    let opened = Store::open_database(
+        &config.database,
+        Clock::System,
+        handle::no_epilogue,
+        postgres::CONNECTIONS_MIN,
+    )
+    .await;
+    opened.map_err(|error| error.to_string())
+}
+
+/// The service of a database that is there, beside a running server.
+async fn beside(database: &DatabaseArgs) -> Result<Arc<App>, String> {
+    App::open_beside(&config(database)?, Clock::System).await
+}
+
+/// Decides about one object, beside a running server.
+async fn decide(
+    id: AnyId,
+    decision: OperatorDecision,
+    database: &DatabaseArgs,
+) -> Result<(), String> {
+    let app = beside(database).await?;
+    let services = app.state.services.clone();
+    carry_out(&app, move |tx, now| operator::decide(tx, now, &services, id, &decision)).await
+}
+
+/// Runs a decision in one transaction, and prints what happened.
+async fn carry_out<F>(app: &App, decision: F) -> Result<(), String>
+where
+    F: FnMut(&mut dyn Tx, &mut Now) -> Result<String, OperationError> + Send + 'static,
+{
+    print(&app.state.store.write(decision).await.map_err(error_message)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,19 @@
+//! `hundi openapi`: prints the API's document.
+
+use clap::Args;
+
+use super::print;
+use crate::config::LISTEN_DEFAULT;
+use crate::http::openapi;
+use crate::routes::routes;
+
+/// Print the OpenAPI document
+#[derive(Args)]
+pub struct Openapi {}
+
+impl Openapi {
+    pub async fn run(self) -> Result<(), String> {
+        let document = openapi::document(&routes(), &format!("http://{LISTEN_DEFAULT}"));
+        print(&serde_json::to_string_pretty(&document).map_err(|error| error.to_string())?)
+    }
+}

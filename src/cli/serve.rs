@@ -1,0 +1,122 @@
+//! `hundi serve`: runs the service until a signal.
+
+use clap::Args;
+use tokio::sync::watch;
+
+use super::{DatabaseArgs, environment, error_message, print};
+use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
+use crate::config::{Config, Flags};
+use crate::http::server;
+use crate::kernel::{Clock, Mode};
+use crate::keys::{self, Permissions};
+use crate::secrets;
+use crate::store::Store;
+
+/// Run the service
+#[derive(Args)]
+pub struct Serve {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// Address to listen on [env: HUNDI_LISTEN] [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// Let test webhooks go to loopback over http; on by default only while the service itself
+    /// listens on loopback
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    allow_loopback_webhooks: Option<bool>,
+    /// Show Prometheus metrics at /metrics of the same address
+    #[arg(long)]
+    metrics: bool,
+    /// What this node does: all, serve (requests alone) or work (everything else) [env:
+    /// HUNDI_ROLE] [default: all]
+    #[arg(long)]
+    role: Option<String>,
+}
+
+impl Serve {
+    pub async fn run(self) -> Result<(), String> {
+        let flags = Flags {
+            config: self.database.config,
+            database: self.database.database,
+            role: self.role,
+            listen: self.listen,
+            allow_loopback_webhooks: self.allow_loopback_webhooks,
+            metrics: self.metrics,
+        };
+        serve(Config::read(&flags, &environment)?).await
+    }
+}
+
+async fn serve(mut config: Config) -> Result<(), String> {
+    let _lock = secrets::lock_database(&config.database)?;
+    // The address first: a first key that nobody could read would be lost.
+    let (listener, address) = server::bind(&config.listen).await?;
+    config.bound_to(address);
+    let app = App::open(&config, Clock::System).await?;
+    warn_of_settings(&config).await;
+    app.check_chains().await?;
+    app.check_bank()?;
+    let first_key = first_key(&app.state.store).await?;
+    print(&format!("listening on http://{address}"))?;
+    if let Some(key) = first_key {
+        print(&format!(
+            "\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key, shown \
+             only now:\n\n    {key}\n\n\
+             Try:  curl http://{address}/v1/corridors -H 'Authorization: Bearer {key}'\n\
+             Read: http://{address}/docs/\n\
+             More keys: hundi keys create --mode test"
+        ))?;
+    }
+    let (stop, stopping) = watch::channel(false);
+    tokio::spawn(async move {
+        wait_for_signal().await;
+        tracing::info!("stopping: running requests finish, new ones are refused");
+        let _ = stop.send(true);
+        // Keeps the channel open until the process ends.
+        std::future::pending::<()>().await;
+    });
+    app.run(listener, stopping).await;
+    Ok(())
+}
+
+/// Logs settings of the database server that are unsafe and that no connection can change.
+async fn warn_of_settings(config: &Config) {
+    let database = config.database.clone();
+    let server = tokio::task::spawn_blocking(move || database.server()).await;
+    // If the server has gone away since, its users report that.
+    if let Ok(Ok(Some(server))) = server {
+        server.doubts.iter().for_each(|doubt| tracing::warn!("{doubt}"));
+    }
+}
+
+async fn wait_for_signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut terminate), Ok(mut interrupt)) => {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+/// Makes the default account and one test key on an empty database.
+async fn first_key(store: &Store) -> Result<Option<String>, String> {
+    store
+        .write(|tx, now| {
+            if keys::rows::accounts_count(tx)? > 0 {
+                return Ok(None);
+            }
+            let request = KeyRequest {
+                account: ACCOUNT_DEFAULT.into(),
+                mode: Mode::Test,
+                permissions: Permissions::All,
+                expires_at: None,
+            };
+            Ok(Some(app::create_key(tx, now, &request)?))
+        })
+        .await
+        .map_err(error_message)
+}
