@@ -22,7 +22,9 @@ use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{Clock, Currency, Mode, Now, OperationError, Scope, StoreError, hex};
+use crate::kernel::{
+    Clock, Currency, Mode, Now, OperationError, Scope, StoreError, hex, system_random,
+};
 use crate::keys::{Permissions, key_hash, key_text, rows::NewKey};
 use crate::metrics::Metrics;
 use crate::outbound::Client;
@@ -192,8 +194,7 @@ impl App {
         signing.map_err(|failure| {
             format!("the keys that sign payment advices cannot be made: {failure:?}")
         })?;
-        let mut node_id = [0; 16];
-        getrandom::fill(&mut node_id).map_err(|error| format!("no randomness: {error}"))?;
+        let node_id = system_random()?;
         let metrics = Arc::new(Metrics::default());
         let state = Arc::new(AppState { node_id, store, services, chains, metrics });
         let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;

@@ -20,7 +20,7 @@ use tokio::sync::{Notify, watch};
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
 use crate::config::{Config, Flags};
 use crate::http::server;
-use crate::kernel::{Clock, Mode};
+use crate::kernel::{Clock, Mode, system_random};
 use crate::keys::Permissions;
 
 /// How long the demo waits for anything.
@@ -75,8 +75,7 @@ struct TemporaryFolder {
 
 impl TemporaryFolder {
     fn new() -> Result<TemporaryFolder, String> {
-        let mut random = [0_u8; 8];
-        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+        let random = system_random::<8>()?;
         let path =
             std::env::temp_dir().join(format!("hundi-demo-{:016x}", u64::from_be_bytes(random)));
         std::fs::create_dir(&path)
@@ -103,8 +102,7 @@ impl Api {
             .await
             .map_err(|error| error.to_string())?;
         tokio::spawn(connection);
-        let mut random = [0_u8; 16];
-        getrandom::fill(&mut random).map_err(|error| error.to_string())?;
+        let random = system_random::<16>()?;
         let request = Request::builder()
             .method(method)
             .uri(path)

@@ -5,6 +5,8 @@
 
 // Tests may stop at the first surprise; the service may not.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+// Time and randomness are arguments: see clippy.toml.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
 
 pub mod kernel; // the words: identifiers, money, time, statuses, refusals, encryption at rest
 pub mod tls; // root certificates for every outgoing connection

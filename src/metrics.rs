@@ -15,19 +15,19 @@ use crate::store::Store;
 const SECONDS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct RequestLabels {
+pub struct RequestLabels {
     method: &'static str,
     route: &'static str,
     status: u16,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OutcomeLabels {
+pub struct OutcomeLabels {
     outcome: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ReasonLabels {
+pub struct ReasonLabels {
     reason: &'static str,
 }
 
@@ -49,12 +49,12 @@ impl Reasons {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ListLabels {
+pub struct ListLabels {
     list: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct ChainLabels {
+pub struct ChainLabels {
     chain: &'static str,
     mode: &'static str,
 }
@@ -77,233 +77,145 @@ pub struct ChainFigures {
     pub doubts: u64,
 }
 
-pub struct Metrics {
-    /// Rates and answers of rate sources that were not used.
-    pub rate_refusals: Reasons,
-    /// Look-ups of accounts, by how they ended.
-    pub look_ups: Reasons,
-    /// Files from the bank: `applied`, `again`, `refused`, `unreadable`.
-    pub bank_files: Reasons,
-    /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown`
-    /// where it fits no payment.
-    pub bank_reports: Reasons,
-    /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
-    pub bank_comparisons: Reasons,
-    /// What the last of them found.
-    pub bank_differences: Gauge,
-    /// Looks at sanctions lists that changed: `loaded`, `refused`.
-    pub list_reloads: Reasons,
-    list_age_seconds: Family<ListLabels, Gauge>,
-    registry: Registry,
-    requests: Family<RequestLabels, Counter>,
-    request_seconds: Histogram,
-    connections: Gauge,
-    webhook_attempts: Family<OutcomeLabels, Counter>,
-    webhook_in_flight: Gauge,
-    commits: Counter<u64, AtomicU64>,
-    jobs: Counter<u64, AtomicU64>,
-    commit_failures: Counter<u64, AtomicU64>,
-    groups_again: Counter<u64, AtomicU64>,
-    chain_height: Family<ChainLabels, Gauge>,
-    chain_final_height: Family<ChainLabels, Gauge>,
-    chain_behind_seconds: Family<ChainLabels, Gauge>,
-    chain_in_trouble: Family<ChainLabels, Gauge>,
-    chain_unchecked: Family<ChainLabels, Gauge>,
-    chain_nodes_missing: Family<ChainLabels, Gauge>,
-    chain_deposits: Family<ChainLabels, Counter>,
-    chain_doubts: Family<ChainLabels, Counter>,
-    chain_audited_height: Family<ChainLabels, Gauge>,
-    chain_audited_at: Family<ChainLabels, Gauge>,
-    chain_differences: Family<ChainLabels, Gauge>,
+/// Declares the metrics: each line is a field, its type, its name in Prometheus and its help text.
+macro_rules! metrics {
+    ($($(#[$doc:meta])* $field:ident: $type:ty = $name:literal $help:literal),* $(,)?) => {
+        /// Every figure that Prometheus reads.
+        pub struct Metrics {
+            registry: Registry,
+            $($(#[$doc])* pub $field: $type),*
+        }
+
+        impl Default for Metrics {
+            fn default() -> Self {
+                let mut registry = Registry::with_prefix("hundi");
+                $(let $field = <$type>::default();
+                $field.registered(&mut registry, $name, $help);)*
+                Metrics { registry, $($field),* }
+            }
+        }
+    };
 }
 
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::with_prefix("hundi");
-        let requests = Family::default();
-        registry.register(
-            "http_requests",
-            "Requests by method, route and status",
-            requests.clone(),
-        );
-        let request_seconds = Histogram::new(SECONDS);
-        registry.register(
-            "http_request_seconds",
-            "Time from a request's head to its answer",
-            request_seconds.clone(),
-        );
-        let connections = Gauge::default();
-        registry.register("http_connections", "Open connections", connections.clone());
-        let webhook_attempts = Family::default();
-        registry.register(
-            "webhook_attempts",
-            "Webhook delivery attempts by outcome",
-            webhook_attempts.clone(),
-        );
-        let webhook_in_flight = Gauge::default();
-        registry.register(
-            "webhook_in_flight",
-            "Webhook attempts that are running",
-            webhook_in_flight.clone(),
-        );
-        let (commits, jobs, commit_failures) =
-            (Counter::default(), Counter::default(), Counter::default());
-        let groups_again = Counter::default();
-        registry.register("store_commits", "Commits of the write lane", commits.clone());
-        registry.register("store_jobs", "Transactions that shared those commits", jobs.clone());
-        registry.register(
-            "store_commit_failures",
-            "Commits that failed and kept nothing",
-            commit_failures.clone(),
-        );
-        registry.register(
-            "store_groups_again",
-            "Groups that ran again because one transaction was undone",
-            groups_again.clone(),
-        );
-        let (rate_refusals, look_ups) = (Reasons::default(), Reasons::default());
-        registry.register(
-            "rate_refusals",
-            "Rates that were not used, by reason",
-            rate_refusals.0.clone(),
-        );
-        registry.register(
-            "account_look_ups",
-            "Look-ups of beneficiaries' accounts by outcome",
-            look_ups.0.clone(),
-        );
-        let (bank_files, bank_reports) = (Reasons::default(), Reasons::default());
-        registry.register(
-            "bank_files",
-            "Files from the bank, by what became of them",
-            bank_files.0.clone(),
-        );
-        registry.register(
-            "bank_reports",
-            "What the bank said of single payments, by what it changed",
-            bank_reports.0.clone(),
-        );
-        let (bank_comparisons, bank_differences) = (Reasons::default(), Gauge::default());
-        registry.register(
-            "bank_comparisons",
-            "Comparisons of the book with the bank's statements by outcome",
-            bank_comparisons.0.clone(),
-        );
-        registry.register(
-            "bank_differences",
-            "Differences that the last comparison with the bank's statements found",
-            bank_differences.clone(),
-        );
-        let (list_reloads, list_age_seconds) = (Reasons::default(), Family::default());
-        registry.register(
-            "sanctions_list_reloads",
-            "Sanctions lists that changed, by whether they were taken",
-            list_reloads.0.clone(),
-        );
-        registry.register(
-            "sanctions_list_age_seconds",
-            "How old a sanctions list is",
-            list_age_seconds.clone(),
-        );
-        let (chain_height, chain_final_height) = (Family::default(), Family::default());
-        registry.register(
-            "chain_height",
-            "Last final block that was read and credited",
-            chain_height.clone(),
-        );
-        registry.register(
-            "chain_final_height",
-            "Last final block as the nodes tell it",
-            chain_final_height.clone(),
-        );
-        let (chain_behind_seconds, chain_in_trouble) = (Family::default(), Family::default());
-        registry.register(
-            "chain_behind_seconds",
-            "How far the last block that was read lies behind the clock",
-            chain_behind_seconds.clone(),
-        );
-        registry.register(
-            "chain_in_trouble",
-            "1 while the chain cannot be followed, or its token handed over",
-            chain_in_trouble.clone(),
-        );
-        let (chain_unchecked, chain_nodes_missing) = (Family::default(), Family::default());
-        registry.register(
-            "chain_unchecked",
-            "1 while one node alone is taken at its word",
-            chain_unchecked.clone(),
-        );
-        registry.register(
-            "chain_nodes_missing",
-            "Configured nodes that are of no use now",
-            chain_nodes_missing.clone(),
-        );
-        let (chain_deposits, chain_doubts) = (Family::default(), Family::default());
-        registry.register(
-            "chain_deposits",
-            "Final token movements to deposit addresses since the start",
-            chain_deposits.clone(),
-        );
-        registry.register(
-            "chain_doubts",
-            "Answers of nodes that were not believed",
-            chain_doubts.clone(),
-        );
-        let (chain_audited_height, chain_audited_at) = (Family::default(), Family::default());
-        registry.register(
-            "chain_audited_height",
-            "Last block whose movements the book was compared with",
-            chain_audited_height.clone(),
-        );
-        registry.register(
-            "chain_audited_at_seconds",
-            "When the book was last compared with the chain as a whole, in Unix seconds",
-            chain_audited_at.clone(),
-        );
-        let chain_differences = Family::default();
-        registry.register(
-            "chain_differences",
-            "Differences between book and chain that nobody has explained",
-            chain_differences.clone(),
-        );
-        Metrics {
-            rate_refusals,
-            look_ups,
-            bank_files,
-            bank_reports,
-            bank_comparisons,
-            bank_differences,
-            list_reloads,
-            list_age_seconds,
-            registry,
-            requests,
-            request_seconds,
-            connections,
-            webhook_attempts,
-            webhook_in_flight,
-            commits,
-            jobs,
-            commit_failures,
-            groups_again,
-            chain_height,
-            chain_final_height,
-            chain_behind_seconds,
-            chain_in_trouble,
-            chain_unchecked,
-            chain_nodes_missing,
-            chain_deposits,
-            chain_doubts,
-            chain_audited_height,
-            chain_audited_at,
-            chain_differences,
+/// A metric that can be registered under a name.
+trait Registered: Clone {
+    fn registered(&self, registry: &mut Registry, name: &str, help: &str);
+}
+
+macro_rules! registered {
+    ($($type:ty),* $(,)?) => {$(
+        impl Registered for $type {
+            fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
+                registry.register(name, help, self.clone());
+            }
         }
+    )*};
+}
+
+registered!(
+    Gauge,
+    Counter<u64, AtomicU64>,
+    Family<RequestLabels, Counter>,
+    Family<OutcomeLabels, Counter>,
+    Family<ListLabels, Gauge>,
+    Family<ChainLabels, Gauge>,
+    Family<ChainLabels, Counter>,
+);
+
+impl Registered for Reasons {
+    fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
+        self.0.registered(registry, name, help);
     }
+}
+registered!(Family<ReasonLabels, Counter>);
+
+/// Times in seconds, by the buckets of [`SECONDS`].
+#[derive(Clone)]
+pub struct Seconds(Histogram);
+
+impl Default for Seconds {
+    fn default() -> Seconds {
+        Seconds(Histogram::new(SECONDS))
+    }
+}
+
+impl Registered for Seconds {
+    fn registered(&self, registry: &mut Registry, name: &str, help: &str) {
+        registry.register(name, help, self.0.clone());
+    }
+}
+
+metrics! {
+    /// Rates and answers of rate sources that were not used.
+    rate_refusals: Reasons =
+        "rate_refusals" "Rates that were not used, by reason",
+    /// Look-ups of accounts, by how they ended.
+    look_ups: Reasons =
+        "account_look_ups" "Look-ups of beneficiaries' accounts by outcome",
+    /// Files from the bank: `applied`, `again`, `refused`, `unreadable`.
+    bank_files: Reasons =
+        "bank_files" "Files from the bank, by what became of them",
+    /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown`
+    /// where it fits no payment.
+    bank_reports: Reasons =
+        "bank_reports" "Reports of the bank about single payments, by their effect",
+    /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
+    bank_comparisons: Reasons =
+        "bank_comparisons" "Comparisons of the book with the bank's statements by outcome",
+    /// What the last of them found.
+    bank_differences: Gauge =
+        "bank_differences" "Differences that the last comparison with the bank's statements found",
+    /// Looks at sanctions lists that changed: `loaded`, `refused`.
+    list_reloads: Reasons =
+        "sanctions_list_reloads" "Sanctions lists that changed, by whether they were taken",
+    list_age_seconds: Family<ListLabels, Gauge> =
+        "sanctions_list_age_seconds" "How old a sanctions list is",
+    requests: Family<RequestLabels, Counter> =
+        "http_requests" "Requests by method, route and status",
+    request_seconds: Seconds =
+        "http_request_seconds" "Time from a request's head to its answer",
+    connections: Gauge =
+        "http_connections" "Open connections",
+    webhook_attempts: Family<OutcomeLabels, Counter> =
+        "webhook_attempts" "Webhook delivery attempts by outcome",
+    webhook_in_flight: Gauge =
+        "webhook_in_flight" "Webhook attempts that are running",
+    commits: Counter<u64, AtomicU64> =
+        "store_commits" "Commits of the write lane",
+    jobs: Counter<u64, AtomicU64> =
+        "store_jobs" "Transactions that shared those commits",
+    commit_failures: Counter<u64, AtomicU64> =
+        "store_commit_failures" "Commits that failed and kept nothing",
+    groups_again: Counter<u64, AtomicU64> =
+        "store_groups_again" "Groups that ran again because one transaction was undone",
+    chain_height: Family<ChainLabels, Gauge> =
+        "chain_height" "Last final block that was read and credited",
+    chain_final_height: Family<ChainLabels, Gauge> =
+        "chain_final_height" "Last final block that the nodes report",
+    chain_behind_seconds: Family<ChainLabels, Gauge> =
+        "chain_behind_seconds" "How far the last block that was read lies behind the clock",
+    chain_in_trouble: Family<ChainLabels, Gauge> =
+        "chain_in_trouble" "1 while the chain cannot be followed, or its token handed over",
+    chain_unchecked: Family<ChainLabels, Gauge> =
+        "chain_unchecked" "1 while one node alone is believed, because no other answers",
+    chain_nodes_missing: Family<ChainLabels, Gauge> =
+        "chain_nodes_missing" "Configured nodes that cannot be used now",
+    chain_deposits: Family<ChainLabels, Counter> =
+        "chain_deposits" "Final token movements to deposit addresses since the start",
+    chain_doubts: Family<ChainLabels, Counter> =
+        "chain_doubts" "Answers of nodes that were rejected",
+    chain_audited_height: Family<ChainLabels, Gauge> =
+        "chain_audited_height" "Last block whose movements the book was compared with",
+    chain_audited_at: Family<ChainLabels, Gauge> =
+        "chain_audited_at_seconds" "When the book was last compared with the chain as a whole, in Unix seconds",
+    chain_differences: Family<ChainLabels, Gauge> =
+        "chain_differences" "Differences between book and chain that nobody has explained",
 }
 
 impl Metrics {
     pub fn request(&self, method: &'static str, route: &'static str, status: u16, seconds: f64) {
         self.requests.get_or_create(&RequestLabels { method, route, status }).inc();
-        self.request_seconds.observe(seconds);
+        self.request_seconds.0.observe(seconds);
     }
     pub fn connections(&self, delta: i64) {
         self.connections.inc_by(delta);

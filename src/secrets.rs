@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use secrecy::{ExposeSecret, SecretString};
 
-use crate::kernel::StoreError;
 use crate::kernel::seal::KEY_BYTES;
+use crate::kernel::{StoreError, system_random};
 use crate::store::{Database, Tx, migrate, sqlite};
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {
@@ -45,9 +45,7 @@ pub fn encryption_key(
             database.display()
         ));
     }
-    let mut key = [0; KEY_BYTES];
-    getrandom::fill(&mut key)
-        .map_err(|error| format!("no randomness for the encryption key: {error}"))?;
+    let key: [u8; KEY_BYTES] = system_random()?;
     let made = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
     let mut file = made.map_err(|error| format!("cannot make {shown}: {error}"))?;
     writeln!(file, "{}", STANDARD.encode(key))

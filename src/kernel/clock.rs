@@ -1,5 +1,8 @@
 //! Time and identifiers as arguments: nothing below the lane reads a clock or a random source.
 
+// The one place that asks the machine: see clippy.toml.
+#![allow(clippy::disallowed_methods)]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
@@ -77,6 +80,21 @@ impl Carried {
 
 fn middle(asked: Instant, answered: Instant) -> Instant {
     asked + answered.duration_since(asked) / 2
+}
+
+/// The machine's clock, for comparing with what the machine itself stamps, such as a file's time of
+/// change. Everything else takes its time from [`Clock`] or [`Now`].
+pub fn machine_time() -> std::time::SystemTime {
+    std::time::SystemTime::now()
+}
+
+/// Bytes of the operating system's cryptographic generator, for seeds and for what is made before
+/// there is a [`Now`].
+pub fn system_random<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| format!("the operating system gives no randomness: {error}"))?;
+    Ok(bytes)
 }
 
 fn machine_milliseconds() -> i64 {

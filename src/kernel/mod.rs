@@ -15,7 +15,7 @@ pub mod scope;
 pub mod seal;
 pub mod state;
 
-pub use clock::{Carried, Clock, Now};
+pub use clock::{Carried, Clock, Now, system_random};
 pub use history::History;
 pub use id::{AnyId, Id, Kind, ObjectKind};
 pub use metadata::{Metadata, MetadataPatch};

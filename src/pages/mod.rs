@@ -14,6 +14,7 @@ use crate::chains::followed::FollowedChain;
 use crate::http::dispatch::{self, Api, Reply};
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
+use crate::kernel::system_random;
 use crate::kernel::{Code, Id, Refusal};
 use crate::store::Cost;
 
@@ -38,10 +39,9 @@ pub struct Site {
 /// Answers any request; every answer carries its `Request-Id`.
 pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
     let app = &site.app;
-    let mut random = [0; 16];
     // Without randomness two requests could share an identifier, which only makes the log harder to
     // read.
-    let _ = getrandom::fill(&mut random);
+    let random = system_random().unwrap_or_default();
     let request_id: Id<kind::Request> =
         site.request_ids.mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
     let request_id = request_id.to_string();

@@ -23,7 +23,7 @@ use super::key_segments::KeySegments;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
 use super::{Signal, Tx, failpoint};
 use crate::kernel::id::Minter;
-use crate::kernel::{Clock, Now, OperationError, StoreError};
+use crate::kernel::{Clock, Now, OperationError, StoreError, system_random};
 
 /// Jobs in one commit. Larger groups save little and make the last caller wait longer.
 pub const GROUP_JOBS_MAX: usize = 256;
@@ -95,9 +95,7 @@ impl Embedded {
         sqlite::state_statistics(&connection)?;
         sqlite::protect_book(&mut connection)?;
         let (queue, messages) = std::sync::mpsc::sync_channel(QUEUE_JOBS_MAX);
-        let mut seed = [0; 32];
-        getrandom::fill(&mut seed)
-            .map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
+        let seed = system_random().map_err(StoreError::Broken)?;
         let lane = Lane {
             path: path.to_owned(),
             connection,

@@ -5,12 +5,12 @@
 pub mod publish;
 
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
+use crate::kernel::clock::machine_time;
 use crate::kernel::{Currency, Money, Now, StoreError, hex};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
@@ -139,7 +139,7 @@ impl Bank {
         let mark = hex::encode(&sha256[..8]);
         let message = match judged {
             Judged::Refused(refused)
-                if refused.is_truncated && !seen.is_at_rest(SystemTime::now()) =>
+                if refused.is_truncated && !seen.is_at_rest(machine_time()) =>
             {
                 return Ok(());
             }

@@ -15,7 +15,7 @@ use super::session::{Connecting, Session, Waited};
 use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
-use crate::kernel::{Clock, Now, StoreError};
+use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
 use crate::store::handle::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
 
@@ -128,9 +128,7 @@ impl Lanes {
                 )
             };
         for number in 0..connections_count {
-            let mut seed = [0; 32];
-            getrandom::fill(&mut seed)
-                .map_err(|error| StoreError::Broken(format!("no randomness: {error}")))?;
+            let seed = system_random().map_err(StoreError::Broken)?;
             let (shared, alive, minter) = (shared.clone(), alive.clone(), minter.clone());
             if number < readers_count {
                 let reads = reads.clone();
