@@ -346,7 +346,7 @@ impl App {
             }));
             let (app_of_audit, chain_of_audit) = (app(), chain.clone());
             workers.push(Worker::leading(audit, move |stop, _| {
-                audit::run(app_of_audit.clone(), chain_of_audit.clone(), stop)
+                audit::worker::run(app_of_audit.clone(), chain_of_audit.clone(), stop)
             }));
         }
         if let Some(settings) = self.bank.clone() {

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use super::audit::{self, AuditFault};
-use super::follow::{Follower, observe};
+use super::audit::{self, AuditError};
+use super::batches::observe;
+use super::follower::Follower;
 use crate::app_state::AppState;
 use crate::chains::evm::{Hash, Log, Receipt};
 use crate::chains::followed::FollowError;
-use crate::chains::rpc::{Node, NodeFault};
+use crate::chains::rpc::{Node, NodeError};
 use crate::chains::{Movement, rows};
 use crate::deposits::{self, Deposit};
 use crate::kernel::id::kind;
@@ -20,18 +21,18 @@ use crate::store::Tx;
 
 /// Why nothing was taken over.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CreditFault {
+pub enum CreditError {
     #[error("no chain is configured for {0} mode")]
     NoChain(&'static str),
     #[error("{0}")]
-    Chain(#[from] AuditFault),
+    Chain(#[from] AuditError),
     #[error("{0}")]
     Follow(#[from] FollowError),
     #[error(
         "{node} cannot be asked: {fault}. Every endpoint has to show the transaction; take one \
          that is out of order out of the configuration"
     )]
-    Node { node: String, fault: NodeFault },
+    Node { node: String, fault: NodeError },
     #[error(
         "{0} does not show the transaction in its chain. Every endpoint has to; take one that is \
          out of order out of the configuration"
@@ -63,27 +64,27 @@ pub struct Credited {
 
 /// Takes a transaction over as the follower would have, once: what the book has of it already stays
 /// as it is.
-pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credited, CreditFault> {
+pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credited, CreditError> {
     let chain = app
         .chains
         .iter()
         .find(|chain| chain.mode == mode)
-        .ok_or(CreditFault::NoChain(mode.as_str()))?;
+        .ok_or(CreditError::NoChain(mode.as_str()))?;
     let name = chain.settings.name;
     audit::check(chain).await?;
     let (cursor, _) = audit::followed(&app.store, chain).await?;
     // What each node shows, with the time of its block, which decides whether the money came late.
     let mut shown: Option<(&Node, Receipt, i64)> = None;
     for node in &chain.nodes {
-        let fault = |fault| CreditFault::Node { node: node.label(), fault };
+        let fault = |fault| CreditError::Node { node: node.label(), fault };
         let receipt = node
             .receipt(&hash)
             .await
             .map_err(fault)?
-            .ok_or_else(|| CreditFault::NotShown(node.label()))?;
+            .ok_or_else(|| CreditError::NotShown(node.label()))?;
         let number = receipt.block_number.0;
         if number > cursor.anchor.height {
-            return Err(CreditFault::Ahead(number, cursor.anchor.height));
+            return Err(CreditError::Ahead(number, cursor.anchor.height));
         }
         // The same chain as was followed, and the receipt of a block that stands in it.
         let mut time = cursor.block_time;
@@ -92,19 +93,19 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
         {
             let header =
                 node.header(number).await.map_err(fault)?.filter(|header| header.hash == hash);
-            time = header.ok_or_else(|| CreditFault::NotShown(node.label()))?.timestamp.0;
+            time = header.ok_or_else(|| CreditError::NotShown(node.label()))?.timestamp.0;
         }
         match &shown {
             Some((_, first, first_time)) if (first, *first_time) != (&receipt, time) => {
-                return Err(CreditFault::ShownDifferently(node.label()));
+                return Err(CreditError::ShownDifferently(node.label()));
             }
             Some(_) => {}
             None => shown = Some((node, receipt, time)),
         }
     }
-    let (node, receipt, _) = shown.ok_or_else(|| AuditFault::Nodes(Vec::new()))?;
+    let (node, receipt, _) = shown.ok_or_else(|| AuditError::Nodes(Vec::new()))?;
     if !receipt.has_succeeded() {
-        return Err(CreditFault::Failed);
+        return Err(CreditError::Failed);
     }
     let contracts = chain.contracts();
     let logs: Vec<Log> =
@@ -114,7 +115,7 @@ pub async fn credit(app: &Arc<AppState>, mode: Mode, hash: Hash) -> Result<Credi
     let known = follower.known_of(node, &hits).await?;
     let (movements, sweeps) = follower.judged(node, &hits, &known, Some(cursor.anchor.height))?;
     if movements.is_empty() && sweeps.is_empty() {
-        return Err(CreditFault::NothingOfOurs);
+        return Err(CreditError::NothingOfOurs);
     }
     let services = app.services.clone();
     let work = move |tx: &mut dyn Tx, now: &mut Now| {

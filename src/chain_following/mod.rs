@@ -1,5 +1,13 @@
-//! Following real chains: what arrives is credited, what was credited is compared once more.
+//! Following real chains: what arrives is credited, and what was credited is compared once more.
 
+mod addresses;
+mod advance;
 pub mod audit;
+mod batches;
 pub mod credit;
 pub mod follow;
+mod follower;
+mod log_throttle;
+mod owned_logs;
+mod pending;
+mod refunds;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use sha3::{Digest, Keccak256};
 
-use super::tron_address::{TronAddress, TronAddressFault};
+use super::tron_address::{TronAddress, TronAddressError};
 use crate::kernel::hex;
 
 /// How a chain writes its addresses.
@@ -34,9 +34,9 @@ pub struct Address {
 
 /// Why a text is no address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AddressFault {
+pub enum AddressError {
     #[error(transparent)]
-    Tron(#[from] TronAddressFault),
+    Tron(#[from] TronAddressError),
     #[error("an address in hexadecimal has 0x and 40 digits; copy the whole address")]
     HexShape,
     #[error(
@@ -64,7 +64,7 @@ impl Address {
 
     /// Reads either form: text that begins with `0x` is hexadecimal, anything else has to be
     /// TRON's. Nothing is trimmed.
-    pub fn parse(text: &str) -> Result<Address, AddressFault> {
+    pub fn parse(text: &str) -> Result<Address, AddressError> {
         match text.strip_prefix("0x") {
             None => Ok(Address::new(AddressForm::Tron, *TronAddress::parse(text)?.as_evm())),
             Some(digits) => parse_hex(digits),
@@ -72,16 +72,16 @@ impl Address {
     }
 }
 
-fn parse_hex(digits: &str) -> Result<Address, AddressFault> {
+fn parse_hex(digits: &str) -> Result<Address, AddressError> {
     let address =
-        Address::new(AddressForm::Hex, hex::decode_exact(digits).ok_or(AddressFault::HexShape)?);
+        Address::new(AddressForm::Hex, hex::decode_exact(digits).ok_or(AddressError::HexShape)?);
     let is_one_case = |is_case: fn(&u8) -> bool| {
         digits.bytes().filter(u8::is_ascii_alphabetic).all(|byte| is_case(&byte))
     };
     // Text in one case carries no checksum.
     let has_checksum = !is_one_case(u8::is_ascii_lowercase) && !is_one_case(u8::is_ascii_uppercase);
     if has_checksum && address.to_string()[2..] != *digits {
-        return Err(AddressFault::HexChecksum);
+        return Err(AddressError::HexChecksum);
     }
     Ok(address)
 }
@@ -145,7 +145,7 @@ mod tests {
                     digit.to_ascii_lowercase()
                 };
                 let wrong = format!("{}{other}{}", &text[..place], &text[place + 1..]);
-                assert_eq!(Address::parse(&wrong), Err(AddressFault::HexChecksum));
+                assert_eq!(Address::parse(&wrong), Err(AddressError::HexChecksum));
             }
         }
         assert_eq!(

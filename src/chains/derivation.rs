@@ -9,7 +9,6 @@
 //! only.
 
 use std::fmt;
-use std::sync::LazyLock;
 
 use hmac::{Hmac, KeyInit, Mac};
 use ripemd::Ripemd160;
@@ -17,6 +16,7 @@ use secp256k1::{PublicKey, Scalar, SecretKey};
 use sha2::{Digest, Sha256, Sha512};
 use sha3::Keccak256;
 
+use super::generator_multiples::GENERATOR_MULTIPLES;
 use super::tron_address::{
     BASE58_ALPHABET, CHECKSUM_LENGTH_BYTES, TronAddress, base58_checksum, base58_digit,
 };
@@ -59,7 +59,7 @@ pub struct AccountKey {
 /// Why an account key cannot be used or an address cannot be derived from it. The message tells
 /// the operator what to do and never repeats the text that was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum AccountKeyFault {
+pub enum AccountKeyError {
     #[error(
         "this is an extended private key, which this service must never hold; treat it as exposed \
          and configure the public key (xpub) of the account m/44'/195'/0' instead"
@@ -143,14 +143,14 @@ impl AccountKey {
     /// above are `44'/195'` is not written in an xpub and cannot be checked. A text that looks like
     /// a private key is refused unread. The first call in a process takes some ten milliseconds to
     /// prepare derivation.
-    pub fn parse(xpub: &str) -> Result<AccountKey, AccountKeyFault> {
+    pub fn parse(xpub: &str) -> Result<AccountKey, AccountKeyError> {
         if matches!(xpub.trim_start().as_bytes(), [_, b'p', b'r', b'v', ..]) {
-            return Err(AccountKeyFault::PrivateKey);
+            return Err(AccountKeyError::PrivateKey);
         }
         let checked = decode(xpub)?;
         let (fields, checksum) = checked.split_at(XPUB_LENGTH_BYTES);
         if checksum != base58_checksum(fields) {
-            return Err(AccountKeyFault::Checksum);
+            return Err(AccountKeyError::Checksum);
         }
 
         let mut fields = Fields(fields);
@@ -163,21 +163,21 @@ impl AccountKey {
 
         // The zero byte in front of a private key is looked at as well, whatever the version says.
         if point[0] == 0 {
-            return Err(AccountKeyFault::PrivateKey);
+            return Err(AccountKeyError::PrivateKey);
         }
         if version != XPUB_VERSION {
-            return Err(AccountKeyFault::Version { found: u32::from_be_bytes(version) });
+            return Err(AccountKeyError::Version { found: u32::from_be_bytes(version) });
         }
         if depth != ACCOUNT_DEPTH {
-            return Err(AccountKeyFault::Depth { found: depth });
+            return Err(AccountKeyError::Depth { found: depth });
         }
         if child_number != ChildNumber::hardened(ACCOUNT) {
-            return Err(AccountKeyFault::Account { found: child_number });
+            return Err(AccountKeyError::Account { found: child_number });
         }
         let node = PublicNode {
             chain_code,
             point: PublicKey::from_byte_array_compressed(point)
-                .map_err(|_| AccountKeyFault::Point)?,
+                .map_err(|_| AccountKeyError::Point)?,
         };
         AccountKey::new(node, parent_fingerprint)
     }
@@ -185,7 +185,7 @@ impl AccountKey {
     /// The deposit address with this index, `m/44'/195'/0'/0/index`.
     ///
     /// The same index always gives the same address. `index` goes up to [`ADDRESS_INDEX_MAX`].
-    pub fn address(&self, index: u32) -> Result<TronAddress, AccountKeyFault> {
+    pub fn address(&self, index: u32) -> Result<TronAddress, AccountKeyError> {
         let point = self.external_chain.point_at(index)?;
         let uncompressed = point.serialize_uncompressed();
         let hash = Keccak256::digest(&uncompressed[1..]);
@@ -234,7 +234,7 @@ impl AccountKey {
         AccountKey::new(node, parent_fingerprint).ok()
     }
 
-    fn new(node: PublicNode, parent_fingerprint: [u8; 4]) -> Result<AccountKey, AccountKeyFault> {
+    fn new(node: PublicNode, parent_fingerprint: [u8; 4]) -> Result<AccountKey, AccountKeyError> {
         let external_chain = ExternalChain::new(&node.child(EXTERNAL_CHAIN)?);
         Ok(AccountKey { node, parent_fingerprint, external_chain })
     }
@@ -265,14 +265,14 @@ struct PublicNode {
 }
 
 impl PublicNode {
-    fn child(&self, index: u32) -> Result<PublicNode, AccountKeyFault> {
+    fn child(&self, index: u32) -> Result<PublicNode, AccountKeyError> {
         let mac = hmac_sha512(&self.chain_code)
             .chain_update(self.point.serialize())
             .chain_update(index.to_be_bytes());
         let (tweak, chain_code) = split(mac);
         let point = GENERATOR_MULTIPLES
             .add_to(&self.point, &tweak)
-            .ok_or(AccountKeyFault::IndexUnusable { index })?;
+            .ok_or(AccountKeyError::IndexUnusable { index })?;
         Ok(PublicNode { chain_code, point })
     }
 
@@ -307,82 +307,14 @@ impl ExternalChain {
         }
     }
 
-    fn point_at(&self, index: u32) -> Result<PublicKey, AccountKeyFault> {
+    fn point_at(&self, index: u32) -> Result<PublicKey, AccountKeyError> {
         if index > ADDRESS_INDEX_MAX {
-            return Err(AccountKeyFault::IndexHardened { index });
+            return Err(AccountKeyError::IndexHardened { index });
         }
         let (tweak, _) = split(self.mac.clone().chain_update(index.to_be_bytes()));
         GENERATOR_MULTIPLES
             .add_to(&self.point, &tweak)
-            .ok_or(AccountKeyFault::IndexUnusable { index })
-    }
-}
-
-/// Multiples of the generator of the curve, shared by all keys.
-static GENERATOR_MULTIPLES: LazyLock<GeneratorMultiples> = LazyLock::new(GeneratorMultiples::new);
-
-/// How many bits of a factor one table row covers. More bits mean fewer additions for an address,
-/// but a table that is slower to make and leaves the processor's cache sooner.
-const WINDOW_BITS: usize = 6;
-const WINDOW_COUNT: usize = 256_usize.div_ceil(WINDOW_BITS);
-const WINDOW_MASK: usize = (1 << WINDOW_BITS) - 1;
-/// A row has no entry for zero, which adds nothing.
-const WINDOW_ENTRIES: usize = WINDOW_MASK;
-
-/// Multiplies the generator by looking up and adding, without doubling.
-///
-/// Row `w` holds 1, 2, 3, … times 2^(`WINDOW_BITS` * w) times the generator, so a factor cut into
-/// windows names one entry of each row, and their sum is the product. Everything here is public
-/// data, so it does not matter that the time depends on the factor.
-struct GeneratorMultiples {
-    rows: Vec<[PublicKey; WINDOW_ENTRIES]>,
-}
-
-impl GeneratorMultiples {
-    fn new() -> GeneratorMultiples {
-        let mut one = [0; 32];
-        one[31] = 1;
-        let generator =
-            SecretKey::from_secret_bytes(one).expect("one is a private key").public_key();
-        let plus = |left: &PublicKey, right: &PublicKey| {
-            left.combine(right).expect("these factors are smaller than the order of the curve")
-        };
-        let mut rows = Vec::with_capacity(WINDOW_COUNT);
-        let mut step = generator;
-        loop {
-            let mut row = [step; WINDOW_ENTRIES];
-            for entry in 1..WINDOW_ENTRIES {
-                row[entry] = plus(&row[entry - 1], &step);
-            }
-            rows.push(row);
-            if rows.len() == WINDOW_COUNT {
-                return GeneratorMultiples { rows };
-            }
-            step = plus(&row[WINDOW_ENTRIES - 1], &step);
-        }
-    }
-
-    /// `point` plus `factor` (most significant byte first) times the generator; `None` when the
-    /// factor is not below the order of the curve or the sum is no public key.
-    fn add_to(&self, point: &PublicKey, factor: &[u8; 32]) -> Option<PublicKey> {
-        Scalar::from_be_bytes(*factor).ok()?;
-        // One more byte, so that the window at the top can be cut like the others.
-        let mut low_first = [0; 33];
-        for (low, high) in low_first.iter_mut().zip(factor.iter().rev()) {
-            *low = *high;
-        }
-        let mut terms = [point; 1 + WINDOW_COUNT];
-        let mut term_count = 1;
-        for (window, row) in self.rows.iter().enumerate() {
-            let bit = window * WINDOW_BITS;
-            let bytes = [low_first[bit / 8], low_first[bit / 8 + 1]];
-            let digit = usize::from(u16::from_le_bytes(bytes) >> (bit % 8)) & WINDOW_MASK;
-            if digit != 0 {
-                terms[term_count] = &row[digit - 1];
-                term_count += 1;
-            }
-        }
-        PublicKey::combine_keys(&terms[..term_count]).ok()
+            .ok_or(AccountKeyError::IndexUnusable { index })
     }
 }
 
@@ -418,17 +350,17 @@ fn split(mac: Hmac<Sha512>) -> ([u8; 32], [u8; 32]) {
 }
 
 /// The bytes of a serialized key, checksum included, that 111 base58 characters spell.
-fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountKeyFault> {
+fn decode(text: &str) -> Result<[u8; XPUB_CHECKED_LENGTH_BYTES], AccountKeyError> {
     let found_chars = text.chars().count();
     if found_chars != XPUB_LENGTH_CHARS {
-        return Err(AccountKeyFault::Length { found_chars });
+        return Err(AccountKeyError::Length { found_chars });
     }
     let mut bytes = [0; XPUB_CHECKED_LENGTH_BYTES];
     for (offset, character) in text.chars().enumerate() {
         let digit = u8::try_from(character)
             .ok()
             .and_then(base58_digit)
-            .ok_or(AccountKeyFault::Characters { position: offset + 1 })?;
+            .ok_or(AccountKeyError::Characters { position: offset + 1 })?;
         // 58^111 is less than 2^656, so nothing is carried out of the first byte.
         let mut carry = u32::from(digit);
         for byte in bytes.iter_mut().rev() {
@@ -500,7 +432,7 @@ mod tests {
         encode(bytes.to_vec())
     }
 
-    fn refusal(text: &str) -> AccountKeyFault {
+    fn refusal(text: &str) -> AccountKeyError {
         AccountKey::parse(text).unwrap_err()
     }
 
@@ -554,10 +486,10 @@ mod tests {
         assert_eq!(entries.len(), 1);
         for entry in entries {
             let index = entry["index"].as_u64().unwrap().try_into().unwrap();
-            assert_eq!(key.address(index), Err(AccountKeyFault::IndexHardened { index }));
+            assert_eq!(key.address(index), Err(AccountKeyError::IndexHardened { index }));
         }
         let index = u32::MAX;
-        assert_eq!(key.address(index), Err(AccountKeyFault::IndexHardened { index }));
+        assert_eq!(key.address(index), Err(AccountKeyError::IndexHardened { index }));
     }
 
     #[test]
@@ -608,38 +540,38 @@ mod tests {
         assert_eq!((&xprv[..4], xprv.len()), ("xprv", XPUB_LENGTH_CHARS));
         for text in [&xprv, &format!(" {xprv}"), &xprv[..50], "tprv", "zprv with a typing mistake"]
         {
-            assert_eq!(refusal(text), AccountKeyFault::PrivateKey, "{text}");
+            assert_eq!(refusal(text), AccountKeyError::PrivateKey, "{text}");
         }
         let private_body = xpub_with(45, &[0; 33]);
         assert!(private_body.starts_with("xpub"));
-        assert_eq!(refusal(&private_body), AccountKeyFault::PrivateKey);
+        assert_eq!(refusal(&private_body), AccountKeyError::PrivateKey);
         let private_version = xpub_with(0, &[0x04, 0x88, 0xad, 0xe4]);
-        assert_eq!(refusal(&private_version), AccountKeyFault::PrivateKey);
+        assert_eq!(refusal(&private_version), AccountKeyError::PrivateKey);
     }
 
     #[test]
     fn damaged_text_is_refused() {
         let vectors = vectors();
         let xpub = text_of(&vectors, "account_xpub");
-        assert_eq!(refusal(""), AccountKeyFault::Length { found_chars: 0 });
-        assert_eq!(refusal(&xpub[..110]), AccountKeyFault::Length { found_chars: 110 });
-        assert_eq!(refusal(&format!("{xpub} ")), AccountKeyFault::Length { found_chars: 112 });
+        assert_eq!(refusal(""), AccountKeyError::Length { found_chars: 0 });
+        assert_eq!(refusal(&xpub[..110]), AccountKeyError::Length { found_chars: 110 });
+        assert_eq!(refusal(&format!("{xpub} ")), AccountKeyError::Length { found_chars: 112 });
         assert_eq!(
             refusal(&xpub.replacen("xpub6D", "xpub60", 1)),
-            AccountKeyFault::Characters { position: 6 }
+            AccountKeyError::Characters { position: 6 }
         );
         assert_eq!(
             refusal(&xpub.replacen('x', "х", 1)),
-            AccountKeyFault::Characters { position: 1 }
+            AccountKeyError::Characters { position: 1 }
         );
-        assert_eq!(refusal(&xpub.to_lowercase().replace('l', "m")), AccountKeyFault::Checksum);
-        assert_eq!(refusal(&"z".repeat(111)), AccountKeyFault::Checksum);
-        assert_eq!(refusal(&"1".repeat(111)), AccountKeyFault::Checksum);
+        assert_eq!(refusal(&xpub.to_lowercase().replace('l', "m")), AccountKeyError::Checksum);
+        assert_eq!(refusal(&"z".repeat(111)), AccountKeyError::Checksum);
+        assert_eq!(refusal(&"1".repeat(111)), AccountKeyError::Checksum);
         for offset in 4..xpub.len() {
             let mut damaged = xpub.to_string();
             let other = if &xpub[offset..=offset] == "a" { "b" } else { "a" };
             damaged.replace_range(offset..=offset, other);
-            assert_eq!(refusal(&damaged), AccountKeyFault::Checksum);
+            assert_eq!(refusal(&damaged), AccountKeyError::Checksum);
         }
     }
 
@@ -648,10 +580,10 @@ mod tests {
         let vectors = vectors();
         assert_eq!(
             refusal(text_of(&vectors, "external_chain_xpub")),
-            AccountKeyFault::Depth { found: 4 }
+            AccountKeyError::Depth { found: 4 }
         );
         for found in (0..=u8::MAX).filter(|depth| *depth != ACCOUNT_DEPTH) {
-            assert_eq!(refusal(&xpub_with(4, &[found])), AccountKeyFault::Depth { found });
+            assert_eq!(refusal(&xpub_with(4, &[found])), AccountKeyError::Depth { found });
         }
         for (number, written) in [
             (HARDENED_BIT + 1, "account 1';"),
@@ -660,26 +592,26 @@ mod tests {
         ] {
             let fault = refusal(&xpub_with(9, &number.to_be_bytes()));
             let found = ChildNumber(number);
-            assert_eq!(fault, AccountKeyFault::Account { found });
+            assert_eq!(fault, AccountKeyError::Account { found });
             assert!(fault.to_string().contains(written), "{fault}");
         }
         let test_network = 0x0435_87cf_u32;
         let fault = refusal(&xpub_with(0, &test_network.to_be_bytes()));
         let found = test_network;
-        assert_eq!(fault, AccountKeyFault::Version { found });
+        assert_eq!(fault, AccountKeyError::Version { found });
         assert!(fault.to_string().contains("0x043587cf"), "{fault}");
     }
 
     #[test]
     fn bytes_that_are_no_point_are_refused() {
         for prefix in [1, 4, 6, 0xff] {
-            assert_eq!(refusal(&xpub_with(45, &[prefix])), AccountKeyFault::Point);
+            assert_eq!(refusal(&xpub_with(45, &[prefix])), AccountKeyError::Point);
         }
         // No point of the curve has the coordinate 5, and none lies beyond the field.
         let mut coordinate = [0; 32];
         coordinate[31] = 5;
         for coordinate in [coordinate, [0xff; 32]] {
-            assert_eq!(refusal(&xpub_with(46, &coordinate)), AccountKeyFault::Point);
+            assert_eq!(refusal(&xpub_with(46, &coordinate)), AccountKeyError::Point);
         }
     }
 

@@ -11,9 +11,9 @@ use super::address::AddressForm;
 use super::evm::Log;
 use super::finality_blocks;
 use super::rows::{Identity, Token};
-use super::rpc::{FinalBlock, Node, NodeFault};
+use super::rpc::{FinalBlock, Node, NodeError};
 use super::settings::ChainSettings;
-use super::verify::{self, BEHIND_SECONDS_MAX, Doubt, Settled};
+use super::verify::{self, BEHIND_SECONDS_MAX, FinalView, VerifyError};
 use crate::kernel::Mode;
 use crate::metrics::ChainFigures;
 use crate::outbound::Client;
@@ -28,9 +28,9 @@ pub enum FollowError {
     #[error("no node answers: {0}")]
     NoNode(String),
     #[error("{node}: {fault}")]
-    Node { node: String, fault: NodeFault },
+    Node { node: String, fault: NodeError },
     #[error("{node} is not believed: {doubt}")]
-    Doubted { node: String, doubt: Doubt },
+    Doubted { node: String, doubt: VerifyError },
     #[error("{0}")]
     Mismatch(String),
     #[error("the store does not take it: {0}")]
@@ -176,7 +176,7 @@ impl FollowedChain {
 
     /// Asks a node whether it is of this chain and the contract is the token: `Err` says what does
     /// not fit.
-    async fn check_node(&self, node: &Node) -> Result<Result<(), String>, NodeFault> {
+    async fn check_node(&self, node: &Node) -> Result<Result<(), String>, NodeError> {
         let settings = &self.settings;
         let chain_id = node.chain_id().await?;
         if chain_id != settings.chain_id {
@@ -189,7 +189,7 @@ impl FollowedChain {
         let decimals =
             match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
                 Ok(decimals) => decimals,
-                Err(NodeFault::Refused(_)) => None,
+                Err(NodeError::Refused(_)) => None,
                 Err(fault) => return Err(fault),
             };
         if decimals != Some(u128::from(settings.decimals)) {
@@ -210,7 +210,7 @@ impl FollowedChain {
         for contract in settings.other_tokens.values().map(|address| *address.bytes()) {
             let told = match node.call_number(&contract, DECIMALS_SELECTOR).await {
                 Ok(decimals) => decimals.and_then(|decimals| u8::try_from(decimals).ok()),
-                Err(NodeFault::Refused(_)) => None,
+                Err(NodeError::Refused(_)) => None,
                 Err(fault) => return Err(fault),
             };
             if let Some(decimals) = told {
@@ -227,10 +227,10 @@ impl FollowedChain {
 
     /// Whether the token's contract says at a node that it handed over; `None` where it has no such
     /// function.
-    async fn deprecated_at(&self, node: &Node) -> Result<Option<bool>, NodeFault> {
+    async fn deprecated_at(&self, node: &Node) -> Result<Option<bool>, NodeError> {
         match node.call_number(self.settings.token_contract.bytes(), DEPRECATED_SELECTOR).await {
             Ok(told) => Ok(told.map(|told| told == 1)),
-            Err(NodeFault::Refused(_) | NodeFault::MethodMissing(_)) => Ok(None),
+            Err(NodeError::Refused(_) | NodeError::MethodMissing(_)) => Ok(None),
             Err(fault) => Err(fault),
         }
     }
@@ -295,7 +295,7 @@ impl FollowedChain {
 
     /// Asks all nodes what they call final. `latest` is a time that no block can have yet, Unix
     /// seconds.
-    pub async fn standings(&self, latest: i64) -> Result<Standings<'_>, FollowError> {
+    pub async fn node_heights(&self, latest: i64) -> Result<NodeHeights<'_>, FollowError> {
         let told = self.nodes.iter().map(|node| async move {
             if node.fits() { Some(node.final_block().await) } else { None }
         });
@@ -305,7 +305,7 @@ impl FollowedChain {
             match answer {
                 Some(Ok(block)) if block.time > latest => {
                     self.stats.doubts.fetch_add(1, Ordering::Relaxed);
-                    missing.push((node.label(), Doubt::WrongTime(block.number).to_string()));
+                    missing.push((node.label(), VerifyError::WrongTime(block.number).to_string()));
                 }
                 Some(Ok(block)) => told.push((node, block)),
                 Some(Err(fault)) => missing.push((node.label(), fault.to_string())),
@@ -324,7 +324,7 @@ impl FollowedChain {
             );
         }
         self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
-        let Some(settled) = verify::settled(told.iter().map(|(_, block)| *block)) else {
+        let Some(final_view) = verify::final_view(told.iter().map(|(_, block)| *block)) else {
             return Err(FollowError::NoNode(
                 missing
                     .iter()
@@ -333,24 +333,24 @@ impl FollowedChain {
                     .join("; "),
             ));
         };
-        let mut standings = Standings {
+        let mut node_heights = NodeHeights {
             nodes: told.into_iter().map(|(node, block)| (node, block.number)).collect(),
-            settled,
+            final_view,
             missing,
         };
         if let (false, Some(depth), Some((node, told))) = (
-            settled.is_checked,
+            final_view.is_checked,
             finality_blocks(self.settings.chain_id),
-            standings.nodes.first_mut(),
+            node_heights.nodes.first_mut(),
         ) {
             let head = node
                 .head()
                 .await
                 .map_err(|fault| FollowError::Node { node: node.label(), fault })?;
             *told = (*told).min(head.number.0 - depth);
-            standings.settled.height = *told;
+            node_heights.final_view.height = *told;
         }
-        Ok(standings)
+        Ok(node_heights)
     }
 
     /// The watched contracts; the first is the token, and those that were it before are among the
@@ -380,11 +380,11 @@ impl FollowedChain {
 }
 
 /// What the nodes say of the final view.
-pub struct Standings<'a> {
+pub struct NodeHeights<'a> {
     /// Those that answer, with what each calls final, the highest first.
     pub nodes: Vec<(&'a Node, i64)>,
     /// Up to where it is taken.
-    pub settled: Settled,
+    pub final_view: FinalView,
     /// Those that are of no use now, and why.
     pub missing: Vec<(String, String)>,
 }

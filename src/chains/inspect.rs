@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::evm::{Hash, Log, Receipt, millionths};
 use super::rows::Token;
-use super::rpc::{Node, NodeFault};
+use super::rpc::{Node, NodeError};
 use super::settings::ChainSettings;
 
 /// Movements of one transaction that are looked at: those to the address in question come first.
@@ -74,12 +74,12 @@ pub async fn inspect(
     hash: &Hash,
     address: &[u8; 20],
     deadline: Duration,
-) -> Result<Option<SeenTransaction>, NodeFault> {
+) -> Result<Option<SeenTransaction>, NodeError> {
     let share = deadline / u32::try_from(nodes.len().max(1)).unwrap_or(1);
-    let mut answer = Err(NodeFault::Unreachable("there is no node".into()));
+    let mut answer = Err(NodeError::Unreachable("there is no node".into()));
     for node in nodes.iter().filter(|node| node.fits()) {
         let asked = tokio::time::timeout(share, ask(node, settings, tokens, hash, address)).await;
-        match asked.unwrap_or_else(|_| Err(NodeFault::Unreachable("no answer in time".into()))) {
+        match asked.unwrap_or_else(|_| Err(NodeError::Unreachable("no answer in time".into()))) {
             Ok(None) => answer = Ok(None),
             Ok(Some(seen)) => return Ok(Some(seen)),
             Err(fault) => {
@@ -98,7 +98,7 @@ async fn ask(
     tokens: &[Token],
     hash: &Hash,
     address: &[u8; 20],
-) -> Result<Option<SeenTransaction>, NodeFault> {
+) -> Result<Option<SeenTransaction>, NodeError> {
     let Some(receipt) = node.receipt(hash).await? else { return Ok(None) };
     let header = node
         .header(receipt.block_number.0)
@@ -152,7 +152,7 @@ async fn name_foreign(
     settings: &ChainSettings,
     address: &[u8; 20],
     movements: &mut [SeenMovement],
-) -> Result<(), NodeFault> {
+) -> Result<(), NodeError> {
     let mut named: Vec<([u8; 20], SeenToken, Option<u8>)> = Vec::new();
     for movement in movements
         .iter_mut()
@@ -188,10 +188,10 @@ async fn name_foreign(
 }
 
 /// Contracts without a function, and those that fail in it, tell nothing.
-fn if_told<T>(answer: Result<T, NodeFault>) -> Result<Option<T>, NodeFault> {
+fn if_told<T>(answer: Result<T, NodeError>) -> Result<Option<T>, NodeError> {
     match answer {
         Ok(told) => Ok(Some(told)),
-        Err(NodeFault::Refused(_) | NodeFault::MethodMissing(_)) => Ok(None),
+        Err(NodeError::Refused(_) | NodeError::MethodMissing(_)) => Ok(None),
         Err(fault) => Err(fault),
     }
 }

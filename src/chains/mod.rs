@@ -2,10 +2,10 @@
 //! values, no keys.
 //!
 //! `simulated` is the chain of test mode. A real chain is followed over the Ethereum JSON-RPC:
-//! `rpc` asks one node, `evm` reads what it says, `verify` judges whether to believe it, `whole`
-//! reads blocks without the index of logs, `rows` keeps how far the chain was followed;
-//! `work::follow` puts them together, and `work::audit` reads the chain once more. `inspect` looks
-//! at one transaction that somebody asks about.
+//! `rpc` asks one node, `evm` reads what it says, `verify` judges whether to believe it,
+//! `unfiltered_blocks` reads blocks without the index of logs, `rows` keeps how far the chain was
+//! followed; `chain_following` puts them together. `inspect` looks at one transaction that somebody
+//! asks about.
 
 pub mod address;
 #[allow(
@@ -15,6 +15,11 @@ pub mod address;
 pub mod derivation;
 pub mod evm;
 pub mod followed;
+#[allow(
+    clippy::expect_used,
+    reason = "multiples of constants of the curve; nothing from outside reaches them"
+)]
+mod generator_multiples;
 pub mod inspect;
 pub mod pool;
 pub mod rows;
@@ -54,7 +59,7 @@ pub struct ChainProfile {
 pub enum Following {
     /// Inside the service: test mode without a test net.
     Simulated,
-    /// On nodes that `work::follow` reads; its final view may lie so far behind the clock before
+    /// On nodes that `chain_following` reads; its final view may lie so far behind the clock before
     /// that is an alarm.
     Real { lag_alarm_seconds: i64 },
 }

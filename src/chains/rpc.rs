@@ -2,7 +2,7 @@
 //!
 //! Nothing here is believed yet; `verify` judges. Nodes and gateways answer faults in many ways: as
 //! JSON-RPC errors, as HTTP statuses, and as HTTP 200 with a text of their own. Each becomes one
-//! `NodeFault`.
+//! `NodeError`.
 
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -32,7 +32,7 @@ const REST_SECONDS_MAX: u64 = 60;
 
 /// Why a node did not answer a question.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NodeFault {
+pub enum NodeError {
     #[error("not reached: {0}")]
     Unreachable(String),
     /// Too many requests, or no computing resources; it rests.
@@ -54,10 +54,10 @@ pub enum NodeFault {
     Resting,
 }
 
-impl NodeFault {
+impl NodeError {
     /// Whether another question would meet the same fault soon.
     const fn is_of_the_node(&self) -> bool {
-        matches!(self, NodeFault::Unreachable(_) | NodeFault::Limited(_) | NodeFault::Garbage(_))
+        matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
     }
 }
 
@@ -78,7 +78,7 @@ pub struct FinalBlock {
 }
 
 #[derive(Default)]
-struct Rest {
+struct Pause {
     until: Option<Instant>,
     faults_in_a_row: u32,
 }
@@ -88,7 +88,7 @@ pub struct Node {
     client: Client,
     endpoint: Endpoint,
     next_id: AtomicU64,
-    rest: Mutex<Rest>,
+    rest: Mutex<Pause>,
     /// Questions that the node takes in one request, as far as it let us know.
     batch_questions_max: AtomicUsize,
     /// Whether it was found to be of the configured chain.
@@ -99,7 +99,7 @@ pub struct Node {
 }
 
 #[derive(Deserialize)]
-struct RpcAnswer<'a> {
+struct RpcResponse<'a> {
     id: Option<u64>,
     #[serde(borrow)]
     result: Option<&'a RawValue>,
@@ -114,13 +114,13 @@ struct RpcError {
 }
 
 impl RpcError {
-    fn fault(&self) -> NodeFault {
+    fn fault(&self) -> NodeError {
         let message: String = self.message.chars().take(200).collect();
         let told = format!("{} {message}", self.code);
         let lower = message.to_lowercase();
         let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         match self.code {
-            -32601 => NodeFault::MethodMissing(told),
+            -32601 => NodeError::MethodMissing(told),
             // Before the codes: some gateways say -32005 for too many requests too.
             _ if says(&[
                 "rate limit",
@@ -130,9 +130,9 @@ impl RpcError {
                 "frequency limit",
             ]) =>
             {
-                NodeFault::Limited(told)
+                NodeError::Limited(told)
             }
-            -32005 | -32003 => NodeFault::TooMuch(told),
+            -32005 | -32003 => NodeError::TooMuch(told),
             _ if says(&[
                 "block range",
                 "more than",
@@ -141,7 +141,7 @@ impl RpcError {
                 "response size",
             ]) =>
             {
-                NodeFault::TooMuch(told)
+                NodeError::TooMuch(told)
             }
             _ if says(&[
                 "not supported",
@@ -151,22 +151,22 @@ impl RpcError {
                 "tag",
             ]) =>
             {
-                NodeFault::MethodMissing(told)
+                NodeError::MethodMissing(told)
             }
-            _ => NodeFault::Refused(told),
+            _ => NodeError::Refused(told),
         }
     }
 }
 
 /// A question of a batch.
-struct Question {
+struct RpcRequest {
     method: &'static str,
     params: Value,
 }
 
-impl Question {
-    const fn new(method: &'static str, params: Value) -> Question {
-        Question { method, params }
+impl RpcRequest {
+    const fn new(method: &'static str, params: Value) -> RpcRequest {
+        RpcRequest { method, params }
     }
 }
 
@@ -220,22 +220,22 @@ impl Node {
 
     fn note<T>(
         &self,
-        outcome: Result<T, NodeFault>,
+        outcome: Result<T, NodeError>,
         retry_after_seconds: Option<u64>,
-    ) -> Result<T, NodeFault> {
+    ) -> Result<T, NodeError> {
         let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
         match &outcome {
             Err(fault) if fault.is_of_the_node() => {
                 rest.faults_in_a_row = (rest.faults_in_a_row + 1).min(16);
                 let grown = (REST_SECONDS_MIN << (rest.faults_in_a_row - 1)).min(REST_SECONDS_MAX);
                 let seconds = match fault {
-                    NodeFault::Limited(_) => retry_after_seconds.unwrap_or(grown),
+                    NodeError::Limited(_) => retry_after_seconds.unwrap_or(grown),
                     _ => grown,
                 };
                 rest.until = Some(Instant::now() + Duration::from_secs(seconds));
             }
             // An error about one question says that the node lives.
-            _ => *rest = Rest::default(),
+            _ => *rest = Pause::default(),
         }
         outcome
     }
@@ -246,30 +246,30 @@ impl Node {
         endpoint: &Endpoint,
         body: Vec<u8>,
         deadline: Duration,
-    ) -> Result<bytes::Bytes, NodeFault> {
+    ) -> Result<bytes::Bytes, NodeError> {
         let answer = match self.client.post(endpoint, body, deadline, ANSWER_BYTES_MAX).await {
             Ok(answer) => answer,
             Err(OutboundError::TooLong(bytes)) => {
-                return Err(NodeFault::TooMuch(format!("the answer is longer than {bytes} bytes")));
+                return Err(NodeError::TooMuch(format!("the answer is longer than {bytes} bytes")));
             }
-            Err(error) => return self.note(Err(NodeFault::Unreachable(error.to_string())), None),
+            Err(error) => return self.note(Err(NodeError::Unreachable(error.to_string())), None),
         };
         let told = format!("HTTP {}", answer.http_status);
         match answer.http_status {
             200 => {}
             403 => {
                 return self.note(
-                    Err(NodeFault::Limited(told)),
+                    Err(NodeError::Limited(told)),
                     answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED)),
                 );
             }
             429 | 503 => {
-                return self.note(Err(NodeFault::Limited(told)), answer.retry_after_seconds);
+                return self.note(Err(NodeError::Limited(told)), answer.retry_after_seconds);
             }
-            413 => return Err(NodeFault::TooMuch(told)),
+            413 => return Err(NodeError::TooMuch(told)),
             // Some nodes put a JSON-RPC error behind 400 or 500.
             400 | 500 if answer.body.starts_with(b"{\"jsonrpc\"") => {}
-            _ => return self.note(Err(NodeFault::Unreachable(told)), None),
+            _ => return self.note(Err(NodeError::Unreachable(told)), None),
         }
         // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
         #[derive(Deserialize)]
@@ -283,9 +283,9 @@ impl Node {
                 .iter()
                 .any(|word| message.contains(word));
             let fault = if is_limit {
-                NodeFault::Limited(message)
+                NodeError::Limited(message)
             } else {
-                NodeFault::Unreachable(message)
+                NodeError::Unreachable(message)
             };
             return self.note(Err(fault), answer.retry_after_seconds);
         }
@@ -295,11 +295,11 @@ impl Node {
     /// Asks several questions in one request; each has an answer of its own.
     async fn batch(
         &self,
-        questions: &[Question],
+        questions: &[RpcRequest],
         deadline: Duration,
-    ) -> Result<Vec<Result<Box<RawValue>, NodeFault>>, NodeFault> {
+    ) -> Result<Vec<Result<Box<RawValue>, NodeError>>, NodeError> {
         if self.is_resting() {
-            return Err(NodeFault::Resting);
+            return Err(NodeError::Resting);
         }
         let first = self.next_id.fetch_add(questions.len() as u64, Ordering::Relaxed);
         let requests: Vec<Value> = questions
@@ -314,13 +314,13 @@ impl Node {
             [one] => serde_json::to_vec(one),
             many => serde_json::to_vec(many),
         };
-        let body = body.map_err(|error| NodeFault::Garbage(error.to_string()))?;
+        let body = body.map_err(|error| NodeError::Garbage(error.to_string()))?;
         let bytes = self.exchange(&self.endpoint, body, deadline).await?;
-        let garbage = |what: String| NodeFault::Garbage(what);
+        let garbage = |what: String| NodeError::Garbage(what);
         // A node that refuses the whole batch answers one error instead of a list.
-        let answers: Vec<RpcAnswer<'_>> =
+        let answers: Vec<RpcResponse<'_>> =
             if questions.len() == 1 || bytes.trim_ascii_start().starts_with(b"{") {
-                match serde_json::from_slice::<RpcAnswer<'_>>(&bytes) {
+                match serde_json::from_slice::<RpcResponse<'_>>(&bytes) {
                     Ok(answer) => vec![answer],
                     Err(error) => return self.note(Err(garbage(error.to_string())), None),
                 }
@@ -331,11 +331,11 @@ impl Node {
                 }
             };
         if questions.len() > 1
-            && let [RpcAnswer { error: Some(error), .. }] = answers.as_slice()
+            && let [RpcResponse { error: Some(error), .. }] = answers.as_slice()
         {
             return self.note(Err(error.fault()), None);
         }
-        let mut sorted: Vec<Option<Result<Box<RawValue>, NodeFault>>> =
+        let mut sorted: Vec<Option<Result<Box<RawValue>, NodeError>>> =
             questions.iter().map(|_| None).collect();
         for answer in &answers {
             // Some gateways answer a single question with another id.
@@ -356,12 +356,12 @@ impl Node {
         }
         let all: Option<Vec<_>> = sorted.into_iter().collect();
         // One question that meets a limit is the node's limit: it would meet the others soon.
-        let limited = |answers: &Vec<Result<_, NodeFault>>| {
+        let limited = |answers: &Vec<Result<_, NodeError>>| {
             answers.iter().find_map(|answer| {
                 answer
                     .as_ref()
                     .err()
-                    .filter(|fault| matches!(fault, NodeFault::Limited(_)))
+                    .filter(|fault| matches!(fault, NodeError::Limited(_)))
                     .cloned()
             })
         };
@@ -374,17 +374,20 @@ impl Node {
 
     fn read<T: DeserializeOwned>(
         &self,
-        answer: Result<Box<RawValue>, NodeFault>,
-    ) -> Result<T, NodeFault> {
+        answer: Result<Box<RawValue>, NodeError>,
+    ) -> Result<T, NodeError> {
         let raw = answer?;
         match serde_json::from_str(raw.get()) {
             Ok(value) => Ok(value),
-            Err(error) => self.note(Err(NodeFault::Garbage(error.to_string())), None),
+            Err(error) => self.note(Err(NodeError::Garbage(error.to_string())), None),
         }
     }
 
     /// Asks many questions that are answered alike, in as few requests as the node takes.
-    async fn many<T: DeserializeOwned>(&self, questions: &[Question]) -> Result<Vec<T>, NodeFault> {
+    async fn many<T: DeserializeOwned>(
+        &self,
+        questions: &[RpcRequest],
+    ) -> Result<Vec<T>, NodeError> {
         let mut values = Vec::with_capacity(questions.len());
         let mut rest = questions;
         while !rest.is_empty() {
@@ -405,7 +408,7 @@ impl Node {
                     }
                 }
                 // The batch has too many questions, or their answers together are too long.
-                Err(NodeFault::TooMuch(_)) if count > 1 => {
+                Err(NodeError::TooMuch(_)) if count > 1 => {
                     self.batch_questions_max.store(count / 2, Ordering::Relaxed)
                 }
                 Err(fault) => return Err(fault),
@@ -418,14 +421,14 @@ impl Node {
         &self,
         method: &'static str,
         params: Value,
-    ) -> Result<T, NodeFault> {
+    ) -> Result<T, NodeError> {
         let mut answers = self
-            .batch(&[Question::new(method, params)], Duration::from_secs(ANSWER_SECONDS_MAX))
+            .batch(&[RpcRequest::new(method, params)], Duration::from_secs(ANSWER_SECONDS_MAX))
             .await?;
-        self.read(answers.pop().unwrap_or(Err(NodeFault::Garbage("no answer".into()))))
+        self.read(answers.pop().unwrap_or(Err(NodeError::Garbage("no answer".into()))))
     }
 
-    pub async fn chain_id(&self) -> Result<u64, NodeFault> {
+    pub async fn chain_id(&self) -> Result<u64, NodeError> {
         let id: Quantity = self.one("eth_chainId", json!([])).await?;
         Ok(id.0.unsigned_abs())
     }
@@ -435,7 +438,7 @@ impl Node {
         &self,
         contract: &[u8; 20],
         selector: [u8; 4],
-    ) -> Result<Option<u128>, NodeFault> {
+    ) -> Result<Option<u128>, NodeError> {
         let data = self.call_data(contract, selector).await?;
         Ok(data.as_number())
     }
@@ -445,7 +448,7 @@ impl Node {
         &self,
         contract: &[u8; 20],
         selector: [u8; 4],
-    ) -> Result<Data, NodeFault> {
+    ) -> Result<Data, NodeError> {
         self.one(
             "eth_call",
             json!([{ "to": prefixed(contract), "data": prefixed(selector) }, "latest"]),
@@ -459,12 +462,12 @@ impl Node {
         &self,
         contract: &[u8; 20],
         addresses: &[[u8; 20]],
-    ) -> Result<Vec<u128>, NodeFault> {
+    ) -> Result<Vec<u128>, NodeError> {
         /// `balanceOf(address)`.
         const BALANCE_SELECTOR: [u8; 4] = [0x70, 0xa0, 0x82, 0x31];
         let question = |address: &[u8; 20]| {
             let data = [&BALANCE_SELECTOR[..], &[0; 12], address].concat();
-            Question::new(
+            RpcRequest::new(
                 "eth_call",
                 json!([{ "to": prefixed(contract), "data": prefixed(data) }, "latest"]),
             )
@@ -472,30 +475,30 @@ impl Node {
         let answers: Vec<Data> =
             self.many(&addresses.iter().map(question).collect::<Vec<_>>()).await?;
         let read = |answer: Data| {
-            answer.as_number().ok_or_else(|| NodeFault::Garbage("a balance does not read".into()))
+            answer.as_number().ok_or_else(|| NodeError::Garbage("a balance does not read".into()))
         };
         answers.into_iter().map(read).collect()
     }
 
     /// The newest block.
-    pub async fn head(&self) -> Result<Header, NodeFault> {
+    pub async fn head(&self) -> Result<Header, NodeError> {
         let header: Option<Header> =
             self.one("eth_getBlockByNumber", json!(["latest", false])).await?;
-        header.ok_or_else(|| NodeFault::Garbage("there is no newest block".into()))
+        header.ok_or_else(|| NodeError::Garbage("there is no newest block".into()))
     }
 
     /// The newest block that cannot be replaced. Nodes older than java-tron 4.8.0 lack the tag
     /// `finalized`; then TRON's own interface on the same host is asked for the solidified height.
-    pub async fn final_block(&self) -> Result<FinalBlock, NodeFault> {
+    pub async fn final_block(&self) -> Result<FinalBlock, NodeError> {
         if !self.lacks_finalized.load(Ordering::Relaxed) {
-            let header: Result<Option<Header>, NodeFault> =
+            let header: Result<Option<Header>, NodeError> =
                 self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
             match header {
                 Ok(Some(header)) => {
                     return Ok(FinalBlock { number: header.number.0, time: header.timestamp.0 });
                 }
-                Ok(None) => return Err(NodeFault::Refused("no block is final yet".into())),
-                Err(NodeFault::MethodMissing(_) | NodeFault::Refused(_)) => {}
+                Ok(None) => return Err(NodeError::Refused("no block is final yet".into())),
+                Err(NodeError::MethodMissing(_) | NodeError::Refused(_)) => {}
                 Err(fault) => return Err(fault),
             }
         }
@@ -504,7 +507,7 @@ impl Node {
         Ok(solid)
     }
 
-    async fn solid_block(&self) -> Result<FinalBlock, NodeFault> {
+    async fn solid_block(&self) -> Result<FinalBlock, NodeError> {
         #[derive(Deserialize)]
         struct Block {
             block_header: BlockHeader,
@@ -524,7 +527,7 @@ impl Node {
         let endpoint = self
             .endpoint
             .with_path("/walletsolidity/getnowblock")
-            .map_err(|error| NodeFault::Unreachable(error.to_string()))?;
+            .map_err(|error| NodeError::Unreachable(error.to_string()))?;
         let body = self
             .exchange(&endpoint, b"{}".to_vec(), Duration::from_secs(ANSWER_SECONDS_MAX))
             .await?;
@@ -534,22 +537,22 @@ impl Node {
                 None,
             ),
             Err(error) => self.note(
-                Err(NodeFault::Garbage(format!("the solidified block does not read: {error}"))),
+                Err(NodeError::Garbage(format!("the solidified block does not read: {error}"))),
                 None,
             ),
         }
     }
 
     /// The head of a block; `None` where the node does not have it (yet).
-    pub async fn header(&self, number: i64) -> Result<Option<Header>, NodeFault> {
+    pub async fn header(&self, number: i64) -> Result<Option<Header>, NodeError> {
         self.one("eth_getBlockByNumber", json!([hex(number), false])).await
     }
 
     /// The heads of several blocks.
-    pub async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeFault> {
+    pub async fn headers(&self, numbers: &[i64]) -> Result<Vec<Option<Header>>, NodeError> {
         let questions: Vec<_> = numbers
             .iter()
-            .map(|number| Question::new("eth_getBlockByNumber", json!([hex(*number), false])))
+            .map(|number| RpcRequest::new("eth_getBlockByNumber", json!([hex(*number), false])))
             .collect();
         self.many(&questions).await
     }
@@ -561,20 +564,20 @@ impl Node {
         contracts: &[[u8; 20]],
         from: i64,
         to: i64,
-    ) -> Result<Option<BlockRange>, NodeFault> {
+    ) -> Result<Option<BlockRange>, NodeError> {
         let addresses: Vec<String> = contracts.iter().map(prefixed).collect();
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
         let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses,
             "topics": [topics] }]);
         let questions = [
-            Question::new("eth_getBlockByNumber", json!([hex(from), false])),
-            Question::new("eth_getLogs", filter),
-            Question::new("eth_getBlockByNumber", json!([hex(to), false])),
+            RpcRequest::new("eth_getBlockByNumber", json!([hex(from), false])),
+            RpcRequest::new("eth_getLogs", filter),
+            RpcRequest::new("eth_getBlockByNumber", json!([hex(to), false])),
         ];
         let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
         let answers = match self.batch(&questions, deadline).await {
             // Three questions are too many for it, or their answers together: one after the other.
-            Err(NodeFault::TooMuch(_)) => {
+            Err(NodeError::TooMuch(_)) => {
                 let mut answers = Vec::with_capacity(questions.len());
                 for question in &questions {
                     answers.extend(self.batch(std::slice::from_ref(question), deadline).await?);
@@ -584,7 +587,7 @@ impl Node {
             answered => answered?,
         };
         let Ok([first, logs, last]) = <[_; 3]>::try_from(answers) else {
-            return Err(NodeFault::Garbage("an answer of the batch is missing".into()));
+            return Err(NodeError::Garbage("an answer of the batch is missing".into()));
         };
         // The heads first: a node that lacks them may answer anything to the filter.
         let (first, last): (Option<Header>, Option<Header>) = (self.read(first)?, self.read(last)?);
@@ -596,7 +599,7 @@ impl Node {
     }
 
     /// What became of one transaction; `None` where the node does not know it.
-    pub async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeFault> {
+    pub async fn receipt(&self, transaction: &Hash) -> Result<Option<Receipt>, NodeError> {
         self.one("eth_getTransactionReceipt", json!([transaction])).await
     }
 
@@ -604,27 +607,27 @@ impl Node {
     pub async fn receipts_of(
         &self,
         transactions: &[Hash],
-    ) -> Result<Vec<Option<Receipt>>, NodeFault> {
+    ) -> Result<Vec<Option<Receipt>>, NodeError> {
         let questions: Vec<_> = transactions
             .iter()
-            .map(|hash| Question::new("eth_getTransactionReceipt", json!([hash])))
+            .map(|hash| RpcRequest::new("eth_getTransactionReceipt", json!([hash])))
             .collect();
         self.many(&questions).await
     }
 
     /// Everything that happened in a block, without a filter. Nodes without `eth_getBlockReceipts`
     /// are asked for each transaction. `None` where the node does not know all of them.
-    pub async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeFault> {
+    pub async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
             match self
                 .one::<Option<Vec<Receipt>>>("eth_getBlockReceipts", json!([hex(block.number.0)]))
                 .await
             {
-                Err(NodeFault::MethodMissing(_)) => {
+                Err(NodeError::MethodMissing(_)) => {
                     self.lacks_block_receipts.store(true, Ordering::Relaxed)
                 }
                 // Longer than the node answers at once: one by one.
-                Err(NodeFault::TooMuch(_)) => {}
+                Err(NodeError::TooMuch(_)) => {}
                 other => return other,
             }
         }
@@ -645,25 +648,25 @@ mod tests {
     #[test]
     fn errors_are_sorted() {
         let fault = |code: i64, message: &str| RpcError { code, message: message.into() }.fault();
-        type Is = fn(&NodeFault) -> bool;
+        type Is = fn(&NodeError) -> bool;
         let table: [(i64, &str, Is); 8] = [
             (-32602, "exceed max block range: 5000", |fault| {
-                matches!(fault, NodeFault::TooMuch(_))
+                matches!(fault, NodeError::TooMuch(_))
             }),
             (-32005, "query returned more than 10000 results", |fault| {
-                matches!(fault, NodeFault::TooMuch(_))
+                matches!(fault, NodeError::TooMuch(_))
             }),
-            (-32003, "response too large", |fault| matches!(fault, NodeFault::TooMuch(_))),
+            (-32003, "response too large", |fault| matches!(fault, NodeError::TooMuch(_))),
             (-32601, "the method eth_getBlockReceipts does not exist", |fault| {
-                matches!(fault, NodeFault::MethodMissing(_))
+                matches!(fault, NodeError::MethodMissing(_))
             }),
             (-32602, "TAG [finalized] not supported", |fault| {
-                matches!(fault, NodeFault::MethodMissing(_))
+                matches!(fault, NodeError::MethodMissing(_))
             }),
-            (-32000, "illegal state. 0", |fault| matches!(fault, NodeFault::Refused(_))),
-            (-32000, "Too Many Requests", |fault| matches!(fault, NodeFault::Limited(_))),
+            (-32000, "illegal state. 0", |fault| matches!(fault, NodeError::Refused(_))),
+            (-32000, "Too Many Requests", |fault| matches!(fault, NodeError::Limited(_))),
             (-32005, "daily request count exceeded, request rate limited", |fault| {
-                matches!(fault, NodeFault::Limited(_))
+                matches!(fault, NodeError::Limited(_))
             }),
         ];
         for (code, message, is) in table {

@@ -57,7 +57,7 @@ pub struct TronAddress([u8; 20]);
 
 /// Why a text is not a TRON address. The message tells a person what to do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TronAddressFault {
+pub enum TronAddressError {
     #[error(
         "a TRON address has {ADDRESS_LENGTH_CHARS} characters and this has {found_chars}; \
          copy the whole address, beginning with T, without blanks"
@@ -89,7 +89,7 @@ impl TronAddress {
     ///
     /// Faults are looked for in the order length, characters, checksum, prefix; the first is given.
     /// Any text is fine as input, whatever its length.
-    pub fn parse(text: &str) -> Result<TronAddress, TronAddressFault> {
+    pub fn parse(text: &str) -> Result<TronAddress, TronAddressError> {
         let characters: &[u8; ADDRESS_LENGTH_CHARS] = match text.as_bytes().try_into() {
             Ok(characters) if text.is_ascii() => characters,
             _ => return Err(fault_of_odd_text(text)),
@@ -98,10 +98,10 @@ impl TronAddress {
         let (payload, checksum) =
             decoded.split_at(ADDRESS_DECODED_LENGTH_BYTES - CHECKSUM_LENGTH_BYTES);
         if checksum != base58_checksum(payload) {
-            return Err(TronAddressFault::Checksum);
+            return Err(TronAddressError::Checksum);
         }
         if payload[0] != ADDRESS_PREFIX {
-            return Err(TronAddressFault::Prefix { found: payload[0] });
+            return Err(TronAddressError::Prefix { found: payload[0] });
         }
         let mut evm = [0; 20];
         evm.copy_from_slice(&payload[1..]);
@@ -218,7 +218,7 @@ const _: () = assert!(
 /// The number that 34 base58 digits spell, most significant byte first.
 fn decode(
     characters: &[u8; ADDRESS_LENGTH_CHARS],
-) -> Result<[u8; ADDRESS_DECODED_LENGTH_BYTES], TronAddressFault> {
+) -> Result<[u8; ADDRESS_DECODED_LENGTH_BYTES], TronAddressError> {
     // 58^34 is less than 2^200, so four 64-bit limbs (lowest first) and 25 bytes are always enough.
     let mut limbs = [0_u64; 4];
     // Ten digits fit into one limb, which saves nine of ten passes over the limbs.
@@ -226,7 +226,7 @@ fn decode(
         let mut value = 0;
         let mut scale = 1_u64;
         for (offset, &character) in chunk.iter().enumerate() {
-            let digit = base58_digit(character).ok_or(TronAddressFault::Characters {
+            let digit = base58_digit(character).ok_or(TronAddressError::Characters {
                 position: chunk_index * 10 + offset + 1,
                 found: char::from(character),
             })?;
@@ -251,18 +251,18 @@ fn decode(
 
 /// The fault of a text that is not 34 ASCII characters.
 #[cold]
-fn fault_of_odd_text(text: &str) -> TronAddressFault {
+fn fault_of_odd_text(text: &str) -> TronAddressError {
     let found_chars = text.chars().count();
     if found_chars != ADDRESS_LENGTH_CHARS {
-        return TronAddressFault::Length { found_chars };
+        return TronAddressError::Length { found_chars };
     }
     let foreign = text
         .chars()
         .enumerate()
         .find(|(_, character)| !character.is_ascii() || base58_digit(*character as u8).is_none());
     match foreign {
-        Some((offset, found)) => TronAddressFault::Characters { position: offset + 1, found },
-        None => TronAddressFault::Checksum,
+        Some((offset, found)) => TronAddressError::Characters { position: offset + 1, found },
+        None => TronAddressError::Checksum,
     }
 }
 
@@ -354,16 +354,16 @@ mod tests {
     #[test]
     fn vectors_of_invalid_text_are_refused() {
         let expected = [
-            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdh", TronAddressFault::Checksum),
-            ("tuezsdksodhqmezwihtdobin46zxhgwydh", TronAddressFault::Checksum),
-            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYd", TronAddressFault::Length { found_chars: 33 }),
+            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdh", TronAddressError::Checksum),
+            ("tuezsdksodhqmezwihtdobin46zxhgwydh", TronAddressError::Checksum),
+            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYd", TronAddressError::Length { found_chars: 33 }),
             (
                 "0xc8599111f29c1e1e061265b4af93ea1f274ad78a",
-                TronAddressFault::Length { found_chars: 42 },
+                TronAddressError::Length { found_chars: 42 },
             ),
-            ("1BoatSLRHtKNngkdXEeobR76b53LETtpyT", TronAddressFault::Prefix { found: 0 }),
-            ("", TronAddressFault::Length { found_chars: 0 }),
-            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH ", TronAddressFault::Length { found_chars: 35 }),
+            ("1BoatSLRHtKNngkdXEeobR76b53LETtpyT", TronAddressError::Prefix { found: 0 }),
+            ("", TronAddressError::Length { found_chars: 0 }),
+            ("TUEZSdKsoDHQMeZwihtdoBiN46zxhGWYdH ", TronAddressError::Length { found_chars: 35 }),
         ];
         let vectors = vectors();
         let listed: Vec<&str> = vectors["invalid_base58_addresses"]
@@ -384,7 +384,7 @@ mod tests {
             for offset in [0, 9, 10, 20, 33] {
                 let mut text = SAMPLE.to_string();
                 text.replace_range(offset..=offset, &found.to_string());
-                let fault = TronAddressFault::Characters { position: offset + 1, found };
+                let fault = TronAddressError::Characters { position: offset + 1, found };
                 assert_eq!(TronAddress::parse(&text), Err(fault));
             }
         }
@@ -395,17 +395,17 @@ mod tests {
         let cyrillic = SAMPLE.replacen('T', "Т", 1);
         assert_eq!(
             TronAddress::parse(&cyrillic),
-            Err(TronAddressFault::Characters { position: 1, found: 'Т' })
+            Err(TronAddressError::Characters { position: 1, found: 'Т' })
         );
         let seventeen_chars_in_34_bytes = "Т".repeat(17);
         assert_eq!(
             TronAddress::parse(&seventeen_chars_in_34_bytes),
-            Err(TronAddressFault::Length { found_chars: 17 })
+            Err(TronAddressError::Length { found_chars: 17 })
         );
         let long = "T".repeat(100_000);
         assert_eq!(
             TronAddress::parse(&long),
-            Err(TronAddressFault::Length { found_chars: 100_000 })
+            Err(TronAddressError::Length { found_chars: 100_000 })
         );
     }
 
@@ -413,7 +413,7 @@ mod tests {
     fn extreme_digits_do_not_overflow() {
         for character in ['1', 'z'] {
             let text = character.to_string().repeat(ADDRESS_LENGTH_CHARS);
-            assert_eq!(TronAddress::parse(&text), Err(TronAddressFault::Checksum));
+            assert_eq!(TronAddress::parse(&text), Err(TronAddressError::Checksum));
         }
     }
 
@@ -424,7 +424,7 @@ mod tests {
                 let mut text = SAMPLE.to_string();
                 text.replace_range(offset..=offset, &char::from(character).to_string());
                 if text != SAMPLE {
-                    assert_eq!(TronAddress::parse(&text), Err(TronAddressFault::Checksum));
+                    assert_eq!(TronAddress::parse(&text), Err(TronAddressError::Checksum));
                 }
             }
         }
@@ -454,7 +454,7 @@ mod tests {
             for evm in addresses_spread(4) {
                 let text = encode_slowly(prefix, evm);
                 if text.len() == ADDRESS_LENGTH_CHARS {
-                    let fault = TronAddressFault::Prefix { found: prefix };
+                    let fault = TronAddressError::Prefix { found: prefix };
                     assert_eq!(TronAddress::parse(&text), Err(fault));
                     refused_count += 1;
                 }
@@ -477,10 +477,10 @@ mod tests {
     #[test]
     fn faults_tell_what_to_do() {
         let messages = [
-            TronAddressFault::Length { found_chars: 33 },
-            TronAddressFault::Characters { position: 7, found: '\n' },
-            TronAddressFault::Checksum,
-            TronAddressFault::Prefix { found: 0 },
+            TronAddressError::Length { found_chars: 33 },
+            TronAddressError::Characters { position: 7, found: '\n' },
+            TronAddressError::Checksum,
+            TronAddressError::Prefix { found: 0 },
         ]
         .map(|fault| fault.to_string());
         assert!(messages[0].contains("34 characters and this has 33"));

@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::evm::{Hash, Header, Log, Receipt};
-use super::rpc::{BlockRange, Node, NodeFault};
-use super::verify::{self, Doubt};
+use super::rpc::{BlockRange, Node, NodeError};
+use super::verify::{self, VerifyError};
 
 /// Why nothing was read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ReadFault {
+pub enum ReadError {
     #[error("{0}")]
-    Node(#[from] NodeFault),
+    Node(#[from] NodeError),
     #[error("it is not believed: {0}")]
-    Doubt(#[from] Doubt),
+    VerifyError(#[from] VerifyError),
 }
 
 /// What was read of single blocks besides the filter's logs.
 #[derive(Default)]
-pub struct Known {
+pub struct BlockData {
     pub headers: BTreeMap<i64, Header>,
     pub receipts: HashMap<Hash, Receipt>,
 }
@@ -28,20 +28,21 @@ pub async fn blocks(
     contracts: &[[u8; 20]],
     range: &BlockRange,
     numbers: &BTreeSet<i64>,
-) -> Result<Known, ReadFault> {
-    let mut known = Known::default();
+) -> Result<BlockData, ReadError> {
+    let mut known = BlockData::default();
     let numbers: Vec<i64> = numbers.iter().copied().collect();
     let headers = node.headers(&numbers).await?;
     for (number, header) in numbers.into_iter().zip(headers) {
-        let header = header.ok_or(Doubt::Stale(number))?;
+        let header = header.ok_or(VerifyError::Stale(number))?;
         let shown: Vec<&Log> =
             range.logs.iter().filter(|log| log.block_number.0 == number).collect();
         if header.number.0 != number || shown.iter().any(|log| log.block_hash != header.hash) {
-            return Err(Doubt::WrongFork(number).into());
+            return Err(VerifyError::WrongFork(number).into());
         }
         let mut receipts = Vec::new();
         if !header.transactions.is_empty() {
-            receipts = node.receipts_in(&header).await?.ok_or(Doubt::ReceiptsMissing(number))?;
+            receipts =
+                node.receipts_in(&header).await?.ok_or(VerifyError::ReceiptsMissing(number))?;
         }
         verify::whole_block(&header, &receipts, contracts, &shown)?;
         known.headers.insert(number, header);
@@ -53,9 +54,9 @@ pub async fn blocks(
 }
 
 /// Reads the receipts and blocks of some logs, and nothing else.
-pub async fn of_logs(node: &Node, logs: &[&Log]) -> Result<Known, NodeFault> {
+pub async fn of_logs(node: &Node, logs: &[&Log]) -> Result<BlockData, NodeError> {
     if logs.is_empty() {
-        return Ok(Known::default());
+        return Ok(BlockData::default());
     }
     let transactions: Vec<Hash> =
         logs.iter().map(|log| log.transaction_hash).collect::<BTreeSet<_>>().into_iter().collect();
@@ -63,7 +64,7 @@ pub async fn of_logs(node: &Node, logs: &[&Log]) -> Result<Known, NodeFault> {
     let numbers: Vec<i64> =
         logs.iter().map(|log| log.block_number.0).collect::<BTreeSet<_>>().into_iter().collect();
     let headers = node.headers(&numbers).await?;
-    Ok(Known {
+    Ok(BlockData {
         headers: headers.into_iter().flatten().map(|header| (header.number.0, header)).collect(),
         receipts: receipts
             .into_iter()

@@ -11,7 +11,7 @@ use super::rpc::{BlockRange, FinalBlock};
 
 /// Why an answer is not believed. The cursor stays where it is, and another node is asked.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Doubt {
+pub enum VerifyError {
     #[error("the node does not have block {0} that it should have")]
     Stale(i64),
     #[error(
@@ -43,7 +43,7 @@ pub const BEHIND_SECONDS_MAX: i64 = 600;
 
 /// Up to where the final view is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct FinalView {
     pub height: i64,
     /// Whether a second node calls that block final too.
     pub is_checked: bool,
@@ -52,15 +52,15 @@ pub struct Settled {
 /// What counts as final of what nodes call so: what two of them do. One is taken at its word where
 /// no other answers, or where all others are so far behind that they stand still. `None` where
 /// nobody says anything.
-pub fn settled(told: impl IntoIterator<Item = FinalBlock>) -> Option<Settled> {
+pub fn final_view(told: impl IntoIterator<Item = FinalBlock>) -> Option<FinalView> {
     let mut told: Vec<FinalBlock> = told.into_iter().collect();
     told.sort_by_key(|block| std::cmp::Reverse(block.number));
     match told.as_slice() {
         [] => None,
         [first, second, ..] if first.time - second.time <= BEHIND_SECONDS_MAX => {
-            Some(Settled { height: second.number, is_checked: true })
+            Some(FinalView { height: second.number, is_checked: true })
         }
-        [first, ..] => Some(Settled { height: first.number, is_checked: false }),
+        [first, ..] => Some(FinalView { height: first.number, is_checked: false }),
     }
 }
 
@@ -70,11 +70,11 @@ pub fn times<'a>(
     blocks: impl IntoIterator<Item = &'a Header>,
     earliest: i64,
     latest: i64,
-) -> Result<(), Doubt> {
+) -> Result<(), VerifyError> {
     let mut before = earliest;
     for block in blocks {
         if !(before..=latest).contains(&block.timestamp.0) {
-            return Err(Doubt::WrongTime(block.number.0));
+            return Err(VerifyError::WrongTime(block.number.0));
         }
         before = block.timestamp.0;
     }
@@ -96,17 +96,17 @@ pub fn range(
     to: i64,
     contracts: &[[u8; 20]],
     range: &BlockRange,
-) -> Result<Vec<i64>, Doubt> {
+) -> Result<Vec<i64>, VerifyError> {
     let from = before.height + 1;
     if range.first.number.0 != from || range.last.number.0 != to {
-        return Err(Doubt::Stale(if range.first.number.0 == from { to } else { from }));
+        return Err(VerifyError::Stale(if range.first.number.0 == from { to } else { from }));
     }
     if range.first.parent_hash != before.hash || (from == to && range.first.hash != range.last.hash)
     {
-        return Err(Doubt::WrongFork(from));
+        return Err(VerifyError::WrongFork(from));
     }
     if to == from + 1 && range.last.parent_hash != range.first.hash {
-        return Err(Doubt::WrongFork(to));
+        return Err(VerifyError::WrongFork(to));
     }
     let mut hashes: BTreeMap<i64, Hash> =
         BTreeMap::from([(from, range.first.hash), (to, range.last.hash)]);
@@ -122,7 +122,7 @@ pub fn range(
             || log.transfer().is_some()
             || contracts.first() != Some(&log.address.0);
         if log.removed || !is_of_block || !is_of_contract || !is_once || !reads {
-            return Err(Doubt::BadLog(number));
+            return Err(VerifyError::BadLog(number));
         }
     }
     let seen: BTreeSet<i64> = range.logs.iter().map(|log| log.block_number.0).collect();
@@ -144,9 +144,9 @@ fn essence(log: &Log) -> (i64, i64, Hash, Hash, [u8; 20], &[Hash], &[u8]) {
 
 /// Compares what two nodes tell of a range. Answers the blocks of which they tell different things,
 /// one of them with a hole; blocks that are not the same blocks are a doubt.
-pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, Doubt> {
+pub fn differences(one: &BlockRange, other: &BlockRange) -> Result<BTreeSet<i64>, VerifyError> {
     if !is_same_block(&one.first, &other.first) || !is_same_block(&one.last, &other.last) {
-        return Err(Doubt::Disagreement(one.first.number.0, one.last.number.0));
+        return Err(VerifyError::Disagreement(one.first.number.0, one.last.number.0));
     }
     let told = |range: &BlockRange| -> BTreeSet<_> {
         range.logs.iter().map(|log| (log.block_number.0, owned_essence(log))).collect()
@@ -171,12 +171,12 @@ pub fn whole_block(
     receipts: &[Receipt],
     contracts: &[[u8; 20]],
     shown: &[&Log],
-) -> Result<(), Doubt> {
+) -> Result<(), VerifyError> {
     let number = block.number.0;
     let told: BTreeSet<Hash> = receipts.iter().map(|receipt| receipt.transaction_hash).collect();
     let is_whole = block.transactions.iter().all(|transaction| told.contains(transaction));
     if !is_whole || receipts.iter().any(|receipt| receipt.block_hash != block.hash) {
-        return Err(Doubt::ReceiptsMissing(number));
+        return Err(VerifyError::ReceiptsMissing(number));
     }
     let places: BTreeSet<i64> = shown.iter().map(|log| log.log_index.0).collect();
     let is_shown = |log: &Log| {
@@ -190,7 +190,7 @@ pub fn whole_block(
         .flat_map(|receipt| &receipt.logs)
         .all(is_shown)
     {
-        return Err(Doubt::Hole(number));
+        return Err(VerifyError::Hole(number));
     }
     // A failed transaction's log may be shown; whether it counts is judged where it concerns us.
     let happened: BTreeMap<i64, &Log> = receipts
@@ -201,19 +201,19 @@ pub fn whole_block(
     let has_happened = |log: &&Log| {
         happened.get(&log.log_index.0).is_some_and(|told| essence(told) == essence(log))
     };
-    if shown.iter().all(has_happened) { Ok(()) } else { Err(Doubt::BadLog(number)) }
+    if shown.iter().all(has_happened) { Ok(()) } else { Err(VerifyError::BadLog(number)) }
 }
 
 /// Whether a matched log really happened: `false` where its transaction failed, although the filter
 /// showed the log.
-pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, Doubt> {
+pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, VerifyError> {
     let number = log.block_number.0;
-    let Some(receipt) = receipt else { return Err(Doubt::Stale(number)) };
+    let Some(receipt) = receipt else { return Err(VerifyError::Stale(number)) };
     if receipt.transaction_hash != log.transaction_hash
         || receipt.block_hash != log.block_hash
         || receipt.block_number != log.block_number
     {
-        return Err(Doubt::WrongFork(number));
+        return Err(VerifyError::WrongFork(number));
     }
     if !receipt.has_succeeded() {
         return Ok(false);
@@ -221,7 +221,7 @@ pub fn hit(log: &Log, receipt: Option<&Receipt>) -> Result<bool, Doubt> {
     if receipt.logs.iter().any(|told| essence(told) == essence(log)) {
         Ok(true)
     } else {
-        Err(Doubt::BadLog(number))
+        Err(VerifyError::BadLog(number))
     }
 }
 
@@ -280,43 +280,59 @@ mod tests {
     #[test]
     fn every_contradiction_is_a_doubt() {
         type Break = fn(&mut BlockRange);
-        let table: [(&str, Break, Doubt); 12] = [
-            ("an older first block", |range| range.first.number = Quantity(10), Doubt::Stale(11)),
-            ("an older last block", |range| range.last.number = Quantity(13), Doubt::Stale(14)),
-            ("another parent", |range| range.first.parent_hash = hash(99), Doubt::WrongFork(11)),
-            ("a removed log", |range| range.logs[0].removed = true, Doubt::BadLog(12)),
+        let table: [(&str, Break, VerifyError); 12] = [
+            (
+                "an older first block",
+                |range| range.first.number = Quantity(10),
+                VerifyError::Stale(11),
+            ),
+            (
+                "an older last block",
+                |range| range.last.number = Quantity(13),
+                VerifyError::Stale(14),
+            ),
+            (
+                "another parent",
+                |range| range.first.parent_hash = hash(99),
+                VerifyError::WrongFork(11),
+            ),
+            ("a removed log", |range| range.logs[0].removed = true, VerifyError::BadLog(12)),
             (
                 "a log of another block",
                 |range| range.logs[0].block_number = Quantity(15),
-                Doubt::BadLog(15),
+                VerifyError::BadLog(15),
             ),
             (
                 "a log before the range",
                 |range| range.logs[0].block_number = Quantity(10),
-                Doubt::BadLog(10),
+                VerifyError::BadLog(10),
             ),
             (
                 "two hashes of one block",
                 |range| range.logs[1].block_hash = hash(99),
-                Doubt::BadLog(12),
+                VerifyError::BadLog(12),
             ),
             (
                 "another hash than the last block's",
                 |range| range.logs[2].block_hash = hash(99),
-                Doubt::BadLog(14),
+                VerifyError::BadLog(14),
             ),
             (
                 "another contract",
                 |range| range.logs[0].address = AddressBytes([1; 20]),
-                Doubt::BadLog(12),
+                VerifyError::BadLog(12),
             ),
-            ("a log twice", |range| range.logs[1].log_index = Quantity(0), Doubt::BadLog(12)),
+            ("a log twice", |range| range.logs[1].log_index = Quantity(0), VerifyError::BadLog(12)),
             (
                 "a movement that does not read",
                 |range| range.logs[0].data = Data(vec![1]),
-                Doubt::BadLog(12),
+                VerifyError::BadLog(12),
             ),
-            ("an unknown topic order", |range| range.logs[0].topics.truncate(2), Doubt::BadLog(12)),
+            (
+                "an unknown topic order",
+                |range| range.logs[0].topics.truncate(2),
+                VerifyError::BadLog(12),
+            ),
         ];
         let sound = of(vec![log(12, 0), log(12, 1), log(14, 0)]);
         assert!(range(before(), 14, &[TOKEN], &sound).is_ok());
@@ -331,7 +347,10 @@ mod tests {
     fn another_token_stops_nothing() {
         let junk = Log { address: AddressBytes([7; 20]), data: Data(vec![1]), ..log(12, 5) };
         assert!(range(before(), 14, &[TOKEN, [7; 20]], &of(vec![junk.clone()])).is_ok());
-        assert_eq!(range(before(), 14, &[[7; 20], TOKEN], &of(vec![junk])), Err(Doubt::BadLog(12)));
+        assert_eq!(
+            range(before(), 14, &[[7; 20], TOKEN], &of(vec![junk])),
+            Err(VerifyError::BadLog(12))
+        );
     }
 
     #[test]
@@ -343,10 +362,10 @@ mod tests {
     #[test]
     fn final_is_what_two_nodes_call_so() {
         let (far, near) = (BEHIND_SECONDS_MAX + 1, BEHIND_SECONDS_MAX);
-        let checked = |height| Some(Settled { height, is_checked: true });
-        let unchecked = |height| Some(Settled { height, is_checked: false });
+        let checked = |height| Some(FinalView { height, is_checked: true });
+        let unchecked = |height| Some(FinalView { height, is_checked: false });
         // Number and time of each node's final block.
-        let table: [(&[(i64, i64)], Option<Settled>); 10] = [
+        let table: [(&[(i64, i64)], Option<FinalView>); 10] = [
             (&[], None),
             (&[(100, 5_000)], unchecked(100)),
             (&[(100, 5_000), (100, 5_000)], checked(100)),
@@ -360,7 +379,7 @@ mod tests {
         ];
         for (told, expected) in table {
             assert_eq!(
-                settled(
+                final_view(
                     told.iter().map(|(number, time)| FinalBlock { number: *number, time: *time })
                 ),
                 expected,
@@ -376,10 +395,10 @@ mod tests {
             (30, 60, Ok(())),
             (30, 30, Ok(())),
             (60, 60, Ok(())),
-            (29, 60, Err(Doubt::WrongTime(11))),
-            (40, 39, Err(Doubt::WrongTime(14))),
-            (40, 61, Err(Doubt::WrongTime(14))),
-            (40_000, 41_000, Err(Doubt::WrongTime(11))),
+            (29, 60, Err(VerifyError::WrongTime(11))),
+            (40, 39, Err(VerifyError::WrongTime(14))),
+            (40, 61, Err(VerifyError::WrongTime(14))),
+            (40_000, 41_000, Err(VerifyError::WrongTime(11))),
         ] {
             assert_eq!(times([&at(11, first), &at(14, last)], 30, 60), expected, "{first} {last}");
         }
@@ -399,7 +418,7 @@ mod tests {
         other_block.last.hash = hash(99);
         let mut other_time = one.clone();
         other_time.first.timestamp = Quantity(34);
-        assert_eq!(differences(&one, &other_time), Err(Doubt::Disagreement(11, 14)));
+        assert_eq!(differences(&one, &other_time), Err(VerifyError::Disagreement(11, 14)));
         for other in [of(vec![log(12, 0)]), of(vec![]), other_amount] {
             assert_eq!(differences(&one, &other), Ok(BTreeSet::from([12])));
         }
@@ -407,7 +426,7 @@ mod tests {
             differences(&one, &of(vec![log(12, 0), log(12, 1), log(13, 2)])),
             Ok(BTreeSet::from([13]))
         );
-        assert_eq!(differences(&one, &other_block), Err(Doubt::Disagreement(11, 14)));
+        assert_eq!(differences(&one, &other_block), Err(VerifyError::Disagreement(11, 14)));
     }
 
     #[test]
@@ -420,12 +439,12 @@ mod tests {
         );
         assert_eq!(
             whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[]),
-            Err(Doubt::Hole(12))
+            Err(VerifyError::Hole(12))
         );
         let deprecation = Log { topics: vec![DEPRECATE_TOPIC], ..shown.clone() };
         assert_eq!(
             whole_block(&block, &[receipt(12, vec![deprecation])], &contracts, &[]),
-            Err(Doubt::Hole(12))
+            Err(VerifyError::Hole(12))
         );
         let foreign = Log { address: AddressBytes([1; 20]), ..shown.clone() };
         assert_eq!(
@@ -439,7 +458,10 @@ mod tests {
             Ok(()),
             "a failed transaction moves nothing"
         );
-        assert_eq!(whole_block(&block, &[], &contracts, &[]), Err(Doubt::ReceiptsMissing(12)));
+        assert_eq!(
+            whole_block(&block, &[], &contracts, &[]),
+            Err(VerifyError::ReceiptsMissing(12))
+        );
         let invented = log(12, 4);
         assert_eq!(
             whole_block(
@@ -448,13 +470,13 @@ mod tests {
                 &contracts,
                 &[&shown, &invented]
             ),
-            Err(Doubt::BadLog(12))
+            Err(VerifyError::BadLog(12))
         );
         let mut altered = shown.clone();
         altered.data.0[31] = 8;
         assert_eq!(
             whole_block(&block, &[receipt(12, vec![shown.clone()])], &contracts, &[&altered]),
-            Err(Doubt::BadLog(12))
+            Err(VerifyError::BadLog(12))
         );
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(
@@ -465,7 +487,7 @@ mod tests {
         let forked = Receipt { block_hash: hash(99), ..receipt(12, vec![]) };
         assert_eq!(
             whole_block(&block, &[forked], &contracts, &[]),
-            Err(Doubt::ReceiptsMissing(12))
+            Err(VerifyError::ReceiptsMissing(12))
         );
     }
 
@@ -473,15 +495,15 @@ mod tests {
     fn a_hit_has_a_receipt_that_says_so() {
         let shown = log(12, 3);
         assert_eq!(hit(&shown, Some(&receipt(12, vec![shown.clone()]))), Ok(true));
-        assert_eq!(hit(&shown, None), Err(Doubt::Stale(12)));
+        assert_eq!(hit(&shown, None), Err(VerifyError::Stale(12)));
         let failed = Receipt { status: Quantity(0), ..receipt(12, vec![shown.clone()]) };
         assert_eq!(hit(&shown, Some(&failed)), Ok(false));
         assert_eq!(
             hit(&shown, Some(&receipt(12, vec![]))),
-            Err(Doubt::BadLog(12)),
+            Err(VerifyError::BadLog(12)),
             "an invented log"
         );
         let moved = Receipt { block_hash: hash(99), ..receipt(12, vec![shown.clone()]) };
-        assert_eq!(hit(&shown, Some(&moved)), Err(Doubt::WrongFork(12)));
+        assert_eq!(hit(&shown, Some(&moved)), Err(VerifyError::WrongFork(12)));
     }
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{DatabaseArgs, ModeFlag, config, error_message, open, print};
-use crate::chain_following::audit::{self, Asked, AuditFault, Compared};
+use crate::chain_following::audit::{self, AuditError, AuditScope, AuditSummary};
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
 use crate::kernel::id::kind;
@@ -59,7 +59,7 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     for line in &report.counts {
         print(line)?;
     }
-    let asked = Asked {
+    let asked = AuditScope {
         blocks: command.from_block.zip(command.to_block),
         all_addresses: command.all_addresses,
     };
@@ -72,8 +72,8 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
         match audit::run_once(&store, &chain, asked).await {
             Ok(compared) => print(&line(&what, &compared))?,
             // Until the service has run there is nothing to compare.
-            Err(AuditFault::NeverFollowed) => {
-                print(&format!("{what}: {}", AuditFault::NeverFollowed))?
+            Err(AuditError::NeverFollowed) => {
+                print(&format!("{what}: {}", AuditError::NeverFollowed))?
             }
             Err(fault) => {
                 faults.push(format!("{what} could not be compared, or not further: {fault}"))
@@ -115,8 +115,8 @@ fn chains(config: &Config, mode: Option<Mode>) -> Result<Vec<FollowedChain>, Str
     }
 }
 
-fn line(what: &str, compared: &Compared) -> String {
-    let Compared { blocks, movements_count, refunds_count, addresses_count, held, balance } =
+fn line(what: &str, compared: &AuditSummary) -> String {
+    let AuditSummary { blocks, movements_count, refunds_count, addresses_count, held, balance } =
         compared;
     let blocks = blocks
         .map_or_else(|| "no new blocks".to_owned(), |(from, to)| format!("blocks {from} to {to}"));

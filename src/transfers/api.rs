@@ -291,9 +291,9 @@ pub fn routes() -> Vec<Route> {
             "/v1/transfers/{id}/funding/diagnose",
             "Ask what became of a payment",
             locate,
-            diagnosis::diagnose,
+            diagnosis::api::diagnose,
         )
-        .preflight(diagnosis::preflight),
+        .preflight(diagnosis::api::preflight),
     ]
 }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use hundi::chain_following::audit::{self, Asked, AuditFault, Compared};
-use hundi::chain_following::credit::{self, CreditFault, Credited};
+use hundi::chain_following::audit::{self, AuditError, AuditScope, AuditSummary};
+use hundi::chain_following::credit::{self, CreditError, Credited};
 use hundi::chains::followed::FollowedChain;
 use hundi::chains::rows::{AuditMark, audit_mark};
 use hundi::kernel::id::kind;
@@ -27,16 +27,16 @@ use crate::wire::{Hash, nobody};
 const DAY_SECONDS: i64 = 86_400;
 
 impl Stage {
-    async fn audit(&self) -> Result<Compared, AuditFault> {
-        audit::run_once(&self.app.state.store, self.followed_chain(), Asked::default()).await
+    async fn audit(&self) -> Result<AuditSummary, AuditError> {
+        audit::run_once(&self.app.state.store, self.followed_chain(), AuditScope::default()).await
     }
     /// Everything that was ever followed, once more.
-    async fn audit_again(&self) -> Compared {
+    async fn audit_again(&self) -> AuditSummary {
         let blocks = Some((1, self.height()));
         audit::run_once(
             &self.app.state.store,
             self.followed_chain(),
-            Asked { blocks, ..Asked::default() },
+            AuditScope { blocks, ..AuditScope::default() },
         )
         .await
         .expect("a comparison")
@@ -155,7 +155,7 @@ async fn a_book_that_is_right_agrees_however_the_money_moved() {
     let compared = stage.audit().await.unwrap();
     assert_eq!(stage.differences().await, []);
     // Deposits, the refund's movement is of no address of ours, sweeps.
-    let expected = Compared {
+    let expected = AuditSummary {
         blocks: Some((begin.anchor.height + 1, stage.height())),
         movements_count: 6,
         refunds_count: 1,
@@ -452,7 +452,7 @@ async fn a_missed_deposit_is_taken_over_once() {
         (credited.deposits.len(), credited.known_count, credited.sweeps_count)
     };
     stage.proxy().change(|faults| faults.failed = [paid].into());
-    assert_eq!(credit(paid).await.err(), Some(CreditFault::Failed));
+    assert_eq!(credit(paid).await.err(), Some(CreditError::Failed));
     stage.proxy().heal();
     let credited = credit(paid).await.unwrap();
     assert_eq!(counts(&credited), (1, 0, 0));
@@ -467,16 +467,16 @@ async fn a_missed_deposit_is_taken_over_once() {
     assert_eq!(stage.differences().await, []);
 
     let unknown = credit(Hash([7; 32])).await.err();
-    assert!(matches!(unknown, Some(CreditFault::NotShown(_))), "{unknown:?}");
+    assert!(matches!(unknown, Some(CreditError::NotShown(_))), "{unknown:?}");
     let stranger = stage.token.transfer(nobody(9), 1_000_000).await;
     stage.mine(1).await;
     let ahead = credit(stranger).await.err();
     assert!(
-        matches!(ahead, Some(CreditFault::Ahead(number, height)) if number > height),
+        matches!(ahead, Some(CreditError::Ahead(number, height)) if number > height),
         "{ahead:?}"
     );
     stage.settle().await;
-    assert_eq!(credit(stranger).await.err(), Some(CreditFault::NothingOfOurs));
+    assert_eq!(credit(stranger).await.err(), Some(CreditError::NothingOfOurs));
 }
 
 /// Of two endpoints both have to show it, and to show the same.
@@ -491,19 +491,19 @@ async fn what_one_endpoint_does_not_show_is_not_taken_over() {
         credit::credit(&stage.app.state, Mode::Test, hundi::chains::evm::Hash(paid.0)).await
     };
     assert_eq!(credit().await.unwrap().known_count, 1);
-    type Trouble = (fn(&mut crate::proxy::Faults, Hash), fn(&CreditFault) -> bool);
+    type Trouble = (fn(&mut crate::proxy::Faults, Hash), fn(&CreditError) -> bool);
     let troubles: [Trouble; 3] = [
         (
             |faults, paid| faults.failed = [paid].into(),
-            |told| matches!(told, CreditFault::ShownDifferently(_)),
+            |told| matches!(told, CreditError::ShownDifferently(_)),
         ),
         (
             |faults, _| faults.behind_blocks = 2 * FINALITY_BLOCKS,
-            |told| matches!(told, CreditFault::NotShown(_)),
+            |told| matches!(told, CreditError::NotShown(_)),
         ),
         (
             |faults, _| faults.is_dropping_connections = true,
-            |told| matches!(told, CreditFault::Node { .. }),
+            |told| matches!(told, CreditError::Node { .. }),
         ),
     ];
     for (trouble, is_told) in troubles {
@@ -538,7 +538,7 @@ async fn a_log_that_no_node_ever_shows_is_found_by_the_balance() {
             3 * DAY_SECONDS * 1000
         ))
         .await;
-    let all = Asked { all_addresses: true, ..Asked::default() };
+    let all = AuditScope { all_addresses: true, ..AuditScope::default() };
     assert_eq!(
         audit::run_once(&stage.app.state.store, stage.followed_chain(), all)
             .await
@@ -574,7 +574,7 @@ async fn the_other_endpoint_is_read() {
     audit::run_once(
         &stage.app.state.store,
         &alone,
-        Asked { blocks: Some((1, stage.height())), ..Asked::default() },
+        AuditScope { blocks: Some((1, stage.height())), ..AuditScope::default() },
     )
     .await
     .unwrap();
@@ -617,7 +617,7 @@ async fn one_endpoint_alone_accuses_nobody() {
         audit::run_once(
             &stage.app.state.store,
             &chain(&[0, 1]),
-            Asked { all_addresses: true, ..Asked::default() },
+            AuditScope { all_addresses: true, ..AuditScope::default() },
         )
         .await
         .unwrap();
@@ -625,7 +625,7 @@ async fn one_endpoint_alone_accuses_nobody() {
         audit::run_once(
             &stage.app.state.store,
             &chain(&[0, 1]),
-            Asked { blocks, ..Asked::default() },
+            AuditScope { blocks, ..AuditScope::default() },
         )
         .await
         .unwrap();
@@ -634,13 +634,17 @@ async fn one_endpoint_alone_accuses_nobody() {
         audit::run_once(
             &stage.app.state.store,
             &chain(&[1]),
-            Asked { all_addresses: true, ..Asked::default() },
+            AuditScope { all_addresses: true, ..AuditScope::default() },
         )
         .await
         .unwrap();
-        audit::run_once(&stage.app.state.store, &chain(&[1]), Asked { blocks, ..Asked::default() })
-            .await
-            .unwrap();
+        audit::run_once(
+            &stage.app.state.store,
+            &chain(&[1]),
+            AuditScope { blocks, ..AuditScope::default() },
+        )
+        .await
+        .unwrap();
         let kinds: Vec<DifferenceKind> =
             stage.kinds().await.into_iter().map(|(kind, _)| kind).collect();
         assert_eq!(kinds, alone, "{what}");
@@ -648,13 +652,17 @@ async fn one_endpoint_alone_accuses_nobody() {
         audit::run_once(
             &stage.app.state.store,
             &chain(&[1]),
-            Asked { all_addresses: true, ..Asked::default() },
+            AuditScope { all_addresses: true, ..AuditScope::default() },
         )
         .await
         .unwrap();
-        audit::run_once(&stage.app.state.store, &chain(&[1]), Asked { blocks, ..Asked::default() })
-            .await
-            .unwrap();
+        audit::run_once(
+            &stage.app.state.store,
+            &chain(&[1]),
+            AuditScope { blocks, ..AuditScope::default() },
+        )
+        .await
+        .unwrap();
         assert_eq!(stage.kinds().await, [], "{what}");
     }
 }
@@ -706,7 +714,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     ];
     for (what, plant, expected) in stopped {
         proxy.change(|faults| plant(faults, to));
-        let fault = audit::run_once(&stage.app.state.store, &fresh(), Asked::default())
+        let fault = audit::run_once(&stage.app.state.store, &fresh(), AuditScope::default())
             .await
             .expect_err(what)
             .to_string();
@@ -718,7 +726,7 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     let deposited = stage.token.transfers(1, to as u64).await;
     let ours = deposited.iter().find(|log| log.units == 105_000_000).unwrap();
     proxy.change(|faults| faults.short = [(ours.transaction, ours.log_index)].into());
-    audit::run_once(&stage.app.state.store, &fresh(), Asked::default()).await.unwrap();
+    audit::run_once(&stage.app.state.store, &fresh(), AuditScope::default()).await.unwrap();
     assert_eq!(stage.differences().await, []);
     assert_eq!(stage.mark().await.anchor.height, to);
 
@@ -728,7 +736,8 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
         (faults.range_blocks_max, faults.batch_calls_max, faults.results_max) =
             (Some(3), Some(2), Some(4))
     });
-    let asked = Asked { blocks: Some((before.anchor.height + 1, to)), ..Asked::default() };
+    let asked =
+        AuditScope { blocks: Some((before.anchor.height + 1, to)), ..AuditScope::default() };
     assert_eq!(
         audit::run_once(&stage.app.state.store, &fresh(), asked).await.unwrap().movements_count,
         3
@@ -736,9 +745,9 @@ async fn a_node_that_fails_marks_nothing_and_is_named() {
     assert_eq!(stage.differences().await, []);
 
     for (from, last) in [(0, 1), (5, 4), (1, to + 1_000)] {
-        let asked = Asked { blocks: Some((from, last)), ..Asked::default() };
+        let asked = AuditScope { blocks: Some((from, last)), ..AuditScope::default() };
         let fault = audit::run_once(&stage.app.state.store, &fresh(), asked).await.unwrap_err();
-        assert!(matches!(fault, AuditFault::Blocks(..)), "{fault}");
+        assert!(matches!(fault, AuditError::Blocks(..)), "{fault}");
     }
 }
 

@@ -25,15 +25,15 @@ const ROUNDING_UNITS_MAX: u64 = 1_000;
 /// Where a movement stands: the transaction, as the book writes it, and the log's place in its
 /// block.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct LogPosition {
     pub transaction_hash: String,
     pub log_index: i64,
 }
 
 /// A token movement that the chain's final view shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shown {
-    pub place: Place,
+pub struct ChainMovement {
+    pub place: LogPosition,
     pub contract: [u8; 20],
     pub from_address: [u8; 20],
     pub to_address: [u8; 20],
@@ -46,7 +46,7 @@ pub struct Shown {
 
 /// What the book takes a movement for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum EntryRole {
     Deposit(Id<kind::Deposit>),
     /// Away from one of our addresses.
     Sweep,
@@ -55,9 +55,9 @@ pub enum Role {
 
 /// A movement that the book has as final.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
-    pub role: Role,
-    pub place: Place,
+pub struct BookMovement {
+    pub role: EntryRole,
+    pub place: LogPosition,
     /// `None` for a refund: the operator sends it from wherever.
     pub from_address: Option<[u8; 20]>,
     pub to_address: [u8; 20],
@@ -71,7 +71,7 @@ pub struct Written {
 /// A difference that was found now. `subject` names the object, or the movement and our address,
 /// the same each time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundDifference {
     pub kind: DifferenceKind,
     pub subject: String,
     /// The movement's amount, or by how much the chain shows more than the book has; millionths.
@@ -81,13 +81,13 @@ pub struct Found {
     pub block_number: Option<i64>,
 }
 
-impl Written {
+impl BookMovement {
     /// The name of the movement in a difference.
     pub fn subject(&self) -> String {
         match self.role {
-            Role::Deposit(id) => id.to_string(),
-            Role::Refund(id) => id.to_string(),
-            Role::Sweep => {
+            EntryRole::Deposit(id) => id.to_string(),
+            EntryRole::Refund(id) => id.to_string(),
+            EntryRole::Sweep => {
                 format!("sweep {}:{}", self.place.transaction_hash, self.place.log_index)
             }
         }
@@ -102,31 +102,31 @@ pub fn compare(
     token: &[u8; 20],
     blocks: &RangeInclusive<i64>,
     ours: &HashSet<[u8; 20]>,
-    shown: &[Shown],
-    written: &[Written],
-) -> Vec<Found> {
-    let by_place: HashMap<&Place, &Shown> =
+    shown: &[ChainMovement],
+    written: &[BookMovement],
+) -> Vec<FoundDifference> {
+    let by_place: HashMap<&LogPosition, &ChainMovement> =
         shown.iter().map(|shown| (&shown.place, shown)).collect();
     let mut found = Vec::new();
     for written in written {
         let seen = by_place.get(&written.place).copied();
         // A movement between two of our addresses is a sweep, and credits nobody.
-        let is_deposit = matches!(written.role, Role::Deposit(_));
+        let is_deposit = matches!(written.role, EntryRole::Deposit(_));
         let seen = seen.filter(|seen| !is_deposit || !ours.contains(&seen.from_address));
         found.extend(differing(token, blocks, written, seen));
     }
-    let written: HashSet<(&Place, bool)> = written
+    let written: HashSet<(&LogPosition, bool)> = written
         .iter()
-        .filter(|written| !matches!(written.role, Role::Refund(_)))
-        .map(|written| (&written.place, written.role == Role::Sweep))
+        .filter(|written| !matches!(written.role, EntryRole::Refund(_)))
+        .map(|written| (&written.place, written.role == EntryRole::Sweep))
         .collect();
     for seen in shown.iter().filter(|seen| seen.contract == *token) {
         let is_sweep = ours.contains(&seen.from_address);
         let ours_of_it = if is_sweep { seen.from_address } else { seen.to_address };
         if ours.contains(&ours_of_it) && !written.contains(&(&seen.place, is_sweep)) {
-            let Place { transaction_hash, log_index } = &seen.place;
+            let LogPosition { transaction_hash, log_index } = &seen.place;
             let address = Address::of_chain(chain.as_str(), ours_of_it);
-            found.push(Found {
+            found.push(FoundDifference {
                 kind: DifferenceKind::MovementNotInBook,
                 subject: format!(
                     "{} {transaction_hash}:{log_index} {address}",
@@ -144,9 +144,9 @@ pub fn compare(
 fn differing(
     token: &[u8; 20],
     blocks: &RangeInclusive<i64>,
-    written: &Written,
-    seen: Option<&Shown>,
-) -> Vec<Found> {
+    written: &BookMovement,
+    seen: Option<&ChainMovement>,
+) -> Vec<FoundDifference> {
     let mut kinds = Vec::new();
     match seen {
         None => kinds.push((DifferenceKind::MovementNotOnChain, written.units)),
@@ -176,14 +176,19 @@ fn differing(
     });
     kinds
         .into_iter()
-        .map(|(kind, units)| Found { kind, subject: written.subject(), units, block_number })
+        .map(|(kind, units)| FoundDifference {
+            kind,
+            subject: written.subject(),
+            units,
+            block_number,
+        })
         .collect()
 }
 
 /// What an address holds by the book: completed deposits and what came from other addresses of
 /// ours, less what left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct AddressHolding {
     pub transfer_id: Id<kind::Transfer>,
     pub address: [u8; 20],
     /// The token's contract that the transfer was told.
@@ -192,7 +197,7 @@ pub struct Held {
     pub units: i64,
 }
 
-impl Held {
+impl AddressHolding {
     /// The name of an address in a difference.
     pub fn subject(&self, chain: ChainName) -> String {
         Address::of_chain(chain.as_str(), self.address).to_string()
@@ -229,8 +234,8 @@ pub fn settle(
     now: &mut Now,
     mode: Mode,
     chain: ChainName,
-    before: &[Found],
-    found: &[Found],
+    before: &[FoundDifference],
+    found: &[FoundDifference],
 ) -> Result<(), StoreError> {
     for gone in before.iter().filter(|known| !found.contains(known)) {
         rows::remove(tx, mode, chain, gone.kind, &gone.subject)?;
@@ -273,12 +278,12 @@ mod tests {
     const ALSO_OURS: [u8; 20] = [2; 20];
     const PAYER: [u8; 20] = [9; 20];
 
-    fn place(log_index: i64) -> Place {
-        Place { transaction_hash: "ab".repeat(32), log_index }
+    fn place(log_index: i64) -> LogPosition {
+        LogPosition { transaction_hash: "ab".repeat(32), log_index }
     }
 
-    fn shown(from_address: [u8; 20], to_address: [u8; 20]) -> Shown {
-        Shown {
+    fn shown(from_address: [u8; 20], to_address: [u8; 20]) -> ChainMovement {
+        ChainMovement {
             place: place(3),
             contract: TOKEN,
             from_address,
@@ -289,10 +294,10 @@ mod tests {
         }
     }
 
-    fn written(role: Role, from_address: [u8; 20], to_address: [u8; 20]) -> Written {
-        let from_address = (!matches!(role, Role::Refund(_))).then_some(from_address);
+    fn written(role: EntryRole, from_address: [u8; 20], to_address: [u8; 20]) -> BookMovement {
+        let from_address = (!matches!(role, EntryRole::Refund(_))).then_some(from_address);
         let block = from_address.map(|_| (40, 120));
-        Written {
+        BookMovement {
             role,
             place: place(3),
             from_address,
@@ -303,7 +308,7 @@ mod tests {
         }
     }
 
-    fn kinds(shown: &[Shown], written: &[Written]) -> Vec<(DifferenceKind, i64)> {
+    fn kinds(shown: &[ChainMovement], written: &[BookMovement]) -> Vec<(DifferenceKind, i64)> {
         let ours = HashSet::from([OURS, ALSO_OURS]);
         let found = compare(ChainName::Tron, &TOKEN, &(31..=40), &ours, shown, written);
         found.into_iter().map(|found| (found.kind, found.units)).collect()
@@ -315,12 +320,13 @@ mod tests {
             MovementAddress, MovementAmount, MovementBlock, MovementNotInBook, MovementNotOnChain,
             MovementToken,
         };
-        let deposit = || written(Role::Deposit(Id::from_u128(7)), PAYER, OURS);
-        let sweep = || written(Role::Sweep, OURS, PAYER);
-        let refund = || written(Role::Refund(Id::from_u128(8)), OURS, PAYER);
+        let deposit = || written(EntryRole::Deposit(Id::from_u128(7)), PAYER, OURS);
+        let sweep = || written(EntryRole::Sweep, OURS, PAYER);
+        let refund = || written(EntryRole::Refund(Id::from_u128(8)), OURS, PAYER);
         let (came, went) = (|| shown(PAYER, OURS), || shown(OURS, PAYER));
         const FIVE: i64 = 5_000_000;
-        type Row = (&'static str, Vec<Shown>, Vec<Written>, Vec<(DifferenceKind, i64)>);
+        type Row =
+            (&'static str, Vec<ChainMovement>, Vec<BookMovement>, Vec<(DifferenceKind, i64)>);
         let table: Vec<Row> = vec![
             ("nothing", vec![], vec![], vec![]),
             ("a deposit", vec![came()], vec![deposit()], vec![]),
@@ -335,7 +341,7 @@ mod tests {
             (
                 "between two of ours",
                 vec![shown(OURS, ALSO_OURS)],
-                vec![written(Role::Sweep, OURS, ALSO_OURS)],
+                vec![written(EntryRole::Sweep, OURS, ALSO_OURS)],
                 vec![],
             ),
             ("of strangers", vec![shown(PAYER, [8; 20])], vec![], vec![]),
@@ -350,12 +356,12 @@ mod tests {
             (
                 "a sweep instead of a deposit",
                 vec![came()],
-                vec![written(Role::Sweep, PAYER, OURS)],
+                vec![written(EntryRole::Sweep, PAYER, OURS)],
                 vec![(MovementNotInBook, FIVE)],
             ),
             (
                 "another token of strangers' making",
-                vec![Shown { contract: [7; 20], ..came() }],
+                vec![ChainMovement { contract: [7; 20], ..came() }],
                 vec![],
                 vec![],
             ),
@@ -364,63 +370,63 @@ mod tests {
             ("an invented refund", vec![], vec![refund()], vec![(MovementNotOnChain, FIVE)]),
             (
                 "another token",
-                vec![Shown { contract: [7; 20], units: None, ..came() }],
+                vec![ChainMovement { contract: [7; 20], units: None, ..came() }],
                 vec![deposit()],
                 vec![(MovementToken, FIVE)],
             ),
             (
                 "too little in the book",
                 vec![came()],
-                vec![Written { units: 4_999_999, ..deposit() }],
+                vec![BookMovement { units: 4_999_999, ..deposit() }],
                 vec![(MovementAmount, 1)],
             ),
             (
                 "too much in the book",
                 vec![came()],
-                vec![Written { units: 5_000_002, ..deposit() }],
+                vec![BookMovement { units: 5_000_002, ..deposit() }],
                 vec![(MovementAmount, -2)],
             ),
             (
                 "another recipient",
                 vec![came()],
-                vec![Written { to_address: ALSO_OURS, ..deposit() }],
+                vec![BookMovement { to_address: ALSO_OURS, ..deposit() }],
                 vec![(MovementAddress, FIVE)],
             ),
             (
                 "another payer",
                 vec![came()],
-                vec![Written { from_address: Some([8; 20]), ..deposit() }],
+                vec![BookMovement { from_address: Some([8; 20]), ..deposit() }],
                 vec![(MovementAddress, FIVE)],
             ),
             (
                 "another transfer",
                 vec![came()],
-                vec![Written { is_with_its_owner: false, ..deposit() }],
+                vec![BookMovement { is_with_its_owner: false, ..deposit() }],
                 vec![(MovementAddress, FIVE)],
             ),
             (
                 "another height",
                 vec![came()],
-                vec![Written { block: Some((41, 120)), ..deposit() }],
+                vec![BookMovement { block: Some((41, 120)), ..deposit() }],
                 vec![(MovementBlock, FIVE)],
             ),
             (
                 "another time",
                 vec![came()],
-                vec![Written { block: Some((40, 121)), ..deposit() }],
+                vec![BookMovement { block: Some((40, 121)), ..deposit() }],
                 vec![(MovementBlock, FIVE)],
             ),
             (
                 "another place in the transaction",
                 vec![came()],
-                vec![Written { place: place(4), ..deposit() }],
+                vec![BookMovement { place: place(4), ..deposit() }],
                 vec![(MovementNotOnChain, FIVE), (MovementNotInBook, FIVE)],
             ),
             (
                 "a credited movement between two of ours",
                 vec![shown(OURS, ALSO_OURS)],
                 vec![
-                    written(Role::Sweep, OURS, ALSO_OURS),
+                    written(EntryRole::Sweep, OURS, ALSO_OURS),
                     written(deposit().role, OURS, ALSO_OURS),
                 ],
                 vec![(MovementNotOnChain, FIVE)],
@@ -433,8 +439,8 @@ mod tests {
 
     #[test]
     fn a_difference_belongs_to_the_blocks_that_were_compared() {
-        let deposit = written(Role::Deposit(Id::from_u128(7)), PAYER, OURS);
-        let moved = Written { block: Some((900, 120)), ..deposit };
+        let deposit = written(EntryRole::Deposit(Id::from_u128(7)), PAYER, OURS);
+        let moved = BookMovement { block: Some((900, 120)), ..deposit };
         for (blocks, number) in [(31..=40, 40), (900..=950, 900)] {
             let found = compare(
                 ChainName::Tron,

@@ -1,6 +1,6 @@
 //! What the book has of a real chain, and the differences that were found.
 
-use super::{Found, Held, Place, Role, Written};
+use super::{AddressHolding, BookMovement, EntryRole, FoundDifference, LogPosition};
 use crate::chains::ChainName;
 use crate::deposits::rows::address;
 use crate::kernel::id::kind;
@@ -29,14 +29,14 @@ const fn live(mode: Mode) -> i64 {
     mode.is_live() as i64
 }
 
-fn place(row: &mut Row) -> Result<Place, StoreError> {
-    Ok(Place { transaction_hash: row.text()?, log_index: row.int()? })
+fn place(row: &mut Row) -> Result<LogPosition, StoreError> {
+    Ok(LogPosition { transaction_hash: row.text()?, log_index: row.int()? })
 }
 
-fn deposit(mut row: Row) -> Result<Written, StoreError> {
+fn deposit(mut row: Row) -> Result<BookMovement, StoreError> {
     let row = &mut row;
-    Ok(Written {
-        role: Role::Deposit(row.id()?),
+    Ok(BookMovement {
+        role: EntryRole::Deposit(row.id()?),
         place: place(row)?,
         from_address: Some(address(row.bytes()?)?),
         to_address: address(row.bytes()?)?,
@@ -46,10 +46,10 @@ fn deposit(mut row: Row) -> Result<Written, StoreError> {
     })
 }
 
-fn sweep(mut row: Row) -> Result<Written, StoreError> {
+fn sweep(mut row: Row) -> Result<BookMovement, StoreError> {
     let row = &mut row;
-    Ok(Written {
-        role: Role::Sweep,
+    Ok(BookMovement {
+        role: EntryRole::Sweep,
         place: place(row)?,
         from_address: Some(address(row.bytes()?)?),
         to_address: address(row.bytes()?)?,
@@ -66,7 +66,7 @@ pub fn in_blocks(
     chain: ChainName,
     from: i64,
     to: i64,
-) -> Result<Vec<Written>, StoreError> {
+) -> Result<Vec<BookMovement>, StoreError> {
     let values = values![chain.as_str(), live(mode), from, to];
     let deposits = tx.rows(
         &format!(
@@ -91,8 +91,8 @@ pub fn at_place(
     mode: Mode,
     chain: ChainName,
     owner: Option<Scope>,
-    place: &Place,
-) -> Result<Vec<Written>, StoreError> {
+    place: &LogPosition,
+) -> Result<Vec<BookMovement>, StoreError> {
     let mut found = Vec::new();
     if let Some(owner) = owner {
         let sql = format!(
@@ -123,7 +123,7 @@ pub fn refunds(
     since: i64,
     after: Option<(Scope, Id<kind::Refund>)>,
     rows_max: i64,
-) -> Result<Vec<(Scope, Written)>, StoreError> {
+) -> Result<Vec<(Scope, BookMovement)>, StoreError> {
     let (scope, id) = after.map_or((0, [0; 16]), |(scope, id)| (scope.code(), id.to_bytes()));
     let rows = tx.rows(
         "SELECT scope, id, transaction_hash, log_index, to_address, units FROM refunds \
@@ -135,8 +135,8 @@ pub fn refunds(
     let read = |mut row: Row| {
         let row = &mut row;
         let scope = row.scope()?;
-        let written = Written {
-            role: Role::Refund(row.id()?),
+        let written = BookMovement {
+            role: EntryRole::Refund(row.id()?),
             place: place(row)?,
             from_address: None,
             to_address: row.bytes_or_null()?.map_or(Ok([0; 20]), address)?,
@@ -162,14 +162,14 @@ const HELD: &str = "SELECT t.id, t.deposit_address, t.token_contract, \
     t.deposit_address AND s.chain = t.chain) \
     FROM transfers t WHERE t.scope = ?1 AND t.chain = ?2";
 
-fn held(mut row: Row) -> Result<Held, StoreError> {
+fn held(mut row: Row) -> Result<AddressHolding, StoreError> {
     let (transfer_id, address, told_contract) =
         (row.id()?, address(row.bytes()?)?, address(row.bytes()?)?);
     let (received, moved_in, left) = (row.int()?, row.int()?, row.int()?);
     let units = received.checked_add(moved_in).and_then(|sum| sum.checked_sub(left));
     let units =
         units.ok_or_else(|| StoreError::Broken("the sums of an address overflow".into()))?;
-    Ok(Held { transfer_id, address, told_contract, units })
+    Ok(AddressHolding { transfer_id, address, told_contract, units })
 }
 
 /// The addresses of one account and mode, in the order in which they were handed out, after that of
@@ -180,7 +180,7 @@ pub fn held_after(
     chain: ChainName,
     after: Option<Id<kind::Transfer>>,
     rows_max: i64,
-) -> Result<Vec<Held>, StoreError> {
+) -> Result<Vec<AddressHolding>, StoreError> {
     let after = after.map_or([0; 16], Id::to_bytes);
     let rows = tx.rows(
         &format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"),
@@ -195,14 +195,14 @@ pub fn held_of(
     scope: Scope,
     chain: ChainName,
     id: Id<kind::Transfer>,
-) -> Result<Option<Held>, StoreError> {
+) -> Result<Option<AddressHolding>, StoreError> {
     tx.row(&format!("{HELD} AND t.id = ?3"), values![scope, chain.as_str(), id])?
         .map(held)
         .transpose()
 }
 
-fn found(row: &mut Row) -> Result<Found, StoreError> {
-    Ok(Found {
+fn found(row: &mut Row) -> Result<FoundDifference, StoreError> {
+    Ok(FoundDifference {
         kind: row.word(DifferenceKind::parse)?,
         subject: row.text()?,
         units: row.int()?,
@@ -220,7 +220,7 @@ pub fn kept_in_blocks(
     chain: ChainName,
     from: i64,
     to: i64,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<FoundDifference>, StoreError> {
     let sql =
         format!("{FOUND} AND block_number >= ?3 AND block_number <= ?4 ORDER BY kind, subject");
     tx.rows(&sql, values![mode.as_str(), chain.as_str(), from, to])?.iter_mut().map(found).collect()
@@ -231,7 +231,7 @@ pub fn kept_elsewhere(
     tx: &mut dyn Tx,
     mode: Mode,
     chain: ChainName,
-) -> Result<Vec<Found>, StoreError> {
+) -> Result<Vec<FoundDifference>, StoreError> {
     let sql = format!("{FOUND} AND block_number IS NULL ORDER BY kind, subject");
     tx.rows(&sql, values![mode.as_str(), chain.as_str()])?.iter_mut().map(found).collect()
 }
@@ -242,7 +242,7 @@ pub fn open(
     mode: Mode,
     chain: ChainName,
     rows_max: i64,
-) -> Result<Vec<(Id<kind::Request>, Found)>, StoreError> {
+) -> Result<Vec<(Id<kind::Request>, FoundDifference)>, StoreError> {
     let sql = "SELECT id, kind, subject, units, block_number FROM chain_differences \
                WHERE mode = ?1 AND chain = ?2 AND accepted_at IS NULL ORDER BY id LIMIT ?3";
     let rows = tx.rows(sql, values![mode.as_str(), chain.as_str(), rows_max])?;
@@ -261,7 +261,7 @@ pub fn insert(
     now: &mut Now,
     mode: Mode,
     chain: ChainName,
-    found: &Found,
+    found: &FoundDifference,
 ) -> Result<(), StoreError> {
     let id: Id<kind::Request> = now.mint();
     tx.execute_one(

@@ -1,32 +1,20 @@
 //! The deposit doctor: what became of a transaction that a payer says pays a transfer. It judges
 //! and changes nothing.
 //!
-//! What the book knows comes before what a node tells: a node is only asked where the book does not
-//! know the transaction as completed. It is asked before the handler's transaction opens, see
-//! `http::preflight`.
+//! What the book knows comes before what a node says. A node is only asked where the book does not
+//! have the transaction as completed.
 
-use std::time::Duration;
-
-use schemars::JsonSchema;
-use serde::Serialize;
+pub mod api;
+pub mod message;
 
 use super::state::TransferStatus;
-use super::{Transfer, funding, rows};
-use crate::chains::address::{Address, AddressForm};
-use crate::chains::evm::Hash;
-use crate::chains::inspect::{self, SeenBlock, SeenMovement, SeenToken, SeenTransaction};
-use crate::chains::{self, ChainName, Depth, simulated};
+use super::{Transfer, funding};
+use crate::chains::inspect::{SeenBlock, SeenMovement, SeenToken, SeenTransaction};
+use crate::deposits::Deposit;
 use crate::deposits::state::{Classification, DepositStatus, ReasonCode};
-use crate::deposits::{self, Deposit};
-use crate::http::preflight::{Asking, PREFLIGHT_SECONDS_MAX, PreflightFuture, PreflightResult};
-use crate::http::query;
-use crate::http::route::Context;
 use crate::kernel::id::kind;
-use crate::kernel::state::Status;
-use crate::kernel::{Currency, Id, Money, OperationError, Refusal, StoreError};
-use crate::store::Cost;
+use crate::kernel::{Currency, Id, Money, StoreError};
 
-crate::string_enum!(DiagnosisWord { FundingDiagnosis "funding_diagnosis" });
 crate::string_enum!(
     /// What became of a transaction, in the order of precedence: of several things that can be said
     /// of one transaction, such as of its several token movements, the one that stands first here
@@ -64,38 +52,6 @@ crate::string_enum!(
         NotFound "not_found",
     }
 );
-
-crate::form! {
-    /// Asks what became of a transaction.
-    DiagnoseFunding {
-        transaction_hash: Hash,
-    }
-}
-
-/// What became of a transaction that was sent to fund a transfer.
-#[derive(Serialize, JsonSchema)]
-#[schemars(rename = "FundingDiagnosis")]
-pub struct DiagnosisView {
-    pub object: DiagnosisWord,
-    pub transfer_id: Id<kind::Transfer>,
-    pub transaction_hash: String,
-    pub code: DiagnosisCode,
-    /// A sentence or two that a payer can be shown.
-    pub message: String,
-    pub deposit_id: Option<Id<kind::Deposit>>,
-    pub amount: Option<Money>,
-    pub currency: Option<String>,
-    /// What is missing once this is final.
-    pub short_by: Option<Money>,
-    /// Seconds between `funding.expires_at` and the block's time.
-    pub late_by_seconds: Option<i64>,
-    pub block_number: Option<i64>,
-    pub block_time: Option<i64>,
-    pub confirmations: Option<i64>,
-    pub to_address: Option<String>,
-    pub token_contract: Option<String>,
-    pub livemode: bool,
-}
 
 /// One thing that can be said of a transaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -288,269 +244,11 @@ pub fn judge(
         .unwrap_or_else(|| Finding::bare(DiagnosisCode::NotFound, None)))
 }
 
-/// What a payer is told.
-fn message(transfer: &Transfer, finding: &Finding) -> String {
-    let amount = match (finding.amount, &finding.currency) {
-        (Some(amount), Some(currency)) => format!("{amount} {currency}"),
-        (None, Some(currency)) => currency.clone(),
-        _ => "A token".to_owned(),
-    };
-    let asset = &transfer.asset;
-    let state = transfer.status.as_str();
-    let short = finding
-        .short_by
-        .map_or_else(String::new, |short| format!(" {short} {asset} is still missing after it."));
-    let late = finding.late_by_seconds.map_or_else(String::new, |seconds| {
-        format!(" It came {seconds} s after the time to pay had ended.")
-    });
-    match finding.code {
-        DiagnosisCode::Credited if transfer.status == TransferStatus::FundingHold => {
-            format!(
-                "{amount} arrived and counts. It waits for a decision or goes back. The \
-             transfer is {state}."
-            )
-        }
-        DiagnosisCode::Credited => format!("{amount} arrived and counts. The transfer is {state}."),
-        DiagnosisCode::Confirming => {
-            let place = finding.block_number.map_or_else(
-                || "and no block holds it now".to_owned(),
-                |number| {
-                    format!(
-                        "in block {number} with {} confirmations",
-                        finding.confirmations.unwrap_or(0)
-                    )
-                },
-            );
-            format!(
-                "{amount} is on its way, {place}. It counts once its block is final on the \
-             chain.{late}{short}"
-            )
-        }
-        DiagnosisCode::ShortBy => {
-            let short = finding.short_by.map_or_else(String::new, |short| {
-                format!(
-                    "{short} \
-             {asset} is missing"
-                )
-            });
-            let rest = if transfer.status == TransferStatus::Funding {
-                "What is sent to the same address before the time to pay ends counts too."
-            } else {
-                "What arrived waits for a decision or goes back."
-            };
-            format!("{amount} arrived, and {short}. {rest} The transfer is {state}.")
-        }
-        DiagnosisCode::LateBy => format!(
-            "{amount} arrived.{late} It waits for a decision or goes \
-         back. The transfer is {state}."
-        ),
-        DiagnosisCode::AfterCancel => {
-            format!(
-                "{amount} arrived after the transfer had been cancelled. It waits for a \
-             decision or goes back. The transfer is {state}."
-            )
-        }
-        DiagnosisCode::Unmatched => {
-            format!(
-                "{amount} arrived when the transfer was through with its funding. The \
-             operator holds it and decides about it."
-            )
-        }
-        DiagnosisCode::NotCredited => {
-            format!(
-                "{amount} reached the deposit address and is final, but is not credited. Ask \
-             the operator, naming this transaction."
-            )
-        }
-        DiagnosisCode::ZeroValue => format!(
-            "The transaction moved no {asset}: its amount is \
-         zero, or less than a millionth."
-        ),
-        DiagnosisCode::LookAlikeToken => {
-            format!(
-                "What arrived is not {asset}, but another token that calls itself so. It is \
-             worth nothing here and is not credited."
-            )
-        }
-        DiagnosisCode::WrongToken => format!(
-            "{amount} arrived, which is not {asset}. It is not \
-         credited. Ask the operator, naming this transaction."
-        ),
-        DiagnosisCode::WrongAddress => format!(
-            "{amount} went to an address that is not this \
-         transfer's. It cannot be credited here."
-        ),
-        DiagnosisCode::Unrelated => format!(
-            "The transaction moved tokens, but no {asset}, and \
-         nothing to this transfer's address."
-        ),
-        DiagnosisCode::NoToken => {
-            format!(
-                "The transaction moved no token. If it sent the chain's own coin, such as \
-             TRX, that is not credited: send {asset}."
-            )
-        }
-        DiagnosisCode::Reverted => {
-            "The transaction failed on the chain, for example because it ran out of energy or of \
-             funds, so nothing was moved. Send it again."
-                .to_owned()
-        }
-        DiagnosisCode::NotFound => {
-            "The chain does not know this transaction. Check its hash and the network that it was \
-             sent on; one that was just sent shows within a minute."
-                .to_owned()
-        }
-    }
-}
-
-fn deposits_of(
-    tx: &mut dyn crate::store::Tx,
-    transfer: &Transfer,
-    hash: &Hash,
-) -> Result<Vec<Deposit>, StoreError> {
-    let text = hash.text(AddressForm::of_chain(&transfer.chain));
-    let mut found = deposits::rows::of_transaction(tx, transfer.scope, &transfer.chain, &text)?;
-    found.retain(|deposit| deposit.transfer_id == transfer.id);
-    Ok(found)
-}
-
-/// Whether the book knows enough: a completed deposit stays what it is, whatever a node says.
-fn is_known(deposits: &[Deposit]) -> bool {
-    deposits.iter().any(|deposit| deposit.status == DepositStatus::Completed)
-}
-
-/// Asks the nodes of a real chain about the transaction.
-pub fn preflight(asking: Asking, form: DiagnoseFunding) -> Option<PreflightFuture> {
-    Some(Box::pin(async move {
-        let Asking { app, permits, caller, ids } = asking;
-        let scope = caller.scope;
-        let Some(chain) = app.chains.iter().find(|chain| chain.mode == scope.mode()).cloned()
-        else {
-            return Ok(None);
-        };
-        let Ok(id) = query::path_id(ids.first().map_or("", String::as_str)) else {
-            return Ok(None);
-        };
-        let hash = form.transaction_hash;
-        let name = chain.settings.name;
-        let found = app.store.read(Cost::Point, move |tx| {
-            let Some(transfer) = rows::find(tx, scope, id)? else { return Ok(None) };
-            // The nodes of one chain know nothing of another's transactions.
-            if transfer.chain != name.as_str() || is_known(&deposits_of(tx, &transfer, &hash)?) {
-                return Ok(None);
-            }
-            Ok(Some((transfer, chains::rows::tokens(tx, scope.mode(), name)?)))
-        });
-        let Some((transfer, mut tokens)) = found.await? else { return Ok(None) };
-        let (settings, address) = (&chain.settings, transfer.deposit_address);
-        // What is configured, which may not be stored yet, and what the transfer was told.
-        let configured = chain.token();
-        tokens.retain(|token| {
-            token.contract == *transfer.token_contract.bytes()
-                && token.contract != configured.contract
-        });
-        tokens.push(configured);
-        let deadline = Duration::from_secs(PREFLIGHT_SECONDS_MAX);
-        let asked =
-            inspect::inspect(&chain.nodes, settings, &tokens, &hash, address.bytes(), deadline);
-        match permits.take(asked).await {
-            Some(Ok(seen)) => Ok(Some(PreflightResult::Transaction(seen))),
-            Some(Err(_)) | None => Err(Refusal::unavailable().into()),
-        }
-    }))
-}
-
-/// What the account's simulated chain shows of a transaction.
-fn simulated_evidence(
-    context: &mut Context<'_>,
-    transfer: &Transfer,
-    hash: &Hash,
-) -> Result<Option<SeenTransaction>, StoreError> {
-    let text = hash.text(AddressForm::of_chain(&transfer.chain));
-    let Some(sent) = simulated::find(context.tx, transfer.scope, &text)? else { return Ok(None) };
-    let movement = sent.movement(
-        context.now.business_milliseconds(),
-        context.services.settings.simulation_step_milliseconds,
-    )?;
-    let block = match movement.depth {
-        Depth::Seen => None,
-        Depth::Block { number, time, confirmations } => {
-            Some(SeenBlock { number, time, confirmations, is_final: false })
-        }
-        Depth::Final { number, time, confirmations } => {
-            Some(SeenBlock { number, time, confirmations, is_final: true })
-        }
-    };
-    let is_ours = movement.asset == transfer.asset;
-    Ok(Some(SeenTransaction {
-        block,
-        has_succeeded: true,
-        movements: vec![SeenMovement {
-            log_index: movement.log_index,
-            token: if is_ours {
-                SeenToken::Ours
-            } else {
-                SeenToken::Other { symbol: Some(movement.asset) }
-            },
-            contract: None,
-            to_address: movement.to_address,
-            value: movement.amount.units.unsigned_abs().into(),
-            units: Some(movement.amount.units),
-        }],
-    }))
-}
-
-/// Judges a transaction for its transfer.
-pub fn diagnose(
-    context: &mut Context<'_>,
-    found: Transfer,
-    form: DiagnoseFunding,
-) -> Result<DiagnosisView, OperationError> {
-    let scope = found.scope;
-    let hash = form.transaction_hash;
-    let deposits = deposits_of(context.tx, &found, &hash)?;
-    let (seen, followed_height) = if found.is_simulated(context.services) {
-        (simulated_evidence(context, &found, &hash)?, 0)
-    } else {
-        let seen = match context.evidence {
-            Some(PreflightResult::Transaction(seen)) => seen.clone(),
-            None if is_known(&deposits) => None,
-            // Nobody was asked, so nothing can be said.
-            None => return Err(Refusal::unavailable().into()),
-        };
-        let chain = ChainName::parse(&found.chain);
-        let cursor = chain
-            .map(|chain| chains::rows::cursor(context.tx, scope.mode(), chain))
-            .transpose()?
-            .flatten();
-        (seen, cursor.map_or(0, |cursor| cursor.anchor.height))
-    };
-    let finding =
-        judge(&found, *found.token_contract.bytes(), &deposits, seen.as_ref(), followed_height)?;
-    let written = |bytes: [u8; 20]| Address::of_chain(&found.chain, bytes).to_string();
-    Ok(DiagnosisView {
-        object: DiagnosisWord::FundingDiagnosis,
-        transfer_id: found.id,
-        transaction_hash: hash.text(AddressForm::of_chain(&found.chain)),
-        code: finding.code,
-        message: message(&found, &finding),
-        deposit_id: finding.deposit_id,
-        amount: finding.amount,
-        currency: finding.currency,
-        short_by: finding.short_by,
-        late_by_seconds: finding.late_by_seconds,
-        block_number: finding.block_number,
-        block_time: finding.block_time,
-        confirmations: finding.confirmations,
-        to_address: finding.to_address.map(written),
-        token_contract: finding.contract.map(written),
-        livemode: scope.livemode(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::message::message;
     use super::*;
+    use crate::chains::address::{Address, AddressForm};
     use crate::kernel::id::Minter;
     use crate::kernel::{History, Metadata, Mode, Rate, Scope};
     use crate::transfers::{Policy, PurposeCode};

@@ -1,0 +1,89 @@
+//! Loads the addresses of the register into the filter that the follower looks logs up in.
+
+use crate::chains::watched::{Registered, Watched};
+use crate::deposits;
+use crate::kernel::OperationError;
+use crate::store::{Cost, Store};
+
+/// Addresses read from the register at once.
+const PAGE_ADDRESSES: i64 = 16_384;
+
+/// Adds all that the register holds. To be called in the one process that hands addresses out,
+/// which may do so meanwhile.
+pub(super) async fn load(watched: &Watched, store: &Store) -> Result<(), OperationError> {
+    let count = store.read(Cost::Scan, |tx| Ok(deposits::rows::addresses_count(tx)?)).await?;
+    let mut registered = Registered::with_room(usize::try_from(count).unwrap_or(0));
+    let mut after = None;
+    loop {
+        let page = store
+            .read(Cost::Scan, move |tx| {
+                Ok(deposits::rows::addresses_after(tx, after, PAGE_ADDRESSES)?)
+            })
+            .await?;
+        page.iter().for_each(|address| registered.note(address));
+        match page.last() {
+            Some(last) => after = Some(*last),
+            None => break,
+        }
+    }
+    watched.complete(registered);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use sha2::Digest;
+
+    use super::*;
+    use crate::kernel::{Now, Scope};
+    use crate::store::Tx;
+
+    /// Spread as addresses are: each is part of a hash.
+    fn addresses(from: usize, count: usize) -> Vec<[u8; 20]> {
+        let address = |number: usize| {
+            let digest = sha2::Sha256::digest(number.to_be_bytes());
+            std::array::from_fn(|index| digest[index])
+        };
+        (from..from + count).map(address).collect()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_the_register_holds_and_what_is_handed_out_meanwhile_is_known() {
+        let folder = std::env::temp_dir().join(format!("hundi-watched-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let store = Store::open(
+            &folder.join("watched.db"),
+            crate::kernel::Clock::System,
+            crate::store::handle::no_epilogue,
+        )
+        .unwrap();
+        let count = PAGE_ADDRESSES as usize * 2 + 5;
+        let stored = addresses(0, count);
+        let rows = stored.clone();
+        let assign = move |tx: &mut dyn Tx, now: &mut Now| {
+            for address in &rows {
+                deposits::rows::assign_address(
+                    tx,
+                    Scope::new(1, crate::kernel::Mode::Live),
+                    now.mint(),
+                    address,
+                )?;
+            }
+            Ok(())
+        };
+        store.write(assign).await.unwrap();
+        let watched = Watched::default();
+        let new = addresses(count, 10);
+        watched.note(&new[0]);
+        load(&watched, &store).await.unwrap();
+        new[1..].iter().for_each(|address| watched.note(address));
+        assert!(stored.iter().chain(&new).all(|address| watched.may_hold(address)));
+        // The control: a stranger is turned away, so the filter does more than claim everybody.
+        assert!(
+            addresses(count * 2, 100).iter().filter(|address| watched.may_hold(address)).count()
+                < 5
+        );
+        store.close().await;
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

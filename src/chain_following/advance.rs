@@ -1,0 +1,249 @@
+//! Reads the next blocks of the final view, checks them and credits what they hold.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::batches::{Batch, batches, observe};
+use super::follower::{Follower, store};
+use super::owned_logs::OwnedLog;
+use crate::chains::evm::Log;
+use crate::chains::followed::FollowError;
+use crate::chains::rows::{self, Cursor};
+use crate::chains::rpc::{BlockRange, Node, NodeError};
+use crate::chains::unfiltered_blocks::{self, BlockData, ReadError};
+use crate::chains::verify::{self, Anchor, VerifyError};
+use crate::kernel::Now;
+use crate::store::{Tx, failpoint};
+
+/// Every so many blocks one is read without a filter, although the filter showed something of it
+/// and nothing of it is ours.
+const SAMPLE_BLOCKS: i64 = 100;
+
+impl Follower {
+    /// Reads the next blocks of the final view and credits them. Answers how far the cursor was
+    /// moved; `None` where less has to be asked for at once, or another node was quicker.
+    pub(super) async fn advance(
+        &mut self,
+        cursor: &Cursor,
+        lead: &Node,
+        lead_height: i64,
+        node_heights: &[(&Node, i64)],
+    ) -> Result<Option<Cursor>, FollowError> {
+        let chain = self.chain.clone();
+        let from = cursor.anchor.height + 1;
+        let to = lead_height.min(cursor.anchor.height + self.blocks_at_once);
+        let contracts = chain.contracts();
+        let range = match lead.range(&contracts, from, to).await {
+            Ok(Some(range)) => range,
+            Ok(None) => return Err(self.doubted(lead, VerifyError::Stale(to))),
+            Err(fault) => {
+                if to > from {
+                    // Less at once: the node's limit, or one block in the range that cannot be
+                    // read.
+                    self.blocks_at_once = ((to - from + 1) / 2).max(1);
+                    if matches!(fault, NodeError::TooMuch(_)) {
+                        return Ok(None);
+                    }
+                }
+                return Err(self.node_trouble(lead, fault));
+            }
+        };
+        let empty = verify::range(cursor.anchor, to, &contracts, &range)
+            .map_err(|doubt| self.doubted(lead, doubt))?;
+        let ends = [&range.first, &range.last];
+        verify::times(ends, cursor.block_time, self.latest_time())
+            .map_err(|doubt| self.doubted(lead, doubt))?;
+        let hits = self.hits(&range.logs).await?;
+        let handed_over: Vec<&Log> =
+            range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
+        let logs: Vec<&Log> =
+            hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
+        let has_all =
+            |standing: &&(&Node, i64)| !std::ptr::eq(standing.0, lead) && standing.1 >= to;
+        let others: Vec<&Node> =
+            node_heights.iter().filter(has_all).map(|(node, _)| *node).collect();
+        let known = if failpoint("trust_empty_answers") {
+            self.known_of(lead, &hits).await?
+        } else {
+            match self.cross_check(lead, &others, &contracts, &range, empty, &logs).await? {
+                Some(known) => known,
+                None => return Ok(None),
+            }
+        };
+        let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
+        verify::times(known.headers.values(), earliest, latest)
+            .map_err(|doubt| self.doubted(lead, doubt))?;
+        let (movements, sweeps) = self.judged(lead, &hits, &known, Some(lead_height))?;
+        let mut deprecation = None;
+        for log in handed_over {
+            let has_happened = verify::hit(log, known.receipts.get(&log.transaction_hash))
+                .map_err(|doubt| self.doubted(lead, doubt))?;
+            if !has_happened || chain.denies_deprecation().await {
+                tracing::warn!(
+                    block = log.block_number.0,
+                    "the token was shown to hand over to another one, and did not"
+                );
+            } else {
+                deprecation =
+                    Some(rows::Deprecation { contract: log.address.0, height: log.block_number.0 });
+            }
+        }
+        let last = Cursor {
+            anchor: Anchor { height: to, hash: range.last.hash },
+            block_time: range.last.timestamp.0,
+            deprecation: deprecation.or(cursor.deprecation),
+        };
+        let mut reached = *cursor;
+        for part in batches(movements, sweeps, &known.headers, *cursor, last) {
+            let (next, count) = (part.to, part.movements.len());
+            if !self.take_over(reached.anchor, part).await? {
+                return Ok(None);
+            }
+            chain.stats.blocks.fetch_add(
+                (next.anchor.height - reached.anchor.height).unsigned_abs(),
+                Ordering::Relaxed,
+            );
+            chain.stats.deposits.fetch_add(count as u64, Ordering::Relaxed);
+            self.note(&next);
+            reached = next;
+        }
+        let blocks_max = chain.settings.blocks_at_once as i64;
+        self.blocks_at_once =
+            (self.blocks_at_once + (self.blocks_at_once / 4).max(1)).min(blocks_max);
+        Ok(Some(reached))
+    }
+
+    /// Moves the cursor over some blocks and takes over what they hold, in one transaction. `false`
+    /// where the cursor is not where it was: another node read these blocks, and what it wrote is
+    /// the same.
+    pub(super) async fn take_over(&self, from: Anchor, part: Batch) -> Result<bool, FollowError> {
+        let (services, mode, name) =
+            (self.app.services.clone(), self.chain.mode, self.chain.settings.name);
+        let token = self.chain.token().contract;
+        let is_moved = failpoint("cursor_before_deposits");
+        if is_moved {
+            let to = part.to;
+            self.app
+                .store
+                .write(move |tx, now| Ok(rows::advance(tx, now, mode, name, &token, from, &to)?))
+                .await
+                .map_err(store)?;
+            tokio::time::sleep(Duration::from_millis(30)).await;
+        }
+        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+            if !is_moved && !rows::advance(tx, now, mode, name, &token, from, &part.to)? {
+                return Ok(false);
+            }
+            observe(tx, now, &services, name.as_str(), part.movements.iter())?;
+            for sweep in &part.sweeps {
+                rows::insert_sweep(tx, name, sweep)?;
+            }
+            Ok(true)
+        };
+        self.app.store.write(work).await.map_err(store)
+    }
+
+    /// Looks at a range in other ways: at another node that has it, and block by block without a
+    /// filter where the filter showed nothing, where something is ours, where two nodes tell
+    /// different things, and at a sample of the rest. Answers what it read; `None` where the other
+    /// node wants to be asked for less at once.
+    pub(super) async fn cross_check(
+        &mut self,
+        lead: &Node,
+        others: &[&Node],
+        contracts: &[[u8; 20]],
+        range: &BlockRange,
+        empty: Vec<i64>,
+        logs: &[&Log],
+    ) -> Result<Option<BlockData>, FollowError> {
+        let (from, to) = (range.first.number.0, range.last.number.0);
+        let mut differing = BTreeSet::new();
+        let mut confirming = None;
+        for other in others {
+            match other.range(contracts, from, to).await {
+                Ok(Some(told)) => {
+                    differing = verify::differences(range, &told)
+                        .map_err(|doubt| self.doubted(other, doubt))?;
+                    confirming = Some(*other);
+                    break;
+                }
+                Err(NodeError::TooMuch(_)) if to > from => {
+                    self.blocks_at_once = ((to - from + 1) / 2).max(1);
+                    return Ok(None);
+                }
+                Ok(None) | Err(_) => {}
+            }
+        }
+        // Where there is none to ask, that was noted when all were asked what is final.
+        if confirming.is_none() && !others.is_empty() {
+            self.note_unchecked(
+                "no other node can confirm these blocks; the first one is read twice",
+            );
+        } else if confirming.is_some()
+            && self.chain.stats.is_unchecked.swap(false, Ordering::Relaxed)
+        {
+            tracing::info!(chain = self.chain.settings.name.as_str(), "two nodes check each other");
+        }
+        let sampled = (from..=to).filter(|number| number % SAMPLE_BLOCKS == 0);
+        let ours = logs.iter().map(|log| log.block_number.0);
+        let numbers: BTreeSet<i64> =
+            empty.into_iter().chain(sampled).chain(ours).chain(differing.iter().copied()).collect();
+        let known = self.read_whole(lead, contracts, range, &numbers).await?;
+        if let Some(second) = confirming {
+            if !differing.is_empty() {
+                // The lead has shown that its index has no hole there; the other one has to say so
+                // too, when asked without its index.
+                self.read_whole(second, contracts, range, &differing).await?;
+                self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
+                tracing::warn!(node = second.label(), blocks = ?differing, "the second node's \
+                 index has a hole, which its receipts fill");
+            }
+            let told = unfiltered_blocks::of_logs(second, logs)
+                .await
+                .map_err(|fault| self.node_trouble(second, fault))?;
+            for log in logs {
+                let (number, transaction) = (log.block_number.0, &log.transaction_hash);
+                let ours = verify::hit(log, known.receipts.get(transaction))
+                    .map_err(|doubt| self.doubted(lead, doubt))?;
+                let theirs = verify::hit(log, told.receipts.get(transaction))
+                    .map_err(|doubt| self.doubted(second, doubt))?;
+                let headers = known.headers.get(&number).zip(told.headers.get(&number));
+                if ours != theirs
+                    || headers.is_none_or(|(one, other)| !verify::is_same_block(one, other))
+                {
+                    return Err(self.doubted(second, VerifyError::Disagreement(number, number)));
+                }
+            }
+        }
+        Ok(Some(known))
+    }
+
+    /// Reads blocks without a filter and compares them with what the filter showed.
+    pub(super) async fn read_whole(
+        &self,
+        node: &Node,
+        contracts: &[[u8; 20]],
+        range: &BlockRange,
+        numbers: &BTreeSet<i64>,
+    ) -> Result<BlockData, FollowError> {
+        unfiltered_blocks::blocks(node, contracts, range, numbers).await.map_err(
+            |fault| match fault {
+                ReadError::Node(fault) => self.node_trouble(node, fault),
+                ReadError::VerifyError(doubt) => self.doubted(node, doubt),
+            },
+        )
+    }
+
+    /// Reads the receipts and blocks of what concerns us, and nothing else.
+    pub(super) async fn known_of(
+        &self,
+        node: &Node,
+        hits: &[OwnedLog],
+    ) -> Result<BlockData, FollowError> {
+        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
+        unfiltered_blocks::of_logs(node, &logs)
+            .await
+            .map_err(|fault| self.node_trouble(node, fault))
+    }
+}

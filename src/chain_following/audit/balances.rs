@@ -1,0 +1,237 @@
+//! Compares what addresses hold on the chain with what the book says.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
+use crate::chains::evm::millionths;
+use crate::chains::rows::{self, Cursor};
+use crate::chains::rpc::Node;
+use crate::chains::verify::VerifyError;
+use crate::kernel::id::kind;
+use crate::kernel::{Currency, Id, Money, Scope, StoreError};
+use crate::keys;
+use crate::reconcile::DifferenceKind;
+use crate::reconcile::chain::{self as book, AddressHolding, FoundDifference};
+use crate::store::{Cost, Tx};
+
+/// Addresses whose balances are compared together.
+const ADDRESSES_AT_ONCE: i64 = 500;
+/// Blocks above the followed view that are read to explain balances; while there are more, balances
+/// are not compared.
+const BLOCKS_ABOVE_MAX: i64 = 500;
+/// How often balances that are not the book's are asked for: a block above may have been replaced
+/// in between.
+const BALANCE_TRIES: usize = 3;
+
+/// AddressSelection addresses of an account are looked at.
+pub(super) enum AddressSelection {
+    /// The next ones after a transfer.
+    After(Option<Id<kind::Transfer>>),
+    Of(Vec<Id<kind::Transfer>>),
+}
+
+impl Audit<'_> {
+    /// Compares what addresses hold: those that hold something by the book, those handed out since
+    /// a moment (Unix seconds), and those of which a difference is kept.
+    pub(super) async fn balances(
+        &self,
+        since: i64,
+        compared: &mut AuditSummary,
+    ) -> Result<(), AuditError> {
+        let (mode, name) = (self.chain.mode, self.chain.settings.name);
+        let read = move |tx: &mut dyn Tx| {
+            Ok((keys::rows::accounts_count(tx)?, book::rows::kept_elsewhere(tx, mode, name)?))
+        };
+        let (accounts_count, kept) = self.store.read(Cost::Scan, read).await.map_err(unstored)?;
+        let kept: HashSet<String> = kept
+            .into_iter()
+            .filter(|kept| kept.kind == DifferenceKind::AddressBalance)
+            .map(|kept| kept.subject)
+            .collect();
+        for number in 1..=accounts_count {
+            let scope = Scope::new(number, mode);
+            let mut after = None;
+            loop {
+                let (cursor, mut page) = self.held(scope, AddressSelection::After(after)).await?;
+                let Some(last) = page.last() else { break };
+                after = Some(last.transfer_id);
+                page.retain(|held| {
+                    let is_new = held.transfer_id.milliseconds() / 1000 >= since;
+                    held.units != 0 || is_new || kept.contains(&held.subject(name))
+                });
+                if !page.is_empty() {
+                    self.balances_of(scope, cursor, page, compared).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Some addresses, with the view that the book had of the chain then.
+    pub(super) async fn held(
+        &self,
+        scope: Scope,
+        which: AddressSelection,
+    ) -> Result<(Cursor, Vec<AddressHolding>), AuditError> {
+        let (mode, name) = (self.chain.mode, self.chain.settings.name);
+        let read = move |tx: &mut dyn Tx| {
+            let cursor = rows::cursor(tx, mode, name)?
+                .ok_or_else(|| StoreError::Broken("the cursor is gone".into()))?;
+            let held = match which {
+                AddressSelection::After(after) => {
+                    book::rows::held_after(tx, scope, name, after, ADDRESSES_AT_ONCE)?
+                }
+                AddressSelection::Of(transfers) => {
+                    let mut held = Vec::with_capacity(transfers.len());
+                    for id in transfers {
+                        held.extend(book::rows::held_of(tx, scope, name, id)?);
+                    }
+                    held
+                }
+            };
+            Ok((cursor, held))
+        };
+        self.store.read(Cost::Scan, read).await.map_err(unstored)
+    }
+
+    pub(super) async fn balances_of(
+        &self,
+        scope: Scope,
+        cursor: Cursor,
+        page: Vec<AddressHolding>,
+        compared: &mut AuditSummary,
+    ) -> Result<(), AuditError> {
+        let overflow = |error: StoreError| AuditError::Store(error.to_string());
+        let mut subjects = HashSet::new();
+        let mut found = Vec::new();
+        let mut left = (cursor, page);
+        for tries in 0..BALANCE_TRIES {
+            let (cursor, page) = &left;
+            // Another node each time: one that is behind tells an old balance.
+            let balances = first_answer!(self, tries, node, self.balances_at(node, cursor, page))?;
+            let mut again = Vec::new();
+            for (held, (balance, (expected, fits))) in page.iter().zip(balances) {
+                if !fits && tries + 1 < BALANCE_TRIES {
+                    again.push(held.transfer_id);
+                    continue;
+                }
+                let subject = held.subject(self.chain.settings.name);
+                if !fits {
+                    let units = balance.saturating_sub(expected);
+                    found.push(FoundDifference {
+                        kind: DifferenceKind::AddressBalance,
+                        subject: subject.clone(),
+                        units,
+                        block_number: None,
+                    });
+                }
+                subjects.insert(subject);
+                compared.addresses_count += 1;
+                compared.held =
+                    compared.held.plus(Money::new(expected, Currency::Usdt)).map_err(overflow)?;
+                compared.balance =
+                    compared.balance.plus(Money::new(balance, Currency::Usdt)).map_err(overflow)?;
+            }
+            if again.is_empty() {
+                break;
+            }
+            // Those alone, as the book has them now.
+            left = self.held(scope, AddressSelection::Of(again)).await?;
+        }
+        self.settle(subjects, found).await
+    }
+
+    /// The balances of some addresses in millionths, with what each should be and whether it is.
+    pub(super) async fn balances_at(
+        &self,
+        node: &Node,
+        cursor: &Cursor,
+        page: &[AddressHolding],
+    ) -> Result<Vec<(i64, (i64, bool))>, StepError> {
+        let settings = &self.chain.settings;
+        let token = *self.token();
+        let units = |contract: &[u8; 20], value: u128| {
+            millionths(value, self.chain.decimals(contract)).unwrap_or(i64::MAX)
+        };
+        // An address holds the token in the configured contract, and in the one that its transfer
+        // was told, if that is another.
+        let is_held_in = |held: &AddressHolding, contract: &[u8; 20]| {
+            self.chain.is_token_of(contract, Some(&held.told_contract))
+        };
+        let own: BTreeSet<[u8; 20]> = page.iter().map(|held| held.told_contract).collect();
+        let contracts: Vec<[u8; 20]> = std::iter::once(token)
+            .chain(
+                own.into_iter()
+                    .filter(|contract| *contract != token && self.chain.was_token(contract)),
+            )
+            .collect();
+        let mut balances = vec![0_i64; page.len()];
+        for contract in &contracts {
+            let (places, addresses): (Vec<usize>, Vec<[u8; 20]>) = page
+                .iter()
+                .enumerate()
+                .filter(|(_, held)| is_held_in(held, contract))
+                .map(|(place, held)| (place, held.address))
+                .unzip();
+            for (place, value) in places.into_iter().zip(node.balances(contract, &addresses).await?)
+            {
+                balances[place] = balances[place].saturating_add(units(contract, value));
+            }
+        }
+        let judge = |held: &AddressHolding, balance: i64, above: &[i64]| {
+            let decimals = contracts
+                .iter()
+                .filter(|contract| is_held_in(held, contract))
+                .map(|contract| self.chain.decimals(contract));
+            (
+                balance,
+                book::should_hold(
+                    held.units,
+                    balance,
+                    above,
+                    decimals.max().unwrap_or(settings.decimals),
+                ),
+            )
+        };
+        let as_written: Vec<_> =
+            page.iter().zip(&balances).map(|(held, balance)| judge(held, *balance, &[])).collect();
+        if as_written.iter().all(|(_, (_, fits))| *fits) {
+            return Ok(as_written);
+        }
+        let head = node.head().await?.number.0;
+        let height = cursor.anchor.height;
+        if head < height {
+            return Err(VerifyError::Stale(height).into());
+        }
+        if head - height > BLOCKS_ABOVE_MAX {
+            return Err(StepError::Store(AuditError::Behind(head - height)));
+        }
+        let mut above: HashMap<[u8; 20], Vec<([u8; 20], i64)>> = HashMap::new();
+        let mut reached = height;
+        while reached < head {
+            let to = head.min(reached + settings.blocks_at_once as i64);
+            let mut range =
+                node.range(&contracts, reached + 1, to).await?.ok_or(VerifyError::Stale(to))?;
+            range.logs.sort_by_key(|log| (log.block_number, log.log_index));
+            for moved in self.moved(&range) {
+                let contract = moved.log.address.0;
+                let units = units(&contract, moved.transfer.value);
+                above
+                    .entry(moved.transfer.from)
+                    .or_default()
+                    .push((contract, units.saturating_neg()));
+                above.entry(moved.transfer.to).or_default().push((contract, units));
+            }
+            reached = to;
+        }
+        let above_of = |held: &AddressHolding| -> Vec<i64> {
+            let moved = above.get(&held.address).into_iter().flatten();
+            moved
+                .filter(|(contract, _)| is_held_in(held, contract))
+                .map(|(_, units)| *units)
+                .collect()
+        };
+        let judged = page.iter().zip(balances);
+        Ok(judged.map(|(held, balance)| judge(held, balance, &above_of(held))).collect())
+    }
+}

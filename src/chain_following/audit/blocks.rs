@@ -1,0 +1,323 @@
+//! Compares the movements of a range of blocks with the book.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
+use crate::chains::evm::{Hash, Log, Transfer};
+use crate::chains::rows;
+use crate::chains::rpc::{BlockRange, Node, NodeError};
+use crate::chains::unfiltered_blocks::{self, ReadError};
+use crate::chains::verify::{self, Anchor, VerifyError};
+use crate::deposits;
+use crate::kernel::Now;
+use crate::reconcile::chain::{self as book, BookMovement, ChainMovement, LogPosition};
+use crate::store::{Cost, Tx};
+use crate::transfers;
+
+/// Blocks after which the mark moves on.
+const BLOCKS_MARKED_AT_ONCE: i64 = 1_000;
+
+/// A movement that the filter showed.
+#[derive(Clone)]
+pub(super) struct LoggedTransfer {
+    pub(super) place: LogPosition,
+    pub(super) log: Log,
+    pub(super) transfer: Transfer,
+}
+
+/// What a part of the chain shows, and what the book has of it.
+pub(super) struct AuditedRange {
+    pub(super) last: Anchor,
+    pub(super) ours: HashSet<[u8; 20]>,
+    pub(super) shown: Vec<ChainMovement>,
+    pub(super) written: Vec<BookMovement>,
+}
+
+/// The addresses of ours among some, what those of a former token were told, and what the book has.
+type OfBook = (HashSet<[u8; 20]>, HashMap<[u8; 20], [u8; 20]>, Vec<BookMovement>);
+
+impl Audit<'_> {
+    /// Compares the blocks after an anchor, and moves the mark over those that it stood before.
+    pub(super) async fn blocks(
+        &self,
+        from: Anchor,
+        to: i64,
+        compared: &mut AuditSummary,
+    ) -> Result<(), AuditError> {
+        let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
+        let blocks_max = self.chain.settings.blocks_at_once as i64;
+        let mut blocks_at_once = blocks_max;
+        let (mut marked, mut reached, mut found) = (from, from, Vec::new());
+        while reached.height < to {
+            let end =
+                to.min(reached.height + blocks_at_once).min(marked.height + BLOCKS_MARKED_AT_ONCE);
+            let part = first_answer!(self, node, self.part(node, reached, end));
+            let mut part = match part {
+                Err(AuditError::Nodes(faults))
+                    if end > reached.height + 1 && wants_less(&faults) =>
+                {
+                    blocks_at_once = ((end - reached.height) / 2).max(1);
+                    continue;
+                }
+                part => part?,
+            };
+            self.ask_others(&part.written, &mut part.shown).await;
+            found.extend(book::compare(
+                name,
+                &token,
+                &(reached.height + 1..=end),
+                &part.ours,
+                &part.shown,
+                &part.written,
+            ));
+            compared.movements_count += part.shown.len();
+            reached = part.last;
+            blocks_at_once = (blocks_at_once + (blocks_at_once / 4).max(1)).min(blocks_max);
+            if reached.height == to
+                && to == self.cursor.anchor.height
+                && reached != self.cursor.anchor
+            {
+                return Err(AuditError::Nodes(vec![(
+                    String::from("all"),
+                    VerifyError::WrongFork(to).into(),
+                )]));
+            }
+            if reached.height == to || reached.height == marked.height + BLOCKS_MARKED_AT_ONCE {
+                let (before, new) = (marked, std::mem::take(&mut found));
+                let work = move |tx: &mut dyn Tx, now: &mut Now| {
+                    let kept = book::rows::kept_in_blocks(
+                        tx,
+                        mode,
+                        name,
+                        before.height + 1,
+                        reached.height,
+                    )?;
+                    book::settle(tx, now, mode, name, &kept, &new)?;
+                    // Blocks that somebody names leave the mark where it is, unless they continue
+                    // it.
+                    rows::advance_audit(tx, mode, name, before, reached)?;
+                    Ok(())
+                };
+                self.store.write(work).await.map_err(unstored)?;
+                marked = reached;
+                compared.blocks = Some((from.height + 1, reached.height));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads some blocks at one node, and what the book has of them.
+    pub(super) async fn part(
+        &self,
+        node: &Node,
+        before: Anchor,
+        to: i64,
+    ) -> Result<AuditedRange, StepError> {
+        let contracts = self.chain.contracts();
+        let from = before.height + 1;
+        let range = node.range(&contracts, from, to).await?.ok_or(VerifyError::Stale(to))?;
+        let empty: BTreeSet<i64> =
+            verify::range(before, to, &contracts, &range)?.into_iter().collect();
+        unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;
+        let moved = self.moved(&range);
+        let (ours, told, written) = self.of_book(moved.clone(), from, to).await?;
+        let is_token = |moved: &LoggedTransfer| {
+            let address = if ours.contains(&moved.transfer.from) {
+                moved.transfer.from
+            } else {
+                moved.transfer.to
+            };
+            self.chain.is_token_of(&moved.log.address.0, told.get(&address))
+        };
+        let places: HashSet<&LogPosition> = written.iter().map(|written| &written.place).collect();
+        let concerns_us = |moved: &&LoggedTransfer| {
+            let is_ours = ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to);
+            places.contains(&moved.place) || (is_ours && is_token(moved))
+        };
+        let hits: Vec<&LoggedTransfer> = moved.iter().filter(concerns_us).collect();
+        let logs: Vec<&Log> = hits.iter().map(|hit| &hit.log).collect();
+        let known = unfiltered_blocks::of_logs(node, &logs).await?;
+        let mut shown = Vec::new();
+        for hit in hits {
+            let number = hit.log.block_number.0;
+            let header = known.headers.get(&number).ok_or(VerifyError::Stale(number))?;
+            if header.hash != hit.log.block_hash {
+                return Err(VerifyError::WrongFork(number).into());
+            }
+            // What a failed transaction shows did not happen; what is below a millionth counts for
+            // nobody.
+            let has_happened =
+                verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash))?;
+            let movement = self.shown(&hit.log, &hit.transfer, header.timestamp.0, is_token(hit));
+            if has_happened && movement.units != Some(0) {
+                shown.push(movement);
+            }
+        }
+        let missing: Vec<&BookMovement> = written
+            .iter()
+            .filter(|written| shown.iter().all(|shown| shown.place != written.place))
+            .collect();
+        let elsewhere = self.at_places(node, &missing).await?;
+        for hidden in elsewhere.iter().filter(|hidden| {
+            hidden.contract == *self.token() && (from..=to).contains(&hidden.block_number)
+        }) {
+            self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(
+                node = node.label(),
+                block = hidden.block_number,
+                "a movement is in its receipt, and the filter did not show it"
+            );
+        }
+        shown.extend(elsewhere);
+        Ok(AuditedRange {
+            last: Anchor { height: to, hash: range.last.hash },
+            ours,
+            shown,
+            written,
+        })
+    }
+
+    pub(super) fn moved(&self, range: &BlockRange) -> Vec<LoggedTransfer> {
+        let read = |log: &Log| {
+            let transfer = log.transfer().filter(|transfer| transfer.value > 0)?;
+            Some(LoggedTransfer { place: self.place(log), log: log.clone(), transfer })
+        };
+        range.logs.iter().filter_map(read).collect()
+    }
+
+    /// AddressSelection addresses of some movements were handed out, which contract those were told that moved
+    /// a former token, and what the book has of those blocks and of those movements.
+    pub(super) async fn of_book(
+        &self,
+        moved: Vec<LoggedTransfer>,
+        from: i64,
+        to: i64,
+    ) -> Result<OfBook, StepError> {
+        let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
+        let in_former: HashSet<[u8; 20]> = moved
+            .iter()
+            .map(|moved| moved.log.address.0)
+            .filter(|contract| self.chain.was_token(contract))
+            .collect();
+        let read = move |tx: &mut dyn Tx| {
+            let addresses: BTreeSet<[u8; 20]> =
+                moved.iter().flat_map(|moved| [moved.transfer.from, moved.transfer.to]).collect();
+            let ours =
+                deposits::rows::handed_out(tx, mode, &addresses.into_iter().collect::<Vec<_>>())?;
+            let mut written = book::rows::in_blocks(tx, mode, name, from, to)?;
+            let known: HashSet<LogPosition> =
+                written.iter().map(|written| written.place.clone()).collect();
+            let is_ours = |moved: &&LoggedTransfer| {
+                ours.contains(&moved.transfer.from) || ours.contains(&moved.transfer.to)
+            };
+            let mut told = HashMap::new();
+            for former in moved
+                .iter()
+                .filter(is_ours)
+                .filter(|moved| in_former.contains(&moved.log.address.0))
+            {
+                for address in [former.transfer.from, former.transfer.to] {
+                    told.extend(
+                        transfers::rows::told_contract(tx, &address)?
+                            .map(|contract| (address, contract)),
+                    );
+                }
+            }
+            let may_be_token =
+                |contract: &[u8; 20]| *contract == token || in_former.contains(contract);
+            for unknown in moved
+                .iter()
+                .filter(is_ours)
+                .filter(|moved| may_be_token(&moved.log.address.0) && !known.contains(&moved.place))
+            {
+                // The book may have it in another block.
+                let owner = deposits::rows::address_owner(tx, &unknown.transfer.to)?
+                    .map(|(scope, _)| scope);
+                written.extend(book::rows::at_place(tx, mode, name, owner, &unknown.place)?);
+            }
+            Ok((ours, told, written))
+        };
+        self.store
+            .read(Cost::Scan, read)
+            .await
+            .map_err(|failure| StepError::Store(unstored(failure)))
+    }
+
+    /// What the final view has at the places of the book, asked for by transaction and not by the
+    /// filter.
+    pub(super) async fn at_places(
+        &self,
+        node: &Node,
+        written: &[&BookMovement],
+    ) -> Result<Vec<ChainMovement>, StepError> {
+        let hash_of = |written: &&BookMovement| Hash::parse(&written.place.transaction_hash);
+        let hashes: Vec<Hash> =
+            written.iter().filter_map(hash_of).collect::<BTreeSet<_>>().into_iter().collect();
+        let receipts: HashMap<Hash, _> =
+            hashes.iter().copied().zip(node.receipts_of(&hashes).await?).collect();
+        let final_receipts = receipts
+            .values()
+            .flatten()
+            .filter(|receipt| receipt.block_number.0 <= self.cursor.anchor.height);
+        let numbers: Vec<i64> = final_receipts
+            .map(|receipt| receipt.block_number.0)
+            .collect::<BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let headers: HashMap<i64, _> =
+            numbers.iter().copied().zip(node.headers(&numbers).await?).collect();
+        let mut shown = Vec::new();
+        for written in written {
+            let Some(Some(receipt)) = hash_of(written).and_then(|hash| receipts.get(&hash)) else {
+                continue;
+            };
+            let number = receipt.block_number.0;
+            let Some(header) = headers.get(&number).and_then(Option::as_ref) else { continue };
+            if header.hash != receipt.block_hash {
+                return Err(VerifyError::WrongFork(number).into());
+            }
+            let log = receipt.logs.iter().find(|log| log.log_index.0 == written.place.log_index);
+            if let Some((log, transfer)) = log.and_then(|log| Some((log, log.transfer()?)))
+                && receipt.has_succeeded()
+                && shown.iter().all(|known: &ChainMovement| known.place != written.place)
+            {
+                // What the book took for the token was told to its transfer.
+                let is_token =
+                    log.address.0 == *self.token() || self.chain.was_token(&log.address.0);
+                shown.push(self.shown(log, &transfer, header.timestamp.0, is_token));
+            }
+        }
+        Ok(shown)
+    }
+
+    /// Asks every node for what none has shown yet: that something is not there is believed when
+    /// nobody has it.
+    pub(super) async fn ask_others(
+        &self,
+        written: &[BookMovement],
+        shown: &mut Vec<ChainMovement>,
+    ) {
+        for node in self.nodes.iter().copied() {
+            let missing: Vec<&BookMovement> = written
+                .iter()
+                .filter(|written| shown.iter().all(|shown| shown.place != written.place))
+                .collect();
+            if missing.is_empty() || self.nodes.len() == 1 {
+                return;
+            }
+            match self.at_places(node, &missing).await {
+                Ok(found) => shown.extend(found),
+                Err(StepError::Read(fault)) => {
+                    tracing::warn!(node = node.label(), %fault, "a node does not tell what \
+                     another one does not show")
+                }
+                Err(StepError::Store(_)) => {}
+            }
+        }
+    }
+}
+
+fn wants_less(faults: &[(String, ReadError)]) -> bool {
+    faults.iter().any(|(_, fault)| matches!(fault, ReadError::Node(NodeError::TooMuch(_))))
+}

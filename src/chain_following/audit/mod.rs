@@ -1,0 +1,272 @@
+//! Compares the book with a real chain once more than the follower did: what blocks hold, what
+//! refunds were, and what addresses hold. It puts nothing right; differences are kept for the
+//! operator, and the mark of how far the book was compared moves only over what was read.
+//!
+//! A node that the follower did not read from last is preferred. Balances come from the chain's
+//! state and not from its logs, so they also show a movement whose log no node shows.
+
+mod balances;
+mod blocks;
+mod refunds;
+pub mod worker;
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::chains::evm::{Log, Transfer, millionths};
+use crate::chains::followed::FollowedChain;
+use crate::chains::rows::{self, AuditMark, Cursor};
+use crate::chains::rpc::{Node, NodeError};
+use crate::chains::unfiltered_blocks::ReadError;
+use crate::chains::verify::{Anchor, VerifyError};
+use crate::kernel::{Currency, Money, OperationError};
+use crate::reconcile::chain::{ChainMovement, LogPosition};
+use crate::store::{Cost, Store, Tx};
+
+/// Time between requests, which the follower needs more than the audit.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What is compared again of the time before the last comparison: an address that was handed out, a
+/// refund that was completed.
+const OVERLAP_SECONDS: i64 = 24 * 3600;
+
+/// Why the book could not be compared, or not further.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuditError {
+    #[error("the chain was never followed: run the service first")]
+    NeverFollowed,
+    #[error("{0}")]
+    Mismatch(String),
+    #[error("no node could be read: {}", .0.iter().map(|(node,
+        fault)| format!("{node}: {fault}")).collect::<Vec<_>>().join("; "))]
+    Nodes(Vec<(String, ReadError)>),
+    #[error("blocks {0} to {1} cannot be compared: the chain was followed up to block {2}")]
+    Blocks(i64, i64, i64),
+    #[error("balances are compared when the service has caught up: it is {0} blocks behind")]
+    Behind(i64),
+    #[error("the store does not take it: {0}")]
+    Store(String),
+}
+
+/// What is to be compared.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AuditScope {
+    /// Only these blocks, first and last, and all refunds; without it everything since the last
+    /// comparison.
+    pub blocks: Option<(i64, i64)>,
+    /// The balance of each address that was ever handed out, and not only of those that hold
+    /// something or are new.
+    pub all_addresses: bool,
+}
+
+/// What was compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditSummary {
+    /// First and last block; `None` if there was none to compare.
+    pub blocks: Option<(i64, i64)>,
+    /// Movements of ours that the chain showed in them.
+    pub movements_count: usize,
+    pub refunds_count: usize,
+    pub addresses_count: usize,
+    /// What those addresses should hold by the book and the movements above its view, and what they
+    /// hold on the chain.
+    pub held: Money,
+    pub balance: Money,
+}
+
+/// Compares the book with the chain and keeps the differences. What was compared before a fault
+/// stays compared.
+pub async fn run_once(
+    store: &Store,
+    chain: &FollowedChain,
+    asked: AuditScope,
+) -> Result<AuditSummary, AuditError> {
+    let (mode, name) = (chain.mode, chain.settings.name);
+    check(chain).await?;
+    let (cursor, mark) = followed(store, chain).await?;
+    let audit = Audit { store, chain, nodes: believed(chain, &cursor).await?, cursor };
+    let mut compared = AuditSummary {
+        blocks: None,
+        movements_count: 0,
+        refunds_count: 0,
+        addresses_count: 0,
+        held: Money::zero(Currency::Usdt),
+        balance: Money::zero(Currency::Usdt),
+    };
+    match asked.blocks {
+        Some((from, to)) => {
+            if from < 1 || from > to || to > cursor.anchor.height {
+                return Err(AuditError::Blocks(from, to, cursor.anchor.height));
+            }
+            let before = audit.anchor(from - 1).await?;
+            audit.blocks(before, to, &mut compared).await?;
+            audit.refunds(i64::MIN, &mut compared).await?;
+        }
+        None => {
+            let since = mark.completed_milliseconds / 1000 - OVERLAP_SECONDS;
+            audit.blocks(mark.anchor, cursor.anchor.height, &mut compared).await?;
+            audit.refunds(since, &mut compared).await?;
+            audit
+                .balances(if asked.all_addresses { i64::MIN } else { since }, &mut compared)
+                .await?;
+            store
+                .write(move |tx, now| Ok(rows::complete_audit(tx, now, mode, name)?))
+                .await
+                .map_err(unstored)?;
+        }
+    }
+    Ok(compared)
+}
+
+/// How far the chain was followed and compared; the chain knows from here on which contracts were
+/// its token's.
+pub(in crate::chain_following) async fn followed(
+    store: &Store,
+    chain: &FollowedChain,
+) -> Result<(Cursor, AuditMark), AuditError> {
+    let (mode, name) = (chain.mode, chain.settings.name);
+    let read = move |tx: &mut dyn Tx| {
+        let followed = rows::cursor(tx, mode, name)?.zip(rows::audit_mark(tx, mode, name)?);
+        Ok((followed, rows::identity(tx, mode, name)?, rows::tokens(tx, mode, name)?))
+    };
+    let (followed, identity, tokens) = store.read(Cost::Point, read).await.map_err(unstored)?;
+    let (followed, identity) = followed.zip(identity).ok_or(AuditError::NeverFollowed)?;
+    chain.recognise(&identity, tokens).map_err(AuditError::Mismatch)?;
+    Ok(followed)
+}
+
+/// Checks that there is a node of the chain that was configured.
+pub(in crate::chain_following) async fn check(chain: &FollowedChain) -> Result<(), AuditError> {
+    if chain.nodes.iter().any(Node::fits) || chain.check().await.map_err(AuditError::Mismatch)? {
+        return Ok(());
+    }
+    let unreachable = ReadError::Node(NodeError::Unreachable("it could not be checked".into()));
+    Err(AuditError::Nodes(
+        chain.nodes.iter().map(|node| (node.label(), unreachable.clone())).collect(),
+    ))
+}
+
+/// The nodes that have the block up to which the chain was followed; the one that the follower read
+/// from last comes last.
+async fn believed<'a>(
+    chain: &'a FollowedChain,
+    cursor: &Cursor,
+) -> Result<Vec<&'a Node>, AuditError> {
+    let lead = chain.stats.lead.load(Ordering::Relaxed);
+    let (mut nodes, mut faults) = (Vec::new(), Vec::new());
+    for (place, node) in chain.nodes.iter().enumerate().filter(|(_, node)| node.fits()) {
+        let fault = match node.header(cursor.anchor.height).await {
+            Ok(Some(header)) if header.hash == cursor.anchor.hash => {
+                nodes.push((place == lead, node));
+                continue;
+            }
+            Ok(Some(_)) => ReadError::VerifyError(VerifyError::WrongFork(cursor.anchor.height)),
+            Ok(None) => ReadError::VerifyError(VerifyError::Stale(cursor.anchor.height)),
+            Err(fault) => ReadError::Node(fault),
+        };
+        tracing::warn!(node = node.label(), %fault, "a node is not asked about the book");
+        faults.push((node.label(), fault));
+    }
+    nodes.sort_by_key(|(is_lead, _)| *is_lead);
+    if nodes.is_empty() {
+        Err(AuditError::Nodes(faults))
+    } else {
+        Ok(nodes.into_iter().map(|(_, node)| node).collect())
+    }
+}
+
+pub(super) struct Audit<'a> {
+    pub(super) store: &'a Store,
+    pub(super) chain: &'a FollowedChain,
+    pub(super) nodes: Vec<&'a Node>,
+    /// Up to where the chain was followed when the comparison began.
+    pub(super) cursor: Cursor,
+}
+
+/// Asks the nodes in turn, from the first one or another, until one answers.
+macro_rules! first_answer {
+    ($audit:expr, $node:ident, $ask:expr) => {
+        first_answer!($audit, 0, $node, $ask)
+    };
+    ($audit:expr, $first:expr, $node:ident, $ask:expr) => {{
+        let mut faults = Vec::new();
+        let mut answer = None;
+        for $node in $audit.nodes.iter().copied().cycle().skip($first).take($audit.nodes.len()) {
+            tokio::time::sleep(PAUSE).await;
+            match $ask.await {
+                Ok(found) => {
+                    answer = Some(found);
+                    break;
+                }
+                Err(StepError::Store(fault)) => return Err(fault),
+                Err(StepError::Read(fault)) => {
+                    tracing::warn!(node = $node.label(), %fault, "a node cannot be compared with; \
+                     another one is asked");
+                    faults.push(($node.label(), fault));
+                }
+            }
+        }
+        answer.ok_or(AuditError::Nodes(faults))
+    }};
+}
+use first_answer;
+
+/// Why one node was not enough.
+pub(super) enum StepError {
+    Read(ReadError),
+    Store(AuditError),
+}
+
+impl<T: Into<ReadError>> From<T> for StepError {
+    fn from(fault: T) -> StepError {
+        StepError::Read(fault.into())
+    }
+}
+
+pub(in crate::chain_following) fn unstored(failure: OperationError) -> AuditError {
+    AuditError::Store(failure.to_string())
+}
+
+impl Audit<'_> {
+    pub(super) fn token(&self) -> &[u8; 20] {
+        self.chain.settings.token_contract.bytes()
+    }
+
+    pub(super) fn place(&self, log: &Log) -> LogPosition {
+        LogPosition {
+            transaction_hash: log.transaction_hash.text(self.chain.form()),
+            log_index: log.log_index.0,
+        }
+    }
+
+    /// A log as a movement of the final view; the token is one, whichever of its contracts it was
+    /// in.
+    pub(super) fn shown(
+        &self,
+        log: &Log,
+        transfer: &Transfer,
+        block_time: i64,
+        is_token: bool,
+    ) -> ChainMovement {
+        ChainMovement {
+            place: self.place(log),
+            contract: if is_token { *self.token() } else { log.address.0 },
+            from_address: transfer.from,
+            to_address: transfer.to,
+            units: if is_token {
+                millionths(transfer.value, self.chain.decimals(&log.address.0))
+            } else {
+                None
+            },
+            block_number: log.block_number.0,
+            block_time,
+        }
+    }
+
+    pub(super) async fn anchor(&self, height: i64) -> Result<Anchor, AuditError> {
+        let ask = async |node: &Node| -> Result<Anchor, StepError> {
+            let header = node.header(height).await?.ok_or(VerifyError::Stale(height))?;
+            Ok(Anchor { height, hash: header.hash })
+        };
+        first_answer!(self, node, ask(node))
+    }
+}

@@ -1,0 +1,66 @@
+//! Compares completed refunds with the receipts of their transactions.
+
+use std::collections::HashSet;
+
+use super::{Audit, AuditError, AuditSummary, PAUSE, StepError, first_answer, unstored};
+use crate::kernel::Now;
+use crate::reconcile::chain::{self as book, BookMovement, EntryRole, FoundDifference};
+use crate::store::{Cost, Tx};
+
+/// Refunds that are compared together.
+const REFUNDS_AT_ONCE: i64 = 50;
+
+impl Audit<'_> {
+    /// Compares refunds that were completed since a moment (Unix seconds). They know their
+    /// transaction and not their block.
+    pub(super) async fn refunds(
+        &self,
+        since: i64,
+        compared: &mut AuditSummary,
+    ) -> Result<(), AuditError> {
+        let (mode, name, token) = (self.chain.mode, self.chain.settings.name, *self.token());
+        let mut after = None;
+        loop {
+            let read = move |tx: &mut dyn Tx| {
+                Ok(book::rows::refunds(tx, mode, name, since, after, REFUNDS_AT_ONCE)?)
+            };
+            let page = self.store.read(Cost::Scan, read).await.map_err(unstored)?;
+            let Some((scope, last)) = page.last() else { return Ok(()) };
+            let EntryRole::Refund(id) = last.role else { return Ok(()) };
+            after = Some((*scope, id));
+            let written: Vec<BookMovement> = page.into_iter().map(|(_, written)| written).collect();
+            let places: Vec<&BookMovement> = written.iter().collect();
+            let mut shown = first_answer!(self, node, self.at_places(node, &places))?;
+            self.ask_others(&written, &mut shown).await;
+            let found = book::compare(
+                name,
+                &token,
+                &(0..=self.cursor.anchor.height),
+                &HashSet::new(),
+                &shown,
+                &written,
+            );
+            compared.refunds_count += written.len();
+            let subjects: HashSet<String> = written.iter().map(BookMovement::subject).collect();
+            self.settle(subjects, found).await?;
+        }
+    }
+
+    /// Keeps what was found of refunds or addresses.
+    pub(super) async fn settle(
+        &self,
+        subjects: HashSet<String>,
+        found: Vec<FoundDifference>,
+    ) -> Result<(), AuditError> {
+        let (mode, name) = (self.chain.mode, self.chain.settings.name);
+        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+            let mut kept = book::rows::kept_elsewhere(tx, mode, name)?;
+            kept.retain(|kept| subjects.contains(&kept.subject));
+            if kept != found {
+                book::settle(tx, now, mode, name, &kept, &found)?;
+            }
+            Ok(())
+        };
+        self.store.write(work).await.map_err(unstored)
+    }
+}

@@ -1,0 +1,104 @@
+//! Compares once a day, and shows in the metrics what was found.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::{AuditScope, AuditSummary, run_once};
+use crate::app_state::AppState;
+use crate::chains::followed::FollowedChain;
+use crate::chains::rows::{self, AuditMark};
+use crate::kernel::OperationError;
+use crate::reconcile::chain as book;
+use crate::store::{Cost, Store, Tx};
+
+/// How long after a comparison of everything the next one is due.
+const AUDIT_EVERY_SECONDS: i64 = 24 * 3600;
+/// How long it waits after one that failed.
+const RETRY_SECONDS: i64 = 600;
+/// How often the worker looks whether one is due.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+
+/// Takes over from the store what the metrics show. Answers the mark and the number of open
+/// differences.
+async fn note(
+    store: &Store,
+    chain: &FollowedChain,
+) -> Result<Option<(AuditMark, i64)>, OperationError> {
+    let (mode, name) = (chain.mode, chain.settings.name);
+    let read = move |tx: &mut dyn Tx| {
+        Ok((rows::audit_mark(tx, mode, name)?, book::rows::open_count(tx, mode, name)?))
+    };
+    let (mark, count) = store.read(Cost::Point, read).await?;
+    let Some(mark) = mark else { return Ok(None) };
+    chain.stats.audited_height.store(mark.anchor.height, Ordering::Relaxed);
+    chain.stats.audited_at.store(mark.completed_milliseconds / 1000, Ordering::Relaxed);
+    chain.stats.differences.store(count, Ordering::Relaxed);
+    Ok(Some((mark, count)))
+}
+
+/// Compares once a day until `stop`, and tells in the log how much differs.
+pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch::Receiver<bool>) {
+    let name = chain.settings.name.as_str();
+    let mut tried_at = i64::MIN;
+    while !*stop.borrow() {
+        let now = app.store.clock.milliseconds() / 1000;
+        let known = note(&app.store, &chain).await;
+        let is_due = match &known {
+            Ok(Some((mark, _))) => {
+                now >= mark.completed_milliseconds / 1000 + AUDIT_EVERY_SECONDS
+                    && now >= tried_at.saturating_add(RETRY_SECONDS)
+            }
+            Ok(None) => false,
+            Err(failure) => {
+                tracing::error!(
+                    ?failure,
+                    "it cannot be read how far the book was compared with the chain; tried again"
+                );
+                false
+            }
+        };
+        if is_due {
+            tried_at = now;
+            let compared = tokio::select! {
+                compared = run_once(&app.store, &chain, AuditScope::default()) => compared,
+                _ = stop.changed() => break,
+            };
+            match (compared, note(&app.store, &chain).await) {
+                (Ok(_), Ok(Some((_, count)))) if count > 0 => {
+                    tracing::error!(
+                        chain = name,
+                        count,
+                        "the book differs from the chain: `hundi reconcile` names each difference"
+                    );
+                }
+                (Ok(compared), Ok(_)) => {
+                    let AuditSummary { movements_count, refunds_count, addresses_count, .. } =
+                        compared;
+                    tracing::info!(
+                        chain = name,
+                        movements_count,
+                        refunds_count,
+                        addresses_count,
+                        "the book agrees with the chain"
+                    );
+                }
+                (Err(fault), _) => {
+                    tracing::error!(chain = name, %fault, "the book could not be compared with \
+                     the chain; tried again")
+                }
+                (_, Err(failure)) => {
+                    tracing::error!(?failure, "it cannot be read what was found; tried again")
+                }
+            }
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => {}
+            _ = stop.changed() => {}
+        }
+    }
+    // Another node compares from here on, and what was known here would stand still.
+    chain.stats.audited_at.store(0, Ordering::Relaxed);
+}

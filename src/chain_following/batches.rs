@@ -1,0 +1,193 @@
+//! Cuts what was read into transactions of bounded size, and writes movements to the book.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::chains::evm::Header;
+use crate::chains::rows::{Cursor, Sweep};
+use crate::chains::verify::Anchor;
+use crate::chains::{Depth, Movement};
+use crate::deposits;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::keys;
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers::funding;
+
+/// Movements that one transaction takes over, unless one block alone has more: the callers'
+/// requests get their turn in between.
+const MOVEMENTS_AT_ONCE: usize = 200;
+
+/// Blocks that one transaction takes over.
+pub(super) struct Batch {
+    pub(super) to: Cursor,
+    pub(super) movements: Vec<Movement>,
+    pub(super) sweeps: Vec<Sweep>,
+}
+
+/// Cuts what a range holds at the ends of blocks, so that no transaction takes much more than
+/// `MOVEMENTS_AT_ONCE`. The movements come in the order of the chain, and `headers` knows their
+/// blocks.
+pub(super) fn batches(
+    movements: Vec<Movement>,
+    sweeps: Vec<Sweep>,
+    headers: &BTreeMap<i64, Header>,
+    from: Cursor,
+    last: Cursor,
+) -> Vec<Batch> {
+    let height = |movement: &Movement| match movement.depth {
+        Depth::Block { number, .. } | Depth::Final { number, .. } => number,
+        Depth::Seen => last.anchor.height,
+    };
+    let mut cut: Vec<Batch> = Vec::new();
+    let mut group: Vec<Movement> = Vec::new();
+    for movement in movements {
+        let end = group
+            .last()
+            .map(height)
+            .filter(|end| group.len() >= MOVEMENTS_AT_ONCE && *end < height(&movement));
+        if let Some(header) = end.and_then(|end| headers.get(&end)) {
+            let to = Cursor {
+                anchor: Anchor { height: header.number.0, hash: header.hash },
+                block_time: header.timestamp.0,
+                deprecation: last
+                    .deprecation
+                    .filter(|deprecation| deprecation.height <= header.number.0)
+                    .or(from.deprecation),
+            };
+            cut.push(Batch { to, movements: std::mem::take(&mut group), sweeps: Vec::new() });
+        }
+        group.push(movement);
+    }
+    cut.push(Batch { to: last, movements: group, sweeps: Vec::new() });
+    for sweep in sweeps {
+        if let Some(part) = cut.iter_mut().find(|part| sweep.block_number <= part.to.anchor.height)
+        {
+            part.sweeps.push(sweep);
+        }
+    }
+    cut
+}
+
+/// Takes over movements in the order of the chain, each in its account's time. Answers the deposits
+/// that they are.
+pub(super) fn observe<'a>(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    chain: &str,
+    movements: impl Iterator<Item = &'a Movement>,
+) -> Result<Vec<Id<kind::Deposit>>, StoreError> {
+    // A transaction's movements to one account belong together; transactions stay in the order of
+    // their blocks.
+    let mut places: HashMap<(Scope, &str), usize> = HashMap::new();
+    let mut groups: Vec<(Scope, Vec<&Movement>)> = Vec::new();
+    for movement in movements {
+        let Some((scope, _)) = deposits::rows::address_owner(tx, &movement.to_address)? else {
+            continue;
+        };
+        let place =
+            *places.entry((scope, movement.transaction_hash.as_str())).or_insert_with(|| {
+                groups.push((scope, Vec::new()));
+                groups.len() - 1
+            });
+        if let Some((_, group)) = groups.get_mut(place) {
+            group.push(movement);
+        }
+    }
+    let mut ids = Vec::new();
+    for (scope, group) in groups {
+        now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+        ids.extend(funding::observe_transaction(tx, now, services, scope, chain, &group)?);
+    }
+    now.leave_account();
+    Ok(ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chains::evm::samples::{hash, header};
+    use crate::chains::rows;
+    use crate::kernel::{Currency, Money};
+
+    fn cursor(height: i64) -> Cursor {
+        Cursor {
+            anchor: Anchor { height, hash: hash(height) },
+            block_time: height * 3,
+            deprecation: None,
+        }
+    }
+
+    fn movement(number: i64, log_index: i64) -> Movement {
+        Movement {
+            transaction_hash: String::new(),
+            log_index,
+            from_address: [1; 20],
+            to_address: [2; 20],
+            asset: "USDT".into(),
+            amount: Money::new(1, Currency::Usdt),
+            depth: Depth::Final { number, time: number * 3, confirmations: 1 },
+        }
+    }
+
+    fn sweep(block_number: i64) -> Sweep {
+        Sweep {
+            transaction_hash: String::new(),
+            log_index: 0,
+            from_address: [2; 20],
+            to_address: [1; 20],
+            units: 1,
+            block_number,
+            block_time: block_number * 3,
+        }
+    }
+
+    #[test]
+    fn large_ranges_are_cut_between_blocks() {
+        let full = MOVEMENTS_AT_ONCE as i64;
+        // Movements in the blocks 11, 12 and 13; what the batches end at, and how many movements and
+        // sweeps they have.
+        let table: [([i64; 3], Option<i64>, &[(i64, usize, usize)]); 6] = [
+            ([0, 0, 0], None, &[(20, 0, 3)]),
+            ([1, 1, 1], None, &[(20, 3, 3)]),
+            ([full, 0, 0], None, &[(20, 200, 3)]),
+            ([full, 1, 1], None, &[(11, 200, 1), (20, 2, 2)]),
+            ([full - 1, full, 1], Some(12), &[(12, 399, 2), (20, 1, 1)]),
+            ([2 * full, full, full], Some(13), &[(11, 400, 1), (12, 200, 1), (20, 200, 1)]),
+        ];
+        let headers = (11..=13).map(|number| (number, header(number))).collect();
+        for (counts, deprecated_height, expected) in table {
+            let deprecation =
+                deprecated_height.map(|height| rows::Deprecation { contract: [7; 20], height });
+            let blocks = counts
+                .iter()
+                .zip(11..)
+                .flat_map(|(count, number)| (0..*count).map(move |place| movement(number, place)));
+            let all: Vec<Movement> = blocks.collect();
+            let last = Cursor { deprecation, ..cursor(20) };
+            let cut = batches(
+                all.clone(),
+                vec![sweep(11), sweep(12), sweep(15)],
+                &headers,
+                cursor(10),
+                last,
+            );
+            let shape: Vec<_> = cut
+                .iter()
+                .map(|part| (part.to.anchor.height, part.movements.len(), part.sweeps.len()))
+                .collect();
+            assert_eq!(shape, expected, "{counts:?}");
+            assert_eq!(
+                cut.iter().flat_map(|part| part.movements.clone()).collect::<Vec<_>>(),
+                all,
+                "nothing is lost or turned round"
+            );
+            for part in &cut {
+                let height = part.to.anchor.height;
+                let deprecation = deprecation.filter(|deprecation| deprecation.height <= height);
+                assert_eq!(part.to, Cursor { deprecation, ..cursor(height) });
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What follows one chain: its state, and what every step of following uses.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::log_throttle::LogThrottle;
+use crate::app_state::AppState;
+use crate::chains::Movement;
+use crate::chains::followed::{FollowError, FollowedChain};
+use crate::chains::rows::Cursor;
+use crate::chains::rpc::{Node, NodeError};
+use crate::chains::verify::{AHEAD_SECONDS_MAX, Anchor, VerifyError};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, OperationError, Scope};
+
+/// Blocks above the cursor that were looked at last.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// The last block of the view, whose hash says whether it still stands.
+    pub(super) top: Option<Anchor>,
+    pub(super) movements: Vec<(Movement, Anchor)>,
+}
+
+/// What follows one chain: it keeps where it is, and knows whom to ask.
+pub(super) struct Follower {
+    pub(super) app: Arc<AppState>,
+    pub(super) chain: Arc<FollowedChain>,
+    /// Blocks that the next request covers.
+    pub(super) blocks_at_once: i64,
+    /// Which of the nodes leads; moves on after trouble.
+    pub(super) lead_offset: usize,
+    pub(super) pending: Pending,
+    pub(super) refunds_looked_at: Option<Instant>,
+    /// The refund that was looked for last, in a round over all that were sent.
+    pub(super) refunds_after: Option<(Scope, Id<kind::Refund>)>,
+    /// The addresses handed out before the start are in memory.
+    pub(super) knows_addresses: bool,
+    /// The configured token was seen to hand over to another one.
+    pub(super) is_handed_over: bool,
+    /// Two nodes can take turns with two troubles, so more than the last one is kept.
+    pub(super) log_throttle: LogThrottle,
+}
+
+impl Follower {
+    pub(super) fn new(app: Arc<AppState>, chain: Arc<FollowedChain>) -> Follower {
+        Follower {
+            app,
+            blocks_at_once: chain.settings.blocks_at_once as i64,
+            chain,
+            lead_offset: 0,
+            pending: Pending::default(),
+            refunds_looked_at: None,
+            refunds_after: None,
+            knows_addresses: false,
+            is_handed_over: false,
+            log_throttle: LogThrottle::default(),
+        }
+    }
+
+    pub(super) fn node_trouble(&self, node: &Node, fault: NodeError) -> FollowError {
+        FollowError::Node { node: node.label(), fault }
+    }
+
+    pub(super) fn doubted(&self, node: &Node, doubt: VerifyError) -> FollowError {
+        self.chain.stats.doubts.fetch_add(1, Ordering::Relaxed);
+        FollowError::Doubted { node: node.label(), doubt }
+    }
+
+    /// Later than any block can be, Unix seconds.
+    pub(super) fn latest_time(&self) -> i64 {
+        self.app.store.clock.milliseconds() / 1000 + AHEAD_SECONDS_MAX
+    }
+
+    /// Notes that one node alone is taken at its word. Where only one is configured, nobody expects
+    /// anything else.
+    pub(super) fn note_unchecked(&mut self, why: &str) {
+        self.chain.stats.is_unchecked.store(true, Ordering::Relaxed);
+        if self.chain.nodes.len() > 1 && self.log_throttle.is_due(why) {
+            tracing::error!(
+                chain = self.chain.settings.name.as_str(),
+                why,
+                "what one node says is credited unchecked"
+            );
+        }
+    }
+
+    pub(super) fn note(&self, cursor: &Cursor) {
+        self.chain.stats.height.store(cursor.anchor.height, Ordering::Relaxed);
+        self.chain.stats.block_time.store(cursor.block_time, Ordering::Relaxed);
+    }
+}
+
+pub(super) fn store(failure: OperationError) -> FollowError {
+    FollowError::Store(failure.to_string())
+}

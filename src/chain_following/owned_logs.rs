@@ -1,0 +1,174 @@
+//! Finds the logs that concern our addresses, and turns them into deposits and sweeps.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::follower::{Follower, store};
+use crate::chains::evm::{Log, Transfer, millionths};
+use crate::chains::followed::FollowError;
+use crate::chains::rows::Sweep;
+use crate::chains::rpc::Node;
+use crate::chains::unfiltered_blocks::BlockData;
+use crate::chains::verify::{self, VerifyError};
+use crate::chains::{Depth, Movement};
+use crate::deposits;
+use crate::kernel::{Currency, Money};
+use crate::store::Cost;
+use crate::transfers;
+
+/// What one movement of the token may be, in millionths: a thousand million whole ones. The book's
+/// sums hold thousands of these.
+const MOVEMENT_UNITS_MAX: i64 = 1_000_000_000_000_000;
+
+/// A movement that concerns us, with its log.
+pub(super) struct OwnedLog {
+    pub(super) log: Log,
+    pub(super) transfer: Transfer,
+    pub(super) is_sweep: bool,
+    /// Whether it is in the token, as the transfer of our address was told it.
+    pub(super) is_token: bool,
+}
+
+impl Follower {
+    /// Which logs concern our addresses. Nobody pays to an address before it was handed out, and
+    /// that was committed before.
+    pub(super) async fn hits(&self, logs: &[Log]) -> Result<Vec<OwnedLog>, FollowError> {
+        let mut moved: Vec<(Log, Transfer)> = Vec::new();
+        // In rising order, so that neighbours in the table are looked up together.
+        let mut addresses: BTreeSet<[u8; 20]> = BTreeSet::new();
+        for log in logs {
+            // Anybody can write movements of nothing.
+            if let Some(transfer) = log.transfer().filter(|transfer| transfer.value > 0) {
+                addresses.extend([transfer.from, transfer.to]);
+                moved.push((log.clone(), transfer));
+            }
+        }
+        if moved.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mode = self.chain.mode;
+        if let Ok(ports) = self.app.services.ports(mode) {
+            addresses.retain(|address| ports.addresses.watched.may_hold(address));
+        }
+        if addresses.is_empty() {
+            return Ok(Vec::new());
+        }
+        // Few, unless a former token still moves much.
+        let former: Vec<[u8; 20]> =
+            self.chain.former().into_iter().map(|token| token.contract).collect();
+        let in_former: BTreeSet<[u8; 20]> = moved
+            .iter()
+            .filter(|(log, _)| former.contains(&log.address.0))
+            .flat_map(|(_, transfer)| [transfer.from, transfer.to])
+            .filter(|address| addresses.contains(address))
+            .collect();
+        let ours = self.app.store.read(Cost::Scan, move |tx| {
+            let addresses: Vec<[u8; 20]> = addresses.into_iter().collect();
+            let ours = deposits::rows::handed_out(tx, mode, &addresses)?;
+            let mut told = HashMap::new();
+            for address in in_former.into_iter().filter(|address| ours.contains(address)) {
+                told.extend(
+                    transfers::rows::told_contract(tx, &address)?
+                        .map(|contract| (address, contract)),
+                );
+            }
+            Ok((ours, told))
+        });
+        let (ours, told) = ours.await.map_err(store)?;
+        let mut hits: Vec<OwnedLog> = moved
+            .into_iter()
+            .filter(|(_, transfer)| ours.contains(&transfer.to) || ours.contains(&transfer.from))
+            .map(|(log, transfer)| {
+                let is_sweep = ours.contains(&transfer.from);
+                let address = if is_sweep { transfer.from } else { transfer.to };
+                OwnedLog {
+                    is_sweep,
+                    is_token: self.chain.is_token_of(&log.address.0, told.get(&address)),
+                    log,
+                    transfer,
+                }
+            })
+            // A former token is nothing to a transfer that was not told it, unless it is looked out
+            // for as another one.
+            .filter(|hit| hit.is_token || self.chain.symbol(&hit.log.address.0).is_some())
+            .collect();
+        hits.sort_by_key(|hit| (hit.log.block_number, hit.log.log_index));
+        Ok(hits)
+    }
+
+    /// Looks at the receipts of what concerns us, and turns it into movements. `final_height` is
+    /// `None` above the final view.
+    pub(super) fn judged(
+        &self,
+        lead: &Node,
+        hits: &[OwnedLog],
+        known: &BlockData,
+        final_height: Option<i64>,
+    ) -> Result<(Vec<Movement>, Vec<Sweep>), FollowError> {
+        let (mut movements, mut sweeps) = (Vec::new(), Vec::new());
+        for hit in hits {
+            let number = hit.log.block_number.0;
+            let doubt = |doubt| self.doubted(lead, doubt);
+            let header =
+                known.headers.get(&number).ok_or_else(|| doubt(VerifyError::Stale(number)))?;
+            if header.hash != hit.log.block_hash {
+                return Err(doubt(VerifyError::WrongFork(number)));
+            }
+            if !verify::hit(&hit.log, known.receipts.get(&hit.log.transaction_hash))
+                .map_err(doubt)?
+            {
+                tracing::warn!(
+                    block = number,
+                    "a movement to us was shown whose transaction failed; it is not credited"
+                );
+                continue;
+            }
+            let is_token = hit.is_token;
+            let decimals = self.chain.decimals(&hit.log.address.0);
+            let units_max = if is_token { MOVEMENT_UNITS_MAX } else { i64::MAX };
+            let Some(units) = millionths(hit.transfer.value, decimals)
+                .filter(|units| (1..=units_max).contains(units))
+            else {
+                tracing::warn!(
+                    block = number,
+                    "a movement to us is too small or too large for the book; it is not credited"
+                );
+                continue;
+            };
+            let transaction_hash = hit.log.transaction_hash.text(self.chain.form());
+            let time = header.timestamp.0;
+            if hit.is_sweep {
+                if is_token {
+                    sweeps.push(Sweep {
+                        transaction_hash,
+                        log_index: hit.log.log_index.0,
+                        from_address: hit.transfer.from,
+                        to_address: hit.transfer.to,
+                        units,
+                        block_number: number,
+                        block_time: time,
+                    });
+                }
+                continue;
+            }
+            let depth = match final_height {
+                Some(height) => Depth::Final { number, time, confirmations: height - number + 1 },
+                None => Depth::Block { number, time, confirmations: 1 },
+            };
+            movements.push(Movement {
+                transaction_hash,
+                log_index: hit.log.log_index.0,
+                from_address: hit.transfer.from,
+                to_address: hit.transfer.to,
+                asset: self
+                    .chain
+                    .symbol(&hit.log.address.0)
+                    .filter(|_| !is_token)
+                    .unwrap_or(Currency::Usdt.as_str())
+                    .to_owned(),
+                amount: Money::new(units, Currency::Usdt),
+                depth,
+            });
+        }
+        Ok((movements, sweeps))
+    }
+}

@@ -1,0 +1,149 @@
+//! The view above the cursor: blocks that may still be replaced, whose deposits are shown and not
+//! credited.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::batches::observe;
+use super::follower::{Follower, Pending, store};
+use crate::chains::followed::FollowError;
+use crate::chains::rows::{self, Cursor};
+use crate::chains::rpc::{Node, NodeError};
+use crate::chains::verify::{self, Anchor};
+use crate::chains::{Depth, Movement};
+use crate::deposits::{self, Deposit};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now};
+use crate::keys;
+use crate::store::{Cost, Tx};
+
+/// Blocks above the final view that are looked at: more than that is a chain that does not
+/// finalise.
+const PENDING_BLOCKS_MAX: i64 = 500;
+
+impl Follower {
+    /// Makes the view above the cursor again, or adds to it what is new, and shows its deposits.
+    pub(super) async fn look_above(
+        &mut self,
+        cursor: &Cursor,
+        lead: &Node,
+    ) -> Result<(), FollowError> {
+        let trouble = |fault| FollowError::Node { node: lead.label(), fault };
+        let head = lead.head().await.map_err(trouble)?;
+        let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
+        let mut base = cursor.anchor;
+        // Taken out together with its movements: one without the other, after a request that fails,
+        // would be a view without deposits.
+        let kept = self
+            .pending
+            .top
+            .take()
+            .filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
+        let mut movements = std::mem::take(&mut self.pending.movements);
+        let still_stands = match kept {
+            Some(top) => lead
+                .header(top.height)
+                .await
+                .map_err(trouble)?
+                .is_some_and(|header| header.hash == top.hash),
+            None => false,
+        };
+        match kept.filter(|_| still_stands) {
+            Some(top) => {
+                base = top;
+                movements.retain(|(_, block)| block.height > cursor.anchor.height);
+            }
+            None => movements.clear(),
+        }
+        if head_height > base.height {
+            let contracts = self.chain.contracts();
+            while base.height < head_height {
+                let to = head_height.min(base.height + self.blocks_at_once);
+                let range = match lead.range(&contracts, base.height + 1, to).await {
+                    Ok(Some(range)) => range,
+                    // Gone again, or another node answered.
+                    Ok(None) => return Ok(()),
+                    Err(NodeError::TooMuch(_)) if to > base.height + 1 => {
+                        self.blocks_at_once = ((to - base.height) / 2).max(1);
+                        continue;
+                    }
+                    Err(fault) => return Err(trouble(fault)),
+                };
+                // What is missing here is found when it is final; a contradiction only means that a
+                // block was replaced meanwhile.
+                let times = verify::times(
+                    [&range.first, &range.last],
+                    cursor.block_time,
+                    self.latest_time(),
+                );
+                if verify::range(base, to, &contracts, &range).is_err() || times.is_err() {
+                    return Ok(());
+                }
+                let hits = self.hits(&range.logs).await?;
+                let known = self.known_of(lead, &hits).await?;
+                match self.judged(lead, &hits, &known, None) {
+                    Ok((seen, _)) => movements.extend(seen.into_iter().filter_map(|movement| {
+                        let Depth::Block { number, .. } = movement.depth else { return None };
+                        let hash =
+                            range.logs.iter().find(|log| log.block_number.0 == number)?.block_hash;
+                        Some((movement, Anchor { height: number, hash }))
+                    })),
+                    Err(FollowError::Doubted { .. }) => return Ok(()),
+                    Err(trouble) => return Err(trouble),
+                }
+                base = Anchor { height: to, hash: range.last.hash };
+            }
+        }
+        for (movement, block) in &mut movements {
+            if let Depth::Block { confirmations, .. } = &mut movement.depth {
+                *confirmations = head.number.0 - block.height + 1;
+            }
+        }
+        self.show(cursor, base.height, &movements).await?;
+        self.pending = Pending { top: Some(base), movements };
+        Ok(())
+    }
+
+    /// Shows the deposits of the view above the cursor, which reaches to `top`, and takes the block
+    /// from those that are in it no more. What stands above `top` is not judged: another node may
+    /// have seen more.
+    pub(super) async fn show(
+        &self,
+        cursor: &Cursor,
+        top: i64,
+        movements: &[(Movement, Anchor)],
+    ) -> Result<(), FollowError> {
+        let name = self.chain.settings.name;
+        let (mode, anchor) = (self.chain.mode, cursor.anchor);
+        let is_gone = move |deposit: &Deposit| {
+            deposit.scope.mode() == mode
+                && deposit.unseen_since.is_none()
+                && deposit.block_number.is_none_or(|number| number <= top)
+        };
+        let waiting = self.app.store.read(Cost::Point, move |tx| {
+            Ok(deposits::rows::unsettled_on(tx, name.as_str())?.iter().any(is_gone))
+        });
+        if movements.is_empty() && !waiting.await.map_err(store)? {
+            return Ok(());
+        }
+        let movements: Arc<Vec<Movement>> =
+            Arc::new(movements.iter().map(|(movement, _)| movement.clone()).collect());
+        let services = self.app.services.clone();
+        let work = move |tx: &mut dyn Tx, now: &mut Now| {
+            if !rows::stands_at(tx, mode, name, anchor)? {
+                return Ok(());
+            }
+            let seen: HashSet<Id<kind::Deposit>> =
+                observe(tx, now, &services, name.as_str(), movements.iter())?.into_iter().collect();
+            for mut deposit in deposits::rows::unsettled_on(tx, name.as_str())? {
+                if is_gone(&deposit) && !seen.contains(&deposit.id) {
+                    now.enter_account(keys::rows::clock_offset_seconds(tx, deposit.scope)?);
+                    deposits::lose_sight(tx, now, &mut deposit)?;
+                }
+            }
+            now.leave_account();
+            Ok(())
+        };
+        self.app.store.write(work).await.map_err(store)
+    }
+}

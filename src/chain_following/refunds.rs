@@ -1,0 +1,145 @@
+//! Confirms refunds that the operator sent, once their transactions are final.
+
+use std::time::Instant;
+
+use super::follower::{Follower, store};
+use crate::chains::evm::{Hash, Log, Receipt, millionths};
+use crate::chains::followed::FollowError;
+use crate::chains::rows::Cursor;
+use crate::chains::rpc::Node;
+use crate::kernel::{Now, StoreError};
+use crate::keys;
+use crate::refunds::state::{RefundStatus, SentFault};
+use crate::refunds::{self, Refund};
+use crate::store::{Cost, Tx};
+use crate::transfers::{self, refunding};
+
+/// How often refunds that the operator sent are looked for.
+const REFUNDS_LOOKED_AT_SECONDS: u64 = 3;
+/// Refunds that are looked for at once.
+const REFUNDS_COUNT_MAX: i64 = 50;
+
+impl Follower {
+    /// Looks whether refunds that the operator sent are final on chain.
+    pub(super) async fn look_for_refunds(
+        &mut self,
+        cursor: &Cursor,
+        lead: &Node,
+    ) -> Result<(), FollowError> {
+        if self
+            .refunds_looked_at
+            .is_some_and(|at| at.elapsed().as_secs() < REFUNDS_LOOKED_AT_SECONDS)
+        {
+            return Ok(());
+        }
+        self.refunds_looked_at = Some(Instant::now());
+        let (mode, name) = (self.chain.mode, self.chain.settings.name);
+        let after = self.refunds_after.take();
+        let sent = self.app.store.read(Cost::Scan, move |tx| {
+            Ok(refunds::rows::sent_on(tx, mode, name.as_str(), after, REFUNDS_COUNT_MAX)?)
+        });
+        let sent = sent.await.map_err(store)?;
+        // The next look goes on where this one ends, so that none waits behind others whose
+        // transactions are never found.
+        self.refunds_after = sent
+            .last()
+            .filter(|_| sent.len() as i64 == REFUNDS_COUNT_MAX)
+            .map(|refund| (refund.scope, refund.id));
+        for refund in sent {
+            let Some(hash) = refund.sent_transaction_hash.as_deref().and_then(Hash::parse) else {
+                continue;
+            };
+            let trouble = |fault| FollowError::Node { node: lead.label(), fault };
+            let receipt = lead.receipt(&hash).await.map_err(trouble)?;
+            let verdict = match &receipt {
+                None => Err(SentFault::NotFound),
+                Some(receipt) if receipt.block_number.0 > cursor.anchor.height => continue,
+                Some(receipt) => {
+                    let header = lead.header(receipt.block_number.0).await.map_err(trouble)?;
+                    if header.is_none_or(|header| header.hash != receipt.block_hash) {
+                        continue;
+                    }
+                    let (scope, transfer_id) = (refund.scope, refund.transfer_id);
+                    let transfer = self.app.store.read(Cost::Point, move |tx| {
+                        Ok(transfers::rows::find(tx, scope, transfer_id)?)
+                    });
+                    let told = transfer
+                        .await
+                        .map_err(store)?
+                        .map(|transfer| *transfer.token_contract.bytes());
+                    self.places(&refund, told.as_ref(), receipt)
+                }
+            };
+            let work =
+                move |tx: &mut dyn Tx, now: &mut Now| Ok(conclude(tx, now, &refund, &verdict)?);
+            self.app.store.write(work).await.map_err(store)?;
+        }
+        Ok(())
+    }
+
+    /// Where in a transaction a refund could be: the token, as it is configured or its transfer was
+    /// told it, its whole amount, to its address.
+    pub(super) fn places(
+        &self,
+        refund: &Refund,
+        told: Option<&[u8; 20]>,
+        receipt: &Receipt,
+    ) -> Result<Vec<i64>, SentFault> {
+        if !receipt.has_succeeded() {
+            return Err(SentFault::Reverted);
+        }
+        let is_it = |log: &&Log| {
+            self.chain.is_token_of(&log.address.0, told)
+                && log.transfer().is_some_and(|transfer| {
+                    let units = millionths(transfer.value, self.chain.decimals(&log.address.0));
+                    refund.to_address.is_some_and(|to| *to.bytes() == transfer.to)
+                        && units == Some(refund.amount.units)
+                })
+        };
+        let places: Vec<i64> =
+            receipt.logs.iter().filter(is_it).map(|log| log.log_index.0).collect();
+        if places.is_empty() { Err(SentFault::NoSuchMovement) } else { Ok(places) }
+    }
+}
+
+/// Confirms a refund at the first place that confirms no other, or keeps why the transaction does
+/// not do.
+fn conclude(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    seen: &Refund,
+    verdict: &Result<Vec<i64>, SentFault>,
+) -> Result<(), StoreError> {
+    let Some(mut refund) = refunds::rows::find(tx, seen.scope, seen.id)? else { return Ok(()) };
+    let Some(hash) = refund
+        .sent_transaction_hash
+        .clone()
+        .filter(|hash| Some(hash) == seen.sent_transaction_hash.as_ref())
+    else {
+        return Ok(());
+    };
+    if refund.status != RefundStatus::Processing {
+        return Ok(());
+    }
+    now.enter_account(keys::rows::clock_offset_seconds(tx, refund.scope)?);
+    let fault = match verdict {
+        Err(fault) => *fault,
+        Ok(places) => {
+            for place in places {
+                if !refunds::rows::is_used(tx, &refund.chain, &hash, *place)? {
+                    refund.log_index = Some(*place);
+                    refund.sent_fault = None;
+                    return refunding::confirm(tx, now, &mut refund, hash);
+                }
+            }
+            SentFault::AlreadyUsed
+        }
+    };
+    if refund.sent_fault != Some(fault) {
+        tracing::warn!(refund = %refund.id, fault = fault.as_str(), "the transaction that was \
+         given for a refund does not confirm it");
+        refund.sent_fault = Some(fault);
+        refunds::rows::update(tx, &mut refund, RefundStatus::Processing)?;
+    }
+    Ok(())
+}

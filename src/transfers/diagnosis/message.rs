@@ -1,0 +1,121 @@
+//! The sentences that a payer is shown about a transaction.
+
+use super::{DiagnosisCode, Finding};
+use crate::kernel::state::Status;
+use crate::transfers::Transfer;
+use crate::transfers::state::TransferStatus;
+
+/// What a payer is told.
+pub fn message(transfer: &Transfer, finding: &Finding) -> String {
+    let amount = match (finding.amount, &finding.currency) {
+        (Some(amount), Some(currency)) => format!("{amount} {currency}"),
+        (None, Some(currency)) => currency.clone(),
+        _ => "A token".to_owned(),
+    };
+    let asset = &transfer.asset;
+    let state = transfer.status.as_str();
+    let short = finding
+        .short_by
+        .map_or_else(String::new, |short| format!(" {short} {asset} is still missing after it."));
+    let late = finding.late_by_seconds.map_or_else(String::new, |seconds| {
+        format!(" It came {seconds} s after the time to pay had ended.")
+    });
+    match finding.code {
+        DiagnosisCode::Credited if transfer.status == TransferStatus::FundingHold => {
+            format!(
+                "{amount} arrived and counts. It waits for a decision or goes back. The \
+             transfer is {state}."
+            )
+        }
+        DiagnosisCode::Credited => format!("{amount} arrived and counts. The transfer is {state}."),
+        DiagnosisCode::Confirming => {
+            let place = finding.block_number.map_or_else(
+                || "and no block holds it now".to_owned(),
+                |number| {
+                    format!(
+                        "in block {number} with {} confirmations",
+                        finding.confirmations.unwrap_or(0)
+                    )
+                },
+            );
+            format!(
+                "{amount} is on its way, {place}. It counts once its block is final on the \
+             chain.{late}{short}"
+            )
+        }
+        DiagnosisCode::ShortBy => {
+            let short = finding.short_by.map_or_else(String::new, |short| {
+                format!(
+                    "{short} \
+             {asset} is missing"
+                )
+            });
+            let rest = if transfer.status == TransferStatus::Funding {
+                "What is sent to the same address before the time to pay ends counts too."
+            } else {
+                "What arrived waits for a decision or goes back."
+            };
+            format!("{amount} arrived, and {short}. {rest} The transfer is {state}.")
+        }
+        DiagnosisCode::LateBy => format!(
+            "{amount} arrived.{late} It waits for a decision or goes \
+         back. The transfer is {state}."
+        ),
+        DiagnosisCode::AfterCancel => {
+            format!(
+                "{amount} arrived after the transfer had been cancelled. It waits for a \
+             decision or goes back. The transfer is {state}."
+            )
+        }
+        DiagnosisCode::Unmatched => {
+            format!(
+                "{amount} arrived when the transfer was through with its funding. The \
+             operator holds it and decides about it."
+            )
+        }
+        DiagnosisCode::NotCredited => {
+            format!(
+                "{amount} reached the deposit address and is final, but is not credited. Ask \
+             the operator, naming this transaction."
+            )
+        }
+        DiagnosisCode::ZeroValue => format!(
+            "The transaction moved no {asset}: its amount is \
+         zero, or less than a millionth."
+        ),
+        DiagnosisCode::LookAlikeToken => {
+            format!(
+                "What arrived is not {asset}, but another token that calls itself so. It is \
+             worth nothing here and is not credited."
+            )
+        }
+        DiagnosisCode::WrongToken => format!(
+            "{amount} arrived, which is not {asset}. It is not \
+         credited. Ask the operator, naming this transaction."
+        ),
+        DiagnosisCode::WrongAddress => format!(
+            "{amount} went to an address that is not this \
+         transfer's. It cannot be credited here."
+        ),
+        DiagnosisCode::Unrelated => format!(
+            "The transaction moved tokens, but no {asset}, and \
+         nothing to this transfer's address."
+        ),
+        DiagnosisCode::NoToken => {
+            format!(
+                "The transaction moved no token. If it sent the chain's own coin, such as \
+             TRX, that is not credited: send {asset}."
+            )
+        }
+        DiagnosisCode::Reverted => {
+            "The transaction failed on the chain, for example because it ran out of energy or of \
+             funds, so nothing was moved. Send it again."
+                .to_owned()
+        }
+        DiagnosisCode::NotFound => {
+            "The chain does not know this transaction. Check its hash and the network that it was \
+             sent on; one that was just sent shows within a minute."
+                .to_owned()
+        }
+    }
+}
