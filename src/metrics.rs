@@ -54,6 +54,11 @@ pub struct ListLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct OperationLabels {
+    operation: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ChainLabels {
     chain: &'static str,
     mode: &'static str,
@@ -118,6 +123,7 @@ registered!(
     Family<RequestLabels, Counter>,
     Family<OutcomeLabels, Counter>,
     Family<ListLabels, Gauge>,
+    Family<OperationLabels, Gauge>,
     Family<ChainLabels, Gauge>,
     Family<ChainLabels, Counter>,
 );
@@ -146,6 +152,9 @@ impl Registered for Seconds {
 }
 
 metrics! {
+    /// Pauses that the operator set, for everybody or an account.
+    pauses: Family<OperationLabels, Gauge> =
+        "pauses" "Pauses that the operator set, by what they stop",
     /// Rates and answers of rate sources that were not used.
     rate_refusals: Reasons =
         "rate_refusals" "Rates that were not used, by reason",
@@ -226,6 +235,9 @@ impl Metrics {
     }
     pub fn list_age(&self, list: &'static str, seconds: i64) {
         self.list_age_seconds.get_or_create(&ListLabels { list }).set(seconds);
+    }
+    pub fn paused(&self, operation: &'static str, count: i64) {
+        self.pauses.get_or_create(&OperationLabels { operation }).set(count);
     }
     pub fn webhook_in_flight(&self, delta: i64) {
         self.webhook_in_flight.inc_by(delta);

@@ -13,6 +13,7 @@ use crate::kernel::seal::Sealer;
 use crate::kernel::{Clock, Mode, StoreError};
 use crate::live;
 use crate::outbound::Client;
+use crate::pauses::{self, Pause};
 use crate::rails::iso20022::folders::{self, Folders};
 use crate::rates::RateRefusal;
 use crate::rates::http::HttpRates;
@@ -86,6 +87,9 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
             "",
         )?;
     }
+    for line in paused(&config).await {
+        print(&line)?;
+    }
     let parts =
         |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
     match (stops_count, missing_count, fails_count) {
@@ -99,6 +103,23 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         }
         (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
     }
+}
+
+/// What the operator paused, a line each. A database that does not open is another line's to say.
+async fn paused(config: &Config) -> Vec<String> {
+    let database = config.database.clone();
+    let read = move || database.examine(pauses::rows::all);
+    let pauses = tokio::task::spawn_blocking(read).await.map_or(Ok(Vec::new()), |found| found);
+    let line = |pause: Pause| {
+        let whom = match pause.account_number {
+            None => "everybody".to_owned(),
+            Some(number) => format!("account number {number}"),
+        };
+        let (operation, at) = (pause.operation.as_str(), pause.paused_at);
+        let (actor, reason) = (pause.actor, pause.reason);
+        format!("{:<12} {:<12} for {whom} since {at} by {actor:?}: {reason}", operation, "paused")
+    };
+    pauses.unwrap_or_default().into_iter().map(line).collect()
 }
 
 /// What is wrong with the directory of IFSCs, the encryption key, and the database where one is

@@ -15,6 +15,7 @@ mod doctor;
 mod ifsc;
 mod keys;
 mod openapi;
+mod pause;
 mod reconcile;
 mod refunds;
 mod screening;
@@ -64,6 +65,8 @@ commands! {
     Keys(keys::Keys),
     Accounts(accounts::Accounts),
     Decide(decide::Decide),
+    Pause(pause::Pause),
+    Resume(pause::Resume),
     Advice(advice::AdviceArgs),
     Beneficiaries(beneficiaries::BeneficiariesArgs),
     Ifsc(ifsc::Show),

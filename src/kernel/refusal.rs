@@ -71,6 +71,7 @@ codes! {
     RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key.",
     InternalError "internal_error" 500 false "A fault of ours; the Request-Id finds it in the log.",
     QuoteUnavailable "quote_unavailable" 503 false "No trustworthy exchange rate at the moment.",
+    ServicePaused "service_paused" 503 false "The operator has paused this operation.",
     ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now.",
     BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with \
      payouts enabled.",

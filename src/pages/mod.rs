@@ -16,6 +16,7 @@ use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::system_random;
 use crate::kernel::{Code, Id, Refusal};
+use crate::pauses::{self, Operation, Pause};
 use crate::store::Cost;
 
 pub mod payer;
@@ -90,9 +91,11 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
     match path {
         "/healthz" => text(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"),
         "/readyz" => ready(app).await,
-        "/metrics" if site.shows_metrics => {
-            text(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", metrics_page(app))
-        }
+        "/metrics" if site.shows_metrics => text(
+            StatusCode::OK,
+            "text/plain; version=0.0.4; charset=utf-8",
+            metrics_page(app).await,
+        ),
         "/openapi.json" => text(StatusCode::OK, "application/json", site.openapi.clone()),
         "/" | "/docs" => {
             let mut reply = text(StatusCode::FOUND, "text/plain; charset=utf-8", "");
@@ -115,7 +118,14 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
 }
 
 /// What Prometheus reads.
-pub fn metrics_page(app: &AppState) -> String {
+pub async fn metrics_page(app: &AppState) -> String {
+    // A store that does not answer shows in other figures; this one keeps its last value then.
+    if let Ok(pauses) = app.store.read(Cost::Point, |tx| Ok(pauses::rows::all(tx)?)).await {
+        for operation in Operation::ALL {
+            let count = pauses.iter().filter(|pause| pause.operation == *operation).count();
+            app.metrics.paused(operation.as_str(), count as i64);
+        }
+    }
     let now_seconds = app.store.clock.milliseconds() / 1000;
     let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
     app.metrics.page(&app.store, &figures)
@@ -127,7 +137,7 @@ async fn ready(app: &AppState) -> Reply {
     // After a failed commit only a real write tells whether the disk takes writes again.
     let is_failing = app.store.stats.is_failing.load(std::sync::atomic::Ordering::Relaxed);
     let answers = async {
-        app.store.read(Cost::Point, |tx| Ok(crate::store::migrate::schema_version(tx)?)).await?;
+        let pauses = app.store.read(Cost::Point, |tx| Ok(pauses::rows::all(tx)?)).await?;
         let probe = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
             if is_failing {
                 crate::store::migrate::write_meta(
@@ -138,13 +148,13 @@ async fn ready(app: &AppState) -> Reply {
             }
             Ok(())
         };
-        app.store.write(probe).await
+        app.store.write(probe).await.map(|()| pauses)
     };
     match dispatch::within(app, dispatch::answer_end(), answers).await {
-        Ok(()) => text(
+        Ok(pauses) => text(
             StatusCode::OK,
             "text/plain; charset=utf-8",
-            format!("ready\n{}", chain_lines(app)),
+            format!("ready\n{}{}", chain_lines(app), pause_lines(&pauses)),
         ),
         Err(_) => text(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -152,6 +162,15 @@ async fn ready(app: &AppState) -> Reply {
             "the store does not answer\n",
         ),
     }
+}
+
+/// What the operator paused, a line each; it does not make the service unready.
+fn pause_lines(pauses: &[Pause]) -> String {
+    let line = |pause: &Pause| match pause.account_number {
+        None => format!("{} are paused\n", pause.operation.as_str()),
+        Some(number) => format!("{} are paused for account {number}\n", pause.operation.as_str()),
+    };
+    pauses.iter().map(line).collect()
 }
 
 /// How far each chain is followed, a line each. A node that is behind can still answer requests, so

@@ -132,6 +132,21 @@ pub fn find_anywhere(tx: &mut dyn Tx, id: Id<kind::Payout>) -> Result<Option<Pay
     Ok(None)
 }
 
+/// Payouts after an identifier whose instruction is not with the bank.
+pub fn waiting(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: [u8; 16],
+    rows_max: i64,
+) -> Result<Vec<Id<kind::Payout>>, StoreError> {
+    let rows = tx.rows(
+        "SELECT id FROM payouts WHERE scope = ?1 AND id > ?2 \
+         AND status IN ('initialized', 'hold') ORDER BY id LIMIT ?3",
+        values![scope, &after, rows_max],
+    )?;
+    rows.into_iter().map(|mut row| row.id()).collect()
+}
+
 /// Payouts that wait because a beneficiary cannot be paid; at most `rows_max`.
 pub fn held_for(
     tx: &mut dyn Tx,

@@ -132,7 +132,7 @@ const FILTERS: &[Filter] = &[
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/quote_locks", "Lock an exchange rate", route::creation, create)
-            .codes(&[Code::QuoteUnavailable]),
+            .codes(&[Code::QuoteUnavailable, Code::ServicePaused]),
         route::list(
             "/v1/quote_locks",
             "List quote locks",

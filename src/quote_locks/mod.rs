@@ -8,6 +8,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{
     Code, Currency, Id, Metadata, Money, Now, OperationError, Rate, Refusal, RefusalEntry, Scope,
 };
+use crate::pauses;
 use crate::rates;
 use crate::resource::Resource;
 use crate::services::{Services, Settings};
@@ -107,6 +108,7 @@ pub fn create(
     sell: Money,
     metadata: Metadata,
 ) -> Result<QuoteLock, OperationError> {
+    pauses::refuse_paused(tx, scope, pauses::Operation::Quotes)?;
     let settings = &services.settings;
     if sell.units < settings.amount_min.units || sell.units > settings.amount_max.units {
         let message = format!(

@@ -7,7 +7,10 @@ use crate::kernel::StoreError;
 use crate::values;
 
 /// Every schema this binary knows, oldest first. Append; never edit one that was released.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_initial.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/0001_initial.sql"),
+    include_str!("../../migrations/0002_pauses.sql"),
+];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a
 /// binary stands for the next release.

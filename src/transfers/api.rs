@@ -239,6 +239,7 @@ pub fn routes() -> Vec<Route> {
         Code::QuoteLockAlreadyUsed,
         Code::QuoteLockMismatch,
         Code::SenderNotEligible,
+        Code::ServicePaused,
     ];
     const RESOLVE_CODES: &[Code] = &[
         Code::TransferActionInvalid,

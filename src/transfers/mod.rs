@@ -23,6 +23,7 @@ use crate::kernel::{
     Code, Currency, History, Id, Metadata, Money, Now, OperationError, Rate, Refusal, RefusalEntry,
     Scope, StoreError,
 };
+use crate::pauses;
 use crate::quote_locks::gst::Gst;
 use crate::quote_locks::{self, QuoteLock};
 use crate::resource::Resource;
@@ -164,6 +165,7 @@ pub fn create(
     scope: Scope,
     ask: NewTransfer,
 ) -> Result<Transfer, OperationError> {
+    pauses::refuse_paused(tx, scope, pauses::Operation::Transfers)?;
     let ports = services.ports(scope.mode())?;
     if !ports.rail.supports_nre() {
         let message = "Transfers to NRE accounts are not offered here yet: the operator's bank \
@@ -257,6 +259,7 @@ pub fn prefetch_references(
     beneficiary_id: Option<Id<kind::Beneficiary>>,
     quote_lock_id: Option<Id<kind::QuoteLock>>,
 ) -> Result<(), StoreError> {
+    pauses::rows::prefetch(tx)?;
     sender_id.map_or(Ok(()), |id| senders::rows::prefetch(tx, scope, id))?;
     beneficiary_id.map_or(Ok(()), |id| beneficiaries::rows::prefetch(tx, scope, id))?;
     quote_lock_id.map_or(Ok(()), |id| quote_locks::rows::prefetch(tx, scope, id))

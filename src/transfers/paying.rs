@@ -7,6 +7,7 @@ use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::ledger::{self, Account, Entry, Posting};
+use crate::pauses;
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
@@ -50,6 +51,10 @@ pub fn submit(
     if !matches!(payout.status, PayoutStatus::Initialized | PayoutStatus::Hold) {
         return Ok(());
     }
+    if pauses::is_paused(tx, scope, pauses::Operation::Payouts)? {
+        // `submit_waiting` brings it back.
+        return Ok(());
+    }
     let (mut transfer, beneficiary) = related(tx, &payout)?;
     if !beneficiary.is_payable() {
         if payout.status == PayoutStatus::Initialized {
@@ -78,6 +83,22 @@ pub fn submit(
         return inquire_later(tx, now, services, &payout);
     }
     apply_report(tx, now, services, &mut payout, report)
+}
+
+/// Schedules every payout of an account whose instruction is not with the bank, after a pause.
+pub fn submit_waiting(tx: &mut dyn Tx, now: &mut Now, scope: Scope) -> Result<(), StoreError> {
+    let mut after = [0; 16];
+    loop {
+        let waiting = payouts::rows::waiting(tx, scope, after, HELD_PAYOUTS_MAX)?;
+        for id in &waiting {
+            let due = now.business_milliseconds();
+            tasks::schedule(tx, now, scope, TaskKind::PayoutSubmit, *id, due)?;
+        }
+        match waiting.last() {
+            Some(last) => after = last.to_bytes(),
+            None => return Ok(()),
+        }
+    }
 }
 
 fn inquire_later(

@@ -298,7 +298,7 @@ async fn everybody_is_told_how_far_the_chain_was_read() {
         (!stats.is_followed.load(Ordering::Relaxed)).then_some(())
     })
     .await;
-    let page = hundi::pages::metrics_page(&stage.app.state);
+    let page = hundi::pages::metrics_page(&stage.app.state).await;
     for name in [
         "hundi_chain_height",
         "hundi_chain_final_height",

@@ -27,6 +27,7 @@ mod look_ups;
 mod operations;
 mod operator;
 mod pay;
+mod pauses;
 mod payment_advice;
 mod payouts;
 mod properties;

@@ -23,6 +23,7 @@ use crate::app_state::AppState;
 use crate::beneficiaries;
 use crate::kernel::{Money, Now, OperationError, StoreError};
 use crate::keys;
+use crate::pauses::{self, Operation};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::instruct::{self, PaymentOrder};
@@ -247,6 +248,9 @@ impl Bank {
 
 /// Takes instructions that wait, up to the limits of one file, and gathers what the bank has to
 /// know of them.
+/// Queued instructions of paused accounts that are passed over at once.
+const PAUSED_QUEUED_MAX: i64 = 10_000;
+
 fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -257,7 +261,12 @@ fn claim(
     let id = MessageId(now.mint());
     let mut orders = Vec::new();
     let mut sum = Money::zero(amount_max.currency);
-    for instruction in rows::queued(tx, rows_max as i64)? {
+    let pauses = pauses::rows::all(tx)?;
+    let is_paused = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
+    let asked_max = rows_max as i64 + if pauses.is_empty() { 0 } else { PAUSED_QUEUED_MAX };
+    let queued = rows::queued(tx, asked_max)?;
+    let free = queued.into_iter().filter(|instruction| !is_paused(instruction.scope));
+    for instruction in free.take(rows_max) {
         let amount = Money::new(instruction.units, amount_max.currency);
         let new_sum = sum.plus(amount)?;
         if new_sum.units > amount_max.units && !orders.is_empty() {

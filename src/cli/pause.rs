@@ -1,0 +1,130 @@
+//! `hundi pause` and `hundi resume`: the stop switch.
+
+use clap::{Args, ValueEnum};
+
+use super::{DatabaseArgs, error_message, open, print};
+use crate::kernel::{Mode, Now, OperationError, Scope};
+use crate::keys;
+use crate::pauses::{self, Operation};
+use crate::store::{Store, Tx};
+use crate::transfers::paying;
+
+#[derive(Clone, Copy, ValueEnum)]
+enum OperationFlag {
+    /// No new quote locks
+    Quotes,
+    /// No new transfers
+    Transfers,
+    /// No new instructions to the bank; what the bank has goes on
+    Payouts,
+}
+
+impl OperationFlag {
+    const fn operation(self) -> Operation {
+        match self {
+            OperationFlag::Quotes => Operation::Quotes,
+            OperationFlag::Transfers => Operation::Transfers,
+            OperationFlag::Payouts => Operation::Payouts,
+        }
+    }
+}
+
+/// Stop quotes, transfers or payouts, for everybody or one account
+#[derive(Args)]
+pub struct Pause {
+    #[arg(value_enum)]
+    operation: OperationFlag,
+    /// Only this account
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    /// Why; callers do not see it
+    #[arg(long, default_value = "")]
+    reason: String,
+    /// Who decides
+    #[arg(long, env = "HUNDI_ACTOR", default_value = "")]
+    actor: String,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+/// Let what was paused go on
+#[derive(Args)]
+pub struct Resume {
+    #[arg(value_enum)]
+    operation: OperationFlag,
+    /// The account that was paused alone
+    #[arg(long, value_name = "NAME")]
+    account: Option<String>,
+    #[command(flatten)]
+    database: DatabaseArgs,
+}
+
+impl Pause {
+    pub async fn run(self) -> Result<(), String> {
+        let operation = self.operation.operation();
+        let store = open(&self.database).await?;
+        let account = self.account.clone();
+        let pause = move |tx: &mut dyn Tx, now: &mut Now| {
+            let number = numbered(tx, account.as_deref())?;
+            pauses::pause(tx, now, operation, number, &self.actor, &self.reason)
+        };
+        store.write(pause).await.map_err(error_message)?;
+        print(&format!("{} are paused for {}", operation.as_str(), whom(&self.account)))
+    }
+}
+
+impl Resume {
+    pub async fn run(self) -> Result<(), String> {
+        let operation = self.operation.operation();
+        let store = open(&self.database).await?;
+        let account = self.account.clone();
+        let resume = move |tx: &mut dyn Tx, _: &mut Now| {
+            let number = numbered(tx, account.as_deref())?;
+            Ok(pauses::resume(tx, operation, number)?)
+        };
+        if !store.write(resume).await.map_err(error_message)? {
+            return Err(format!(
+                "{} were not paused for {}: `hundi doctor` shows what is",
+                operation.as_str(),
+                whom(&self.account)
+            ));
+        }
+        if operation == Operation::Payouts {
+            submit_waiting(&store).await?;
+        }
+        print(&format!("{} go on for {}", operation.as_str(), whom(&self.account)))
+    }
+}
+
+fn whom(account: &Option<String>) -> String {
+    account.as_ref().map_or_else(|| "everybody".to_owned(), |name| format!("account {name:?}"))
+}
+
+/// The number of an account that has to be there.
+fn numbered(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, OperationError> {
+    let Some(name) = name else { return Ok(None) };
+    let accounts = keys::rows::accounts(tx)?;
+    let number = (1..).zip(&accounts).find(|(_, (known, _))| known == name);
+    let number = number.map(|(number, _)| number).ok_or_else(|| {
+        OperationError::Declined(format!(
+            "there is no account {name:?}: `hundi accounts list` shows them"
+        ))
+    })?;
+    Ok(Some(number))
+}
+
+/// Schedules the payouts that waited, account by account.
+async fn submit_waiting(store: &Store) -> Result<(), String> {
+    let count = store.write(|tx, _| Ok(keys::rows::accounts_count(tx)?)).await;
+    for number in 1..=count.map_err(error_message)? {
+        for mode in [Mode::Test, Mode::Live] {
+            let scope = Scope::new(number, mode);
+            let submit = move |tx: &mut dyn Tx, now: &mut Now| {
+                now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+                Ok(paying::submit_waiting(tx, now, scope)?)
+            };
+            store.write(submit).await.map_err(error_message)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! The operator's stop switch: what the service does not do for now, for everybody or for one
+//! account.
+//!
+//! A pause counts from the moment its transaction commits. Callers are refused with 503
+//! `service_paused`, which is not stored under their idempotency key. A payout whose instruction is
+//! not with the bank yet waits; one that the bank has goes on.
+
+pub mod rows;
+
+use crate::kernel::{Code, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError};
+use crate::store::Tx;
+
+crate::string_enum!(
+    /// What can be paused.
+    Operation { Quotes "quotes", Transfers "transfers", Payouts "payouts" }
+);
+
+/// Seconds after which a refused caller may try again.
+pub const RETRY_AFTER_SECONDS: u64 = 60;
+/// Characters of a reason, and of an actor's name.
+pub const REASON_CHARACTERS_MAX: usize = 500;
+pub const ACTOR_CHARACTERS_MAX: usize = 100;
+
+/// One pause as the operator set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    pub operation: Operation,
+    /// The account that it stops; `None` stops all of them.
+    pub account_number: Option<i64>,
+    pub reason: String,
+    pub actor: String,
+    /// Unix seconds.
+    pub paused_at: i64,
+}
+
+impl Pause {
+    pub fn stops(&self, operation: Operation, scope: Scope) -> bool {
+        self.operation == operation
+            && self.account_number.is_none_or(|number| number == scope.account_number())
+    }
+}
+
+/// Whether an operation is paused for an account.
+pub fn is_paused(tx: &mut dyn Tx, scope: Scope, operation: Operation) -> Result<bool, StoreError> {
+    Ok(rows::all(tx)?.iter().any(|pause| pause.stops(operation, scope)))
+}
+
+/// Refuses what is paused. The operator's reason is not shown: it is not written for callers.
+pub fn refuse_paused(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    operation: Operation,
+) -> Result<(), OperationError> {
+    if !is_paused(tx, scope, operation)? {
+        return Ok(());
+    }
+    let message = format!(
+        "The operator has paused {}. Retry later with the same idempotency key.",
+        operation.as_str()
+    );
+    let entry = RefusalEntry::new(Code::ServicePaused, message).with("paused", operation.as_str());
+    let mut refusal = Refusal::one(entry);
+    refusal.retry_after_seconds = Some(RETRY_AFTER_SECONDS);
+    Err(refusal.into())
+}
+
+/// Sets a pause, over an earlier one of the same operation and account.
+pub fn pause(
+    tx: &mut dyn Tx,
+    now: &Now,
+    operation: Operation,
+    account_number: Option<i64>,
+    actor: &str,
+    reason: &str,
+) -> Result<(), OperationError> {
+    for (name, text, characters_max) in
+        [("--actor", actor, ACTOR_CHARACTERS_MAX), ("--reason", reason, REASON_CHARACTERS_MAX)]
+    {
+        if text.chars().count() > characters_max || text.chars().any(char::is_control) {
+            return Err(OperationError::Declined(format!(
+                "{name} has at most {characters_max} characters, none of them a control character"
+            )));
+        }
+    }
+    let pause = Pause {
+        operation,
+        account_number,
+        reason: reason.to_owned(),
+        actor: actor.to_owned(),
+        paused_at: now.instant(),
+    };
+    rows::remove(tx, operation, account_number)?;
+    Ok(rows::insert(tx, &pause)?)
+}
+
+/// Ends a pause; answers whether there was one.
+pub fn resume(
+    tx: &mut dyn Tx,
+    operation: Operation,
+    account_number: Option<i64>,
+) -> Result<bool, StoreError> {
+    rows::remove(tx, operation, account_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Mode;
+
+    #[test]
+    fn a_pause_stops_what_it_names() {
+        let pause = |account_number| Pause {
+            operation: Operation::Payouts,
+            account_number,
+            reason: String::new(),
+            actor: String::new(),
+            paused_at: 0,
+        };
+        let scope = Scope::new(7, Mode::Live);
+        assert!(pause(None).stops(Operation::Payouts, scope));
+        assert!(pause(Some(7)).stops(Operation::Payouts, scope));
+        assert!(!pause(Some(8)).stops(Operation::Payouts, scope));
+        assert!(!pause(None).stops(Operation::Transfers, scope));
+    }
+}
