@@ -88,6 +88,8 @@ pub struct Config {
     /// A directory of IFSCs newer than the one inside the binary.
     pub ifsc_file: Option<PathBuf>,
     pub settings: Settings,
+    /// Without it, links begin with the address that the service listens on.
+    pub is_public_url_set: bool,
     /// A test net for test mode; without it the chain is simulated.
     pub test_chain: Option<ChainSettings>,
     pub live_chain: Option<ChainSettings>,
@@ -116,8 +118,16 @@ fn from_environment<T: std::str::FromStr>(
     }
 }
 
+/// An address to listen on; a port alone is one of this machine's loopback address.
+fn with_host(listen: String) -> String {
+    match listen.parse::<u16>() {
+        Ok(port) => format!("127.0.0.1:{port}"),
+        Err(_) => listen,
+    }
+}
+
 /// Whether an address is one that only this machine reaches.
-fn is_loopback(listen: &str) -> bool {
+pub fn is_loopback(listen: &str) -> bool {
     let host = listen.rsplit_once(':').map_or(listen, |(host, _)| host).trim_matches(['[', ']']);
     host == "localhost"
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -148,6 +158,8 @@ impl Config {
         }
         let listen =
             flags.listen.clone().or(value!(listen)).unwrap_or_else(|| LISTEN_DEFAULT.to_owned());
+        let listen = with_host(listen);
+        let public_url: Option<String> = value!(public_url);
         let database = flags
             .database
             .clone()
@@ -219,7 +231,8 @@ impl Config {
                 defaults.test_mid_market_rate,
             )?,
             test_usdt_usd: rate("test_usdt_usd", value!(test_usdt_usd), defaults.test_usdt_usd)?,
-            public_url: value!(public_url)
+            public_url: public_url
+                .clone()
                 .unwrap_or_else(|| format!("http://{listen}"))
                 .trim_end_matches('/')
                 .to_owned(),
@@ -259,6 +272,7 @@ impl Config {
             ifsc_file: value!(ifsc_file),
             listen,
             settings,
+            is_public_url_set: public_url.is_some(),
             screening: file.screening.map(ScreeningSettings::try_from).transpose()?,
         })
     }
@@ -445,6 +459,7 @@ mod tests {
         let flags = Flags { listen: Some("127.0.0.1:2".into()), ..Flags::default() };
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1")], flags).unwrap();
         assert!(config.listen == "127.0.0.1:2" && config.settings.loopback_webhooks_allowed);
+        assert_eq!(with_host("18080".into()), "127.0.0.1:18080");
         for (name, value) in [
             ("HUNDI_QUOTE_LOCK_SECONDS", "29"),
             ("HUNDI_QUOTE_LOCK_SECONDS", "x"),

@@ -818,18 +818,30 @@ fn wrong_command_lines_are_refused() {
     );
 }
 
-/// A first start on an empty database prints one test key that works.
+/// A first start on an empty database makes one test key. Its output is no terminal here, so the key
+/// goes to a file that its owner alone reads, and the output names it.
+#[cfg(unix)]
 #[test]
-fn first_start_prints_a_key_that_works() {
+fn first_start_makes_a_key_that_works_and_shows_it_in_no_log() {
+    use std::os::unix::fs::PermissionsExt;
     let home = Home::new("cli-first");
     let server = home.start();
-    let key = until("the key in the output", Duration::from_secs(10), || {
-        let log = home.log();
-        let found = log
-            .split(|letter: char| !(letter.is_ascii_alphanumeric() || letter == '_'))
-            .find(|word| word.starts_with("sk_test_") && word.len() > 40);
-        found.map(str::to_owned)
+    let path = home.directory.join("hundi.db.first-key");
+    let log = until("the key's file in the output", Duration::from_secs(10), || {
+        Some(home.log()).filter(|log| log.contains("first-key"))
     });
+    assert!(!log.contains("sk_test_"), "the log shows the key");
+    let files: Vec<_> =
+        std::fs::read_dir(&home.directory).expect("the directory").flatten().collect();
+    let found = files
+        .iter()
+        .map(|file| file.path())
+        .find(|path| path.to_string_lossy().ends_with(".first-key"));
+    let path = found.unwrap_or(path);
+    let mode = std::fs::metadata(&path).expect("the key's file").permissions().mode() & 0o777;
+    assert_eq!(mode, 0o600, "the first key's file has mode {mode:o}");
+    let key = std::fs::read_to_string(&path).expect("the first key").trim().to_owned();
+    std::fs::remove_file(&path).expect("the key's file goes");
     server.client(&key).get("/v1/balance").expect_success("a read with the printed key");
     assert!(server.stop().success());
     let keys_before = home.run(&["keys", "list"]).expect_success("keys list").stdout;

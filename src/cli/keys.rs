@@ -1,12 +1,15 @@
 //! `hundi keys`: makes, lists and revokes API keys.
 
+use std::io::Write;
+
 use clap::{Args, Subcommand};
 
 use super::{DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
 use crate::kernel::id::kind;
-use crate::kernel::{Clock, Id};
+use crate::kernel::{Clock, Id, Now};
 use crate::keys::{self, Permissions};
+use crate::store::{Database, Tx};
 
 /// Manage API keys
 #[derive(Args)]
@@ -74,11 +77,28 @@ async fn run(command: KeysCommand) -> Result<(), String> {
                 permissions: Permissions::parse(&permissions)?,
                 expires_at,
             };
-            let key = open_or_make(&config(&database)?)
-                .await?
-                .write(move |tx, now| Ok(app::create_key(tx, now, &request)?))
-                .await
-                .map_err(error_message)?;
+            let config = config(&database)?;
+            // Said before it is there: a key made in another directory opens nothing.
+            if config.database.must_exist().is_err() {
+                let shown = match &config.database {
+                    Database::Sqlite(path) => std::path::absolute(path).map_or_else(
+                        |_| config.database.to_string(),
+                        |path| path.display().to_string(),
+                    ),
+                    Database::Postgres(_) => config.database.to_string(),
+                };
+                note(&format!("making a new database, {shown}: give `hundi serve` the same one"));
+            }
+            let account = request.account.clone();
+            let create = move |tx: &mut dyn Tx, now: &mut Now| {
+                let is_known = keys::rows::accounts(tx)?.iter().any(|(name, _)| *name == account);
+                Ok((app::create_key(tx, now, &request)?, is_known, account.clone()))
+            };
+            let store = open_or_make(&config).await?;
+            let (key, is_known, account) = store.write(create).await.map_err(error_message)?;
+            if !is_known {
+                note(&format!("made the account {account:?}"));
+            }
             print(&key)
         }
         KeysCommand::List { database } => {
@@ -120,6 +140,11 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             }
         }
     }
+}
+
+/// Tells the person at the terminal something beside the output.
+fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "hundi: {text}");
 }
 
 /// Unix seconds, or `30d` from now.

@@ -1,16 +1,22 @@
 //! `hundi serve`: runs the service until a signal.
 
+use std::fs::OpenOptions;
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
 use clap::Args;
 use tokio::sync::watch;
 
 use super::{DatabaseArgs, environment, error_message, print};
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, is_loopback};
 use crate::http::server;
 use crate::kernel::{Clock, Mode};
 use crate::keys::{self, Permissions};
 use crate::secrets;
-use crate::store::Store;
+use crate::store::{Database, Store};
 
 /// Run the service
 #[derive(Args)]
@@ -52,6 +58,14 @@ async fn serve(mut config: Config) -> Result<(), String> {
     // The address first: a first key that nobody could read would be lost.
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
+    if !config.is_public_url_set && !is_loopback(&config.listen) {
+        tracing::warn!(
+            listen = config.listen,
+            public_url = config.settings.public_url,
+            "public_url is not set: links for payers begin with the address that the service \
+             listens on, which they may not reach"
+        );
+    }
     let app = App::open(&config, Clock::System).await?;
     warn_of_settings(&config).await;
     app.check_chains().await?;
@@ -59,13 +73,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
     let first_key = first_key(&app.state.store).await?;
     print(&format!("listening on http://{address}"))?;
     if let Some(key) = first_key {
-        print(&format!(
-            "\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key, shown \
-             only now:\n\n    {key}\n\n\
-             Try:  curl http://{address}/v1/corridors -H 'Authorization: Bearer {key}'\n\
-             Read: http://{address}/docs/\n\
-             More keys: hundi keys create --mode test"
-        ))?;
+        show_first_key(&config.database, address, &key)?;
     }
     let (stop, stopping) = watch::channel(false);
     tokio::spawn(async move {
@@ -77,6 +85,46 @@ async fn serve(mut config: Config) -> Result<(), String> {
     });
     app.run(listener, stopping).await;
     Ok(())
+}
+
+/// Shows the first key. Only a terminal gets the key itself: what is not one may be a journal that
+/// many read, so there the key goes to a file that its owner alone can read.
+fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result<(), String> {
+    let made = format!("\nA new database: made the account \"{ACCOUNT_DEFAULT}\" and one test key");
+    let (shown, key) = if std::io::stdout().is_terminal() {
+        (format!("{made}, shown only now:\n\n    {key}"), key.to_owned())
+    } else {
+        let path = first_key_path(database);
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        let written = options.open(&path).and_then(|mut file| writeln!(file, "{key}"));
+        written.map_err(|error| {
+            format!("the first key cannot be written to {}: {error}", path.display())
+        })?;
+        let path = path.display();
+        (
+            format!("{made}.\nThe key is in {path}: take it out and delete the file."),
+            format!("$(cat '{path}')"),
+        )
+    };
+    print(&format!(
+        "{shown}\n\n\
+         Try:  curl http://{address}/v1/corridors -H \"Authorization: Bearer {key}\"\n\
+         Read: http://{address}/docs/\n\
+         More keys: hundi keys create --mode test"
+    ))
+}
+
+/// Beside the database's file; for a database without one, in the working directory.
+fn first_key_path(database: &Database) -> PathBuf {
+    match database {
+        Database::Sqlite(path) => {
+            let mut name = path.clone().into_os_string();
+            name.push(".first-key");
+            name.into()
+        }
+        Database::Postgres(_) => "hundi.first-key".into(),
+    }
 }
 
 /// Logs settings of the database server that are unsafe and that no connection can change.
