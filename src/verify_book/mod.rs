@@ -36,11 +36,16 @@ pub fn key_fault(database: &Database, verifier: &[u8; 32]) -> Result<Option<Stri
 fn examine(tx: &mut dyn Tx) -> Result<BookReport, StoreError> {
     let mut report = BookReport::default();
     let version = migrate::schema_version(tx)?;
-    if version != migrate::schema_known() {
-        report.faults.push(format!(
-            "the schema is {version}, and this hundi checks {}",
-            migrate::schema_known()
-        ));
+    let known = migrate::schema_known();
+    if version != known {
+        let next = if version < known {
+            "start `hundi serve` once, which migrates it"
+        } else {
+            "check it with the version of hundi that wrote it"
+        };
+        report
+            .faults
+            .push(format!("the schema is {version}, and this hundi checks {known}: {next}"));
         return Ok(report);
     }
     if !tx.is_shared() {
