@@ -2,7 +2,10 @@
 //! PDF.
 
 pub mod api;
+mod content;
+mod layout;
 mod page;
+mod pen;
 pub mod signing;
 mod text;
 

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Method;
 use hundi::kernel::AnyId;
 use hundi::operator::{self, OperatorDecision};
-use hundi::pages::payer::view::Phase;
+use hundi::pages::payer::view::PaymentPhase;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -57,7 +57,7 @@ struct Seen {
 }
 
 impl Seen {
-    async fn expect(&mut self, transfer: &Value, phase: Phase, words: &[&str]) -> Value {
+    async fn expect(&mut self, transfer: &Value, phase: PaymentPhase, words: &[&str]) -> Value {
         let client = &self.actor.client;
         let state = state_of(client, transfer).await;
         let answer = browse(client, &path_of(transfer)).await;
@@ -70,7 +70,7 @@ impl Seen {
             assert!(said.contains(word), "{phase:?} does not say {word:?}: {said}");
         }
         // Both say the same, and only a phase that waits for money asks for it.
-        let is_asked = matches!(phase, Phase::AwaitingPayment | Phase::PartlyPaid);
+        let is_asked = matches!(phase, PaymentPhase::AwaitingPayment | PaymentPhase::PartlyPaid);
         assert_eq!(state["is_payable"], is_asked, "{state}");
         assert!(
             html.contains(&format!(
@@ -155,7 +155,11 @@ async fn every_phase_is_shown_as_it_is() {
     // From the request to the payout, in two parts, with a third that was not needed.
     let transfer = actor.transfer(SETTLES, json!({})).await;
     let state = seen
-        .expect(&transfer, Phase::AwaitingPayment, &["Send exactly 1000.00 USDT on TRON (TRC-20)"])
+        .expect(
+            &transfer,
+            PaymentPhase::AwaitingPayment,
+            &["Send exactly 1000.00 USDT on TRON (TRC-20)"],
+        )
         .await;
     assert_eq!(
         (
@@ -168,7 +172,7 @@ async fn every_phase_is_shown_as_it_is() {
     let state = seen
         .expect(
             &transfer,
-            Phase::PartlyPaid,
+            PaymentPhase::PartlyPaid,
             &["400.00 USDT is on its way.", "exactly 600.00 USDT"],
         )
         .await;
@@ -180,7 +184,7 @@ async fn every_phase_is_shown_as_it_is() {
     let state = seen
         .expect(
             &transfer,
-            Phase::PartlyPaid,
+            PaymentPhase::PartlyPaid,
             &["400.00 USDT arrived.", "600.00 USDT is still missing"],
         )
         .await;
@@ -189,21 +193,22 @@ async fn every_phase_is_shown_as_it_is() {
         (&json!("0.00"), &json!("400.00"), &json!("600.00"))
     );
     actor.pay(&transfer, "600.00").await;
-    seen.expect(&transfer, Phase::Seen, &["Your payment was seen", "do not send it again"]).await;
+    seen.expect(&transfer, PaymentPhase::Seen, &["Your payment was seen", "do not send it again"])
+        .await;
     actor.advance(STEP).await;
-    seen.expect(&transfer, Phase::Confirming, &["1 confirmation so far"]).await;
+    seen.expect(&transfer, PaymentPhase::Confirming, &["1 confirmation so far"]).await;
     actor.advance(STEP).await;
-    seen.expect(&transfer, Phase::PayingOut, &["Your payment was received"]).await;
+    seen.expect(&transfer, PaymentPhase::PayingOut, &["Your payment was received"]).await;
     actor.advance(10 * STEP).await;
-    let state = seen.expect(&transfer, Phase::PaidOut, &["You can close this page"]).await;
+    let state = seen.expect(&transfer, PaymentPhase::PaidOut, &["You can close this page"]).await;
     assert_eq!(state["is_final"], true);
     actor.pay(&transfer, "5.00").await;
-    let state = seen.expect(&transfer, Phase::PaidOut, &[]).await;
+    let state = seen.expect(&transfer, PaymentPhase::PaidOut, &[]).await;
     assert_eq!(state["is_final"], false, "a payment is on its way");
     actor.finalise().await;
     seen.expect(
         &transfer,
-        Phase::PaidOut,
+        PaymentPhase::PaidOut,
         &["5.00 USDT arrived after everything was settled. It was not needed"],
     )
     .await;
@@ -214,7 +219,7 @@ async fn every_phase_is_shown_as_it_is() {
     actor.finalise().await;
     seen.expect(
         &transfer,
-        Phase::PayingOut,
+        PaymentPhase::PayingOut,
         &["250.00 USDT more than needed arrived and is kept for you"],
     )
     .await;
@@ -226,14 +231,14 @@ async fn every_phase_is_shown_as_it_is() {
         .ok();
     seen.expect(
         &transfer,
-        Phase::PayingOut,
+        PaymentPhase::PayingOut,
         &["250.00 USDT more than needed arrived and is on its way back"],
     )
     .await;
     actor.advance(2 * STEP).await;
     seen.expect(
         &transfer,
-        Phase::PayingOut,
+        PaymentPhase::PayingOut,
         &["250.00 USDT more than needed arrived and was sent"],
     )
     .await;
@@ -244,7 +249,7 @@ async fn every_phase_is_shown_as_it_is() {
     actor.advance(10 * STEP).await;
     seen.expect(
         &transfer,
-        Phase::RefundNeedsAddress,
+        PaymentPhase::RefundNeedsAddress,
         &["The payout could not be made.", "1000.00 USDT is waiting for", "Payout not possible"],
     )
     .await;
@@ -254,12 +259,16 @@ async fn every_phase_is_shown_as_it_is() {
         .post(&format!("/v1/refunds/{}", id(&principal)), json!({ "to_address": ADDRESS }))
         .await
         .ok();
-    seen.expect(&transfer, Phase::Refunding, &["1000.00 USDT is on its way"]).await;
+    seen.expect(&transfer, PaymentPhase::Refunding, &["1000.00 USDT is on its way"]).await;
     actor.advance(2 * STEP).await;
     let hash =
         actor.shown(&transfer).await["refund"]["transaction_hash"].as_str().unwrap().to_owned();
     let state = seen
-        .expect(&transfer, Phase::Refunded, &["1000.00 USDT was sent to the refund address", &hash])
+        .expect(
+            &transfer,
+            PaymentPhase::Refunded,
+            &["1000.00 USDT was sent to the refund address", &hash],
+        )
         .await;
     assert_eq!(state["is_final"], true);
 
@@ -276,30 +285,34 @@ async fn every_phase_is_shown_as_it_is() {
     let cancelled = actor.transfer(SETTLES, json!({})).await;
     actor.cancel(&cancelled).await.ok();
     actor.finalise().await;
-    seen.expect(&too_much, Phase::TooMuch, &["1000.000001 USDT arrived instead of 1000.00 USDT"])
-        .await;
+    seen.expect(
+        &too_much,
+        PaymentPhase::TooMuch,
+        &["1000.000001 USDT arrived instead of 1000.00 USDT"],
+    )
+    .await;
     decide(&server, &id(&held), OperatorDecision::Review).await;
-    seen.expect(&held, Phase::OnHold, &["takes longer than usual"]).await;
+    seen.expect(&held, PaymentPhase::OnHold, &["takes longer than usual"]).await;
     let state = seen
         .expect(
             &other_token,
-            Phase::AwaitingPayment,
+            PaymentPhase::AwaitingPayment,
             &["Something other than USDT", "another token: does not count"],
         )
         .await;
     assert_eq!(state["amount_missing"], "1000.00");
     seen.expect(
         &cancelled,
-        Phase::Cancelled,
+        PaymentPhase::Cancelled,
         &["This payment was cancelled", "after 24 hours without a decision"],
     )
     .await;
     actor.pay(&cancelled, "1000.00").await;
-    seen.expect(&cancelled, Phase::Cancelled, &["\"note\":\"seen\""]).await;
+    seen.expect(&cancelled, PaymentPhase::Cancelled, &["\"note\":\"seen\""]).await;
     actor.finalise().await;
     seen.expect(
         &cancelled,
-        Phase::TooLate,
+        PaymentPhase::TooLate,
         &["This payment had been cancelled when 1000.00 USDT arrived"],
     )
     .await;
@@ -314,33 +327,37 @@ async fn every_phase_is_shown_as_it_is() {
         "{html}"
     );
     actor.advance_to(expires_at).await;
-    seen.expect(&nothing, Phase::AwaitingPayment, &[]).await;
+    seen.expect(&nothing, PaymentPhase::AwaitingPayment, &[]).await;
     actor.pay(&nothing, "300.00").await;
     actor.advance_to(expires_at + 1).await;
-    seen.expect(&nothing, Phase::Seen, &["do not send it again"]).await;
+    seen.expect(&nothing, PaymentPhase::Seen, &["do not send it again"]).await;
     actor.advance_to(expires_at + STEP).await;
-    seen.expect(&nothing, Phase::Confirming, &[]).await;
+    seen.expect(&nothing, PaymentPhase::Confirming, &[]).await;
     assert_eq!(other_token["funding"]["expires_at"], actor.now());
     // What is not yet known keeps the transfer from expiring; the page knows that the time is up.
     actor.client.deposit(&other_token, json!({ "amount": "1.00", "asset": "USDC" })).await;
     actor.advance(1).await;
-    seen.expect(&other_token, Phase::TimeUp, &["If you sent a payment in time, it still counts."])
-        .await;
+    seen.expect(
+        &other_token,
+        PaymentPhase::TimeUp,
+        &["If you sent a payment in time, it still counts."],
+    )
+    .await;
     actor.advance(2 * STEP).await;
-    seen.expect(&other_token, Phase::Expired, &["No payment arrived in time"]).await;
-    seen.expect(&nothing, Phase::TooLittle, &["300.00 USDT of 1000.00 USDT arrived"]).await;
-    seen.expect(&too_little, Phase::TooLittle, &["Without a decision by "]).await;
+    seen.expect(&other_token, PaymentPhase::Expired, &["No payment arrived in time"]).await;
+    seen.expect(&nothing, PaymentPhase::TooLittle, &["300.00 USDT of 1000.00 USDT arrived"]).await;
+    seen.expect(&too_little, PaymentPhase::TooLittle, &["Without a decision by "]).await;
     actor.advance(DAY).await;
     seen.expect(
         &too_little,
-        Phase::RefundNeedsAddress,
+        PaymentPhase::RefundNeedsAddress,
         &["Less than the amount arrived in time.", "999.00 USDT is waiting"],
     )
     .await;
 
     // A refusal of the operator is not told.
     decide(&server, &id(&held), OperatorDecision::Refuse).await;
-    seen.expect(&held, Phase::RefundNeedsAddress, &["The payment could not be used."]).await;
+    seen.expect(&held, PaymentPhase::RefundNeedsAddress, &["The payment could not be used."]).await;
 
     // A payout on hold waits in `funded`: its beneficiary's bank sent an earlier one back.
     let beneficiary_id = actor.beneficiary("50100010001002").await;
@@ -348,12 +365,13 @@ async fn every_phase_is_shown_as_it_is() {
     let second = actor.transfer_to(&beneficiary_id, "1000.00", json!({})).await;
     actor.pay(&first, "1000.00").await;
     actor.advance(10 * STEP).await;
-    seen.expect(&first, Phase::RefundNeedsAddress, &["The payout could not be made."]).await;
+    seen.expect(&first, PaymentPhase::RefundNeedsAddress, &["The payout could not be made."]).await;
     actor.pay(&second, "1000.00").await;
     actor.finalise().await;
-    seen.expect(&second, Phase::Received, &["the payout is being prepared"]).await;
+    seen.expect(&second, PaymentPhase::Received, &["the payout is being prepared"]).await;
 
-    let missed: Vec<_> = Phase::WORDS.iter().filter(|word| !seen.phases.contains(**word)).collect();
+    let missed: Vec<_> =
+        PaymentPhase::WORDS.iter().filter(|word| !seen.phases.contains(**word)).collect();
     assert_eq!(missed, Vec::<&&str>::new(), "phases without a test");
 }
 
@@ -365,10 +383,10 @@ async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
     let actor = Arc::new(Actor::new(&server, "default").await);
     let mut seen = Seen { actor: actor.clone(), phases: BTreeSet::new() };
     for (amount, after, phase, words, code) in [
-        ("1000.00", 0, Phase::OnHold, "1000.00 USDT arrived in time", "credited"),
-        ("400.00", 0, Phase::OnHold, "400.00 USDT arrived in time", "short_by"),
+        ("1000.00", 0, PaymentPhase::OnHold, "1000.00 USDT arrived in time", "credited"),
+        ("400.00", 0, PaymentPhase::OnHold, "400.00 USDT arrived in time", "short_by"),
         // The control: a second later is late.
-        ("1000.00", 1, Phase::TooLate, "came after the time was up", "late_by"),
+        ("1000.00", 1, PaymentPhase::TooLate, "came after the time was up", "late_by"),
     ] {
         let transfer = actor.transfer(SETTLES, json!({})).await;
         let expires_at = transfer["funding"]["expires_at"].as_i64().unwrap();
@@ -409,7 +427,7 @@ async fn money_that_came_in_time_and_was_found_later_is_not_called_late() {
         actor.advance(DAY).await;
         let cause =
             if after > 0 { "did not come in time" } else { "found only after the time was up" };
-        seen.expect(&transfer, Phase::RefundNeedsAddress, &[cause]).await;
+        seen.expect(&transfer, PaymentPhase::RefundNeedsAddress, &[cause]).await;
     }
 }
 

@@ -8,8 +8,10 @@
 //!
 //! It shows what a payer needs to pay, and nothing of the beneficiary or the sender.
 
+mod explanation;
 mod qr;
 mod rows;
+mod timeline;
 pub mod view;
 
 use std::sync::{Arc, LazyLock};
@@ -25,7 +27,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use sha2::{Digest, Sha256};
 
-use self::view::{Facts, PayView, StepState};
+use self::view::{PageFacts, PayView, StepState};
 use crate::app_state::AppState;
 use crate::http::dispatch::{self, Reply};
 use crate::kernel::id::{Minter, kind};
@@ -210,7 +212,7 @@ fn read(
         transfer.expected.currency,
     );
     let chain = chain_facts(&transfer);
-    let view = view::view(&Facts {
+    let view = view::view(&PageFacts {
         transfer: &transfer,
         deposits: &deposits,
         refunds: &refunds,

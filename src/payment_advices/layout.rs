@@ -1,0 +1,64 @@
+//! The size of the advice's table: the largest in which it fits the page.
+
+use super::content::TableSection;
+use super::pen::WIDTH;
+use super::text::{self, Line, Weight};
+
+pub(super) const LABEL_WIDTH: f32 = 132.0;
+/// Sizes that the table is tried in until it fits the page, with the lines that one value can have;
+/// more end in an ellipsis. The last one always fits. The JSON document has every value whole.
+pub(super) const TRIALS: [(f32, usize); 6] =
+    [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2)];
+
+/// The table at one size, measured.
+pub(super) struct TableLayout {
+    pub(super) size: f32,
+    pub(super) sections: Vec<(&'static str, Vec<(Line, Vec<Line>)>)>,
+    pub(super) height: f32,
+}
+
+impl TableLayout {
+    pub(super) fn line_height(&self) -> f32 {
+        self.size * 1.38
+    }
+    pub(super) fn row_height(&self, lines: usize) -> f32 {
+        lines.max(1) as f32 * self.line_height() + self.size * 0.32
+    }
+    pub(super) fn title_height(&self) -> f32 {
+        self.size * 2.75
+    }
+
+    pub(super) fn measured(
+        sections: &[TableSection],
+        size: f32,
+        lines_max: usize,
+    ) -> Option<TableLayout> {
+        let mut layout = TableLayout { size, sections: Vec::new(), height: 0.0 };
+        let width = (WIDTH - LABEL_WIDTH) / size;
+        for section in sections {
+            layout.height += layout.title_height();
+            let mut rows = Vec::new();
+            for row in &section.rows {
+                let weight = if row.is_strong { Weight::Bold } else { Weight::Regular };
+                let lines = text::wrap(&row.value, weight, width, lines_max)?;
+                layout.height += layout.row_height(lines.len());
+                rows.push((text::shape(row.label, Weight::Regular)?, lines));
+            }
+            layout.sections.push((section.title, rows));
+        }
+        Some(layout)
+    }
+
+    /// The table in the largest size that fits `height`.
+    pub(super) fn fitting(sections: &[TableSection], height: f32) -> Option<TableLayout> {
+        let mut smallest = None;
+        for (size, lines_max) in TRIALS {
+            let layout = TableLayout::measured(sections, size, lines_max)?;
+            if layout.height <= height {
+                return Some(layout);
+            }
+            smallest = Some(layout);
+        }
+        smallest
+    }
+}

@@ -1,0 +1,179 @@
+use proptest::prelude::*;
+
+use super::super::layout::TRIALS;
+use super::super::signing::AdviceSignature;
+use super::super::{
+    AdviceBeneficiary, AdviceDeposit, AdviceSender, AdviceWord, STATEMENT, STATEMENT_RETURNED,
+};
+use super::*;
+use crate::kernel::{Currency, Id, Money, Rate, rupees};
+use crate::rails::Method;
+use crate::senders::Address;
+
+fn sample() -> Advice {
+    let amount = Money::new(8_763_547, Currency::Inr);
+    Advice {
+        object: AdviceWord::PaymentAdvice,
+        advice_number: "PA-01JDK3Y5M8Q2X7N4V6T9R0ABCD".into(),
+        issuer: "Example Payments Ltd".into(),
+        issued_at: Some(1_790_000_200),
+        payout_id: Id::from_u128(7),
+        transfer_id: Id::from_u128(9),
+        status: PayoutStatus::Settled,
+        unique_transaction_reference: Some("HDFCR52026092112345678".into()),
+        method: Method::Rtgs,
+        settled_at: Some(1_790_000_000),
+        returned_at: None,
+        sender: AdviceSender {
+            name: "Ravi Rao".into(),
+            country: "AE".into(),
+            address: Some(Address {
+                line1: "Flat 1203, Marina Heights Tower, Al Marsa Street".into(),
+                city: "Dubai".into(),
+                state: None,
+                postal_code: Some("00000".into()),
+                country: "AE".into(),
+            }),
+        },
+        beneficiary: AdviceBeneficiary {
+            name: "श्रीमती आशा क्षेत्रपाल राव".into(),
+            account_number_last4: "5678".into(),
+            account_type: "nre",
+            ifsc: "HDFC0000001".into(),
+            bank_name: Some("HDFC Bank".into()),
+            branch_name: Some("Tulsiani Chambers, Nariman Point, Mumbai".into()),
+        },
+        purpose_code: "P1301".into(),
+        purpose: super::super::purpose_text(crate::transfers::PurposeCode::P1301),
+        amount_sent: Money::new(100_000, Currency::Usd),
+        amount_sent_currency: Currency::Usd,
+        fee: Money::new(879, Currency::Usd),
+        rate: Rate(88_412_500),
+        rate_locked_at: Some(1_789_999_000),
+        amount_gross: Money::new(8_841_250, Currency::Inr),
+        amount_fee: Money::new(8_841_250 - 8_763_547, Currency::Inr),
+        gst: None,
+        amount,
+        currency: Currency::Inr,
+        amount_in_words: rupees::in_words(amount),
+        deposits: vec![AdviceDeposit {
+            transaction_hash: "5f1c".repeat(16),
+            chain: "tron".into(),
+            asset: "USDT".into(),
+            amount: Money::new(1_000_000_000, Currency::Usdt),
+        }],
+        deposits_count: 1,
+        sponsor_bank: Some("Example Bank, Mumbai".into()),
+        debited_account_last4: None,
+        statement: STATEMENT,
+        verification_url: format!(
+            "https://pay.example.com/verify/{}.{}",
+            Id::<crate::kernel::id::kind::Payout>::from_u128(7),
+            "ab".repeat(16)
+        ),
+        key_set_url: "https://pay.example.com/.well-known/hundi-advice-keys.json".into(),
+        livemode: true,
+        signature: AdviceSignature::default(),
+    }
+}
+
+/// Everything at its longest: what the forms take, in the script with the widest letters.
+fn longest() -> Advice {
+    let mut advice = sample();
+    advice.issuer = "W".repeat(100);
+    advice.sponsor_bank = Some("W".repeat(100));
+    advice.sender.name = "W".repeat(140);
+    advice.sender.address = Some(Address {
+        line1: "ശ്രീ".repeat(50),
+        city: "W".repeat(100),
+        state: Some("W ".repeat(50)),
+        postal_code: Some("W".repeat(20)),
+        country: "AE".into(),
+    });
+    advice.beneficiary.name = "ക്ഷ്ര ".repeat(23);
+    advice.beneficiary.bank_name = Some("W".repeat(200));
+    advice.beneficiary.branch_name = Some("മ".repeat(300));
+    advice.amount = Money::new(99_999_999_999_999, Currency::Inr);
+    advice.amount_in_words = rupees::in_words(advice.amount);
+    advice.deposits = vec![advice.deposits[0].clone(); 20];
+    advice.deposits_count = 4_000;
+    advice.status = PayoutStatus::Returned;
+    advice.returned_at = Some(1_790_009_000);
+    advice.statement = STATEMENT_RETURNED;
+    advice.livemode = false;
+    advice
+}
+
+fn pages(pdf: &[u8]) -> usize {
+    let text = String::from_utf8_lossy(pdf);
+    text.matches("/Type/Page/").count() + text.matches("/Type /Page\n").count()
+}
+
+#[test]
+fn the_same_advice_gives_the_same_page() {
+    for (name, advice) in [("sample", sample()), ("longest", longest())] {
+        let pdf = advice.to_pdf().unwrap();
+        assert!(pdf.starts_with(b"%PDF-1.7") && pdf.trim_ascii_end().ends_with(b"%%EOF"));
+        assert_eq!(advice.to_pdf().unwrap(), pdf, "{name}");
+        assert_eq!(pages(&pdf), 1, "{name}");
+        assert!(pdf.len() < 96 * 1024, "{name} has {} bytes", pdf.len());
+        if let Ok(folder) = std::env::var("HUNDI_TEST_PAGES") {
+            std::fs::write(format!("{folder}/{name}.pdf"), &pdf).unwrap();
+        }
+    }
+    let mut other = sample();
+    other.amount.units += 1;
+    assert_ne!(other.to_pdf().unwrap(), sample().to_pdf().unwrap());
+}
+
+#[test]
+fn long_values_make_the_table_smaller_and_then_lose_lines() {
+    // That the page itself has the room is asserted where it is written.
+    let space = 480.0;
+    let long = TableLayout::fitting(&sections(&longest()), space).unwrap();
+    assert!(long.height <= space && long.size < TRIALS[0].0, "{} at {}", long.height, long.size);
+    assert_eq!(TableLayout::fitting(&sections(&sample()), space).unwrap().size, TRIALS[0].0);
+}
+
+/// Pixels of the page that a person sees as red.
+fn red_pixels(pdf: &[u8]) -> usize {
+    use std::io::Write;
+    let mut command = std::process::Command::new("pdftoppm");
+    command
+        .args(["-r", "40", "-"])
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::null());
+    let mut child = command.spawn().expect("pdftoppm of poppler-utils");
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(pdf).unwrap();
+    drop(input);
+    let image = child.wait_with_output().unwrap().stdout;
+    assert!(image.starts_with(b"P6"), "a colour image");
+    image.rchunks_exact(3).filter(|pixel| pixel[0] > 140 && pixel[1] < 70 && pixel[2] < 70).count()
+}
+
+#[test]
+fn only_test_mode_is_marked_in_red() {
+    let mut advice = sample();
+    assert_eq!(red_pixels(&advice.to_pdf().unwrap()), 0, "the control: a live page has no mark");
+    advice.livemode = false;
+    let marked = red_pixels(&advice.to_pdf().unwrap());
+    assert!(marked > 1_500, "{marked} pixels of the notice");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn any_names_give_a_page(name in "\\PC{1,60}", address in "\\PC{1,80}", reference in "[ \
+     -~]{0,80}", is_returned in any::<bool>()) {
+        let mut advice = sample();
+        advice.beneficiary.name = name.clone();
+        advice.sender.name = address;
+        advice.unique_transaction_reference = Some(reference);
+        advice.issuer = name;
+        advice.status = if is_returned { PayoutStatus::Returned } else {
+            PayoutStatus::Settled };
+        prop_assert_eq!(pages(&advice.to_pdf().unwrap()), 1);
+    }
+}

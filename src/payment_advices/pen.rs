@@ -1,0 +1,150 @@
+//! Draws on the page and tags what it draws, so that what is seen is also read aloud.
+
+use krilla::color::rgb;
+use krilla::geom::{Path, PathBuilder, Rect, Transform};
+use krilla::num::NormalizedF32;
+use krilla::paint::Fill;
+use krilla::surface::Surface;
+use krilla::tagging::{Artifact, ArtifactType, ContentTag, Identifier, SpanTag};
+use qrcodegen::QrCode;
+
+use super::text::{self, Line, Weight};
+use crate::kernel::StoreError;
+
+/// A4 in points.
+pub(super) const PAGE_WIDTH: f32 = 595.28;
+pub(super) const PAGE_HEIGHT: f32 = 841.89;
+pub(super) const MARGIN: f32 = 46.0;
+pub(super) const WIDTH: f32 = PAGE_WIDTH - 2.0 * MARGIN;
+
+pub(super) const INK: (u8, u8, u8) = (24, 28, 36);
+pub(super) const GREY: (u8, u8, u8) = (92, 100, 112);
+pub(super) const RULE: (u8, u8, u8) = (196, 202, 210);
+pub(super) const SHADE: (u8, u8, u8) = (243, 245, 248);
+pub(super) const MARK: (u8, u8, u8) = (243, 233, 233);
+pub(super) const ALERT: (u8, u8, u8) = (166, 28, 28);
+
+pub(super) fn fonts() -> StoreError {
+    StoreError::Broken("the fonts of the payment advice do not load".into())
+}
+
+pub(super) fn fill(color: (u8, u8, u8)) -> Option<Fill> {
+    Some(Fill {
+        paint: rgb::Color::new(color.0, color.1, color.2).into(),
+        opacity: NormalizedF32::ONE,
+        rule: Default::default(),
+    })
+}
+
+/// Draws and tags at once, so that what is seen is also read aloud, in the same order.
+pub(super) struct Pen<'a, 'b> {
+    pub(super) surface: &'a mut Surface<'b>,
+}
+
+impl Pen<'_, '_> {
+    pub(super) fn line(
+        &mut self,
+        line: &Line,
+        x: f32,
+        y: f32,
+        size: f32,
+        color: (u8, u8, u8),
+    ) -> Identifier {
+        self.surface.set_fill(fill(color));
+        let id = self.surface.start_tagged(ContentTag::Span(SpanTag::empty()));
+        line.draw(self.surface, x, y, size, false);
+        self.surface.end_tagged();
+        id
+    }
+
+    pub(super) fn text(
+        &mut self,
+        shown: &str,
+        weight: Weight,
+        x: f32,
+        y: f32,
+        size: f32,
+        color: (u8, u8, u8),
+    ) -> Result<Identifier, StoreError> {
+        let line = text::shape(shown, weight).ok_or_else(fonts)?;
+        Ok(self.line(&line, x, y, size, color))
+    }
+
+    /// The same, ending at `right`.
+    pub(super) fn text_to(
+        &mut self,
+        shown: &str,
+        weight: Weight,
+        right: f32,
+        y: f32,
+        size: f32,
+        color: (u8, u8, u8),
+    ) -> Result<Identifier, StoreError> {
+        let line = text::shape(shown, weight).ok_or_else(fonts)?;
+        Ok(self.line(&line, right - line.width * size, y, size, color))
+    }
+
+    /// What only decorates.
+    pub(super) fn shape(&mut self, kind: ArtifactType, path: Option<Path>, color: (u8, u8, u8)) {
+        let Some(path) = path else { return };
+        self.surface.start_tagged(ContentTag::Artifact(Artifact::with_kind(kind)));
+        self.surface.set_fill(fill(color));
+        self.surface.draw_path(&path);
+        self.surface.end_tagged();
+    }
+
+    pub(super) fn bar(&mut self, x: f32, y: f32, width: f32, height: f32, color: (u8, u8, u8)) {
+        self.shape(ArtifactType::Layout, rectangle(x, y, width, height), color);
+    }
+
+    pub(super) fn mark(&mut self, shown: &str) -> Result<(), StoreError> {
+        let line = text::shape(shown, Weight::Bold).ok_or_else(fonts)?;
+        let size = 560.0 / line.width.max(1.0);
+        self.surface
+            .start_tagged(ContentTag::Artifact(Artifact::with_kind(ArtifactType::Watermark)));
+        self.surface.set_fill(fill(MARK));
+        self.surface.push_transform(&Transform::from_rotate_at(
+            -52.0,
+            PAGE_WIDTH / 2.0,
+            PAGE_HEIGHT / 2.0,
+        ));
+        // As outlines, so that the mark is no part of the text.
+        line.draw(
+            self.surface,
+            (PAGE_WIDTH - line.width * size) / 2.0,
+            PAGE_HEIGHT / 2.0 + size * 0.36,
+            size,
+            true,
+        );
+        self.surface.pop();
+        self.surface.end_tagged();
+        Ok(())
+    }
+}
+
+fn rectangle(x: f32, y: f32, width: f32, height: f32) -> Option<Path> {
+    let mut path = PathBuilder::new();
+    path.push_rect(Rect::from_xywh(x, y, width, height)?);
+    path.finish()
+}
+
+/// The dark modules of a code, as one path.
+pub(super) fn code_path(code: &QrCode, x: f32, y: f32, width: f32) -> Option<Path> {
+    let module = width / code.size() as f32;
+    let mut path = PathBuilder::new();
+    for row in 0..code.size() {
+        let mut column = 0;
+        while column < code.size() {
+            let start = column;
+            while column < code.size() && code.get_module(column, row) {
+                column += 1;
+            }
+            if column > start {
+                let (left, length) = (x + start as f32 * module, (column - start) as f32 * module);
+                path.push_rect(Rect::from_xywh(left, y + row as f32 * module, length, module)?);
+            }
+            column += 1;
+        }
+    }
+    path.finish()
+}
