@@ -11,9 +11,8 @@ use std::time::Instant;
 use axum::Json;
 use bytes::Bytes;
 use hundi::kernel::Clock;
-use hundi::webhooks::sending::send::{
-    Attempt, USER_AGENT_TEXT, WebhookClient, WebhookClientOptions,
-};
+use hundi::webhooks::sending::attempt::{DeliveryAttempt, USER_AGENT_TEXT, WebhookClientOptions};
+use hundi::webhooks::sending::client::WebhookClient;
 use hundi::webhooks::sending::sign;
 use hundi::webhooks::sending::vet::{UrlPolicy, parse_url};
 use serde_json::Value;
@@ -130,7 +129,7 @@ async fn deliver(url: &str, count: usize, in_flight: usize) {
                 let now_seconds = Clock::System.milliseconds() / 1000;
                 let signature = sign::signature_header(&[&secret], id, now_seconds,
                     body.as_bytes());
-                let attempt = Attempt {
+                let attempt = DeliveryAttempt {
                     url: &url,
                     loopback_allowed: true,
                     id,

@@ -1,4 +1,4 @@
-//! Assembles the service: the store, the services, the routes and the workers, from start to stop.
+//! The service put together: the store, the services, the router and the workers, from start to stop.
 
 use std::sync::Arc;
 
@@ -44,7 +44,8 @@ use crate::services::{Ports, Services};
 use crate::store::handle::{self, Epilogue};
 use crate::store::{Cost, Store, Tx, migrate};
 use crate::tls::platform_roots;
-use crate::webhooks::sending::send::{WebhookClient, WebhookClientOptions};
+use crate::webhooks::sending::attempt::WebhookClientOptions;
+use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sequencer::sequence;
 use crate::workers::{
     account_look_ups, bank, housekeeping, rates as rates_worker, screening, tasks,

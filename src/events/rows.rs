@@ -1,5 +1,7 @@
 //! The rows of events.
 
+use std::ops::RangeInclusive;
+
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
@@ -50,6 +52,38 @@ pub fn find(
 ) -> Result<Option<EventRow>, StoreError> {
     let sql = format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id = ?2");
     tx.row(&sql, values![scope, id])?.map(read).transpose()
+}
+
+/// The events of an account with these identifiers, in no particular order, without those that are
+/// past their time.
+pub fn find_all(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    ids: &[Id<kind::Event>],
+) -> Result<Vec<EventRow>, StoreError> {
+    let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
+    let sql = format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id");
+    store::select_all(tx, &sql, scope.into(), &ids)?.into_iter().map(read).collect()
+}
+
+/// The events of an account from one identifier up to, but not with, another, that were created in
+/// a range of time.
+pub fn between(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    from: Id<kind::Event>,
+    before: Id<kind::Event>,
+    created: RangeInclusive<i64>,
+    rows_max: i64,
+) -> Result<Vec<EventRow>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id >= ?2 AND id < ?3 AND created >= ?4 \
+         AND created <= ?5 ORDER BY id LIMIT ?6"
+    );
+    tx.rows(&sql, values![scope, from, before, *created.start(), *created.end(), rows_max])?
+        .into_iter()
+        .map(read)
+        .collect()
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

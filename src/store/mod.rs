@@ -365,6 +365,27 @@ pub fn insert_all<const N: usize>(
     Ok(())
 }
 
+/// Reads rows by keys, many with one statement, in no particular order. `select` ends before the
+/// comparison with a key, and its `?1` is `first`: `SELECT … FROM … WHERE scope = ?1 AND id`.
+///
+/// Each key is looked up by itself (`UNION ALL`). For `id IN (…)` a planner that underestimates the
+/// rows of the first value reads all of them and compares each with the list.
+pub fn select_all(
+    tx: &mut dyn Tx,
+    select: &str,
+    first: Value<'_>,
+    keys: &[Value<'_>],
+) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::with_capacity(keys.len());
+    for part in at_once(keys) {
+        let selects: Vec<String> =
+            (0..part.len()).map(|index| format!("{select} = ?{}", index + 2)).collect();
+        let values: Vec<Value<'_>> = [&[first], part].concat();
+        rows.extend(tx.rows(&selects.join(" UNION ALL "), &values)?);
+    }
+    Ok(rows)
+}
+
 /// Deletes the rows with these keys, all of which have to be there, many with one statement.
 pub fn delete_all(
     tx: &mut dyn Tx,

@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::deliveries::{self, Delivery, Replay};
+use super::deliveries::{AttemptRow, Delivery};
+use super::replay::{self, Replay};
 use super::state::{DeliveryStatus, DisabledReason, EndpointStatus};
 use super::{
     ENABLED_EVENTS_MAX, Endpoint, EndpointChange, EventFilters, NewEndpoint,
-    ROTATION_OVERLAP_SECONDS_DEFAULT, ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_fault,
-    url_policy,
+    ROTATION_OVERLAP_SECONDS_DEFAULT, ROTATION_OVERLAP_SECONDS_MAX, is_filter, rows, url_policy,
+    url_refusal,
 };
 use crate::http::body::Node;
 use crate::http::fields::{EnumField, Int, Reference, Text, TextList};
@@ -53,7 +54,7 @@ impl Field for WebhookUrlText {
         match vet::parse_url(&text, UrlPolicy { loopback_http_allowed: true }) {
             Ok(_) => Some(WebhookUrlText(text)),
             Err(fault) => {
-                faults.push(url_fault(fault, name));
+                faults.push(url_refusal(fault, name));
                 None
             }
         }
@@ -291,7 +292,7 @@ fn locate(context: &mut Context<'_>) -> Result<Endpoint, OperationError> {
 fn url_faults(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let url = read_alone::<WebhookUrlText>(body.get("url"));
     let judged = url.map(|url| vet::parse_url(&url.0, url_policy(&services.settings, scope)));
-    Vec::from_iter(judged.and_then(Result::err).map(|fault| url_fault(fault, "url")))
+    Vec::from_iter(judged.and_then(Result::err).map(|fault| url_refusal(fault, "url")))
 }
 
 fn create(
@@ -369,10 +370,10 @@ fn deliveries_index(
 
 fn delivery_view(
     delivery: Delivery,
-    attempts: Vec<deliveries::AttemptRow>,
+    attempts: Vec<AttemptRow>,
     livemode: bool,
 ) -> WebhookDeliveryView {
-    let attempt_view = |attempt: deliveries::AttemptRow| AttemptView {
+    let attempt_view = |attempt: AttemptRow| AttemptView {
         attempted_at: attempt.attempted_at,
         http_status: attempt.http_status,
         duration_milliseconds: attempt.duration_milliseconds,
@@ -415,7 +416,7 @@ fn asked(form: ReplayWebhooks, now_seconds: i64) -> Result<Replay, Refusal> {
         return event_id
             .0
             .map(Replay::Event)
-            .ok_or_else(|| Refusal::one(deliveries::event_not_found()));
+            .ok_or_else(|| Refusal::one(replay::event_not_found()));
     }
     let Some(since) = form.since else {
         return Err(Refusal::field(
@@ -441,7 +442,7 @@ fn replay(
     form: ReplayWebhooks,
 ) -> Result<WebhookReplayView, OperationError> {
     let asked = asked(form, context.now.business())?;
-    let deliveries_count = deliveries::replay(context.tx, context.now, &found, asked)?;
+    let deliveries_count = replay::replay(context.tx, context.now, &found, asked)?;
     Ok(WebhookReplayView {
         object: WebhookReplayWord::WebhookReplay,
         webhook_endpoint_id: found.id,

@@ -4,6 +4,7 @@
 pub mod api;
 pub mod deliveries;
 pub mod fan_out;
+pub mod replay;
 pub mod rows;
 pub mod schedule;
 pub mod sending;
@@ -23,9 +24,9 @@ use crate::kernel::{
 use crate::services::{Services, Settings};
 use crate::store::Tx;
 use crate::webhooks::sending::sign;
-use crate::webhooks::sending::vet::{UrlFault, UrlPolicy};
+use crate::webhooks::sending::vet::{UrlError, UrlPolicy};
 use crate::{keys, resource, resources};
-use schedule::Health;
+use schedule::EndpointHealth;
 use state::{DisabledReason, EndpointStatus};
 
 /// Webhook endpoints of one account in one mode.
@@ -63,14 +64,14 @@ pub struct Endpoint {
 
 /// One secret of an endpoint. Never printed.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Secret {
+pub struct SigningSecret {
     pub secret: String,
     /// Unix seconds of the store's clock from which on it no longer signs; none for the current
     /// one.
     pub expires_at: Option<i64>,
 }
 
-impl Secret {
+impl SigningSecret {
     pub fn is_active(&self, now_seconds: i64) -> bool {
         self.expires_at.is_none_or(|expires_at| now_seconds < expires_at)
     }
@@ -134,9 +135,9 @@ pub const fn url_policy(settings: &Settings, scope: Scope) -> UrlPolicy {
 }
 
 /// A fault of a URL, as its owner is told.
-pub fn url_fault(fault: UrlFault, name: &str) -> RefusalEntry {
+pub fn url_refusal(fault: UrlError, name: &str) -> RefusalEntry {
     let code = match fault {
-        UrlFault::TooLong => Code::ParameterMaxLengthInvalid,
+        UrlError::TooLong => Code::ParameterMaxLengthInvalid,
         _ => Code::ParameterValueInvalid,
     };
     RefusalEntry::field(code, name, fault.to_string())
@@ -168,7 +169,7 @@ pub fn create(
     }
     let id: Id<kind::WebhookEndpoint> = now.mint();
     let secret = sign::secret_text(now.random_bytes());
-    let secrets = [Secret { secret: secret.clone(), expires_at: None }];
+    let secrets = [SigningSecret { secret: secret.clone(), expires_at: None }];
     let endpoint = Endpoint {
         scope,
         id,
@@ -215,7 +216,7 @@ pub fn update(
         Patch::Set(filters) => filters,
     };
     if change.enables {
-        rows::queue_health(tx, endpoint.id, Health::default())?;
+        rows::queue_health(tx, endpoint.id, EndpointHealth::default())?;
     }
     if change.enables && endpoint.status != EndpointStatus::Enabled {
         become_status(tx, now, &mut endpoint, EndpointStatus::Enabled)?;
@@ -256,19 +257,19 @@ pub fn rotate_secret(
 /// The secrets after a rotation, the newest first. No old one outlives the overlap, so that an
 /// overlap of zero, asked for because secrets leaked, ends all of them.
 fn rotated(
-    old: Vec<Secret>,
+    old: Vec<SigningSecret>,
     secret: String,
     now_seconds: i64,
     overlap_seconds: i64,
-) -> Vec<Secret> {
+) -> Vec<SigningSecret> {
     let overlap_ends_at = now_seconds + overlap_seconds;
-    let shortened = old.into_iter().map(|old| Secret {
+    let shortened = old.into_iter().map(|old| SigningSecret {
         expires_at: Some(
             old.expires_at.map_or(overlap_ends_at, |expires_at| expires_at.min(overlap_ends_at)),
         ),
         ..old
     });
-    std::iter::once(Secret { secret, expires_at: None })
+    std::iter::once(SigningSecret { secret, expires_at: None })
         .chain(shortened.filter(|old| old.is_active(now_seconds)))
         .collect()
 }
@@ -284,7 +285,7 @@ fn seal_secrets(
     now: &mut Now,
     services: &Services,
     id: Id<kind::WebhookEndpoint>,
-    secrets: &[Secret],
+    secrets: &[SigningSecret],
 ) -> Result<Vec<u8>, StoreError> {
     let plain = serde_json::to_vec(secrets)
         .map_err(|_| StoreError::Broken("webhook secrets do not serialise".into()))?;
@@ -292,7 +293,10 @@ fn seal_secrets(
 }
 
 /// All secrets of an endpoint, expired ones too, the newest first.
-pub fn open_secrets(services: &Services, endpoint: &Endpoint) -> Result<Vec<Secret>, StoreError> {
+pub fn open_secrets(
+    services: &Services,
+    endpoint: &Endpoint,
+) -> Result<Vec<SigningSecret>, StoreError> {
     let plain = services.open(SECRETS_COLUMN, &endpoint.id.to_bytes(), &endpoint.secrets_sealed)?;
     // The parser's words may quote a secret, so they are not passed on.
     serde_json::from_slice(&plain)
@@ -398,8 +402,8 @@ mod tests {
 
     #[test]
     fn a_rotation_keeps_the_old_secrets_for_the_overlap() {
-        let at = |secret: &str, expires_at| Secret { secret: secret.into(), expires_at };
-        let shown = |secrets: Vec<Secret>| {
+        let at = |secret: &str, expires_at| SigningSecret { secret: secret.into(), expires_at };
+        let shown = |secrets: Vec<SigningSecret>| {
             secrets.into_iter().map(|secret| (secret.secret, secret.expires_at)).collect::<Vec<_>>()
         };
         let first = rotated(vec![at("a", None)], "b".into(), 100, 50);

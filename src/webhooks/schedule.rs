@@ -69,16 +69,16 @@ fn jitter(delay_milliseconds: i64, random: u64) -> i64 {
 
 /// The failed attempts of an endpoint since its last success.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Health {
+pub struct EndpointHealth {
     pub first_failure_milliseconds: Option<i64>,
     pub failures_count: i64,
 }
 
-impl Health {
+impl EndpointHealth {
     /// One more failed attempt, begun at `attempted_milliseconds`.
-    pub fn failed(self, attempted_milliseconds: i64) -> Health {
+    pub fn failed(self, attempted_milliseconds: i64) -> EndpointHealth {
         let first = self.first_failure_milliseconds.unwrap_or(attempted_milliseconds);
-        Health {
+        EndpointHealth {
             first_failure_milliseconds: Some(first.min(attempted_milliseconds)),
             failures_count: self.failures_count + 1,
         }
@@ -198,29 +198,29 @@ mod tests {
     #[test]
     fn health_is_judged_by_time_and_number() {
         let rows = [
-            (Health::default(), 0, EndpointStatus::Enabled),
+            (EndpointHealth::default(), 0, EndpointStatus::Enabled),
             (
-                Health { first_failure_milliseconds: Some(START), failures_count: 14 },
+                EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 14 },
                 24 * HOUR - 1,
                 EndpointStatus::Enabled,
             ),
             (
-                Health { first_failure_milliseconds: Some(START), failures_count: 2 },
+                EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 2 },
                 24 * HOUR,
                 EndpointStatus::Failing,
             ),
             (
-                Health { first_failure_milliseconds: Some(START), failures_count: 10 },
+                EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 10 },
                 120 * HOUR - 1,
                 EndpointStatus::Failing,
             ),
             (
-                Health { first_failure_milliseconds: Some(START), failures_count: 9 },
+                EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 9 },
                 120 * HOUR,
                 EndpointStatus::Failing,
             ),
             (
-                Health { first_failure_milliseconds: Some(START), failures_count: 10 },
+                EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 10 },
                 120 * HOUR,
                 EndpointStatus::Disabled,
             ),
@@ -228,7 +228,10 @@ mod tests {
         for (health, elapsed, expected) in rows {
             assert_eq!(health.judged(START + elapsed), expected, "{health:?} {elapsed}");
         }
-        let health = Health::default().failed(START + 5).failed(START);
-        assert_eq!(health, Health { first_failure_milliseconds: Some(START), failures_count: 2 });
+        let health = EndpointHealth::default().failed(START + 5).failed(START);
+        assert_eq!(
+            health,
+            EndpointHealth { first_failure_milliseconds: Some(START), failures_count: 2 }
+        );
     }
 }

@@ -1,7 +1,10 @@
-//! One webhook attempt, without storage: judging the address, signing, and sending within bounded
+//! One webhook attempt, without storage: vetting the address, signing, and sending within bounded
 //! time.
 
+pub mod attempt;
+pub mod client;
+mod connection;
+mod pool;
 mod resolve;
-pub mod send;
 pub mod sign;
 pub mod vet;

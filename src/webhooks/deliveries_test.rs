@@ -1,0 +1,436 @@
+use super::super::replay::{Replay, event_floor, refuse_wide, replay};
+use super::*;
+use crate::events;
+use crate::kernel::id::{Minter, kind};
+use crate::kernel::{AnyId, Metadata, Mode, OperationError};
+use crate::store::sqlite::SqliteTx;
+use crate::values;
+use crate::webhooks::EventFilters;
+use crate::webhooks::fan_out::Subscribers;
+
+const START: i64 = 1_764_000_000_000;
+const HOUR: i64 = 3_600_000;
+const SCOPE: Scope = Scope::new(1, Mode::Test);
+
+fn with_store(test: impl FnOnce(&mut dyn Tx, &mut Now)) {
+    let connection = rusqlite::Connection::open_in_memory().unwrap();
+    let mut tx = SqliteTx::new(&connection);
+    migrate::migrate(&mut tx).unwrap();
+    let mut now = Now::new(START, Minter::above(0), [7; 32]);
+    test(&mut tx, &mut now);
+}
+
+fn endpoint(tx: &mut dyn Tx, now: &mut Now, enabled_events: &str) -> Endpoint {
+    let endpoint = Endpoint {
+        scope: SCOPE,
+        id: now.mint(),
+        version: 1,
+        url: "https://example.com/".into(),
+        description: None,
+        enabled_events: EventFilters::from_text(enabled_events.into()),
+        status: EndpointStatus::Enabled,
+        disabled_reason: None,
+        disabled_milliseconds: None,
+        secrets_sealed: vec![0],
+        metadata: Metadata::default(),
+        created: now.business(),
+    };
+    rows::insert(tx, &endpoint).unwrap();
+    rows::queue_insert(tx, SCOPE, endpoint.id).unwrap();
+    endpoint
+}
+
+fn emit(tx: &mut dyn Tx, now: &mut Now, event_type: &'static str) -> EventId {
+    let linked = now.mint::<kind::Transfer>().any();
+    emit_about(tx, now, event_type, linked)
+}
+
+fn emit_about(tx: &mut dyn Tx, now: &mut Now, event_type: &'static str, linked: AnyId) -> EventId {
+    events::emit(tx, now, SCOPE, event_type, linked).unwrap();
+    crate::webhooks::sequencer::sequence(tx, now).unwrap();
+    let newest =
+        tx.row("SELECT id FROM events ORDER BY id DESC LIMIT 1", &[]).unwrap().unwrap().id();
+    newest.unwrap()
+}
+
+fn all(tx: &mut dyn Tx, endpoint: &Endpoint) -> Vec<Delivery> {
+    rows::deliveries_of_events(
+        tx,
+        endpoint.id,
+        Id::from_u128(0),
+        Id::from_u128(u128::MAX),
+        0..=i64::MAX,
+        1_000,
+    )
+    .unwrap()
+}
+
+fn found(tx: &mut dyn Tx, endpoint: &Endpoint) -> Endpoint {
+    rows::find(tx, endpoint.scope, endpoint.id).unwrap().unwrap()
+}
+
+fn due_at(tx: &mut dyn Tx, endpoint: &Endpoint) -> Option<i64> {
+    tx.row(
+        "SELECT due_milliseconds FROM webhook_queues WHERE endpoint_id = ?1",
+        values![endpoint.id],
+    )
+    .unwrap()
+    .unwrap()
+    .int_or_null()
+    .unwrap()
+}
+
+fn types(tx: &mut dyn Tx) -> Vec<String> {
+    crate::webhooks::sequencer::sequence(
+        tx,
+        &mut Now::new(START + 10_000 * HOUR, Minter::above(0), [9; 32]),
+    )
+    .unwrap();
+    let rows =
+        tx.rows("SELECT type FROM events WHERE type LIKE 'webhook%' ORDER BY id", &[]).unwrap();
+    rows.into_iter().map(|mut row| row.text().unwrap()).collect()
+}
+
+fn finished(
+    due: &DueDelivery,
+    lease_milliseconds: i64,
+    at_milliseconds: i64,
+    http_status: u16,
+) -> FinishedAttempt {
+    FinishedAttempt {
+        delivery_id: due.id,
+        schedule_start_milliseconds: due.schedule_start_milliseconds,
+        step: due.step,
+        attempts_count: due.attempts_count,
+        lease_milliseconds,
+        attempted_milliseconds: at_milliseconds,
+        is_success: (200..300).contains(&http_status),
+        http_status: Some(http_status),
+        error: None,
+        duration_milliseconds: 3,
+        answer: "said".into(),
+        retry_after_seconds: None,
+    }
+}
+
+/// Attempts everything that is due, as the worker would; answers how many attempts.
+fn attempt_due(tx: &mut dyn Tx, now: &mut Now, endpoint: &Endpoint, http_status: u16) -> usize {
+    let due = rows::due(tx, SCOPE, endpoint.id, now.instant_milliseconds(), 100).unwrap();
+    let lease = now.instant_milliseconds() + LEASE_MILLISECONDS;
+    let claimed = claim(tx, endpoint.id, &due, true, lease).unwrap();
+    assert!(claimed.iter().all(|is_claimed| *is_claimed));
+    for due in &due {
+        let attempt = finished(due, lease, now.instant_milliseconds(), http_status);
+        record_attempts(tx, now, endpoint.id, &[&attempt]).unwrap();
+    }
+    due.len()
+}
+
+#[test]
+fn a_success_ends_a_delivery_and_counts_once() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        emit(tx, now, "transfer.status.funded");
+        assert_eq!(due_at(tx, &endpoint), Some(START));
+        let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
+        assert_eq!(due[0].event.as_ref().unwrap().event_type, "transfer.status.funded");
+        let lease = START + LEASE_MILLISECONDS;
+        assert_eq!(claim(tx, endpoint.id, &due, true, lease).unwrap(), [true]);
+        assert_eq!(
+            claim(tx, endpoint.id, &due, true, lease + 1).unwrap(),
+            [false],
+            "it is taken already"
+        );
+        assert_eq!(due_at(tx, &endpoint), Some(lease), "a crash is noticed when the lease ends");
+        let attempt = finished(&due[0], lease, START, 204);
+        record_attempts(tx, now, endpoint.id, &[&attempt, &attempt]).unwrap();
+        let delivery = &all(tx, &endpoint)[0];
+        assert_eq!(
+            (delivery.status, delivery.attempts_count, delivery.due_milliseconds),
+            (DeliveryStatus::Succeeded, 1, None)
+        );
+        let attempts = rows::attempts(tx, endpoint.id, delivery.id, 10).unwrap();
+        assert_eq!(
+            (attempts.len(), attempts[0].http_status, attempts[0].answer.as_str()),
+            (1, Some(204), "said")
+        );
+    });
+}
+
+#[test]
+fn what_is_given_back_is_due_as_before() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        emit(tx, now, "transfer.status.funded");
+        let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
+        claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
+        release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
+        assert_eq!(
+            (all(tx, &endpoint)[0].due_milliseconds, due_at(tx, &endpoint)),
+            (Some(START), Some(START))
+        );
+        // A deleted endpoint is due no more, whoever gives back what was for it.
+        claim(tx, endpoint.id, &due, true, START + LEASE_MILLISECONDS).unwrap();
+        crate::webhooks::delete(tx, &endpoint).unwrap();
+        release(tx, endpoint.id, &[(due[0].clone(), START + LEASE_MILLISECONDS)]).unwrap();
+        rows::queue_due_by(tx, endpoint.id, START).unwrap();
+        assert_eq!(due_at(tx, &endpoint), None);
+    });
+}
+
+#[test]
+fn a_dead_endpoint_is_tried_fourteen_times_then_failing_then_disabled() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "transfer.*");
+        let other = self::endpoint(tx, now, "webhook_endpoint.*");
+        emit(tx, now, "transfer.status.funded");
+        let mut attempts = 0;
+        while let Some(due) = due_at(tx, &endpoint) {
+            now.advance_to(due);
+            attempts += attempt_due(tx, now, &endpoint, 500);
+            rows::queue_due_again(tx, endpoint.id).unwrap();
+        }
+        assert_eq!(attempts, schedule::STEPS_SECONDS.len());
+        let delivery = &all(tx, &endpoint)[0];
+        assert_eq!((delivery.status, delivery.attempts_count), (DeliveryStatus::Failed, 14));
+        assert_eq!(now.instant_milliseconds(), START + 24 * HOUR);
+        assert_eq!(found(tx, &endpoint).status, EndpointStatus::Failing);
+
+        now.advance_to(START + 121 * HOUR);
+        emit(tx, now, "transfer.status.funded");
+        emit(tx, now, "transfer.status.funded");
+        assert_eq!(attempt_due(tx, now, &endpoint, 500), 2);
+        let disabled = found(tx, &endpoint);
+        assert_eq!(
+            (disabled.status, disabled.disabled_milliseconds),
+            (EndpointStatus::Disabled, Some(START + 121 * HOUR))
+        );
+        let recorded = all(tx, &endpoint);
+        assert_eq!(
+            recorded.iter().map(|delivery| delivery.status).collect::<Vec<_>>(),
+            [DeliveryStatus::Failed, DeliveryStatus::Recorded, DeliveryStatus::Recorded]
+        );
+        assert_eq!(due_at(tx, &endpoint), None);
+        now.advance_to(START + 122 * HOUR);
+        emit(tx, now, "transfer.status.funded");
+        assert_eq!(
+            all(tx, &endpoint)[3].status,
+            DeliveryStatus::Recorded,
+            "still recorded while disabled"
+        );
+        assert_eq!(
+            types(tx),
+            ["webhook_endpoint.status.failing", "webhook_endpoint.status.disabled"]
+        );
+        assert_eq!(all(tx, &other).len(), 2, "the account's other endpoint is told");
+
+        // A replay is sent although the endpoint is disabled, on a schedule of its own.
+        now.advance_to(START + 123 * HOUR);
+        let range = Replay::Range { since: 0, until: now.instant(), only_failed: true };
+        assert_eq!(replay(tx, now, &disabled, range).unwrap(), 4);
+        let due = rows::due(tx, SCOPE, endpoint.id, now.instant_milliseconds(), 10).unwrap();
+        assert!(
+            due.len() == 4 && due.iter().all(|delivery| !is_recorded_only(&disabled, delivery))
+        );
+        assert_eq!(attempt_due(tx, now, &endpoint, 500), 4);
+        assert!(
+            all(tx, &endpoint)
+                .iter()
+                .all(|delivery| delivery.status == DeliveryStatus::Pending && delivery.step == 1)
+        );
+        now.advance_to(START + 124 * HOUR);
+        assert_eq!(attempt_due(tx, now, &endpoint, 200), 4);
+        assert_eq!(
+            found(tx, &endpoint).status,
+            EndpointStatus::Disabled,
+            "only its owner enables it again"
+        );
+    });
+}
+
+#[test]
+fn a_success_ends_failing_and_forgets_the_failures() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "transfer.*");
+        emit(tx, now, "transfer.status.funded");
+        attempt_due(tx, now, &endpoint, 500);
+        now.advance_to(START + 25 * HOUR);
+        emit(tx, now, "transfer.status.funded");
+        attempt_due(tx, now, &endpoint, 500);
+        assert_eq!(found(tx, &endpoint).status, EndpointStatus::Failing);
+        now.advance_to(START + 26 * HOUR);
+        attempt_due(tx, now, &endpoint, 200);
+        assert_eq!(found(tx, &endpoint).status, EndpointStatus::Enabled);
+        assert_eq!(
+            rows::queue(tx, endpoint.id).unwrap().unwrap().health,
+            EndpointHealth::default()
+        );
+        assert_eq!(
+            types(tx),
+            ["webhook_endpoint.status.failing", "webhook_endpoint.status.enabled"]
+        );
+    });
+}
+
+#[test]
+fn events_fan_out_to_who_wants_them() {
+    with_store(|tx, now| {
+        let transfers = endpoint(tx, now, "transfer.*");
+        let everything = endpoint(tx, now, "*");
+        let stranger =
+            Endpoint { scope: Scope::new(2, Mode::Test), id: now.mint(), ..everything.clone() };
+        rows::insert(tx, &stranger).unwrap();
+        rows::queue_insert(tx, stranger.scope, stranger.id).unwrap();
+        emit(tx, now, "transfer.status.funded");
+        emit(tx, now, "payout.status.settled");
+        emit_about(tx, now, "webhook_endpoint.status.enabled", everything.id.any());
+        emit_about(tx, now, "webhook_endpoint.status.enabled", transfers.id.any());
+        assert_eq!(
+            [all(tx, &transfers).len(), all(tx, &everything).len(), all(tx, &stranger).len()],
+            [1, 4, 0]
+        );
+        let mut subscribers = Subscribers::default();
+        let event = events::rows::between(
+            tx,
+            SCOPE,
+            Id::from_u128(0),
+            Id::from_u128(u128::MAX),
+            0..=i64::MAX,
+            1,
+        )
+        .unwrap()
+        .remove(0);
+        subscribers.fan_out(tx, now, Scope::new(9, Mode::Live), &event).unwrap();
+    });
+}
+
+#[test]
+fn a_replay_begins_old_deliveries_again_and_makes_missing_ones() {
+    with_store(|tx, now| {
+        let early = emit(tx, now, "transfer.status.funded");
+        emit(tx, now, "payout.status.settled");
+        now.advance_to(START + 10_000);
+        let endpoint = endpoint(tx, now, "transfer.*");
+        let late = emit(tx, now, "transfer.status.payout_settled");
+        attempt_due(tx, now, &endpoint, 200);
+        let second = START / 1_000;
+        let range = |since, until, only_failed| Replay::Range { since, until, only_failed };
+        assert_eq!(replay(tx, now, &endpoint, range(second, second + 9, true)).unwrap(), 0);
+        assert_eq!(replay(tx, now, &endpoint, range(second + 1, second + 9, false)).unwrap(), 0);
+        assert_eq!(
+            replay(tx, now, &endpoint, range(second + 10, second + 10, true)).unwrap(),
+            0,
+            "it succeeded"
+        );
+        assert_eq!(
+            replay(tx, now, &endpoint, range(second, second + 10, false)).unwrap(),
+            2,
+            "the payout's event is not wanted"
+        );
+        assert_eq!(due_at(tx, &endpoint), Some(now.instant_milliseconds()));
+        let deliveries = all(tx, &endpoint);
+        assert_eq!(
+            deliveries.iter().map(|delivery| delivery.event_id).collect::<Vec<_>>(),
+            [early, late]
+        );
+        assert_eq!(attempt_due(tx, now, &endpoint, 200), 2);
+        assert_eq!(replay(tx, now, &endpoint, Replay::Event(early)).unwrap(), 1);
+        assert!(matches!(
+            replay(tx, now, &endpoint, Replay::Event(Id::from_u128(5))),
+            Err(OperationError::Refused(_))
+        ));
+        // The range reaches from the beginning of the first second to the end of the last.
+        assert_eq!(event_floor(second).milliseconds(), START);
+        assert_eq!(event_floor(-1).as_u128(), 0);
+        assert!(refuse_wide(10_000).is_ok() && refuse_wide(10_001).is_err());
+    });
+}
+
+#[test]
+fn a_replay_meanwhile_makes_the_running_attempt_count_for_nothing() {
+    with_store(|tx, now| {
+        let endpoint = endpoint(tx, now, "*");
+        let event = emit(tx, now, "transfer.status.funded");
+        let due = rows::due(tx, SCOPE, endpoint.id, START, 10).unwrap();
+        let lease = START + LEASE_MILLISECONDS;
+        claim(tx, endpoint.id, &due, true, lease).unwrap();
+        now.advance_to(START + 1_000);
+        replay(tx, now, &endpoint, Replay::Event(event)).unwrap();
+        record_attempts(tx, now, endpoint.id, &[&finished(&due[0], lease, START, 500)]).unwrap();
+        let delivery = &all(tx, &endpoint)[0];
+        assert_eq!(
+            (delivery.status, delivery.attempts_count, delivery.due_milliseconds),
+            (DeliveryStatus::Pending, 0, Some(START + 1_000))
+        );
+        assert_eq!(rows::queue(tx, endpoint.id).unwrap().unwrap().health.failures_count, 0);
+    });
+}
+
+#[test]
+fn purges_remove_what_is_old_and_what_belonged_to_deleted_endpoints() {
+    with_store(|tx, now| {
+        let kept = endpoint(tx, now, "*");
+        let deleted = endpoint(tx, now, "*");
+        for _ in 0..5 {
+            emit(tx, now, "transfer.status.funded");
+        }
+        attempt_due(tx, now, &kept, 200);
+        attempt_due(tx, now, &deleted, 500);
+        crate::webhooks::delete(tx, &deleted).unwrap();
+        assert_eq!(due_at(tx, &deleted), None);
+        assert_eq!(
+            [
+                purge_deleted(tx, 3).unwrap(),
+                purge_deleted(tx, 3).unwrap(),
+                purge_deleted(tx, 3).unwrap()
+            ],
+            [3, 2, 0]
+        );
+        assert!(rows::queue(tx, deleted.id).unwrap().is_none());
+        assert_eq!(purge(tx, now, 100).unwrap(), 0);
+        now.advance_to(START + (DELIVERY_KEPT_SECONDS + 1) * 1_000);
+        emit(tx, now, "transfer.status.funded");
+        assert_eq!(
+            [purge(tx, now, 3).unwrap(), purge(tx, now, 3).unwrap(), purge(tx, now, 3).unwrap()],
+            [3, 2, 0]
+        );
+        assert_eq!(all(tx, &kept).len(), 1);
+        let attempts =
+            tx.row("SELECT COUNT(*) FROM webhook_attempts", &[]).unwrap().unwrap().int().unwrap();
+        assert_eq!(attempts, 0);
+    });
+}
+
+#[test]
+fn the_due_queries_walk_their_indexes() {
+    with_store(|tx, _| {
+        let plans = [
+            (
+                "SELECT due_milliseconds, endpoint_id, scope FROM webhook_queues WHERE \
+                 due_milliseconds > 1 AND due_milliseconds <= 2 ORDER BY due_milliseconds, \
+                 endpoint_id LIMIT 3",
+                "webhook_queues_due",
+            ),
+            (
+                "SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = x'00' AND \
+                 d.due_milliseconds <= 3 ORDER BY d.due_milliseconds, d.id LIMIT 4",
+                "webhook_deliveries_due",
+            ),
+            (
+                "SELECT MIN(d.due_milliseconds) FROM webhook_deliveries d WHERE d.endpoint_id \
+                 = x'00' AND d.due_milliseconds IS NOT NULL",
+                "webhook_deliveries_due",
+            ),
+            (
+                "SELECT endpoint_id FROM webhook_queues WHERE closed ORDER BY endpoint_id \
+                 LIMIT 1",
+                "webhook_queues_closed",
+            ),
+        ];
+        for (sql, index) in plans {
+            let plan = tx.rows(&format!("EXPLAIN QUERY PLAN {sql}"), &[]).unwrap();
+            let text: String = plan.into_iter().map(|row| format!("{row:?}")).collect();
+            assert!(text.contains(index) && !text.contains("TEMP B-TREE"), "{sql}: {text}");
+        }
+    });
+}

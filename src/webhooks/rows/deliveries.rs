@@ -1,0 +1,326 @@
+//! The rows of deliveries and of the attempts to make them.
+
+use std::collections::HashMap;
+use std::ops::RangeInclusive;
+use std::sync::{Arc, LazyLock};
+
+use super::{DeliveryId, EndpointId, EventId};
+use crate::events;
+use crate::events::rows::EventRow;
+use crate::kernel::page::Page;
+use crate::kernel::{Scope, StoreError};
+use crate::store::list::{self, Listing};
+use crate::store::{Row, Tx, insert_sql};
+use crate::values;
+use crate::webhooks::deliveries::{AttemptRow, Delivery, DueDelivery};
+use crate::webhooks::state::DeliveryStatus;
+
+const DELIVERY_COLUMNS: &str = "endpoint_id, id, event_id, status, schedule_start_milliseconds, \
+ step, attempts_count, due_milliseconds, created";
+
+static DELIVERY_INSERT: LazyLock<String> =
+    LazyLock::new(|| insert_sql("webhook_deliveries", DELIVERY_COLUMNS));
+static DELIVERY_OF_EVENT: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id = ?2"
+    )
+});
+static DELIVERIES_OF_EVENTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {DELIVERY_COLUMNS} FROM webhook_deliveries WHERE endpoint_id = ?1 AND event_id >= \
+         ?2 AND event_id < ?3 \
+         AND created >= ?4 AND created <= ?5 ORDER BY event_id LIMIT ?6"
+    )
+});
+
+pub fn read_delivery(mut row: Row) -> Result<Delivery, StoreError> {
+    let row = &mut row;
+    Ok(Delivery {
+        endpoint_id: row.id()?,
+        id: row.id()?,
+        event_id: row.id()?,
+        status: row.word(DeliveryStatus::parse)?,
+        schedule_start_milliseconds: row.int()?,
+        step: row.int()?,
+        attempts_count: row.int()?,
+        due_milliseconds: row.int_or_null()?,
+        created: row.int()?,
+    })
+}
+
+pub fn delivery_insert(tx: &mut dyn Tx, d: &Delivery) -> Result<(), StoreError> {
+    tx.execute_one(
+        &DELIVERY_INSERT,
+        values![
+            d.endpoint_id,
+            d.id,
+            d.event_id,
+            d.status.as_str(),
+            d.schedule_start_milliseconds,
+            d.step,
+            d.attempts_count,
+            d.due_milliseconds,
+            d.created,
+        ],
+    )
+}
+
+pub fn deliveries(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    page: &Page,
+) -> Result<(Vec<Row>, bool), StoreError> {
+    list::read(
+        tx,
+        &Listing {
+            table: "webhook_deliveries",
+            columns: DELIVERY_COLUMNS,
+            key: ("endpoint_id", endpoint_id.into()),
+        },
+        page,
+    )
+}
+
+pub fn delivery_of_event(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    event_id: EventId,
+) -> Result<Option<Delivery>, StoreError> {
+    tx.row(&DELIVERY_OF_EVENT, values![endpoint_id, event_id])?.map(read_delivery).transpose()
+}
+
+/// The deliveries of the events from one identifier up to, but not with, another.
+pub fn deliveries_of_events(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    from: EventId,
+    before: EventId,
+    created: RangeInclusive<i64>,
+    rows_max: i64,
+) -> Result<Vec<Delivery>, StoreError> {
+    tx.rows(
+        &DELIVERIES_OF_EVENTS,
+        values![endpoint_id, from, before, *created.start(), *created.end(), rows_max],
+    )?
+    .into_iter()
+    .map(read_delivery)
+    .collect()
+}
+
+/// Begins the schedule of a delivery again.
+pub fn delivery_restart(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    id: DeliveryId,
+    start_milliseconds: i64,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE webhook_deliveries SET status = ?3, schedule_start_milliseconds = ?4, step = 0, \
+         due_milliseconds = ?4 WHERE endpoint_id = ?1 AND id = ?2",
+        values![endpoint_id, id, DeliveryStatus::Pending.as_str(), start_milliseconds],
+    )
+}
+
+/// Deliveries of one endpoint that are due, with their events, in the order in which they became
+/// due.
+///
+/// The events are read by a statement of their own. A join would leave it to the planner how to
+/// find them, and one whose statistics do not know the account yet reads all of its events for each
+/// delivery.
+pub fn due(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    endpoint_id: EndpointId,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> Result<Vec<DueDelivery>, StoreError> {
+    let sql = "SELECT id, event_id, schedule_start_milliseconds, step, attempts_count, \
+     due_milliseconds FROM webhook_deliveries WHERE endpoint_id = ?1 AND due_milliseconds <= ?2 \
+     ORDER BY due_milliseconds, id LIMIT ?3";
+    let rows = tx.rows(sql, values![endpoint_id, until_milliseconds, rows_max])?;
+    let mut due = Vec::with_capacity(rows.len());
+    let mut event_ids: Vec<EventId> = Vec::with_capacity(rows.len());
+    for mut row in rows {
+        let id = row.id()?;
+        event_ids.push(row.id()?);
+        due.push(DueDelivery {
+            id,
+            schedule_start_milliseconds: row.int()?,
+            step: row.int()?,
+            attempts_count: row.int()?,
+            due_milliseconds: row.int()?,
+            event: None,
+        });
+    }
+    let events: HashMap<EventId, Arc<EventRow>> = events::rows::find_all(tx, scope, &event_ids)?
+        .into_iter()
+        .map(|event| (event.id, Arc::new(event)))
+        .collect();
+    for (delivery, event_id) in due.iter_mut().zip(&event_ids) {
+        delivery.event = events.get(event_id).cloned();
+    }
+    Ok(due)
+}
+
+/// Moves the due time of a delivery that still has the one it was read with; answers whether it
+/// had.
+pub fn delivery_lease(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    id: DeliveryId,
+    from_milliseconds: i64,
+    to_milliseconds: i64,
+) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "UPDATE webhook_deliveries SET due_milliseconds = ?4 WHERE endpoint_id = ?1 AND id = ?2 \
+         AND due_milliseconds = ?3",
+        values![endpoint_id, id, from_milliseconds, to_milliseconds],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Makes first attempts due that a process claimed and did not live to make. Only for a store with
+/// one server: on others, such a lease may be held by a node that lives.
+pub fn first_attempts_release(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<u64, StoreError> {
+    let released = tx.execute(
+        "UPDATE webhook_deliveries SET due_milliseconds = ?1 WHERE due_milliseconds > ?1 AND \
+         attempts_count = 0",
+        values![now_milliseconds],
+    )?;
+    if released > 0 {
+        tx.execute(
+            "UPDATE webhook_queues SET due_milliseconds = ?1 WHERE NOT closed AND EXISTS (SELECT \
+             1 FROM webhook_deliveries d \
+             WHERE d.endpoint_id = webhook_queues.endpoint_id AND d.due_milliseconds <= ?1)",
+            values![now_milliseconds],
+        )?;
+    }
+    Ok(released)
+}
+
+/// What an attempt makes of a delivery.
+pub struct SettledDelivery {
+    pub status: DeliveryStatus,
+    pub step: i64,
+    pub attempts_count: i64,
+    pub due_milliseconds: Option<i64>,
+}
+
+/// Settles a delivery whose lease is still the one given; answers whether it was.
+pub fn delivery_settle(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    id: DeliveryId,
+    lease_milliseconds: i64,
+    settled: &SettledDelivery,
+) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "UPDATE webhook_deliveries SET status = ?4, step = ?5, attempts_count = ?6, \
+         due_milliseconds = ?7 \
+         WHERE endpoint_id = ?1 AND id = ?2 AND due_milliseconds = ?3",
+        values![
+            endpoint_id,
+            id,
+            lease_milliseconds,
+            settled.status.as_str(),
+            settled.step,
+            settled.attempts_count,
+            settled.due_milliseconds,
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Turns deliveries that are still to be attempted into recorded ones, a bounded number at once.
+pub fn deliveries_record(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    rows_max: i64,
+) -> Result<u64, StoreError> {
+    tx.execute(
+        "UPDATE webhook_deliveries SET status = ?2, due_milliseconds = NULL WHERE endpoint_id = \
+         ?1 AND id IN \
+         (SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = ?1 AND d.due_milliseconds \
+         IS NOT NULL ORDER BY d.due_milliseconds, d.id LIMIT ?3)",
+        values![endpoint_id, DeliveryStatus::Recorded.as_str(), rows_max],
+    )
+}
+
+/// Removes the oldest deliveries of an endpoint below an identifier, with their attempts, a bounded
+/// number at once.
+pub fn deliveries_purge(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    below: DeliveryId,
+    rows_max: i64,
+) -> Result<u64, StoreError> {
+    let last = tx.row(
+        "SELECT old.id FROM (SELECT d.id FROM webhook_deliveries d WHERE d.endpoint_id = ?1 AND \
+         d.id < ?2 ORDER BY d.id LIMIT ?3) old \
+         ORDER BY old.id DESC LIMIT 1",
+        values![endpoint_id, below, rows_max],
+    )?;
+    let last: Option<DeliveryId> = last.map(|mut row| row.id_or_null()).transpose()?.flatten();
+    let Some(last) = last else { return Ok(0) };
+    tx.execute(
+        "DELETE FROM webhook_attempts WHERE endpoint_id = ?1 AND delivery_id <= ?2",
+        values![endpoint_id, last],
+    )?;
+    tx.execute(
+        "DELETE FROM webhook_deliveries WHERE endpoint_id = ?1 AND id <= ?2",
+        values![endpoint_id, last],
+    )
+}
+
+// Attempts.
+
+pub fn attempt_insert(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    delivery_id: DeliveryId,
+    attempt: &AttemptRow,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO webhook_attempts (endpoint_id, delivery_id, number, attempted_at, \
+         http_status, duration_milliseconds, error, answer) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        values![
+            endpoint_id,
+            delivery_id,
+            attempt.number,
+            attempt.attempted_at,
+            attempt.http_status,
+            attempt.duration_milliseconds,
+            &attempt.error,
+            &attempt.answer,
+        ],
+    )
+}
+
+/// The newest attempts of a delivery, in the order in which they were made.
+pub fn attempts(
+    tx: &mut dyn Tx,
+    endpoint_id: EndpointId,
+    delivery_id: DeliveryId,
+    rows_max: i64,
+) -> Result<Vec<AttemptRow>, StoreError> {
+    let sql = "SELECT number, attempted_at, http_status, duration_milliseconds, error, answer \
+     FROM webhook_attempts \
+        WHERE endpoint_id = ?1 AND delivery_id = ?2 ORDER BY number DESC LIMIT ?3";
+    let mut attempts = tx
+        .rows(sql, values![endpoint_id, delivery_id, rows_max])?
+        .into_iter()
+        .map(|mut row| {
+            Ok(AttemptRow {
+                number: row.int()?,
+                attempted_at: row.int()?,
+                http_status: row.int_or_null()?,
+                duration_milliseconds: row.int()?,
+                error: row.text_or_null()?,
+                answer: row.text()?,
+            })
+        })
+        .collect::<Result<Vec<_>, StoreError>>()?;
+    attempts.reverse();
+    Ok(attempts)
+}

@@ -1,0 +1,171 @@
+//! The rows of queues, one for each endpoint: when its next delivery is due, and its failures. They
+//! are narrow because every turn of the worker writes them.
+
+use std::time::Duration;
+
+use super::EndpointId;
+use crate::kernel::{Scope, StoreError};
+use crate::store::{self, Tx};
+use crate::values;
+use crate::webhooks::deliveries::EndpointQueue;
+use crate::webhooks::schedule::EndpointHealth;
+
+pub fn queue_insert(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO webhook_queues (endpoint_id, scope, due_milliseconds, \
+         first_failure_milliseconds, failures_count, closed) \
+         VALUES (?1, ?2, NULL, NULL, 0, ?3)",
+        values![id, scope, false],
+    )
+}
+
+pub fn queue(tx: &mut dyn Tx, id: EndpointId) -> Result<Option<EndpointQueue>, StoreError> {
+    let sql = "SELECT scope, first_failure_milliseconds, failures_count, closed FROM \
+     webhook_queues WHERE endpoint_id = ?1";
+    let Some(mut row) = tx.row(sql, values![id])? else { return Ok(None) };
+    Ok(Some(EndpointQueue {
+        scope: row.scope()?,
+        health: EndpointHealth {
+            first_failure_milliseconds: row.int_or_null()?,
+            failures_count: row.int()?,
+        },
+        is_closed: row.bool()?,
+    }))
+}
+
+/// Keeps other nodes from changing an endpoint's queue until the commit: what is read next is still
+/// so when it is written. A store with one writer needs no lock.
+pub fn queue_lock(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        tx.execute(
+            "UPDATE webhook_queues SET due_milliseconds = due_milliseconds WHERE endpoint_id = ?1",
+            values![id],
+        )?;
+    }
+    Ok(())
+}
+
+pub fn queue_health(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    health: EndpointHealth,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE webhook_queues SET first_failure_milliseconds = ?2, failures_count = ?3 WHERE \
+         endpoint_id = ?1",
+        values![id, health.first_failure_milliseconds, health.failures_count],
+    )
+}
+
+/// Makes sure that an endpoint is looked at when a delivery of it becomes due. Where an endpoint
+/// can be deleted meanwhile this is a conflict, so that nothing is delivered to it or kept for it.
+pub fn queue_due_by(
+    tx: &mut dyn Tx,
+    id: EndpointId,
+    due_milliseconds: i64,
+) -> Result<(), StoreError> {
+    if tx.is_shared() {
+        // Locks the row in any case: another transaction may be about to say that nothing is due,
+        // because it cannot see the delivery yet.
+        let sql = "UPDATE webhook_queues SET due_milliseconds = CASE WHEN due_milliseconds <= ?2 \
+         THEN due_milliseconds ELSE ?2 END \
+            WHERE endpoint_id = ?1 AND NOT closed";
+        return tx.execute_one(sql, values![id, due_milliseconds]);
+    }
+    let sql = "UPDATE webhook_queues SET due_milliseconds = ?2 \
+        WHERE endpoint_id = ?1 AND NOT closed AND (due_milliseconds IS NULL OR due_milliseconds > \
+        ?2)";
+    tx.execute(sql, values![id, due_milliseconds]).map(|_| ())
+}
+
+/// Sets an endpoint's due time to that of its first due delivery.
+pub fn queue_due_again(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    if store::failpoint("queues_looked_at_first") {
+        return queue_due_as_seen(tx, id);
+    }
+    // First the lock and then the look: a statement that waits for a lock goes on seeing what there
+    // was before the wait.
+    queue_lock(tx, id)?;
+    tx.execute(
+        "UPDATE webhook_queues SET due_milliseconds = (SELECT MIN(d.due_milliseconds) FROM \
+         webhook_deliveries d \
+         WHERE d.endpoint_id = ?1 AND d.due_milliseconds IS NOT NULL) WHERE endpoint_id = ?1 AND \
+         NOT closed",
+        values![id],
+    )?;
+    Ok(())
+}
+
+/// The fault that the lock above is against: what becomes due between the look and the change is
+/// forgotten.
+fn queue_due_as_seen(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    const BETWEEN: Duration = Duration::from_millis(50);
+    let sql = "SELECT MIN(due_milliseconds) FROM webhook_deliveries WHERE endpoint_id = ?1 AND \
+     due_milliseconds IS NOT NULL";
+    let seen = tx.row(sql, values![id])?.map(|mut row| row.int_or_null()).transpose()?.flatten();
+    std::thread::sleep(BETWEEN);
+    tx.execute(
+        "UPDATE webhook_queues SET due_milliseconds = ?2 WHERE endpoint_id = ?1 AND NOT closed",
+        values![id, seen],
+    )?;
+    Ok(())
+}
+
+pub fn queue_close(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE webhook_queues SET due_milliseconds = NULL, closed = ?2 WHERE endpoint_id = ?1",
+        values![id, true],
+    )
+}
+
+pub fn queue_remove(tx: &mut dyn Tx, id: EndpointId) -> Result<(), StoreError> {
+    tx.execute_one("DELETE FROM webhook_queues WHERE endpoint_id = ?1 AND closed", values![id])
+}
+
+/// The queue of a deleted endpoint, if there is one.
+pub fn queue_closed(tx: &mut dyn Tx) -> Result<Option<EndpointId>, StoreError> {
+    tx.row("SELECT endpoint_id FROM webhook_queues WHERE closed ORDER BY endpoint_id LIMIT 1", &[])?
+        .map(|mut row| row.id())
+        .transpose()
+}
+
+/// Endpoints in the order of their identifiers, behind one of them.
+pub fn queues_after(
+    tx: &mut dyn Tx,
+    after: EndpointId,
+    rows_max: i64,
+) -> Result<Vec<EndpointId>, StoreError> {
+    let sql = "SELECT endpoint_id FROM webhook_queues WHERE endpoint_id > ?1 ORDER BY endpoint_id \
+     LIMIT ?2";
+    tx.rows(sql, values![after, rows_max])?.into_iter().map(|mut row| row.id()).collect()
+}
+
+/// An endpoint that has something due, or will have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DueQueue {
+    pub due_milliseconds: i64,
+    pub endpoint_id: EndpointId,
+    pub scope: Scope,
+}
+
+/// Endpoints whose due time lies above one moment and not above another, the earliest first.
+pub fn queues_due(
+    tx: &mut dyn Tx,
+    above_milliseconds: i64,
+    until_milliseconds: i64,
+    rows_max: i64,
+) -> Result<Vec<DueQueue>, StoreError> {
+    let sql = "SELECT due_milliseconds, endpoint_id, scope FROM webhook_queues WHERE \
+     due_milliseconds > ?1 AND due_milliseconds <= ?2 \
+        ORDER BY due_milliseconds, endpoint_id LIMIT ?3";
+    tx.rows(sql, values![above_milliseconds, until_milliseconds, rows_max])?
+        .into_iter()
+        .map(|mut row| {
+            Ok(DueQueue {
+                due_milliseconds: row.int()?,
+                endpoint_id: row.id()?,
+                scope: row.scope()?,
+            })
+        })
+        .collect()
+}

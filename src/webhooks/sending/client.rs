@@ -1,0 +1,260 @@
+//! Makes one attempt to deliver a webhook: resolves the host, vets its addresses, connects, posts,
+//! and reads a bounded answer within bounded time, whatever the receiver does.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, RETRY_AFTER, USER_AGENT};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body_util::Full;
+use hyper::body::Incoming;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::TlsConnector;
+
+use super::attempt::{
+    AttemptClock, AttemptOutcome, Deadlines, DeliveryAttempt, DeliveryError, EXCERPT_BYTES_MAX,
+    RETRY_AFTER_SECONDS_MAX, WebhookClientOptions,
+};
+use super::connection::{Connection, connect, read_body};
+use super::pool::ConnectionPool;
+use super::resolve::Resolver;
+use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
+
+/// Delivers webhooks. Clones share connections and remembered addresses; dropping the last clone
+/// closes them.
+#[derive(Clone)]
+pub struct WebhookClient {
+    inner: Arc<ClientInner>,
+}
+
+struct ClientInner {
+    deadlines: Deadlines,
+    tls: TlsConnector,
+    resolver: Resolver,
+    pool: Arc<ConnectionPool>,
+}
+
+impl WebhookClient {
+    /// A sender that trusts `roots` and the options' extra roots, for TLS 1.2 and 1.3. Fails only
+    /// on an extra root that is no certificate.
+    pub fn new(
+        mut roots: RootCertStore,
+        options: WebhookClientOptions,
+    ) -> Result<WebhookClient, rustls::Error> {
+        for root in options.roots_extra {
+            roots.add(root)?;
+        }
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(WebhookClient {
+            inner: Arc::new(ClientInner {
+                deadlines: options.deadlines,
+                tls: TlsConnector::from(Arc::new(config)),
+                resolver: Resolver::new(options.deadlines.resolution, options.deadlines.resolve),
+                pool: Arc::new(ConnectionPool::new(options.deadlines.idle)),
+            }),
+        })
+    }
+
+    /// Makes one attempt and says what became of it, within [`Deadlines::total`]. Follows no
+    /// redirect and uses no proxy. Needs a tokio runtime with I/O and time. Dropping the future
+    /// closes the attempt's connection.
+    ///
+    /// The request may arrive twice: a kept connection that turns out to be closed is replaced
+    /// once by a fresh one within the same attempt.
+    pub async fn send(&self, attempt: DeliveryAttempt<'_>) -> AttemptOutcome {
+        let clock = AttemptClock::start(self.inner.deadlines);
+        let result = self.inner.deliver(&attempt, &clock).await;
+        let duration_milliseconds = clock.started_at.elapsed().as_millis();
+        let outcome = AttemptOutcome {
+            http_status: None,
+            error: None,
+            duration_milliseconds: u32::try_from(duration_milliseconds).unwrap_or(u32::MAX),
+            answer_excerpt: String::new(),
+            retry_after_seconds: None,
+        };
+        match result {
+            Ok(answer) => AttemptOutcome {
+                http_status: Some(answer.status.as_u16()),
+                answer_excerpt: answer.excerpt,
+                retry_after_seconds: answer.retry_after_seconds,
+                ..outcome
+            },
+            Err(error) => AttemptOutcome { error: Some(error), ..outcome },
+        }
+    }
+}
+
+/// The part of an answer that is kept.
+struct ReceiverAnswer {
+    status: StatusCode,
+    excerpt: String,
+    retry_after_seconds: Option<u64>,
+}
+
+impl ClientInner {
+    async fn deliver(
+        &self,
+        attempt: &DeliveryAttempt<'_>,
+        clock: &AttemptClock,
+    ) -> Result<ReceiverAnswer, DeliveryError> {
+        let request = request(attempt)?;
+        let addresses = self.addresses(attempt, clock).await?;
+        if let Some(mut link) = self.pool.take(attempt.url.origin(), &addresses).await {
+            match link.ask(request.clone(), clock).await {
+                Ok(response) => return Ok(self.answer(link, response, attempt, clock).await),
+                // The receiver closed the kept connection while the request was on its way.
+                Err(fault) if fault.unanswered => {}
+                Err(fault) => return Err(fault.error),
+            }
+        }
+        let mut link = self.dial(attempt.url, &addresses, clock).await?;
+        let response = link.ask(request, clock).await.map_err(|fault| fault.error)?;
+        Ok(self.answer(link, response, attempt, clock).await)
+    }
+
+    /// Every address of the host, judged at this attempt; never empty. Nothing resolves the name
+    /// again later, so what was judged is what is connected to.
+    async fn addresses(
+        &self,
+        attempt: &DeliveryAttempt<'_>,
+        clock: &AttemptClock,
+    ) -> Result<Arc<[IpAddr]>, DeliveryError> {
+        let name = match attempt.url.host() {
+            WebhookHost::Address(address) => {
+                let addresses = [address.to_canonical()];
+                judge(&addresses, attempt)?;
+                return Ok(addresses.into());
+            }
+            WebhookHost::Name(name) => name,
+        };
+        let phase = clock.phase(clock.deadlines.resolve, DeliveryError::NameNotResolved);
+        let addresses = phase
+            .limit(self.resolver.resolve(name))
+            .await?
+            .ok_or(DeliveryError::NameNotResolved)?;
+        judge(&addresses, attempt)?;
+        Ok(addresses)
+    }
+
+    /// A fresh connection to one of the judged addresses, with TLS where the URL asks for it.
+    async fn dial(
+        &self,
+        url: &WebhookUrl,
+        addresses: &[IpAddr],
+        clock: &AttemptClock,
+    ) -> Result<Connection, DeliveryError> {
+        let phase = clock.phase(clock.deadlines.connect, DeliveryError::ConnectTimeout);
+        let open = async {
+            let (stream, peer) = connect(addresses, url.port(), &phase).await?;
+            if !url.is_https() {
+                return Connection::open(stream, peer).await;
+            }
+            let name = match url.host() {
+                WebhookHost::Address(address) => ServerName::from(*address),
+                WebhookHost::Name(name) => {
+                    ServerName::try_from(name.clone()).map_err(|_| DeliveryError::TlsFailed)?
+                }
+            };
+            let stream =
+                self.tls.connect(name, stream).await.map_err(|_| DeliveryError::TlsFailed)?;
+            Connection::open(stream, peer).await
+        };
+        phase.limit(open).await?
+    }
+
+    /// Reads what is wanted of the body and keeps the connection if the answer ended properly. No
+    /// fault of the body changes the outcome: the status line has decided it.
+    async fn answer(
+        &self,
+        mut link: Connection,
+        response: Response<Incoming>,
+        attempt: &DeliveryAttempt<'_>,
+        clock: &AttemptClock,
+    ) -> ReceiverAnswer {
+        let (head, body) = response.into_parts();
+        let phase = clock.phase(clock.deadlines.body, DeliveryError::TotalTimeout);
+        let mut kept = Vec::new();
+        let reading = link.driver.drive(read_body(body, &mut kept));
+        let complete = phase.limit(reading).await == Ok(true);
+        if complete && link.is_idle().await {
+            self.pool.put(attempt.url.origin(), link);
+        }
+        ReceiverAnswer {
+            status: head.status,
+            excerpt: excerpt(&kept),
+            retry_after_seconds: retry_after_seconds(
+                head.status,
+                &head.headers,
+                attempt.now_seconds,
+            ),
+        }
+    }
+}
+
+/// Refuses unless every address may be connected to: one bad address among good ones is how a
+/// name is rebound to an inner network. Plain http reaches loopback only, whatever a name
+/// resolves to.
+fn judge(addresses: &[IpAddr], attempt: &DeliveryAttempt<'_>) -> Result<(), DeliveryError> {
+    let permitted = |address: &IpAddr| {
+        (attempt.loopback_allowed && is_loopback(*address))
+            || (attempt.url.is_https() && is_global_unicast(*address))
+    };
+    if addresses.iter().all(permitted) { Ok(()) } else { Err(DeliveryError::AddressRefused) }
+}
+
+/// The request of an attempt. Fails only where a value of ours cannot stand in a header.
+fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<Full<Bytes>>, DeliveryError> {
+    let value = |text: &str| HeaderValue::from_str(text).map_err(|_| DeliveryError::RequestInvalid);
+    let mut request = Request::new(Full::new(attempt.body.clone()));
+    *request.method_mut() = Method::POST;
+    *request.uri_mut() = Uri::from(attempt.url.target().clone());
+    let headers = request.headers_mut();
+    headers.insert(HOST, attempt.url.authority().clone());
+    headers.insert(USER_AGENT, value(attempt.user_agent)?);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    headers.insert(HeaderName::from_static("webhook-id"), value(attempt.id)?);
+    headers.insert(
+        HeaderName::from_static("webhook-timestamp"),
+        HeaderValue::from(attempt.timestamp_seconds),
+    );
+    headers.insert(HeaderName::from_static("webhook-signature"), value(&attempt.signature)?);
+    Ok(request)
+}
+
+/// Text of at most [`EXCERPT_BYTES_MAX`] bytes. U+0000 goes too: PostgreSQL stores no text with it.
+fn excerpt(kept: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(kept).replace('\0', "\u{fffd}");
+    text.truncate(text.floor_char_boundary(EXCERPT_BYTES_MAX));
+    text
+}
+
+/// Reads `Retry-After` (RFC 9110 section 10.2.3) on the two statuses where it is honoured. A date
+/// in the past is 0; what is neither seconds nor an HTTP-date is as good as absent.
+fn retry_after_seconds(status: StatusCode, headers: &HeaderMap, now_seconds: i64) -> Option<u64> {
+    if !matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
+        return None;
+    }
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let seconds = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        // Only digits can fail to parse by being too many.
+        text.parse().unwrap_or(u64::MAX)
+    } else {
+        let date = httpdate::parse_http_date(text).ok()?;
+        let date_seconds = date.duration_since(UNIX_EPOCH).ok()?.as_secs();
+        let now_seconds = u64::try_from(now_seconds).unwrap_or(0);
+        date_seconds.saturating_sub(now_seconds)
+    };
+    Some(seconds.min(RETRY_AFTER_SECONDS_MAX))
+}
+
+#[cfg(test)]
+#[path = "client_test.rs"]
+mod tests;

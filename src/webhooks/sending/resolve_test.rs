@@ -1,0 +1,200 @@
+use std::net::Ipv4Addr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures_util::future::join_all;
+
+use super::*;
+
+/// How long an attempt waits here, and how long a name may be silent.
+const SILENCE: Duration = Duration::from_millis(30);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Name servers that say nothing about names that begin with `dead` until they are let go, and
+/// then that there are none.
+#[derive(Clone)]
+struct Servers {
+    begun: Arc<AtomicUsize>,
+    running: Arc<AtomicUsize>,
+    are_let_go: watch::Sender<bool>,
+}
+
+impl Servers {
+    fn start() -> (Servers, Resolver) {
+        let servers = Servers {
+            begun: Arc::default(),
+            running: Arc::default(),
+            are_let_go: watch::Sender::new(false),
+        };
+        let asked = servers.clone();
+        let look_up: LookUp = Box::new(move |name| {
+            let servers = asked.clone();
+            async move {
+                servers.begun.fetch_add(1, Ordering::SeqCst);
+                servers.running.fetch_add(1, Ordering::SeqCst);
+                let is_dead = name.starts_with("dead");
+                if is_dead {
+                    let _ = servers.are_let_go.subscribe().wait_for(|are_let_go| *are_let_go).await;
+                }
+                servers.running.fetch_sub(1, Ordering::SeqCst);
+                if is_dead {
+                    Err(io::Error::other("no such name"))
+                } else {
+                    Ok(vec![IpAddr::V4(Ipv4Addr::LOCALHOST)])
+                }
+            }
+            .boxed()
+        });
+        (servers, Resolver::with_look_up(look_up, Duration::from_secs(5), SILENCE))
+    }
+
+    fn begun(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    async fn until_running(&self, count: usize) {
+        let all = async {
+            while self.running.load(Ordering::SeqCst) != count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        assert!(
+            timeout(PATIENCE, all).await.is_ok(),
+            "{} run, not {count}",
+            self.running.load(Ordering::SeqCst)
+        );
+    }
+}
+
+fn numbered(prefix: &str, count: usize) -> Vec<String> {
+    (0..count).map(|index| format!("{prefix}-{index}")).collect()
+}
+
+/// Attempts for all names at the same time, each of which gives up; answers how many got
+/// addresses.
+async fn attempt_all(resolver: &Resolver, names: &[String]) -> usize {
+    let attempts = names.iter().map(|name| timeout(SILENCE * 3, resolver.resolve(name)));
+    join_all(attempts).await.into_iter().filter(|answer| matches!(answer, Ok(Some(_)))).count()
+}
+
+/// As if so much time had passed since names were found to be bad.
+fn age_bad_names(resolver: &Resolver, duration: Duration) {
+    lock(&resolver.shared.names).bad.values_mut().for_each(|found_at| *found_at -= duration);
+}
+
+#[tokio::test]
+async fn attempts_for_one_name_share_its_look_up() {
+    let (servers, resolver) = Servers::start();
+    let attempts = join_all((0..RESOLVING_MAX * 2).map(|_| resolver.resolve("dead")));
+    let let_go = async {
+        servers.until_running(1).await;
+        servers.are_let_go.send_replace(true);
+    };
+    let (answers, ()) = tokio::join!(attempts, let_go);
+    assert!(answers.iter().all(Option::is_none));
+    assert_eq!(servers.begun(), 1);
+    // What failed is not asked about again at once, but soon.
+    assert_eq!((resolver.resolve("dead").await, servers.begun()), (None, 1));
+    age_bad_names(&resolver, FAILED_DURATION);
+    assert_eq!((resolver.resolve("dead").await, servers.begun()), (None, 2));
+    assert_eq!(
+        join_all((0..8).map(|_| resolver.resolve("alive"))).await.iter().flatten().count(),
+        8
+    );
+    assert_eq!(servers.begun(), 3);
+}
+
+#[tokio::test]
+async fn names_that_do_not_answer_leave_room_for_others() {
+    let (servers, resolver) = Servers::start();
+    let dead = numbered("dead", RESOLVING_BAD_MAX);
+    for round in 0..4 {
+        // However often they are attempted, each has one turn.
+        assert_eq!(attempt_all(&resolver, &dead).await, 0);
+        servers.until_running(RESOLVING_BAD_MAX).await;
+        assert_eq!(servers.begun(), RESOLVING_BAD_MAX + round);
+        assert!(resolver.resolve(&format!("alive-{round}")).await.is_some());
+    }
+    // They take the places of the bad ones: one that failed earlier waits for them, and one
+    // that nobody knows does not.
+    resolver.shared.learn("dead-again", None, Instant::now() - FAILED_DURATION);
+    let begun = servers.begun();
+    assert_eq!(attempt_all(&resolver, &["dead-again".into()]).await, 0);
+    assert_eq!(servers.begun(), begun);
+    assert!(resolver.resolve("alive").await.is_some());
+    // Once the bad ones have ended, it gets its turn.
+    servers.are_let_go.send_replace(true);
+    servers.until_running(0).await;
+    assert_eq!((resolver.resolve("dead-again").await, servers.begun()), (None, begun + 2));
+}
+
+#[tokio::test]
+async fn names_that_failed_share_half_of_the_turns() {
+    let (servers, resolver) = Servers::start();
+    let dead = numbered("dead", RESOLVING_MAX * 2);
+    dead.iter()
+        .for_each(|name| resolver.shared.learn(name, None, Instant::now() - FAILED_DURATION));
+    assert_eq!(attempt_all(&resolver, &dead).await, 0);
+    servers.until_running(RESOLVING_BAD_MAX).await;
+    assert_eq!(servers.begun(), RESOLVING_BAD_MAX);
+    // The other half is for those that nothing is known of.
+    let unknown = numbered("dead-unknown", RESOLVING_MAX);
+    assert_eq!(attempt_all(&resolver, &unknown).await, 0);
+    servers.until_running(RESOLVING_MAX).await;
+    assert_eq!(servers.begun(), RESOLVING_MAX);
+    servers.are_let_go.send_replace(true);
+    servers.until_running(0).await;
+    // After a while nothing is known of them again, and a good answer ends it at once.
+    age_bad_names(&resolver, BAD_DURATION);
+    assert!(matches!(resolver.step("dead-0", Instant::now()), Step::Ask { is_bad: false, .. }));
+    resolver.shared.learn("alive", None, Instant::now() - FAILED_DURATION);
+    assert!(matches!(resolver.step("alive", Instant::now()), Step::Ask { is_bad: true, .. }));
+    assert!(resolver.resolve("alive").await.is_some());
+    assert!(!lock(&resolver.shared.names).bad.contains_key("alive"));
+}
+
+#[tokio::test]
+async fn who_gives_up_before_its_turn_leaves_the_name_to_the_next() {
+    let (servers, resolver) = Servers::start();
+    let dead = numbered("dead", RESOLVING_MAX);
+    assert_eq!(attempt_all(&resolver, &dead).await, 0);
+    servers.until_running(RESOLVING_MAX).await;
+    let mut first = Box::pin(resolver.resolve("alive"));
+    let mut second = Box::pin(resolver.resolve("alive"));
+    assert!((&mut first).now_or_never().is_none() && (&mut second).now_or_never().is_none());
+    drop(first);
+    servers.are_let_go.send_replace(true);
+    assert!(timeout(PATIENCE, second).await.expect("an answer").is_some());
+    assert!(lock(&resolver.shared.names).asked.keys().all(|name| name != "alive"));
+}
+
+#[tokio::test]
+async fn what_is_known_of_names_lasts_a_while_and_is_bounded() {
+    let (_, resolver) = Servers::start();
+    let now = Instant::now();
+    let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
+    let is_remembered =
+        |name: &str, after| matches!(resolver.step(name, now + after), Step::Take(Some(_)));
+    let milliseconds = Duration::from_millis;
+    resolver.shared.learn("a", Some(&addresses), now);
+    assert!(is_remembered("a", milliseconds(4_999)) && !is_remembered("a", milliseconds(5_000)));
+    assert!(!is_remembered("b", milliseconds(0)));
+    for index in 1..NAMES_MAX {
+        resolver.shared.learn(&index.to_string(), Some(&addresses), now + milliseconds(1));
+    }
+    resolver.shared.learn("full", Some(&addresses), now + milliseconds(2));
+    assert!(!is_remembered("full", milliseconds(2)));
+    resolver.shared.learn("room", Some(&addresses), now + milliseconds(5_000));
+    assert!(is_remembered("room", milliseconds(5_000)));
+    for index in 0..NAMES_MAX * 2 {
+        resolver.shared.learn(&index.to_string(), None, now);
+    }
+    let names = lock(&resolver.shared.names);
+    assert!(names.good.len() <= NAMES_MAX && names.bad.len() == NAMES_MAX);
+}
+
+#[tokio::test]
+async fn the_system_knows_this_machine() {
+    let resolver = Resolver::new(Duration::from_secs(5), PATIENCE);
+    let addresses = resolver.resolve("localhost").await.expect("addresses");
+    assert!(addresses.iter().all(IpAddr::is_loopback));
+}

@@ -1,0 +1,179 @@
+//! One attempt: what it needs of its endpoint, sending it in a task of its own, and reporting how
+//! it ended.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::time::timeout;
+
+use super::scheduler::{AttemptStart, SLOW_MILLISECONDS};
+use crate::app_state::AppState;
+use crate::events::rows::EventRow;
+use crate::kernel::{Scope, StoreError};
+use crate::services::Services;
+use crate::webhooks::deliveries::FinishedAttempt;
+use crate::webhooks::rows::EndpointId;
+use crate::webhooks::sending::attempt::{
+    AttemptOutcome, DeliveryAttempt, DeliveryError, USER_AGENT_TEXT,
+};
+use crate::webhooks::sending::client::WebhookClient;
+use crate::webhooks::sending::sign::signature_header;
+use crate::webhooks::sending::vet::{self, WebhookUrl};
+use crate::webhooks::state::EndpointStatus;
+use crate::webhooks::{self as endpoints, Endpoint, SigningSecret};
+
+/// What an attempt needs of an endpoint, as it was read a moment ago.
+pub(super) struct DeliveryTarget {
+    pub(super) scope: Scope,
+    pub(super) version: i64,
+    pub(super) status: EndpointStatus,
+    /// `None` where the operator no longer allows the address that the URL names.
+    url: Option<WebhookUrl>,
+    loopback_allowed: bool,
+    secrets: Vec<SigningSecret>,
+}
+
+impl DeliveryTarget {
+    pub(super) fn read(
+        services: &Services,
+        endpoint: &Endpoint,
+    ) -> Result<DeliveryTarget, StoreError> {
+        let policy = endpoints::url_policy(&services.settings, endpoint.scope);
+        Ok(DeliveryTarget {
+            scope: endpoint.scope,
+            version: endpoint.version,
+            status: endpoint.status,
+            url: vet::parse_url(&endpoint.url, policy).ok(),
+            loopback_allowed: policy.loopback_http_allowed,
+            secrets: endpoints::open_secrets(services, endpoint)?,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn of_tests(scope: Scope, status: EndpointStatus) -> DeliveryTarget {
+        let (url, loopback_allowed, secrets) = (None, false, Vec::new());
+        DeliveryTarget { scope, version: 1, status, url, loopback_allowed, secrets }
+    }
+}
+
+/// What a running attempt reports to the worker.
+pub(super) enum AttemptReport {
+    /// It has been running for longer than [`SLOW_MILLISECONDS`].
+    Slow(EndpointId),
+    /// It ended. Without a result, a fault of this service cut it off.
+    Ended(EndpointId, Option<FinishedAttempt>),
+}
+
+/// Reports the end of an attempt when it is dropped, so that a panic is reported too.
+struct EndReporter {
+    app: Arc<AppState>,
+    reports: UnboundedSender<AttemptReport>,
+    endpoint_id: EndpointId,
+    finished: Option<FinishedAttempt>,
+}
+
+impl EndReporter {
+    fn report(mut self, finished: FinishedAttempt) {
+        self.finished = Some(finished);
+    }
+}
+
+impl Drop for EndReporter {
+    fn drop(&mut self) {
+        self.app.metrics.webhook_in_flight(-1);
+        // Without a receiver the service has stopped; the delivery is due again when its lease
+        // ends.
+        let _ = self.reports.send(AttemptReport::Ended(self.endpoint_id, self.finished.take()));
+    }
+}
+
+/// Makes one attempt in a task of its own.
+pub(super) fn start(
+    app: Arc<AppState>,
+    client: WebhookClient,
+    reports: UnboundedSender<AttemptReport>,
+    start: AttemptStart,
+) {
+    app.metrics.webhook_in_flight(1);
+    let AttemptStart { endpoint_id, target, claimed } = start;
+    let reporter = EndReporter { app, reports, endpoint_id, finished: None };
+    tokio::spawn(async move {
+        let attempted_milliseconds = reporter.app.store.clock.milliseconds();
+        let outcome = match claimed.due.event.as_deref() {
+            Some(event) => {
+                let mut attempt = pin!(attempt(&client, &target, event, attempted_milliseconds));
+                match timeout(Duration::from_millis(SLOW_MILLISECONDS), attempt.as_mut()).await {
+                    Ok(outcome) => outcome,
+                    Err(_) => {
+                        let _ = reporter.reports.send(AttemptReport::Slow(endpoint_id));
+                        attempt.await
+                    }
+                }
+            }
+            None => not_sent(DeliveryError::RequestInvalid),
+        };
+        reporter.report(FinishedAttempt {
+            delivery_id: claimed.due.id,
+            schedule_start_milliseconds: claimed.due.schedule_start_milliseconds,
+            step: claimed.due.step,
+            attempts_count: claimed.due.attempts_count,
+            lease_milliseconds: claimed.lease_milliseconds,
+            attempted_milliseconds,
+            is_success: outcome.is_success(),
+            http_status: outcome.http_status,
+            error: outcome.error.map(DeliveryError::code),
+            duration_milliseconds: outcome.duration_milliseconds,
+            answer: outcome.answer_excerpt,
+            retry_after_seconds: outcome.retry_after_seconds,
+        });
+    });
+}
+
+async fn attempt(
+    client: &WebhookClient,
+    target: &DeliveryTarget,
+    event: &EventRow,
+    now_milliseconds: i64,
+) -> AttemptOutcome {
+    // The owner sees why in the list of deliveries.
+    let Some(url) = &target.url else { return not_sent(DeliveryError::AddressRefused) };
+    let now_seconds = now_milliseconds.div_euclid(1_000);
+    // The same bytes on every attempt: the event never changes, and its members have one order.
+    let view = crate::events::api::view(event.clone(), target.scope.livemode());
+    let Ok(body) = serde_json::to_vec(&view) else {
+        return not_sent(DeliveryError::RequestInvalid);
+    };
+    let id = event.id.to_string();
+    let secrets: Vec<&str> = target
+        .secrets
+        .iter()
+        .filter(|secret| secret.is_active(now_seconds))
+        .map(|secret| secret.secret.as_str())
+        .collect();
+    let signature = signature_header(&secrets, &id, now_seconds, &body);
+    client
+        .send(DeliveryAttempt {
+            url,
+            loopback_allowed: target.loopback_allowed,
+            id: &id,
+            timestamp_seconds: now_seconds,
+            signature,
+            body: Bytes::from(body),
+            user_agent: USER_AGENT_TEXT,
+            now_seconds,
+        })
+        .await
+}
+
+const fn not_sent(error: DeliveryError) -> AttemptOutcome {
+    AttemptOutcome {
+        http_status: None,
+        error: Some(error),
+        duration_milliseconds: 0,
+        answer_excerpt: String::new(),
+        retry_after_seconds: None,
+    }
+}

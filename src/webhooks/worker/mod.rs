@@ -1,0 +1,411 @@
+//! Delivers webhooks: finds what is due, claims it under a lease, sends it, and records how each
+//! attempt ended.
+//!
+//! One task owns everything. `scheduler` decides what to claim and what to send, `turn` is one
+//! exchange with the store, and `attempt` sends one delivery. At most one step with the store runs
+//! at a time: a look for endpoints with something due, or a turn. Sending goes on meanwhile, so
+//! that commits and attempts do not wait for one another.
+
+mod attempt;
+mod scheduler;
+mod turn;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::app_state::AppState;
+use crate::kernel::{Now, OperationError, StoreError};
+use crate::store::{Cost, Tx};
+use crate::webhooks::deliveries::{self, FinishedAttempt};
+use crate::webhooks::rows::{self, DueQueue, EndpointId};
+use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
+use crate::webhooks::sending::client::WebhookClient;
+use attempt::AttemptReport;
+use scheduler::{RUNNING_MAX, Scheduler};
+use turn::TurnResult;
+
+/// Finished attempts that one turn records.
+const RECORDED_MAX: usize = 256;
+/// Endpoints that one look finds.
+const LOOKED_MAX: i64 = 10_000;
+/// The longest time without a look, in milliseconds, and how far a look sees ahead.
+const LOOK_MILLISECONDS_MAX: u64 = 1_000;
+/// How far a look goes back behind the one before it, in milliseconds: longer than a commit takes
+/// to become visible.
+const LOOK_OVERLAP_MILLISECONDS: i64 = 5_000;
+/// How often a look reads everything that is due, whatever earlier ones saw, in seconds.
+const LOOK_FULL_SECONDS: u64 = 30;
+/// How long the worker pauses after an error of the store, in milliseconds.
+const ERROR_PAUSE_MILLISECONDS: u64 = 1_000;
+/// How long running attempts are awaited at the end, in seconds: the longest attempt and a little.
+const STOP_SECONDS_MAX: u64 = TOTAL_SECONDS_MAX + 1;
+
+/// Delivers until `stop`, then lets running attempts end. Claims that were not sent are given back;
+/// those that cannot be given back are due again when their leases end.
+pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: watch::Receiver<bool>) {
+    if !app.store.is_shared() {
+        // The database's lock proves that no other server runs, so claims of an earlier run belong
+        // to nobody. On a shared store an earlier process may still send what it claimed.
+        match app.store.write(|tx, now| Ok(deliveries::release_abandoned(tx, now)?)).await {
+            Ok(0) => {}
+            Ok(count) => {
+                tracing::info!(count, "released deliveries that an earlier run had claimed")
+            }
+            Err(failure) => {
+                tracing::error!(
+                    ?failure,
+                    "cannot release deliveries that an earlier run claimed; their leases end \
+                     within a minute"
+                )
+            }
+        }
+    }
+    let mut worker = DeliveryWorker::new(app, client);
+    worker.work(&mut stop).await;
+    worker.finish().await;
+}
+
+/// Removes deliveries of deleted endpoints and those past their time, a bounded number at once;
+/// returns how many.
+pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
+    let removed = deliveries::purge_deleted(tx, rows_max)?;
+    Ok(removed + deliveries::purge(tx, now, rows_max - removed as i64)?)
+}
+
+/// A step with the store that ended.
+enum StoreStep {
+    Looked {
+        above_milliseconds: i64,
+        until_milliseconds: i64,
+        queues: Result<Vec<DueQueue>, OperationError>,
+    },
+    Turned(TurnResult),
+}
+
+type StepFuture = Pin<Box<dyn Future<Output = StoreStep> + Send>>;
+
+struct DeliveryWorker {
+    app: Arc<AppState>,
+    client: WebhookClient,
+    scheduler: Scheduler,
+    finished: Vec<(EndpointId, FinishedAttempt)>,
+    reports: UnboundedReceiver<AttemptReport>,
+    reporter: UnboundedSender<AttemptReport>,
+    step: Option<StepFuture>,
+    /// Something may have become due.
+    is_woken: bool,
+    has_just_looked: bool,
+    wakes_at: Instant,
+    rests_until: Instant,
+    /// After an error a turn records one attempt and nothing else, so that one that cannot be
+    /// recorded does not stop the others.
+    is_cautious: bool,
+    looked_until_milliseconds: i64,
+    looks_fully_at: Instant,
+    clock_milliseconds: i64,
+}
+
+impl DeliveryWorker {
+    fn new(app: Arc<AppState>, client: WebhookClient) -> DeliveryWorker {
+        let (reporter, reports) = unbounded_channel();
+        let now = Instant::now();
+        DeliveryWorker {
+            app,
+            client,
+            scheduler: Scheduler::default(),
+            finished: Vec::new(),
+            reports,
+            reporter,
+            step: None,
+            is_woken: true,
+            has_just_looked: false,
+            wakes_at: now,
+            rests_until: now,
+            is_cautious: false,
+            looked_until_milliseconds: i64::MIN,
+            looks_fully_at: now,
+            clock_milliseconds: i64::MIN,
+        }
+    }
+
+    async fn work(&mut self, stop: &mut watch::Receiver<bool>) {
+        loop {
+            self.begin_attempts();
+            self.begin_step();
+            let alarm_at =
+                if self.is_woken { self.rests_until } else { self.wakes_at.max(self.rests_until) };
+            tokio::select! {
+                biased;
+                // A stop whose sender is gone is a stop too.
+                _ = stop.wait_for(|is_stopped| *is_stopped) => return,
+                step = ended(&mut self.step) => self.take_step(step),
+                Some(report) = self.reports.recv() => self.take_reports(report),
+                () = self.app.store.signals.deliveries.notified(),
+                    if !self.is_woken => self.is_woken = true,
+                () = sleep_until(alarm_at), if self.step.is_none() => self.is_woken = true,
+            }
+        }
+    }
+
+    /// Ends in order: gives claims back, and awaits and records running attempts.
+    async fn finish(mut self) {
+        let deadline = Instant::now() + Duration::from_secs(STOP_SECONDS_MAX);
+        if let Some(step) = self.step.take()
+            && let Ok(step) = timeout_at(deadline, step).await
+            && matches!(step, StoreStep::Turned(_))
+        {
+            self.take_step(step);
+        }
+        self.release_claims().await;
+        while self.scheduler.running_count() > 0 {
+            let Ok(Some(report)) = timeout_at(deadline, self.reports.recv()).await else { break };
+            self.take_reports(report);
+            if self.finished.len() >= RECORDED_MAX {
+                self.record_finished().await;
+            }
+        }
+        self.record_finished().await;
+        let attempts = self.scheduler.running_count();
+        if attempts > 0 {
+            tracing::warn!(
+                attempts,
+                "webhook attempts were cut off at the end; they are made again after a minute"
+            );
+        }
+    }
+
+    async fn release_claims(&mut self) {
+        let claimed = self.scheduler.drain_claimed();
+        if claimed.is_empty() {
+            return;
+        }
+        let released = self
+            .app
+            .store
+            .write(move |tx, _| {
+                for (endpoint_id, claimed) in &claimed {
+                    deliveries::release(tx, *endpoint_id, claimed)?;
+                }
+                Ok(())
+            })
+            .await;
+        if let Err(failure) = released {
+            tracing::error!(
+                ?failure,
+                "cannot give back claimed webhook deliveries; they are sent after a minute"
+            );
+        }
+    }
+
+    async fn record_finished(&mut self) {
+        while !self.finished.is_empty() {
+            let count = self.finished.len().min(RECORDED_MAX);
+            let finished = Arc::new(self.finished.drain(..count).collect());
+            let app = self.app.clone();
+            let turn = turn::run(app, Vec::new(), finished, self.clock_milliseconds).await;
+            if let Err(failure) = turn.outcome {
+                tracing::error!(
+                    ?failure,
+                    "cannot record finished webhook attempts; they are made again"
+                );
+                return;
+            }
+        }
+    }
+
+    /// The store's clock. With one process it never runs backwards here, as it does not in the
+    /// write lane.
+    fn milliseconds(&mut self) -> i64 {
+        let store = &self.app.store;
+        let milliseconds = store.clock.milliseconds();
+        self.clock_milliseconds = if store.is_shared() {
+            milliseconds
+        } else {
+            self.clock_milliseconds.max(milliseconds)
+        };
+        self.clock_milliseconds
+    }
+
+    fn begin_attempts(&mut self) {
+        let now_milliseconds = self.milliseconds();
+        for start in self.scheduler.begin_attempts(Instant::now(), now_milliseconds) {
+            attempt::start(self.app.clone(), self.client.clone(), self.reporter.clone(), start);
+        }
+    }
+
+    fn begin_step(&mut self) {
+        let now = Instant::now();
+        if self.step.is_some() || now < self.rests_until {
+            return;
+        }
+        // Looks and turns alternate, or a stream of commits would leave no time for turns.
+        if self.is_woken && !self.has_just_looked {
+            self.step = Some(self.look(now));
+            return;
+        }
+        let finished_max = if self.is_cautious { 1 } else { RECORDED_MAX };
+        let finished: Vec<_> =
+            self.finished.drain(..self.finished.len().min(finished_max)).collect();
+        let requests = if self.is_cautious && !finished.is_empty() {
+            Vec::new()
+        } else {
+            self.scheduler.claim_requests(now, &mut self.wakes_at)
+        };
+        self.has_just_looked = false;
+        if !requests.is_empty() || !finished.is_empty() {
+            let until_milliseconds = self.milliseconds();
+            let (app, finished) = (self.app.clone(), Arc::new(finished));
+            self.step = Some(Box::pin(async move {
+                StoreStep::Turned(turn::run(app, requests, finished, until_milliseconds).await)
+            }));
+        } else if self.is_woken {
+            self.step = Some(self.look(now));
+        }
+    }
+
+    /// Looks for endpoints whose due time has come since the last look. The scheduler remembers
+    /// those found earlier.
+    fn look(&mut self, now: Instant) -> StepFuture {
+        self.is_woken = false;
+        self.has_just_looked = true;
+        let mut above_milliseconds =
+            self.looked_until_milliseconds.saturating_sub(LOOK_OVERLAP_MILLISECONDS);
+        if now >= self.looks_fully_at {
+            self.looks_fully_at = now + Duration::from_secs(LOOK_FULL_SECONDS);
+            above_milliseconds = i64::MIN;
+        }
+        let until_milliseconds = self.milliseconds();
+        let store = self.app.store.clone();
+        Box::pin(async move {
+            let horizon_milliseconds = until_milliseconds + LOOK_MILLISECONDS_MAX as i64;
+            let queues = store
+                .read(Cost::Point, move |tx| {
+                    Ok(rows::queues_due(tx, above_milliseconds, horizon_milliseconds, LOOKED_MAX)?)
+                })
+                .await;
+            StoreStep::Looked { above_milliseconds, until_milliseconds, queues }
+        })
+    }
+
+    fn take_step(&mut self, step: StoreStep) {
+        self.step = None;
+        match step {
+            StoreStep::Looked { above_milliseconds, until_milliseconds, queues } => match queues {
+                Ok(queues) => self.take_look(above_milliseconds, until_milliseconds, &queues),
+                Err(failure) => {
+                    tracing::error!(
+                        ?failure,
+                        "cannot look for due webhook deliveries; trying again"
+                    );
+                    self.looks_fully_at = Instant::now();
+                    self.is_woken = true;
+                    self.rest();
+                }
+            },
+            StoreStep::Turned(turn) => self.take_turn(turn),
+        }
+    }
+
+    fn rest(&mut self) {
+        self.rests_until = Instant::now() + Duration::from_millis(ERROR_PAUSE_MILLISECONDS);
+    }
+
+    fn take_look(&mut self, above_milliseconds: i64, until_milliseconds: i64, queues: &[DueQueue]) {
+        let now = Instant::now();
+        self.wakes_at = now + Duration::from_millis(LOOK_MILLISECONDS_MAX);
+        self.looked_until_milliseconds = until_milliseconds;
+        for queue in queues {
+            if queue.due_milliseconds > until_milliseconds {
+                let ahead_milliseconds = queue.due_milliseconds.abs_diff(until_milliseconds);
+                self.wakes_at = self.wakes_at.min(now + Duration::from_millis(ahead_milliseconds));
+                break;
+            }
+            self.scheduler.note_due(queue, now);
+        }
+        if queues.len() as i64 >= LOOKED_MAX
+            && let Some(last) =
+                queues.last().filter(|last| last.due_milliseconds <= until_milliseconds)
+        {
+            // The next look begins there. Endpoints that are due in the same millisecond may come
+            // twice.
+            let reached = (last.due_milliseconds - 1).max(above_milliseconds.saturating_add(1));
+            self.looked_until_milliseconds = reached.saturating_add(LOOK_OVERLAP_MILLISECONDS);
+            self.is_woken = true;
+        }
+    }
+
+    fn take_turn(&mut self, turn: TurnResult) {
+        let (readings, claims) = match turn.outcome {
+            Ok(outcome) => outcome,
+            Err(failure) => return self.take_error(&failure, &turn.requested, &turn.finished),
+        };
+        if self.is_cautious && self.finished.is_empty() {
+            self.is_cautious = false;
+        }
+        // The endpoint's next delivery may be due sooner than the next look.
+        self.is_woken |=
+            readings.iter().any(|reading| reading.requested_count > 0 && reading.is_drained);
+        let now = Instant::now();
+        for (reading, claimed) in readings.iter().zip(claims.by_endpoint) {
+            self.scheduler.take_reading(reading, claims.lease_milliseconds, &claimed, now);
+        }
+    }
+
+    fn take_error(
+        &mut self,
+        failure: &OperationError,
+        requested: &[EndpointId],
+        finished: &[(EndpointId, FinishedAttempt)],
+    ) {
+        tracing::error!(?failure, "a turn of webhook deliveries failed; trying again");
+        self.rest();
+        self.is_woken = true;
+        self.scheduler.read_again(requested);
+        let is_passing = matches!(failure, OperationError::Store(StoreError::Unavailable(_)));
+        if is_passing || !self.is_cautious {
+            self.is_cautious |= !is_passing;
+            self.finished.splice(..0, finished.iter().cloned());
+            return;
+        }
+        // This turn recorded one attempt only, so that attempt is the one that cannot be recorded.
+        for (endpoint_id, attempt) in finished {
+            tracing::error!(%endpoint_id, delivery_id = %attempt.delivery_id, "cannot record a \
+             webhook attempt; it is made again");
+        }
+    }
+
+    fn take_reports(&mut self, first: AttemptReport) {
+        self.take_report(first);
+        for _ in 0..RUNNING_MAX {
+            let Ok(report) = self.reports.try_recv() else { return };
+            self.take_report(report);
+        }
+    }
+
+    fn take_report(&mut self, report: AttemptReport) {
+        match report {
+            AttemptReport::Slow(endpoint_id) => self.scheduler.attempt_is_slow(endpoint_id),
+            AttemptReport::Ended(endpoint_id, finished) => {
+                self.scheduler.attempt_ended(endpoint_id, finished.as_ref(), Instant::now());
+                if let Some(finished) = finished {
+                    self.app.metrics.webhook_attempt(finished.is_success);
+                    self.finished.push((endpoint_id, finished));
+                }
+            }
+        }
+    }
+}
+
+/// The end of the step that runs; never, if none runs.
+async fn ended(step: &mut Option<StepFuture>) -> StoreStep {
+    match step {
+        Some(step) => step.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,488 @@
+//! Decides which deliveries are claimed and which attempts begin, without a store or a network.
+//!
+//! Each endpoint has a lane. A lane that works may claim deliveries ahead and run several attempts
+//! at once; one that fails or hangs gets little of both, so that it cannot delay the others.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::attempt::DeliveryTarget;
+use crate::kernel::Scope;
+use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
+use crate::webhooks::rows::{DueQueue, EndpointId};
+use crate::webhooks::schedule::EndpointHealth;
+use crate::webhooks::sending::attempt::TOTAL_SECONDS_MAX;
+use crate::webhooks::state::EndpointStatus;
+
+/// Attempts that run at the same time.
+pub(super) const RUNNING_MAX: usize = 512;
+/// Of these, the most that suspect endpoints may have: those whose last attempt failed or was slow.
+pub(super) const RUNNING_SUSPECT_MAX: usize = RUNNING_MAX / 2;
+/// Of these, the most that suspect and untried endpoints may have together. The rest always serves
+/// endpoints that work.
+pub(super) const RUNNING_UNTRIED_MAX: usize = RUNNING_MAX / 4 * 3;
+/// Attempts that one endpoint has running at the same time.
+const ENDPOINT_RUNNING_MAX: usize = 8;
+/// The same before its first success, and after an attempt that failed slowly.
+const ENDPOINT_RUNNING_UNTRIED_MAX: usize = 2;
+/// Failures in a row after which an endpoint is only probed: one attempt at a time.
+const PROBED_FAILURES_MIN: i64 = 5;
+/// From the end of a failed probe to the next, in milliseconds.
+const PROBE_GAP_MILLISECONDS: u64 = 250;
+/// An attempt that runs longer makes its endpoint a suspect, in milliseconds.
+pub(super) const SLOW_MILLISECONDS: u64 = 2_000;
+
+/// Deliveries that one turn claims.
+const CLAIMED_MAX: usize = 1_024;
+/// Deliveries of one endpoint that are claimed ahead of their attempts, where it works.
+const ENDPOINT_CLAIMED_MAX: usize = 128;
+/// The same for an endpoint that has not been tried. A suspect claims none ahead: what it cannot
+/// send soon would only wait for its lease to end.
+const ENDPOINT_CLAIMED_UNTRIED_MAX: usize = 8;
+/// Deliveries claimed and not yet sent, in all.
+const CLAIMED_TOTAL_MAX: usize = 8_192;
+/// What must be left of a lease for an attempt to begin, in milliseconds: the longest attempt, and
+/// time to record it.
+const LEASE_LEFT_MILLISECONDS_MIN: i64 = TOTAL_SECONDS_MAX as i64 * 1_000 + 5_000;
+
+/// How long an endpoint's URL, secrets and status are used before they are read again, in
+/// milliseconds.
+const TARGET_KEPT_MILLISECONDS: u64 = 1_000;
+/// Endpoints that are remembered.
+const LANES_MAX: usize = 20_000;
+/// How long an endpoint is left out whose rows cannot be read, in seconds.
+const BROKEN_PAUSE_SECONDS: u64 = 60;
+
+/// What the last attempts say about an endpoint.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reliability {
+    /// The last attempt succeeded in time.
+    Reliable,
+    Untried,
+    /// The last attempt failed or was slow.
+    Suspect,
+}
+
+/// A delivery under a lease.
+pub(super) struct ClaimedDelivery {
+    pub(super) due: DueDelivery,
+    /// When the lease ends, by the store's clock.
+    pub(super) lease_milliseconds: i64,
+}
+
+/// A request for deliveries of one endpoint.
+pub(super) struct ClaimRequest {
+    pub(super) endpoint_id: EndpointId,
+    pub(super) scope: Scope,
+    /// Deliveries to claim; 0 only reads the target again.
+    pub(super) count: usize,
+    pub(super) known: Option<Arc<DeliveryTarget>>,
+}
+
+/// What the store said about one endpoint.
+pub(super) struct EndpointReading {
+    pub(super) endpoint_id: EndpointId,
+    pub(super) requested_count: usize,
+    /// `None` where the endpoint is deleted.
+    pub(super) target: Option<Arc<DeliveryTarget>>,
+    /// Its rows cannot be read, so that it is left out for a while.
+    pub(super) is_broken: bool,
+    pub(super) health: EndpointHealth,
+    pub(super) due: Vec<DueDelivery>,
+    /// Nothing else is due.
+    pub(super) is_drained: bool,
+    /// Due, but only to be kept: the endpoint is disabled.
+    pub(super) recorded: Vec<DueDelivery>,
+    /// Due, but the event is past its time.
+    pub(super) expired: Vec<DueDelivery>,
+}
+
+impl EndpointReading {
+    pub(super) const fn empty(request: &ClaimRequest) -> EndpointReading {
+        EndpointReading {
+            endpoint_id: request.endpoint_id,
+            requested_count: request.count,
+            target: None,
+            is_broken: false,
+            health: EndpointHealth { first_failure_milliseconds: None, failures_count: 0 },
+            due: Vec::new(),
+            is_drained: true,
+            recorded: Vec::new(),
+            expired: Vec::new(),
+        }
+    }
+
+    pub(super) const fn has_claims(&self) -> bool {
+        self.requested_count > 0 && self.target.is_some()
+    }
+}
+
+/// An attempt that may begin now.
+pub(super) struct AttemptStart {
+    pub(super) endpoint_id: EndpointId,
+    pub(super) target: Arc<DeliveryTarget>,
+    pub(super) claimed: ClaimedDelivery,
+}
+
+/// Whether an endpoint gets one attempt at a time.
+pub(super) fn is_probed(failures_count: i64, status: EndpointStatus) -> bool {
+    failures_count >= PROBED_FAILURES_MIN || status != EndpointStatus::Enabled
+}
+
+/// How many attempts run, by the reliability of their endpoints.
+#[derive(Default)]
+struct RunningAttempts {
+    reliable: usize,
+    untried: usize,
+    suspect: usize,
+}
+
+impl RunningAttempts {
+    fn of(&mut self, reliability: Reliability) -> &mut usize {
+        match reliability {
+            Reliability::Reliable => &mut self.reliable,
+            Reliability::Untried => &mut self.untried,
+            Reliability::Suspect => &mut self.suspect,
+        }
+    }
+
+    const fn total(&self) -> usize {
+        self.reliable + self.untried + self.suspect
+    }
+
+    const fn has_room(&self, reliability: Reliability) -> bool {
+        self.total() < RUNNING_MAX
+            && match reliability {
+                Reliability::Reliable => true,
+                Reliability::Untried => self.untried + self.suspect < RUNNING_UNTRIED_MAX,
+                Reliability::Suspect => self.suspect < RUNNING_SUSPECT_MAX,
+            }
+    }
+}
+
+/// What is known of one endpoint.
+struct EndpointLane {
+    scope: Scope,
+    target: Option<Arc<DeliveryTarget>>,
+    target_ends_at: Instant,
+    reliability: Reliability,
+    /// Its last attempt failed slowly.
+    hangs: bool,
+    /// Failed attempts since the last success.
+    failures_count: i64,
+    claimed: VecDeque<ClaimedDelivery>,
+    running_count: usize,
+    /// The store has due deliveries that are not claimed.
+    has_due: bool,
+    /// Nothing is claimed before this moment.
+    rests_until: Instant,
+    /// It is in `due_lanes`.
+    is_due_listed: bool,
+    /// It is in `ready_lanes`.
+    is_ready_listed: bool,
+}
+
+impl EndpointLane {
+    fn new(scope: Scope, now: Instant) -> EndpointLane {
+        EndpointLane {
+            scope,
+            target: None,
+            target_ends_at: now,
+            reliability: Reliability::Untried,
+            hangs: false,
+            failures_count: 0,
+            claimed: VecDeque::new(),
+            running_count: 0,
+            has_due: false,
+            rests_until: now,
+            is_due_listed: false,
+            is_ready_listed: false,
+        }
+    }
+
+    fn is_probed(&self) -> bool {
+        is_probed(
+            self.failures_count,
+            self.target.as_ref().map_or(EndpointStatus::Enabled, |target| target.status),
+        )
+    }
+
+    fn is_idle(&self) -> bool {
+        self.claimed.is_empty() && self.running_count == 0 && !self.has_due
+    }
+
+    fn running_max(&self) -> usize {
+        match self.reliability {
+            _ if self.is_probed() => 1,
+            _ if self.hangs => ENDPOINT_RUNNING_UNTRIED_MAX,
+            Reliability::Untried => ENDPOINT_RUNNING_UNTRIED_MAX,
+            Reliability::Reliable | Reliability::Suspect => ENDPOINT_RUNNING_MAX,
+        }
+    }
+
+    /// How many deliveries to claim now.
+    fn wanted(&self, now: Instant) -> usize {
+        if now < self.rests_until {
+            return 0;
+        }
+        let claimed_max = match self.reliability {
+            _ if self.is_probed() => {
+                return usize::from(self.claimed.is_empty() && self.running_count == 0);
+            }
+            Reliability::Reliable => ENDPOINT_CLAIMED_MAX,
+            Reliability::Untried => ENDPOINT_CLAIMED_UNTRIED_MAX,
+            Reliability::Suspect => {
+                return self.running_max().saturating_sub(self.claimed.len() + self.running_count);
+            }
+        };
+        // Only once half is sent, so that a turn claims many at once.
+        if self.claimed.len() * 2 > claimed_max { 0 } else { claimed_max - self.claimed.len() }
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.claimed.is_empty() && self.running_count < self.running_max()
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Scheduler {
+    lanes: HashMap<EndpointId, EndpointLane>,
+    /// Lanes with something due, in the order in which they claim.
+    due_lanes: VecDeque<EndpointId>,
+    /// Lanes with something claimed that they may send, in the order in which they send.
+    ready_lanes: VecDeque<EndpointId>,
+    /// Lanes with something claimed whose target has to be read again.
+    stale_lanes: Vec<EndpointId>,
+    claimed_count: usize,
+    running: RunningAttempts,
+}
+
+impl Scheduler {
+    pub(super) const fn running_count(&self) -> usize {
+        self.running.total()
+    }
+
+    /// Notes that an endpoint has something due. With too many endpoints it is dropped; the next
+    /// full look finds it again.
+    pub(super) fn note_due(&mut self, queue: &DueQueue, now: Instant) {
+        if self.lanes.len() >= LANES_MAX && !self.lanes.contains_key(&queue.endpoint_id) {
+            self.lanes.retain(|_, lane| !lane.is_idle());
+            if self.lanes.len() >= LANES_MAX {
+                return;
+            }
+        }
+        let lane = self
+            .lanes
+            .entry(queue.endpoint_id)
+            .or_insert_with(|| EndpointLane::new(queue.scope, now));
+        lane.has_due = true;
+        if !lane.is_due_listed {
+            lane.is_due_listed = true;
+            self.due_lanes.push_back(queue.endpoint_id);
+        }
+    }
+
+    /// What to read next: deliveries for the lanes that want some, in turn, and targets that are
+    /// too old. `wakes_at` moves to the end of the first rest of a lane.
+    pub(super) fn claim_requests(
+        &mut self,
+        now: Instant,
+        wakes_at: &mut Instant,
+    ) -> Vec<ClaimRequest> {
+        let mut requests = Vec::new();
+        let mut count_left = CLAIMED_MAX.min(CLAIMED_TOTAL_MAX.saturating_sub(self.claimed_count));
+        for _ in 0..self.due_lanes.len() {
+            if count_left == 0 {
+                break;
+            }
+            let Some(endpoint_id) = self.due_lanes.pop_front() else { break };
+            let Some(lane) = self.lanes.get_mut(&endpoint_id) else { continue };
+            if !lane.has_due {
+                lane.is_due_listed = false;
+                continue;
+            }
+            self.due_lanes.push_back(endpoint_id);
+            if lane.rests_until > now {
+                *wakes_at = (*wakes_at).min(lane.rests_until);
+            }
+            let count = if self.running.has_room(lane.reliability) {
+                lane.wanted(now).min(count_left)
+            } else {
+                0
+            };
+            if count > 0 {
+                count_left -= count;
+                let (scope, known) = (lane.scope, lane.target.clone());
+                requests.push(ClaimRequest { endpoint_id, scope, count, known });
+            }
+        }
+        for endpoint_id in std::mem::take(&mut self.stale_lanes) {
+            let Some(lane) = self.lanes.get(&endpoint_id) else { continue };
+            if !requests.iter().any(|request| request.endpoint_id == endpoint_id) {
+                let (scope, known) = (lane.scope, lane.target.clone());
+                requests.push(ClaimRequest { endpoint_id, scope, count: 0, known });
+            }
+        }
+        requests
+    }
+
+    /// Asks for the targets of these endpoints again, after a turn that failed.
+    pub(super) fn read_again(&mut self, endpoint_ids: &[EndpointId]) {
+        self.stale_lanes.extend(endpoint_ids);
+    }
+
+    pub(super) fn take_reading(
+        &mut self,
+        reading: &EndpointReading,
+        lease_milliseconds: i64,
+        claimed: &[bool],
+        now: Instant,
+    ) {
+        let Some(lane) = self.lanes.get_mut(&reading.endpoint_id) else { return };
+        let is_new = lane.target.is_none();
+        if reading.is_broken {
+            lane.rests_until = now + Duration::from_secs(BROKEN_PAUSE_SECONDS);
+            self.claimed_count -= lane.claimed.len();
+            lane.claimed.clear();
+            return;
+        }
+        lane.target = reading.target.clone();
+        lane.target_ends_at = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
+        if reading.target.is_none() {
+            self.claimed_count -= lane.claimed.len();
+            lane.claimed.clear();
+            lane.has_due = false;
+            return;
+        }
+        if is_new && reading.health.failures_count > 0 {
+            lane.failures_count = reading.health.failures_count;
+            set_reliability(&mut self.running, lane, Reliability::Suspect);
+        }
+        if reading.requested_count > 0 {
+            lane.has_due = !reading.is_drained || claimed.contains(&false);
+        }
+        let taken = reading.due.iter().zip(claimed).filter(|(_, is_claimed)| **is_claimed);
+        let count_before = lane.claimed.len();
+        lane.claimed
+            .extend(taken.map(|(due, _)| ClaimedDelivery { due: due.clone(), lease_milliseconds }));
+        self.claimed_count += lane.claimed.len() - count_before;
+        list_ready(&mut self.ready_lanes, reading.endpoint_id, lane);
+    }
+
+    /// Begins attempts, one endpoint after the other, as far as there is room.
+    pub(super) fn begin_attempts(
+        &mut self,
+        now: Instant,
+        now_milliseconds: i64,
+    ) -> Vec<AttemptStart> {
+        let mut starts = Vec::new();
+        let mut waiting_count = 0;
+        while waiting_count < self.ready_lanes.len() && self.running.total() < RUNNING_MAX {
+            let Some(endpoint_id) = self.ready_lanes.pop_front() else { break };
+            let Some(lane) = self.lanes.get_mut(&endpoint_id) else { continue };
+            lane.is_ready_listed = false;
+            if !lane.is_ready() {
+                continue;
+            }
+            if !self.running.has_room(lane.reliability) {
+                lane.is_ready_listed = true;
+                self.ready_lanes.push_back(endpoint_id);
+                waiting_count += 1;
+                continue;
+            }
+            let Some(target) = lane.target.clone().filter(|_| now < lane.target_ends_at) else {
+                self.stale_lanes.push(endpoint_id);
+                continue;
+            };
+            waiting_count = 0;
+            if let Some(claimed) = lane.claimed.pop_front() {
+                self.claimed_count -= 1;
+                // What waited too long is due again when its lease ends.
+                if claimed.lease_milliseconds - now_milliseconds >= LEASE_LEFT_MILLISECONDS_MIN {
+                    lane.running_count += 1;
+                    *self.running.of(lane.reliability) += 1;
+                    starts.push(AttemptStart { endpoint_id, target, claimed });
+                }
+            }
+            list_ready(&mut self.ready_lanes, endpoint_id, lane);
+        }
+        starts
+    }
+
+    pub(super) fn attempt_is_slow(&mut self, endpoint_id: EndpointId) {
+        if let Some(lane) = self.lanes.get_mut(&endpoint_id) {
+            set_reliability(&mut self.running, lane, Reliability::Suspect);
+        }
+    }
+
+    /// Learns from an attempt that ended. Without a result, a fault of this service cut it off.
+    pub(super) fn attempt_ended(
+        &mut self,
+        endpoint_id: EndpointId,
+        finished: Option<&FinishedAttempt>,
+        now: Instant,
+    ) {
+        // A lane with running attempts is never forgotten.
+        let Some(lane) = self.lanes.get_mut(&endpoint_id) else { return };
+        lane.running_count -= 1;
+        *self.running.of(lane.reliability) -= 1;
+        let is_success = finished.is_some_and(|finished| finished.is_success);
+        let is_quick = finished
+            .is_some_and(|finished| u64::from(finished.duration_milliseconds) < SLOW_MILLISECONDS);
+        lane.failures_count = if is_success { 0 } else { lane.failures_count + 1 };
+        lane.hangs = !is_success && !is_quick;
+        let reliability =
+            if is_success && is_quick { Reliability::Reliable } else { Reliability::Suspect };
+        set_reliability(&mut self.running, lane, reliability);
+        if lane.is_probed() {
+            lane.rests_until = now + Duration::from_millis(PROBE_GAP_MILLISECONDS);
+        }
+        if is_success {
+            lane.rests_until = now;
+        }
+        list_ready(&mut self.ready_lanes, endpoint_id, lane);
+    }
+
+    /// Gives up everything that is claimed and not sent: the deliveries of each endpoint with the
+    /// ends of their leases.
+    pub(super) fn drain_claimed(&mut self) -> Vec<(EndpointId, Vec<(DueDelivery, i64)>)> {
+        self.claimed_count = 0;
+        self.lanes
+            .iter_mut()
+            .filter(|(_, lane)| !lane.claimed.is_empty())
+            .map(|(endpoint_id, lane)| {
+                let claimed =
+                    lane.claimed.drain(..).map(|claimed| (claimed.due, claimed.lease_milliseconds));
+                (*endpoint_id, claimed.collect())
+            })
+            .collect()
+    }
+}
+
+fn set_reliability(
+    running: &mut RunningAttempts,
+    lane: &mut EndpointLane,
+    reliability: Reliability,
+) {
+    *running.of(lane.reliability) -= lane.running_count;
+    *running.of(reliability) += lane.running_count;
+    lane.reliability = reliability;
+}
+
+fn list_ready(
+    ready_lanes: &mut VecDeque<EndpointId>,
+    endpoint_id: EndpointId,
+    lane: &mut EndpointLane,
+) {
+    if !lane.is_ready_listed && lane.is_ready() {
+        lane.is_ready_listed = true;
+        ready_lanes.push_back(endpoint_id);
+    }
+}
+
+#[cfg(test)]
+#[path = "scheduler_test.rs"]
+mod tests;

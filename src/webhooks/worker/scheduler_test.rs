@@ -1,0 +1,123 @@
+use super::*;
+use crate::kernel::{Id, Mode};
+use crate::webhooks::deliveries::LEASE_MILLISECONDS;
+
+const SCOPE: Scope = Scope::new(1, Mode::Test);
+
+fn lane(now: Instant) -> EndpointLane {
+    EndpointLane::new(SCOPE, now)
+}
+
+fn due(number: u128) -> DueDelivery {
+    DueDelivery {
+        id: Id::from_u128(number),
+        schedule_start_milliseconds: 0,
+        step: 0,
+        attempts_count: 0,
+        due_milliseconds: 0,
+        event: None,
+    }
+}
+
+fn claimed(number: u128) -> ClaimedDelivery {
+    ClaimedDelivery { due: due(number), lease_milliseconds: LEASE_MILLISECONDS }
+}
+
+#[test]
+fn a_lane_claims_much_when_it_works_little_when_untried_and_one_when_it_fails() {
+    let now = Instant::now();
+    let mut lane = lane(now);
+    assert_eq!(
+        (lane.wanted(now), lane.running_max()),
+        (ENDPOINT_CLAIMED_UNTRIED_MAX, ENDPOINT_RUNNING_UNTRIED_MAX)
+    );
+    lane.reliability = Reliability::Reliable;
+    assert_eq!(
+        (lane.wanted(now), lane.running_max()),
+        (ENDPOINT_CLAIMED_MAX, ENDPOINT_RUNNING_MAX)
+    );
+    lane.claimed.extend((0..65).map(claimed));
+    assert_eq!(lane.wanted(now), 0, "not before half is sent");
+    lane.claimed.pop_front();
+    assert_eq!(lane.wanted(now), 64);
+    lane.claimed.clear();
+    lane.reliability = Reliability::Suspect;
+    lane.failures_count = PROBED_FAILURES_MIN - 1;
+    lane.running_count = 1;
+    assert_eq!(
+        (lane.wanted(now), lane.running_max()),
+        (ENDPOINT_RUNNING_MAX - 1, ENDPOINT_RUNNING_MAX)
+    );
+    lane.hangs = true;
+    assert_eq!((lane.wanted(now), lane.running_max()), (1, ENDPOINT_RUNNING_UNTRIED_MAX));
+    lane.running_count = 0;
+    lane.failures_count = PROBED_FAILURES_MIN;
+    assert_eq!((lane.wanted(now), lane.running_max()), (1, 1));
+    lane.rests_until = now + Duration::from_millis(1);
+    assert_eq!(lane.wanted(now), 0, "probes keep their distance");
+    lane.rests_until = now;
+    lane.running_count = 1;
+    assert_eq!(lane.wanted(now), 0, "one probe at a time");
+}
+
+#[test]
+fn suspect_and_untried_endpoints_leave_room_for_those_that_work() {
+    let mut running = RunningAttempts { reliable: 0, untried: 0, suspect: RUNNING_SUSPECT_MAX };
+    assert!(!running.has_room(Reliability::Suspect));
+    assert!(running.has_room(Reliability::Untried) && running.has_room(Reliability::Reliable));
+    running.untried = RUNNING_UNTRIED_MAX - RUNNING_SUSPECT_MAX;
+    assert!(!running.has_room(Reliability::Untried));
+    assert!(running.has_room(Reliability::Reliable));
+    running.reliable = RUNNING_MAX - running.untried - running.suspect;
+    assert!(!running.has_room(Reliability::Reliable));
+
+    let mut lane = lane(Instant::now());
+    lane.running_count = 3;
+    let mut running = RunningAttempts { reliable: 5, untried: 3, suspect: 0 };
+    set_reliability(&mut running, &mut lane, Reliability::Suspect);
+    assert_eq!((running.reliable, running.untried, running.suspect), (5, 0, 3));
+}
+
+/// The whole way of a delivery through the scheduler.
+#[test]
+fn a_due_delivery_is_claimed_then_sent_and_a_deleted_endpoint_loses_its_claims() {
+    let now = Instant::now();
+    let mut wakes_at = now + Duration::from_secs(1);
+    let mut scheduler = Scheduler::default();
+    let endpoint_id = Id::from_u128(7);
+    let queue = DueQueue { due_milliseconds: 0, endpoint_id, scope: SCOPE };
+    scheduler.note_due(&queue, now);
+    scheduler.note_due(&queue, now);
+    let requests = scheduler.claim_requests(now, &mut wakes_at);
+    assert_eq!(requests.len(), 1, "listed once");
+    assert_eq!((requests[0].count, requests[0].known.is_none()), (8, true));
+
+    let mut reading = EndpointReading::empty(&requests[0]);
+    reading.target = Some(Arc::new(DeliveryTarget::of_tests(SCOPE, EndpointStatus::Enabled)));
+    reading.due = vec![due(1), due(2), due(3)];
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, false, true], now);
+    assert_eq!(scheduler.claimed_count, 2, "another node claimed the second one");
+    let starts = scheduler.begin_attempts(now, 0);
+    assert_eq!((starts.len(), scheduler.running_count()), (2, 2));
+    assert!(scheduler.begin_attempts(now, 0).is_empty());
+    scheduler.attempt_ended(endpoint_id, None, now);
+    scheduler.attempt_ended(endpoint_id, None, now);
+    assert_eq!(scheduler.running_count(), 0);
+
+    // A claim whose lease would end during the attempt is not sent.
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, false, false], now);
+    let late_milliseconds = LEASE_MILLISECONDS - LEASE_LEFT_MILLISECONDS_MIN + 1;
+    assert!(scheduler.begin_attempts(now, late_milliseconds).is_empty());
+    assert_eq!(scheduler.claimed_count, 0);
+
+    // A target that is too old is read again before anything is sent.
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[true, true, true], now);
+    let later = now + Duration::from_millis(TARGET_KEPT_MILLISECONDS);
+    assert!(scheduler.begin_attempts(later, 0).is_empty());
+    let requests = scheduler.claim_requests(later, &mut wakes_at);
+    assert!(requests.iter().any(|request| request.endpoint_id == endpoint_id));
+    reading.target = None;
+    scheduler.take_reading(&reading, LEASE_MILLISECONDS, &[], later);
+    assert_eq!(scheduler.claimed_count, 0);
+    assert!(scheduler.drain_claimed().is_empty());
+}
