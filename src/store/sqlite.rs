@@ -455,7 +455,10 @@ mod tests {
             connection.query_row(&sql, [], |row| row.get(3)).unwrap()
         };
         let filters = [
-            ("events WHERE scope = 1 AND linked_id = x'00' ORDER BY id LIMIT 11", "events_linked"),
+            (
+                "events WHERE scope = 1 AND linked_id = x'00' ORDER BY id LIMIT 11",
+                "events_by_linked",
+            ),
             (
                 "transfers WHERE scope = 1 AND beneficiary_id = x'00' ORDER BY id LIMIT 11",
                 "transfers_beneficiary",

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use hundi::store::migrate::schema_known;
+
 use crate::nodes::{Aftermath, Node, Nodes, home, under_load};
 use crate::support::postgres::{Database, try_sql};
 use crate::support::random::seed;
@@ -162,7 +164,7 @@ fn joined_by_the_next_release(
     let (mut joined_after, mut others) = (Duration::ZERO, Vec::new());
     let aftermath = under_load(&mut nodes, seed("HUNDI_POSTGRES_SEED"), settles, |nodes, _| {
         std::thread::sleep(Duration::from_secs(1));
-        assert_eq!(schema(), "1");
+        assert_eq!(schema(), schema_known().to_string());
         let report_url = database.url();
         let report = std::thread::spawn(move || {
             try_sql(
@@ -184,7 +186,7 @@ fn joined_by_the_next_release(
         let next = Node::start(next_home());
         joined_after = started.elapsed();
         report.join().expect("the report's thread").expect("the report");
-        assert_eq!(schema(), "2");
+        assert_eq!(schema(), (schema_known() + 1).to_string());
         steps::sender(&mut next.client(&nodes.probe_key));
         nodes.nodes[1].kill();
         nodes.nodes[1].start_again();
@@ -226,10 +228,12 @@ fn the_next_release_joins_while_this_one_serves() {
     drop(nodes);
     next_home().check().expect_success("the next release's check");
     // The release after that takes away what this one uses.
-    database.sql(
-        "UPDATE meta SET value = '3' WHERE name = 'schema_version'; UPDATE meta SET value = \
-         '2' WHERE name = 'schema_version_beside'",
-    );
+    database.sql(&format!(
+        "UPDATE meta SET value = '{}' WHERE name = 'schema_version'; UPDATE meta SET value = '{}' \
+         WHERE name = 'schema_version_beside'",
+        schema_known() + 2,
+        schema_known() + 1
+    ));
     let said = refusal(&home(&database.url()));
     assert!(said.contains("newer"), "{said}");
     drop(Node::start(next_home()));

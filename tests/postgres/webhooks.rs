@@ -10,9 +10,12 @@ use hundi::kernel::id::kind;
 use hundi::kernel::{Clock, Id, Metadata, Mode, Now, OperationError, Scope};
 use hundi::store::postgres::PostgresUrl;
 use hundi::store::{Store, Tx};
-use hundi::webhooks::deliveries::{Finished, Replay, purge_deleted, record_attempts, replay};
+use hundi::webhooks::deliveries::{
+    FinishedAttempt, LEASE_MILLISECONDS, claim, purge_deleted, record_attempts,
+};
 use hundi::webhooks::fan_out::Subscribers;
-use hundi::webhooks::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, Health};
+use hundi::webhooks::replay::{Replay, replay};
+use hundi::webhooks::schedule::{DISABLED_AFTER_SECONDS, DISABLED_FAILURES_MIN, EndpointHealth};
 use hundi::webhooks::state::EndpointStatus;
 use hundi::webhooks::{self, Endpoint, EventFilters, rows};
 
@@ -66,8 +69,16 @@ impl Stage {
 }
 
 fn make_endpoint(tx: &mut dyn Tx, now: &mut Now) -> Result<Endpoint, OperationError> {
+    make_endpoint_in(tx, now, SCOPE)
+}
+
+fn make_endpoint_in(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+) -> Result<Endpoint, OperationError> {
     let endpoint = Endpoint {
-        scope: SCOPE,
+        scope,
         id: now.mint(),
         version: 1,
         url: "https://example.com/".into(),
@@ -81,7 +92,7 @@ fn make_endpoint(tx: &mut dyn Tx, now: &mut Now) -> Result<Endpoint, OperationEr
         created: now.business(),
     };
     rows::insert(tx, &endpoint)?;
-    rows::queue_insert(tx, SCOPE, endpoint.id)?;
+    rows::queue_insert(tx, scope, endpoint.id)?;
     Ok(endpoint)
 }
 
@@ -200,7 +211,7 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
         Ok(rows::queue_health(
             tx,
             id,
-            Health { first_failure_milliseconds, failures_count: DISABLED_FAILURES_MIN },
+            EndpointHealth { first_failure_milliseconds, failures_count: DISABLED_FAILURES_MIN },
         )?)
     };
     stage.store.write(failed_long_ago).await.expect("a health");
@@ -215,7 +226,7 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
             1,
         )?
         .remove(0);
-        let attempt = Finished {
+        let attempt = FinishedAttempt {
             delivery_id: delivery.id,
             schedule_start_milliseconds: delivery.schedule_start_milliseconds,
             step: delivery.step,
@@ -255,4 +266,162 @@ async fn an_event_for_an_endpoint_that_is_disabled_meanwhile_is_only_recorded() 
         "0"
     );
     stage.store.close().await;
+}
+
+/// Events of an account with a long history, and of one that the statistics do not know.
+const OLD_EVENTS: i64 = 60_000;
+const NEW_EVENTS: i64 = 3_000;
+/// What one delivery may read in all, from its event to its recorded attempt: rows that scans
+/// return before they filter, and blocks of the table of events with its indexes.
+const ROWS_READ_PER_DELIVERY_MAX: i64 = 12;
+const EVENT_BLOCKS_PER_DELIVERY_MAX: i64 = 20;
+
+/// Deliveries to a new account beside a large one, while the statistics know only the large one:
+/// what all statements read grows with the deliveries, not with their square.
+///
+/// The planner of PostgreSQL then estimates one row for the new account, and takes any index that
+/// begins with the account or the endpoint.
+#[tokio::test(flavor = "multi_thread")]
+async fn deliveries_read_few_rows_with_stale_statistics() {
+    let (rows, blocks) = read_by_deliveries("").await;
+    assert!(
+        rows <= NEW_EVENTS * ROWS_READ_PER_DELIVERY_MAX
+            && blocks <= NEW_EVENTS * EVENT_BLOCKS_PER_DELIVERY_MAX,
+        "{NEW_EVENTS} deliveries read {rows} rows and {blocks} blocks of events"
+    );
+}
+
+/// The same with the index of the first schema, which a look-up by identifier can use for the
+/// account alone: the test sees it.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_that_begins_with_the_account_is_found_out() {
+    let first_schema = "CREATE INDEX events_linked ON events (scope, linked_id, id)";
+    let (rows, blocks) = read_by_deliveries(first_schema).await;
+    assert!(
+        blocks > NEW_EVENTS * EVENT_BLOCKS_PER_DELIVERY_MAX,
+        "{NEW_EVENTS} deliveries read {rows} rows and {blocks} blocks of events"
+    );
+}
+
+/// Rows, and blocks of the table of events, that deliveries to a new account read; `schema` is
+/// changed first.
+async fn read_by_deliveries(schema: &str) -> (i64, i64) {
+    let stage = Stage::new().await;
+    let id = stage.endpoint_id;
+    let other = stage
+        .store
+        .write(|tx, now| make_endpoint_in(tx, now, Scope::new(2, Mode::Test)))
+        .await
+        .expect("an endpoint");
+    // Plans that connections keep are made while the tables are small.
+    for _ in 0..8 {
+        deliver_all(&stage, id, 1).await;
+    }
+    stage.database.sql(&format!(
+        "ALTER TABLE events SET (autovacuum_enabled = false); \
+         ALTER TABLE webhook_deliveries SET (autovacuum_enabled = false); \
+         ALTER TABLE webhook_attempts SET (autovacuum_enabled = false); \
+         INSERT INTO events SELECT {scope}, decode(lpad(to_hex(g), 32, '0'), 'hex'), '{TYPE}', \
+         decode(md5(g::text), 'hex'), 'transfer', g FROM generate_series(1, {OLD_EVENTS}) g; \
+         INSERT INTO webhook_deliveries SELECT decode('{endpoint:032x}', 'hex'), \
+         decode(lpad(to_hex(g), 32, '0'), 'hex'), decode(lpad(to_hex(g), 32, '0'), 'hex'), \
+         'succeeded', 0, 0, 1, NULL, g FROM generate_series(1, {OLD_EVENTS}) g; \
+         DELETE FROM events WHERE scope = {new}; DELETE FROM webhook_attempts; \
+         DELETE FROM webhook_deliveries WHERE endpoint_id = decode('{own:032x}', 'hex'); \
+         ANALYZE events; ANALYZE webhook_deliveries; ANALYZE webhook_attempts; {schema}",
+        scope = Scope::new(2, Mode::Test).code(),
+        new = SCOPE.code(),
+        endpoint = other.id.as_u128(),
+        own = id.as_u128(),
+    ));
+    let before = reads(&stage.database);
+    deliver_all(&stage, id, NEW_EVENTS).await;
+    let delivered = format!(
+        "SELECT COUNT(*) FROM webhook_deliveries WHERE status = 'succeeded' AND endpoint_id = \
+         decode('{:032x}', 'hex')",
+        id.as_u128()
+    );
+    assert_eq!(stage.database.value(&delivered), NEW_EVENTS.to_string());
+    // A connection hands in its counters when it ends.
+    stage.store.close().await;
+    let started = std::time::Instant::now();
+    let mut last = (0, 0);
+    loop {
+        let (rows, blocks) = reads(&stage.database);
+        if (rows, blocks) == last && rows >= before.0 + NEW_EVENTS {
+            return (rows - before.0, blocks - before.1);
+        }
+        assert!(started.elapsed() < steps::PATIENCE, "the counters did not come");
+        last = (rows, blocks);
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Rows that scans of the tables of deliveries have read so far, and blocks of events.
+fn reads(database: &Database) -> (i64, i64) {
+    let tables = "('events', 'webhook_deliveries', 'webhook_attempts')";
+    let rows = format!(
+        "SELECT (SELECT COALESCE(SUM(seq_tup_read), 0) FROM pg_stat_user_tables WHERE relname IN \
+         {tables}) + (SELECT COALESCE(SUM(idx_tup_read), 0) FROM pg_stat_user_indexes WHERE \
+         relname IN {tables})"
+    );
+    let blocks = "SELECT heap_blks_hit + heap_blks_read + idx_blks_hit + idx_blks_read FROM \
+                  pg_statio_user_tables WHERE relname = 'events'";
+    let number = |sql: &str| database.value(sql).parse::<i64>().expect("a number");
+    (number(&rows), number(blocks))
+}
+
+/// Emits events of the new account, fans them out, claims the deliveries and records a success for
+/// each, as the worker does.
+async fn deliver_all(stage: &Stage, id: Id<kind::WebhookEndpoint>, count: i64) {
+    const TURN: i64 = 500;
+    let emit = move |tx: &mut dyn Tx, now: &mut Now| {
+        for _ in 0..count {
+            let linked = now.mint::<kind::Transfer>().any();
+            events::emit(tx, now, SCOPE, TYPE, linked)?;
+        }
+        Ok(())
+    };
+    stage.store.write(emit).await.expect("events");
+    let mut left = count;
+    while left > 0 {
+        stage
+            .store
+            .write(|tx, now| Ok(webhooks::sequencer::sequence(tx, now)?))
+            .await
+            .expect("the sequencer");
+        let due = stage
+            .store
+            .read(hundi::store::Cost::Scan, move |tx| {
+                Ok(rows::due(tx, SCOPE, id, i64::MAX - 1, TURN)?)
+            })
+            .await
+            .expect("due deliveries");
+        assert!(due.iter().all(|delivery| delivery.event.is_some()));
+        left -= due.len() as i64;
+        let turn = move |tx: &mut dyn Tx, now: &mut Now| {
+            let lease_milliseconds = now.instant_milliseconds() + LEASE_MILLISECONDS;
+            let claimed = claim(tx, id, &due, false, lease_milliseconds)?;
+            assert!(claimed.iter().all(|is_claimed| *is_claimed));
+            let attempts: Vec<FinishedAttempt> = due
+                .iter()
+                .map(|delivery| FinishedAttempt {
+                    delivery_id: delivery.id,
+                    schedule_start_milliseconds: delivery.schedule_start_milliseconds,
+                    step: delivery.step,
+                    attempts_count: delivery.attempts_count,
+                    lease_milliseconds,
+                    attempted_milliseconds: now.instant_milliseconds(),
+                    is_success: true,
+                    http_status: Some(200),
+                    error: None,
+                    duration_milliseconds: 3,
+                    answer: String::new(),
+                    retry_after_seconds: None,
+                })
+                .collect();
+            Ok(record_attempts(tx, now, id, &attempts.iter().collect::<Vec<_>>())?)
+        };
+        stage.store.write(turn).await.expect("a turn");
+    }
 }
