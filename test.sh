@@ -82,6 +82,10 @@ if ! $quick; then
   fi
   tests/openapi/run.sh "$tools/bin"
 
+  say "alert rules and their runbooks"
+  need promtool prometheus
+  tests/deploy/alerts.sh
+
   say "two nodes behind nginx"
   tests/deploy/run.sh
 

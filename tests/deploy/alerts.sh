@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# The alert rules read, every alert has a runbook, and every metric that a rule names exists.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+rules=deploy/prometheus/alerts.yaml
+promtool check rules "$rules"
+
+headings=$(sed -n 's/^### //p' docs/run.md | sort)
+alerts=$(sed -n 's/^ *- alert: //p' "$rules" | sort)
+if ! diff <(echo "$alerts") <(echo "$headings"); then
+  echo "the alerts (<) and the runbooks in docs/run.md (>) differ" >&2
+  exit 1
+fi
+
+# Names as src/metrics.rs declares them; counters end in _total on the page.
+known=$(grep -oE '^ +"[a-z_]+"' src/metrics.rs | tr -d ' "' | sort -u)
+for name in $(grep -oE 'hundi_[a-z_]+' "$rules" | sort -u); do
+  bare=${name#hundi_}
+  bare=${bare%_total}
+  grep -qx "$bare" <<< "$known" || { echo "$name is no metric of src/metrics.rs" >&2; exit 1; }
+done
