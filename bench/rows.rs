@@ -111,6 +111,7 @@ impl Template {
             hold_until: None,
             refund_address: None,
             policy: Policy::default(),
+            reference: None,
             payout_id: None,
             refund_id: None,
             status_history: History::begun(TransferStatus::Funding, business),

@@ -288,8 +288,10 @@ impl App {
         };
         let running: Vec<_> = self.workers().into_iter().filter_map(start).collect();
         let site = self.site.clone();
+        let (refusing, metrics) = (site.clone(), self.state.metrics.clone());
         let answer = move |request| pages::answer(site.clone(), request);
-        server::serve(listener, stop, self.state.metrics.clone(), answer).await;
+        let refuse = Arc::new(move |refusal| pages::refuse(&refusing, refusal));
+        server::serve(listener, stop, metrics, answer, refuse).await;
         for worker in running {
             if worker.await.is_err() {
                 tracing::error!("a worker panicked");

@@ -18,7 +18,8 @@ use crate::payouts::state::PayoutStatus;
 use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
 use crate::rails::iso20022::values::Utr;
 use crate::rails::{BankReport, FailureCode, FailureSource};
-use crate::refunds;
+use crate::refunds::state::{AddressDeclarer, RefundStatus};
+use crate::refunds::{self, AddressDeclaration};
 use crate::screening::Screening;
 use crate::screening::hits;
 use crate::senders;
@@ -59,7 +60,7 @@ fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
 /// A refusal in words for the operator.
 fn declined_by(id: AnyId, error: OperationError) -> OperationError {
     match error {
-        OperationError::Refused(refusal) => match refusal.faults().first() {
+        OperationError::Refused(refusal) => match refusal.entries().first() {
             Some(entry) => declined(id, &entry.message),
             None => declined(id, "refused"),
         },
@@ -86,6 +87,7 @@ pub fn decide(
         ObjectKind::Transfer => decide_transfer(tx, now, services, scope, id, decision),
         ObjectKind::Deposit => decide_deposit(tx, now, services, scope, id, decision),
         ObjectKind::Payout => decide_payout(tx, now, services, scope, id, decision),
+        ObjectKind::Refund => decide_refund(tx, now, services, scope, id, decision),
         _ => Err(declined(id, "there is nothing to decide about an object of this kind")),
     }
 }
@@ -146,6 +148,84 @@ pub fn mark_refund_sent(
         ));
     }
     Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
+}
+
+/// Declares where a refund goes that has no address, or whose address screening holds. The reason
+/// is kept with it.
+pub fn set_refund_address(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    id: Id<kind::Refund>,
+    to_address: Address,
+    reason: &str,
+) -> Outcome {
+    let any = id.any();
+    let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    keys::rows::take_turns(tx, scope)?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    let mut refund = refunds::rows::find(tx, scope, id)?
+        .ok_or_else(|| declined(any, "there is no such refund"))?;
+    if refund.status != RefundStatus::RequiresAddress && !refund.is_held {
+        let status = Status::as_str(refund.status);
+        return Err(declined(any, format!("it is {status}, and its address stays as it is")));
+    }
+    if let Some(misfit) = chains::address_fault(&refund.chain, "--to", Some(&to_address)) {
+        return Err(declined(any, misfit.message));
+    }
+    let contract = refunds::rows::token_contract(tx, &refund)?;
+    if let Some(refused) = refunds::address_refused(tx, "--to", &to_address, &contract)? {
+        return Err(declined(any, refused.message));
+    }
+    if refund.is_held {
+        // Another address takes the place of the one that was found on a list.
+        hits::decide(tx, now, scope, any, hits::Decision::Refused)?;
+    }
+    let declaration = AddressDeclaration {
+        to_address,
+        declared_by: AddressDeclarer::Operator,
+        reason: Some(reason.to_owned()),
+    };
+    refunds::declare_address(tx, now, services, &mut refund, declaration)?;
+    tracing::info!(refund = %id, "the operator declared the address of a refund");
+    let held = if refund.is_held {
+        "; screening found the address on a list: `hundi screening` shows it, `hundi decide ID \
+         approve` or `refuse` decides"
+    } else {
+        ""
+    };
+    Ok(format!("{id} goes to {to_address}{held}"))
+}
+
+/// Decides about a refund whose address screening found on a list. Refused, it stays held until it
+/// gets another address.
+fn decide_refund(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let found = id.typed().map(|id| refunds::rows::find(tx, scope, id)).transpose()?.flatten();
+    let mut refund = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    if !refund.is_held {
+        return Err(declined(id, "screening does not hold it, so there is nothing to decide"));
+    }
+    match decision {
+        OperatorDecision::Approve => {
+            let decided = decide_hits(tx, now, scope, id, hits::Decision::Cleared)?;
+            refunds::release(tx, now, services, &mut refund)?;
+            Ok(format!("{id} may be sent{decided}"))
+        }
+        OperatorDecision::Refuse => {
+            let decided = decide_hits(tx, now, scope, id, hits::Decision::Refused)?;
+            Ok(format!(
+                "{id} stays held{decided}; `hundi refunds address` gives it another address"
+            ))
+        }
+        _ => Err(declined(id, "a refund is approved or refused")),
+    }
 }
 
 /// Says in which status an object takes no such decision.
@@ -336,8 +416,16 @@ fn decide_deposit(
     let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
     let deposit = found.ok_or_else(|| declined(id, "there is no such object"))?;
     // The other form would be written as this chain's, and be nobody's address there.
-    if let Some(fault) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
-        return Err(declined(id, fault.message));
+    if let Some(misfit) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
+        return Err(declined(id, misfit.message));
+    }
+    if let Some(address) = to_address {
+        let transfer = transfers::rows::find(tx, scope, deposit.transfer_id)?
+            .ok_or_else(|| declined(id, "its transfer is gone"))?;
+        let refused = refunds::address_refused(tx, "--to", address, &transfer.token_contract)?;
+        if let Some(refused) = refused {
+            return Err(declined(id, refused.message));
+        }
     }
     let refund = refunding::refund_unmatched(tx, now, services, &deposit, *to_address)
         .map_err(|error| declined_by(id, error))?;

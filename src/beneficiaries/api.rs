@@ -45,6 +45,7 @@ crate::form! {
         name: Replace<Text<1, 140>>,
         account_number: Replace<AccountNumber>,
         ifsc: Replace<Ifsc>,
+        account_type: Replace<EnumField<AccountType>>,
         email: Patch<Email>,
         phone: Patch<Phone>,
         metadata: MetadataPatch,
@@ -123,7 +124,7 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(query::status_words::<BeneficiaryStatus>), "status = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<BeneficiaryStatus>)),
 ];
 
 pub fn routes() -> Vec<Route> {

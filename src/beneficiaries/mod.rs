@@ -642,9 +642,23 @@ impl Beneficiary {
 
 /// The refusal for a beneficiary that cannot be paid now.
 pub fn not_payable(beneficiary: &Beneficiary) -> Refusal {
+    let what_to_do = match (beneficiary.status, beneficiary.payouts_disabled_reason) {
+        (_, Some(DisabledReason::ComplianceHold)) => "The operator reviews it.",
+        (BeneficiaryStatus::Draft, _) => "Submit it with an update that holds submit: true.",
+        (BeneficiaryStatus::Verifying, _) => {
+            "Wait for the event beneficiary.status.active, or fetch the beneficiary until \
+             payouts_enabled is true."
+        }
+        (BeneficiaryStatus::InputRequired, _) => "Update the fields that its requirements name.",
+        (BeneficiaryStatus::Rejected, _) => "Create another beneficiary.",
+        (BeneficiaryStatus::Active, _) => {
+            "The operator enables it again; the event beneficiary.payouts_enabled.updated follows."
+        }
+    };
     let why = beneficiary.payouts_disabled_reason.map_or("", DisabledReason::as_str);
     let message = format!(
-        "The beneficiary cannot be paid now: status {}, {why}.",
+        "The beneficiary cannot be paid now: its status is {} ({why}). {what_to_do} Then send the \
+         transfer with a new idempotency key.",
         beneficiary.status.as_str()
     );
     Refusal::field(Code::BeneficiaryNotPayable, "beneficiary_id", message)

@@ -110,7 +110,7 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
     // Two members of one name would let two readers see two documents under one signature.
     body::parse(bytes).map_err(|refusal| {
         let error_message: Vec<&str> =
-            refusal.faults().iter().map(|fault| fault.message.as_str()).collect();
+            refusal.entries().iter().map(|entry| entry.message.as_str()).collect();
         format!("invalid: it does not read as a document: {}", error_message.join(" "))
     })?;
     let document: serde_json::Value =

@@ -149,7 +149,7 @@ fn find(
     status: Option<BeneficiaryStatus>,
 ) -> Result<Vec<(String, Beneficiary)>, OperationError> {
     let filters: Vec<_> = status
-        .map(|status| ("status = ?", FilterValue::Text(status.as_str().into())))
+        .map(|status| ("status", FilterValue::Text(status.as_str().into())))
         .into_iter()
         .collect();
     let mut found = Vec::new();

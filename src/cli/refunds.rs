@@ -3,13 +3,14 @@
 use clap::{Args, Subcommand};
 
 use super::{DatabaseArgs, ModeFlag, beside, carry_out, error_message, open, print};
+use crate::chains::address::Address;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
 use crate::kernel::{Id, Mode, Scope};
 use crate::keys;
 use crate::operator;
-use crate::refunds::state::{RefundStatus, SentFault};
+use crate::refunds::state::{AddressDeclarer, RefundStatus, SentFault};
 use crate::refunds::{Refund, rows};
 use crate::store::Cost;
 use crate::store::Store;
@@ -42,6 +43,18 @@ enum RefundsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
+    /// Declare where a refund goes that has no address, or whose address screening holds
+    Address {
+        id: String,
+        /// The address on the refund's chain
+        #[arg(long)]
+        to: String,
+        /// Why, and who said so; kept with the refund
+        #[arg(long)]
+        reason: String,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
     /// Name the transaction in which a refund was sent; the service confirms it on the chain
     Complete {
         id: String,
@@ -67,6 +80,9 @@ async fn run(command: RefundsCommand) -> Result<(), String> {
         RefundsCommand::Complete { id, hash, batch, database } => {
             complete(&id, hash, batch, &database).await
         }
+        RefundsCommand::Address { id, to, reason, database } => {
+            declare_address(&id, &to, reason, &database).await
+        }
     }
 }
 
@@ -80,7 +96,10 @@ async fn list(
     status: Option<RefundStatus>,
     mode: Option<Mode>,
 ) -> Result<(), String> {
-    print("id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault")?;
+    print(
+        "id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault\theld\t\
+         declared_by\treason",
+    )?;
     let accounts = store
         .read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?))
         .await
@@ -94,7 +113,7 @@ async fn list(
         let mut page = Page {
             limit: PAGE_ROWS,
             filters: status
-                .map(|status| ("status = ?", FilterValue::Text(status.as_str().to_owned())))
+                .map(|status| ("status", FilterValue::Text(status.as_str().to_owned())))
                 .into_iter()
                 .collect(),
             ..Page::default()
@@ -130,8 +149,39 @@ fn line(refund: &Refund) -> String {
         refund.status.as_str().to_owned(),
         or_none(refund.transaction_hash.as_deref().or(refund.sent_transaction_hash.as_deref())),
         or_none(refund.sent_fault.map(SentFault::as_str)),
+        (if refund.is_held { "held" } else { "-" }).to_owned(),
+        or_none(refund.address_declared_by.map(AddressDeclarer::as_str)),
+        or_none(refund.address_reason.as_deref()),
     ]
     .join("\t")
+}
+
+/// Longest reason that is kept, in characters.
+const REASON_LENGTH_MAX: usize = 500;
+
+async fn declare_address(
+    id: &str,
+    to: &str,
+    reason: String,
+    database: &DatabaseArgs,
+) -> Result<(), String> {
+    let id = refund_id(id)?;
+    let address = Address::parse(to).map_err(|error| format!("--to is no address: {error}"))?;
+    let length = reason.trim().chars().count();
+    if length == 0 || length > REASON_LENGTH_MAX || reason.chars().any(char::is_control) {
+        return Err(format!("--reason takes a text of 1 to {REASON_LENGTH_MAX} characters"));
+    }
+    let app = beside(database).await?;
+    let services = app.state.services.clone();
+    carry_out(&app, move |tx, now| {
+        operator::set_refund_address(tx, now, &services, id, address, reason.trim())
+    })
+    .await
+}
+
+fn refund_id(text: &str) -> Result<Id<kind::Refund>, String> {
+    Id::parse(text)
+        .ok_or_else(|| format!("{text:?} is no refund's ID: `hundi refunds list` shows them"))
 }
 
 async fn complete(
@@ -140,8 +190,7 @@ async fn complete(
     is_batch: bool,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
-    let id: Id<kind::Refund> = Id::parse(id)
-        .ok_or_else(|| format!("{id:?} is no refund's ID: `hundi refunds list` shows them"))?;
+    let id = refund_id(id)?;
     let app = beside(database).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &services, id, &hash, is_batch))

@@ -70,9 +70,9 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(query::status_words::<DepositStatus>), "status = ?"),
-    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
-    Filter::new("transaction_hash", FilterKind::Text, "transaction_hash = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<DepositStatus>)),
+    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer)),
+    Filter::new("transaction_hash", FilterKind::Text),
 ];
 
 pub fn routes() -> Vec<Route> {

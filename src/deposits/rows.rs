@@ -11,102 +11,65 @@ use crate::kernel::state::Status;
 use crate::kernel::{Currency, History, Id, Mode, Money, Scope, StoreError};
 use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
-use crate::store::{Row, Tx, Value, insert_sql};
+use crate::store::{Row, Tx, Value};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, transfer_id, status, units, asset, chain, \
- from_address, to_address, transaction_hash, log_index, \
-    block_number, block_time, confirmations, unseen_since, classification, reason_code, \
-    completed_at, status_history, created";
-
-static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("deposits", COLUMNS));
+crate::stored! {
+    "deposits" as Deposit, written from deposit, read from row;
+    fixed {
+        scope: deposit.scope => row.scope()?;
+        id: deposit.id => row.id()?;
+        version: deposit.version => row.int()?;
+        transfer_id: deposit.transfer_id => row.id()?;
+        units: deposit.amount.units => row.int()?;
+        asset: &deposit.asset => row.text()?;
+        chain: &deposit.chain => row.text()?;
+        from_address: &deposit.from_address => address(row.bytes()?)?;
+        to_address: &deposit.to_address => address(row.bytes()?)?;
+        transaction_hash: &deposit.transaction_hash => row.text()?;
+        created: deposit.created => row.int()?;
+    }
+    changing from DepositStatus {
+        status: deposit.status.as_str() => row.word(DepositStatus::parse)?;
+        log_index: deposit.log_index => row.int()?;
+        block_number: deposit.block_number => row.int_or_null()?;
+        block_time: deposit.block_time => row.int_or_null()?;
+        confirmations: deposit.confirmations => row.int()?;
+        unseen_since: deposit.unseen_since => row.int_or_null()?;
+        classification: deposit.classification.map(Classification::as_str)
+            => row.word_or_null(Classification::parse)?;
+        reason_code: deposit.reason_code.map(ReasonCode::as_str)
+            => row.word_or_null(ReasonCode::parse)?;
+        completed_at: deposit.completed_at => row.int_or_null()?;
+        status_history: &deposit.status_history.to_text() => History::from_text(&row.text()?)?;
+    }
+    into Deposit {
+        scope,
+        id,
+        version,
+        transfer_id,
+        status,
+        amount: Money::new(units, Currency::Usdt),
+        asset,
+        chain,
+        from_address,
+        to_address,
+        transaction_hash,
+        log_index,
+        block_number,
+        block_time,
+        confirmations,
+        unseen_since,
+        classification,
+        reason_code,
+        completed_at,
+        status_history,
+        created,
+    }
+}
 
 pub fn address(bytes: Vec<u8>) -> Result<[u8; 20], StoreError> {
     bytes.try_into().map_err(|_| StoreError::Broken("an address is not 20 bytes long".into()))
-}
-
-pub fn read(mut row: Row) -> Result<Deposit, StoreError> {
-    let row = &mut row;
-    Ok(Deposit {
-        scope: row.scope()?,
-        id: row.id()?,
-        version: row.int()?,
-        transfer_id: row.id()?,
-        status: row.word(DepositStatus::parse)?,
-        amount: Money::new(row.int()?, Currency::Usdt),
-        asset: row.text()?,
-        chain: row.text()?,
-        from_address: address(row.bytes()?)?,
-        to_address: address(row.bytes()?)?,
-        transaction_hash: row.text()?,
-        log_index: row.int()?,
-        block_number: row.int_or_null()?,
-        block_time: row.int_or_null()?,
-        confirmations: row.int()?,
-        unseen_since: row.int_or_null()?,
-        classification: row.word_or_null(Classification::parse)?,
-        reason_code: row.word_or_null(ReasonCode::parse)?,
-        completed_at: row.int_or_null()?,
-        status_history: History::from_text(&row.text()?)?,
-        created: row.int()?,
-    })
-}
-
-pub fn insert(tx: &mut dyn Tx, d: &Deposit) -> Result<(), StoreError> {
-    tx.execute_one(
-        &INSERT,
-        values![
-            d.scope,
-            d.id,
-            d.version,
-            d.transfer_id,
-            d.status.as_str(),
-            d.amount.units,
-            &d.asset,
-            &d.chain,
-            &d.from_address,
-            &d.to_address,
-            &d.transaction_hash,
-            d.log_index,
-            d.block_number,
-            d.block_time,
-            d.confirmations,
-            d.unseen_since,
-            d.classification.map(Classification::as_str),
-            d.reason_code.map(ReasonCode::as_str),
-            d.completed_at,
-            &d.status_history.to_text(),
-            d.created,
-        ],
-    )
-}
-
-/// Writes a changed deposit over the version and status it was read with.
-pub fn update(tx: &mut dyn Tx, d: &mut Deposit, from: DepositStatus) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE deposits SET version = version + 1, status = ?5, block_number = ?6, block_time = \
-         ?7, confirmations = ?8, classification = ?9, \
-         reason_code = ?10, completed_at = ?11, status_history = ?12, log_index = ?13, \
-         unseen_since = ?14 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
-        values![
-            d.scope,
-            d.id,
-            d.version,
-            from.as_str(),
-            d.status.as_str(),
-            d.block_number,
-            d.block_time,
-            d.confirmations,
-            d.classification.map(Classification::as_str),
-            d.reason_code.map(ReasonCode::as_str),
-            d.completed_at,
-            &d.status_history.to_text(),
-            d.log_index,
-            d.unseen_since,
-        ],
-    )?;
-    d.version += 1;
-    Ok(())
 }
 
 pub fn find(

@@ -50,13 +50,9 @@ pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
         CREATED_FILTERS[1],
         CREATED_FILTERS[2],
         CREATED_FILTERS[3],
-        Filter::new("type", FilterKind::OneOf(event_types.leak()), "type = ?"),
-        Filter::new(
-            "linked_id",
-            FilterKind::AnyId { kind_condition: "linked_object = ?" },
-            "linked_id = ?",
-        ),
-        Filter::new("linked_object", FilterKind::OneOf(objects.leak()), "linked_object = ?"),
+        Filter::new("type", FilterKind::OneOf(event_types.leak())),
+        Filter::new("linked_id", FilterKind::AnyId { kind_filter: "linked_object" }),
+        Filter::new("linked_object", FilterKind::OneOf(objects.leak())),
     ];
     vec![
         route::list(

@@ -232,7 +232,7 @@ mod tests {
             deep.as_bytes(),
         ];
         for body in many {
-            let refusal = parse(body).err().map(|refusal| refusal.faults()[0].code);
+            let refusal = parse(body).err().map(|refusal| refusal.entries()[0].code);
             assert_eq!(
                 refusal,
                 Some(Code::RequestBodyInvalid),

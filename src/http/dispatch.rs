@@ -8,14 +8,16 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::header::{ALLOW, AUTHORIZATION, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Full, Limited};
+use http::header::{ALLOW, AUTHORIZATION, CONNECTION};
+use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use hyper::body::Body;
 
-use super::body::{self, BODY_BYTES_MAX, Node};
+use super::body::Node;
+use super::incoming::{accepts_pdf, idempotency_key, parse_body, read_body, single};
 use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
+pub use super::reply::{Reply, refusal_reply};
+use super::reply::{refuse, reply, set_header};
 use super::route::{Context, Route, Verb, Work};
 use super::router::{Found, Router};
 use crate::app_state::AppState;
@@ -29,18 +31,9 @@ use crate::store::running_keys::RunningKeys;
 /// How long a request may take on a store that is reached over a network, without its body's way
 /// here. Each transaction has a limit of its own; this one is for what waits for several of them.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
-/// How long a body may take to arrive.
-pub const BODY_SECONDS_MAX: u64 = 10;
-/// Length of an `Idempotency-Key`.
-pub const IDEMPOTENCY_KEY_LENGTH_MIN: usize = 16;
-pub const IDEMPOTENCY_KEY_LENGTH_MAX: usize = 64;
-
-const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
-
-pub type Reply = Response<Full<Bytes>>;
 
 /// The API as it is served: the routes, and what judging a request needs.
 pub struct Api {
@@ -95,11 +88,11 @@ where
         Err(failure) => refuse(request_id, failure),
     };
     if let Some(headers) = seen.rate_limit {
-        set(&mut reply, RATE_LIMIT, &headers.limit);
-        set(&mut reply, RATE_LIMIT_POLICY, &headers.policy);
+        set_header(&mut reply, RATE_LIMIT, &headers.limit);
+        set_header(&mut reply, RATE_LIMIT_POLICY, &headers.policy);
     }
     if seen.closes_connection {
-        set(&mut reply, CONNECTION, "close");
+        set_header(&mut reply, CONNECTION, "close");
     }
     let route = seen.route.unwrap_or("-");
     let status = reply.status().as_u16();
@@ -122,66 +115,19 @@ where
 fn verb_name(method: &http::Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
+        "HEAD" => "HEAD",
         "POST" => "POST",
         "DELETE" => "DELETE",
         _ => "OTHER",
     }
 }
 
-fn set(reply: &mut Reply, name: HeaderName, value: &str) {
-    if let Ok(value) = HeaderValue::from_str(value) {
-        reply.headers_mut().insert(name, value);
-    }
-}
-
-/// The answer to a request that had no effect.
-fn refuse(request_id: &str, failure: OperationError) -> Reply {
-    let refusal = match failure {
-        OperationError::Refused(refusal) => refusal,
-        OperationError::Store(StoreError::Unavailable(reason)) => {
-            tracing::error!(request_id, reason, "the store cannot take the request; answered 503");
-            Refusal::unavailable()
-        }
-        OperationError::Store(StoreError::Conflict(what)) => {
-            tracing::error!(
-                request_id,
-                what,
-                "a transaction met a conflict again and again; answered 503"
-            );
-            Refusal::unavailable()
-        }
-        OperationError::Store(StoreError::Locked) => {
-            tracing::error!(request_id, "a row stayed locked by another transaction; answered 503");
-            Refusal::unavailable()
-        }
-        OperationError::Declined(reason) | OperationError::Store(StoreError::Broken(reason)) => {
-            tracing::error!(request_id, reason, "a fault of ours; answered 500");
-            Refusal::internal()
-        }
+fn not_found_route(api: &Api, path: &str) -> OperationError {
+    let message = match api.router.near_miss(path) {
+        Some(meant) => format!("No such route. Did you mean {meant}?"),
+        None => "No such route. GET /openapi.json lists all of them.".to_owned(),
     };
-    let mut reply = reply(refusal.http_status(), idempotency::JSON, refusal.body());
-    if let Some(seconds) = refusal.retry_after_seconds {
-        set(&mut reply, RETRY_AFTER, &seconds.to_string());
-    }
-    reply
-}
-
-/// The error shape for what is refused outside `/v1`.
-pub fn refusal_reply(request_id: &str, refusal: Refusal) -> Reply {
-    refuse(request_id, refusal.into())
-}
-
-fn reply(status: u16, content_type: &'static str, body: Vec<u8>) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(body)));
-    *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    // Balances and account holders are nobody's cache's business.
-    reply.headers_mut().insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    reply
-}
-
-fn not_found_route() -> OperationError {
-    Refusal::new(Code::ObjectNotFound, "No such route.").into()
+    Refusal::new(Code::ObjectNotFound, message).into()
 }
 
 async fn judge<B>(api: &Api, seen: &mut Seen, request: Request<B>) -> Result<Reply, OperationError>
@@ -196,20 +142,22 @@ where
     let caller = within(app, end, api.keys.caller(&app.store, authorization)).await?;
     seen.account_number = caller.scope.account_number();
 
-    let is_write = head.method != http::Method::GET;
+    // HEAD is answered as GET; the connection leaves the body out.
+    let method = if head.method == http::Method::HEAD { &http::Method::GET } else { &head.method };
+    let is_write = method != http::Method::GET;
     let (rate_limit, judged) =
         within(app, end, api.limiter.judge(&app.store, caller.key_id, is_write)).await?;
     seen.rate_limit = rate_limit;
     judged?;
 
-    let (index, ids) = match api.router.find(&head.method, head.uri.path()) {
+    let (index, ids) = match api.router.find(method, head.uri.path()) {
         Found::Route { index, ids } => (index, ids),
-        Found::Nothing => return Err(not_found_route()),
+        Found::Nothing => return Err(not_found_route(api, head.uri.path())),
         Found::OtherMethods(allow) => {
             let refusal =
                 Refusal::new(Code::RequestMethodInvalid, format!("This route takes {allow}."));
             let mut reply = refuse("", refusal.into());
-            set(&mut reply, ALLOW, allow);
+            set_header(&mut reply, ALLOW, allow);
             return Ok(reply);
         }
     };
@@ -259,38 +207,6 @@ pub async fn within<T>(
         )
     };
     tokio::time::timeout_at(end, part).await.map_err(late)?
-}
-
-/// A header that is there once.
-fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next()?;
-    values.next().is_none().then_some(first)
-}
-
-/// JSON is the default; PDF goes to who names it and prefers it.
-fn accepts_pdf(headers: &HeaderMap) -> bool {
-    let accept: String = headers
-        .get_all(http::header::ACCEPT)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .collect::<Vec<_>>()
-        .join(",");
-    let quality = |wanted: &str| {
-        accept.split(',').find_map(|range| {
-            let mut parts = range.split(';').map(str::trim);
-            let name = parts.next()?;
-            let quality = parts
-                .find_map(|part| part.strip_prefix("q="))
-                .map_or(Some(1.0), |q| q.parse::<f32>().ok())?;
-            name.eq_ignore_ascii_case(wanted).then_some(quality)
-        })
-    };
-    match (quality(idempotency::PDF), quality(idempotency::JSON)) {
-        (Some(pdf), None) => pdf > 0.0,
-        (Some(pdf), Some(json)) => pdf > json,
-        (None, _) => false,
-    }
 }
 
 /// A request whose key, route and method are known.
@@ -374,106 +290,6 @@ async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
     Ok(answered(answer))
 }
 
-/// Reads `Idempotency-Key`. One pair of quotes is taken off, so that the structured form of the
-/// IETF draft works too.
-fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
-    const NAME: &str = "Idempotency-Key";
-    let fault = |code, message: String| Err(Refusal::field(code, NAME, message));
-    let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
-    let Some(value) = values.next() else {
-        return fault(
-            Code::ParameterEmpty,
-            format!("The header {NAME} is required on every POST."),
-        );
-    };
-    if values.next().is_some() {
-        return fault(
-            Code::ParameterValueInvalid,
-            format!("The header {NAME} is given more than once."),
-        );
-    }
-    let bytes = value.as_bytes().trim_ascii();
-    if !bytes.iter().all(|byte| (0x20..0x7F).contains(byte)) {
-        return fault(
-            Code::ParameterValueInvalid,
-            format!("The header {NAME} must consist of printable ASCII characters."),
-        );
-    }
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text);
-    match text.len() {
-        0 => fault(Code::ParameterEmpty, format!("The header {NAME} is required on every POST.")),
-        length if length < IDEMPOTENCY_KEY_LENGTH_MIN => fault(
-            Code::ParameterMinLengthInvalid,
-            format!(
-                "The header {NAME} must have at least {IDEMPOTENCY_KEY_LENGTH_MIN} characters."
-            ),
-        ),
-        length if length > IDEMPOTENCY_KEY_LENGTH_MAX => fault(
-            Code::ParameterMaxLengthInvalid,
-            format!("The header {NAME} must have at most {IDEMPOTENCY_KEY_LENGTH_MAX} characters."),
-        ),
-        _ => Ok(text.to_owned()),
-    }
-}
-
-/// Reads a body within its limits; what is too large or too slow ends the connection and is not
-/// stored.
-async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, OperationError>
-where
-    B: Body<Data = Bytes> + Send + 'static,
-    B::Error: std::error::Error + Send + Sync + 'static,
-{
-    let too_large = || {
-        Refusal::new(
-            Code::RequestBodyInvalid,
-            format!("The body is larger than {BODY_BYTES_MAX} bytes."),
-        )
-    };
-    let declared = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|length| length.to_str().ok())
-        .and_then(|length| length.parse::<u64>().ok());
-    if declared.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
-        return Err(too_large().into());
-    }
-    let collected = tokio::time::timeout(
-        Duration::from_secs(BODY_SECONDS_MAX),
-        Limited::new(incoming, BODY_BYTES_MAX).collect(),
-    )
-    .await;
-    match collected {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large().into()),
-        Ok(Err(_)) => {
-            Err(Refusal::new(Code::RequestBodyInvalid, "The body did not arrive whole.").into())
-        }
-        Err(_) => Err(Refusal::new(
-            Code::RequestBodyInvalid,
-            format!("The body did not arrive within {BODY_SECONDS_MAX} s."),
-        )
-        .into()),
-    }
-}
-
-/// The body as a tree. An empty one counts as `{}` where no field is required; its type then does
-/// not matter.
-fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, Refusal> {
-    if bytes.is_empty() && route.body.as_ref().is_some_and(|body| !body.is_required) {
-        return Ok(Node::Object(Vec::new()));
-    }
-    let content_type =
-        single(headers, &CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    let media_type = content_type.split(';').next().unwrap_or("").trim();
-    if !media_type.eq_ignore_ascii_case("application/json") {
-        return Err(Refusal::new(
-            Code::RequestBodyInvalid,
-            "Send the body as JSON, with Content-Type: application/json.",
-        ));
-    }
-    body::parse(bytes)
-}
-
 async fn post(
     api: &Api,
     asked: Asked,
@@ -491,11 +307,11 @@ async fn post(
     };
     // The form is judged before the transaction, so that the write lane does no parsing.
     let permitted = asked.permitted(route);
-    let faults = match (route.shape, &parsed) {
+    let entries = match (route.shape, &parsed) {
         (Some(shape), Ok(body)) => shape(&app.services, asked.caller.scope, body),
         _ => Vec::new(),
     };
-    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), faults);
+    let mut work = (route.prepare)(parsed.as_ref().map_err(Clone::clone), entries);
     // While the key is held, so that a retry that overtakes it is told to wait.
     let evidence = match (&route.consult, &parsed) {
         (Some(step), Ok(body))

@@ -1,5 +1,5 @@
-//! Typed forms: one declaration gives the parser that finds all faults, the typed value, and the
-//! JSON Schema.
+//! Typed forms: one declaration gives the parser that finds every problem, the typed value,
+//! and the JSON Schema.
 
 use serde_json::{Map, Value, json};
 
@@ -12,38 +12,46 @@ pub trait Field: Sized + Clone + Send + 'static {
     const REQUIRED: bool = true;
     /// Its JSON Schema (2020-12), as used by OpenAPI 3.1.
     fn schema() -> Value;
-    /// Reads a value that is there; faults go to `faults` under `name`, nested names joined with
-    /// dots.
-    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self>;
+    /// Reads a value that was sent; problems go to `entries` under `name`, nested names joined
+    /// with dots.
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self>;
     /// Reads the member of an object: absent, `null` and `""` of a required field are
     /// `parameter_empty`.
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
-            None | Some(Node::Null) => empty(name, faults),
-            Some(Node::Text(text)) if text.is_empty() => empty(name, faults),
-            Some(node) => Self::parse(node, name, faults),
+            Some(node) if !is_left_out(node) => Self::parse(node, name, entries),
+            _ => empty(name, entries),
         }
     }
 }
 
-fn empty<T>(name: &str, faults: &mut Vec<RefusalEntry>) -> Option<T> {
-    faults.push(RefusalEntry::field(Code::ParameterEmpty, name, format!("{name} is required.")));
+fn empty<T>(name: &str, entries: &mut Vec<RefusalEntry>) -> Option<T> {
+    entries.push(RefusalEntry::field(Code::ParameterEmpty, name, format!("{name} is required.")));
     None
 }
 
-/// An optional field: absent and `null` are `None`.
+/// Whether an optional field was left out: `null`, or the empty text that forms send.
+pub(crate) fn is_left_out(node: &Node) -> bool {
+    match node {
+        Node::Null => true,
+        Node::Text(text) => text.is_empty(),
+        _ => false,
+    }
+}
+
+/// An optional field: absent, `null` and `""` are `None`.
 impl<T: Field> Field for Option<T> {
     const REQUIRED: bool = false;
     fn schema() -> Value {
         nullable(T::schema())
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
-        T::parse(node, name, faults).map(Some)
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        T::parse(node, name, entries).map(Some)
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
-            None | Some(Node::Null) => Some(None),
-            Some(node) => Self::parse(node, name, faults),
+            Some(node) if !is_left_out(node) => Self::parse(node, name, entries),
+            _ => Some(None),
         }
     }
 }
@@ -73,11 +81,11 @@ impl<T: Field> Field for Replace<T> {
     fn schema() -> Value {
         T::schema()
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
-        T::read(Some(node), name, faults).map(|value| Replace(Some(value)))
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        T::read(Some(node), name, entries).map(|value| Replace(Some(value)))
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
-        node.map_or(Some(Replace(None)), |node| Self::parse(node, name, faults))
+    fn read(node: Option<&Node>, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        node.map_or(Some(Replace(None)), |node| Self::parse(node, name, entries))
     }
 }
 
@@ -86,14 +94,14 @@ impl<T: Field> Field for Patch<T> {
     fn schema() -> Value {
         nullable(T::schema())
     }
-    fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
-        T::parse(node, name, faults).map(Patch::Set)
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        T::parse(node, name, entries).map(Patch::Set)
     }
-    fn read(node: Option<&Node>, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
+    fn read(node: Option<&Node>, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
         match node {
             None => Some(Patch::Keep),
-            Some(Node::Null) => Some(Patch::Clear),
-            Some(node) => Self::parse(node, name, faults),
+            Some(node) if is_left_out(node) => Some(Patch::Clear),
+            Some(node) => Self::parse(node, name, entries),
         }
     }
 }
@@ -106,26 +114,26 @@ pub trait Form: Sized + Clone + Send + 'static {
     /// Whether an empty body counts as `{}`.
     fn takes_empty_body() -> bool;
     fn schema() -> Value;
-    fn read_members(node: &Node, prefix: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self>;
+    fn read_members(node: &Node, prefix: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self>;
 
     /// Reads a whole body; all problems come together, those behind what `more` says.
     fn read_body(node: &Node, more: Vec<RefusalEntry>) -> Result<Self, Refusal> {
-        let mut faults = Vec::new();
-        let form = Self::read_members(node, "", &mut faults);
-        faults.extend(more);
+        let mut entries = Vec::new();
+        let form = Self::read_members(node, "", &mut entries);
+        entries.extend(more);
         if matches!(node, Node::Object(members) if members.len() < Self::MEMBERS_MIN) {
-            faults.push(RefusalEntry::new(Code::ParameterEmpty, "Send at least one field."));
+            entries.push(RefusalEntry::new(Code::ParameterEmpty, "Send at least one field."));
         }
-        Refusal::check(faults)?;
+        Refusal::check(entries)?;
         form.ok_or_else(Refusal::internal)
     }
 }
 
 /// A member's value, where it has the form that it should; for rules that look at one member alone.
 pub fn read_alone<T: Field>(node: Option<&Node>) -> Option<T> {
-    let mut faults = Vec::new();
-    let value = T::read(node, "", &mut faults);
-    value.filter(|_| faults.is_empty())
+    let mut entries = Vec::new();
+    let value = T::read(node, "", &mut entries);
+    value.filter(|_| entries.is_empty())
 }
 
 /// The dotted name of a member.
@@ -133,21 +141,37 @@ pub fn member_name(prefix: &str, name: &str) -> String {
     if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") }
 }
 
+/// Longest name a caller invented that a message repeats, in characters.
+pub const NAME_SHOWN_LENGTH_MAX: usize = 40;
+/// So many digits in a row in such a name may be an account, card or telephone number.
+pub const NAME_DIGITS_MAX: usize = 5;
+/// What a message shows in the place of a name that it does not repeat.
+const NAME_MASKED: &str = "[masked]";
+
+/// A name that the caller invented, as a message may repeat it: what is long or holds many digits
+/// could be personal data in the wrong place, so it is masked.
+pub fn shown_name(name: &str) -> String {
+    let longest = name
+        .split(|character: char| !character.is_numeric())
+        .map(|digits| digits.chars().count())
+        .max();
+    let is_shown = name.chars().count() <= NAME_SHOWN_LENGTH_MAX
+        && longest.is_none_or(|length| length < NAME_DIGITS_MAX)
+        && !name.chars().any(char::is_control);
+    if is_shown { name.to_owned() } else { NAME_MASKED.to_owned() }
+}
+
 /// Refuses members that the form does not have.
-pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, faults: &mut Vec<RefusalEntry>) {
-    const NAME_SHOWN_LENGTH_MAX: usize = 100;
+pub fn refuse_unknown(node: &Node, known: &[&str], prefix: &str, entries: &mut Vec<RefusalEntry>) {
     let Node::Object(members) = node else { return };
-    for (key, _) in members {
-        if !known.contains(&key.as_str()) {
-            let shown: String =
-                key.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
-            let name = member_name(prefix, &shown);
-            faults.push(RefusalEntry::field(
-                Code::ParameterUnexpected,
-                &name,
-                format!("{name} is not a field of this request."),
-            ));
-        }
+    for (key, _) in members.iter().filter(|(key, _)| !known.contains(&key.as_str())) {
+        let name = member_name(prefix, &shown_name(key));
+        let message = if known.is_empty() {
+            format!("{name} is not a field of this request, which takes none.")
+        } else {
+            format!("{name} is not a field of this request. It takes: {}.", known.join(", "))
+        };
+        entries.push(RefusalEntry::field(Code::ParameterUnexpected, &name, message));
     }
 }
 
@@ -170,7 +194,7 @@ pub fn object_schema(members_min: usize, fields: Vec<(&str, bool, Value)>) -> Va
     schema
 }
 
-/// Declares a form: a struct of typed fields in the order in which faults are told.
+/// Declares a form: a struct of typed fields in the order in which problems are reported.
 #[macro_export]
 macro_rules! form {
     ($(#[$doc:meta])* at_least_one $name:ident { $($fields:tt)* }) => {
@@ -201,13 +225,13 @@ macro_rules! form {
             }
             #[allow(unused_variables)]
             fn read_members(node: &$crate::http::body::Node, prefix: &str,
-                faults: &mut Vec<$crate::kernel::RefusalEntry>) -> Option<Self> {
+                entries: &mut Vec<$crate::kernel::RefusalEntry>) -> Option<Self> {
                 $crate::http::form::refuse_unknown(node,
-                    &[$(stringify!($field).trim_start_matches("r#")),*], prefix, faults);
+                    &[$(stringify!($field).trim_start_matches("r#")),*], prefix, entries);
                 $(
                     let name = stringify!($field).trim_start_matches("r#");
                     let $field = <$type as $crate::http::form::Field>::read(node.get(name),
-                        &$crate::http::form::member_name(prefix, name), faults);
+                        &$crate::http::form::member_name(prefix, name), entries);
                 )*
                 Some(Self { $($field: $field?),* })
             }
@@ -217,12 +241,12 @@ macro_rules! form {
                 <Self as $crate::http::form::Form>::schema()
             }
             fn parse(node: &$crate::http::body::Node, name: &str,
-                faults: &mut Vec<$crate::kernel::RefusalEntry>) -> Option<Self> {
+                entries: &mut Vec<$crate::kernel::RefusalEntry>) -> Option<Self> {
                 if !matches!(node, $crate::http::body::Node::Object(_)) {
-                    faults.push($crate::kernel::RefusalEntry::field($crate::kernel::Code::ParameterValueInvalid, name, format!("{name} must be an object.")));
+                    entries.push($crate::kernel::RefusalEntry::field($crate::kernel::Code::ParameterValueInvalid, name, format!("{name} must be an object.")));
                     return None;
                 }
-                <Self as $crate::http::form::Form>::read_members(node, name, faults)
+                <Self as $crate::http::form::Form>::read_members(node, name, entries)
             }
         }
     };
@@ -231,4 +255,25 @@ macro_rules! form {
 form! {
     /// A body without fields.
     Nothing {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_could_be_personal_are_masked() {
+        for (name, shown) in [
+            ("colour", "colour"),
+            ("", ""),
+            ("line_1234", "line_1234"),
+            (&"a".repeat(NAME_SHOWN_LENGTH_MAX), &*"a".repeat(NAME_SHOWN_LENGTH_MAX)),
+            (&"a".repeat(NAME_SHOWN_LENGTH_MAX + 1), NAME_MASKED),
+            ("account 50100", NAME_MASKED),
+            ("\u{665}\u{660}\u{661}\u{660}\u{660}", NAME_MASKED),
+            ("a\u{7}b", NAME_MASKED),
+        ] {
+            assert_eq!(shown_name(name), shown, "{name:?}");
+        }
+    }
 }

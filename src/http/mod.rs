@@ -2,12 +2,16 @@
 //! table of routes.
 
 pub mod body;
+pub mod connections;
 pub mod dispatch;
 pub mod fields;
 pub mod form;
+pub mod framing;
+pub mod incoming;
 pub mod openapi;
 pub mod preflight;
 pub mod query;
+pub mod reply;
 pub mod route;
 pub mod router;
 pub mod server;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::dispatch::{IDEMPOTENCY_KEY_LENGTH_MAX, IDEMPOTENCY_KEY_LENGTH_MIN};
+use super::incoming::{IDEMPOTENCY_KEY_LENGTH_MAX, IDEMPOTENCY_KEY_LENGTH_MIN};
 use super::query::{PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX};
 use super::route::{Route, Verb};
 use crate::kernel::{Code, ObjectKind};

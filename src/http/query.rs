@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::form::shown_name;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Code, Id, Kind, ObjectKind, Refusal, RefusalEntry};
@@ -18,11 +19,8 @@ pub enum FilterKind {
     Time,
     /// An identifier of one kind.
     Id(ObjectKind),
-    /// An identifier of any kind.
-    AnyId {
-        /// Compares the kind, where another column holds it.
-        kind_condition: &'static str,
-    },
+    /// An identifier of any kind; the other filter that its kind is compared with.
+    AnyId { kind_filter: &'static str },
     /// One of the words.
     Word(fn() -> Vec<&'static str>),
     /// One of these words.
@@ -31,17 +29,17 @@ pub enum FilterKind {
     Text,
 }
 
-/// One filter of a list: the parameter, and the SQL condition in which `?` stands for its value.
+/// One filter of a list, or a parameter of a report: its name, and what it holds. The rows of the
+/// object know which column a filter compares.
 #[derive(Clone, Copy)]
 pub struct Filter {
     pub name: &'static str,
     pub kind: FilterKind,
-    pub condition: &'static str,
 }
 
 impl Filter {
-    pub const fn new(name: &'static str, kind: FilterKind, condition: &'static str) -> Filter {
-        Filter { name, kind, condition }
+    pub const fn new(name: &'static str, kind: FilterKind) -> Filter {
+        Filter { name, kind }
     }
     pub fn schema(&self) -> Value {
         match self.kind {
@@ -64,44 +62,54 @@ impl Filter {
 
 /// The four comparisons of `created`.
 pub const CREATED_FILTERS: [Filter; 4] = [
-    Filter::new("created.gt", FilterKind::Time, "created > ?"),
-    Filter::new("created.gte", FilterKind::Time, "created >= ?"),
-    Filter::new("created.lt", FilterKind::Time, "created < ?"),
-    Filter::new("created.lte", FilterKind::Time, "created <= ?"),
+    Filter::new("created.gt", FilterKind::Time),
+    Filter::new("created.gte", FilterKind::Time),
+    Filter::new("created.lt", FilterKind::Time),
+    Filter::new("created.lte", FilterKind::Time),
 ];
 
-fn fault(name: &str, message: impl Into<String>) -> RefusalEntry {
+fn refused(name: &str, message: impl Into<String>) -> RefusalEntry {
     RefusalEntry::field(Code::RequestQueryParameterInvalid, name, message)
 }
 
-/// Splits a query string and refuses parameters that are unknown or come twice.
-fn pairs(
-    raw: &str,
-    known: &dyn Fn(&str) -> bool,
-    faults: &mut Vec<RefusalEntry>,
-) -> Vec<(String, String)> {
-    const NAME_SHOWN_LENGTH_MAX: usize = 100;
+/// Splits a query string, and refuses parameters that are not `known` or come twice.
+fn pairs(raw: &str, known: &[&str], entries: &mut Vec<RefusalEntry>) -> Vec<(String, String)> {
     let mut pairs: Vec<(String, String)> = Vec::new();
     if raw.len() > QUERY_BYTES_MAX {
-        faults.push(fault(
-            "query",
-            format!("The query string is longer than {QUERY_BYTES_MAX} bytes."),
-        ));
+        entries.push(query_too_long());
         return pairs;
     }
     for (name, value) in url::form_urlencoded::parse(raw.as_bytes()) {
-        let shown: String =
-            name.chars().filter(|c| !c.is_control()).take(NAME_SHOWN_LENGTH_MAX).collect();
-        if !known(&name) {
-            faults
-                .push(fault(&shown, format!("{shown} is not a query parameter of this endpoint.")));
+        let shown = shown_name(&name);
+        if !known.contains(&&*name) {
+            entries.push(unknown(&name, &shown, known));
         } else if pairs.iter().any(|(earlier, _)| *earlier == name) {
-            faults.push(fault(&shown, format!("{shown} is given more than once.")));
+            entries.push(refused(&shown, format!("{shown} is given more than once.")));
         } else {
             pairs.push((name.into_owned(), value.into_owned()));
         }
     }
     pairs
+}
+
+/// The refusal of a query of more than [`QUERY_BYTES_MAX`] bytes.
+pub fn query_too_long() -> RefusalEntry {
+    RefusalEntry::field(
+        Code::ParameterMaxLengthInvalid,
+        "query",
+        format!("The query string is longer than {QUERY_BYTES_MAX} bytes."),
+    )
+}
+
+fn unknown(name: &str, shown: &str, known: &[&str]) -> RefusalEntry {
+    // Other services write `created[gte]`.
+    let dotted = name.replace('[', ".").replace(']', "");
+    let advice = match known {
+        [] => "This endpoint takes no query parameters.".to_owned(),
+        known if known.contains(&dotted.as_str()) => format!("Write {dotted}."),
+        known => format!("This endpoint takes: {}.", known.join(", ")),
+    };
+    refused(shown, format!("{shown} is not a query parameter of this endpoint. {advice}"))
 }
 
 /// The words that a filter of a status takes.
@@ -111,9 +119,9 @@ pub fn status_words<S: Status>() -> Vec<&'static str> {
 
 /// A route without query parameters.
 pub fn none(raw: Option<&str>) -> Result<(), Refusal> {
-    let mut faults = Vec::new();
-    pairs(raw.unwrap_or(""), &|_| false, &mut faults);
-    Refusal::check(faults)
+    let mut entries = Vec::new();
+    pairs(raw.unwrap_or(""), &[], &mut entries);
+    Refusal::check(entries)
 }
 
 /// A report's own parameters, each at most once, under the names they were declared with.
@@ -121,36 +129,37 @@ pub fn values(
     raw: Option<&str>,
     parameters: &'static [Filter],
 ) -> Result<Vec<(&'static str, FilterValue)>, Refusal> {
-    let mut faults = Vec::new();
+    let mut entries = Vec::new();
     let mut values = Vec::new();
-    let known = |name: &str| parameters.iter().any(|parameter| parameter.name == name);
-    for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
+    let known: Vec<&str> = parameters.iter().map(|parameter| parameter.name).collect();
+    for (name, value) in pairs(raw.unwrap_or(""), &known, &mut entries) {
         let Some(parameter) = parameters.iter().find(|parameter| parameter.name == name) else {
             continue;
         };
         match filter_value(parameter.kind, &value) {
             Ok(parsed) => values.push((parameter.name, parsed)),
-            Err(message) => faults.push(fault(&name, format!("{name} {message}"))),
+            Err(message) => entries.push(refused(&name, format!("{name} {message}"))),
         }
     }
-    Refusal::check(faults)?;
+    Refusal::check(entries)?;
     Ok(values)
 }
 
 /// A list of objects of one kind: the paging parameters and the list's own filters. A cursor is
 /// only a position: it need not exist, but it must be of the list's kind.
 pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result<Page, Refusal> {
-    let paging = ["limit", "starting_after", "ending_before", "order"];
-    let mut faults = Vec::new();
-    let known =
-        |name: &str| paging.contains(&name) || filters.iter().any(|filter| filter.name == name);
+    let mut known = vec!["limit", "starting_after", "ending_before", "order"];
+    known.extend(filters.iter().map(|filter| filter.name));
+    let mut entries = Vec::new();
     let mut page = Page { limit: PAGE_LIMIT_DEFAULT, ..Page::default() };
-    for (name, value) in pairs(raw.unwrap_or(""), &known, &mut faults) {
-        let parse_cursor = |faults: &mut Vec<RefusalEntry>| {
+    for (name, value) in pairs(raw.unwrap_or(""), &known, &mut entries) {
+        let parse_cursor = |entries: &mut Vec<RefusalEntry>| {
             let found = AnyId::parse(&value).filter(|id| id.kind == cursor).map(AnyId::to_bytes);
             if found.is_none() {
-                faults
-                    .push(fault(&name, format!("{name} must be the id of a {}.", cursor.as_str())));
+                entries.push(refused(
+                    &name,
+                    format!("{name} must be the id of a {}.", cursor.as_str()),
+                ));
             }
             found
         };
@@ -158,40 +167,41 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
             "limit" => {
                 match plain_integer(&value).filter(|limit| (1..=PAGE_LIMIT_MAX).contains(limit)) {
                     Some(limit) => page.limit = limit,
-                    None => faults.push(fault(
+                    None => entries.push(refused(
                         "limit",
                         format!("limit must be a whole number from 1 to {PAGE_LIMIT_MAX}."),
                     )),
                 }
             }
-            "starting_after" => page.starting_after = parse_cursor(&mut faults),
-            "ending_before" => page.ending_before = parse_cursor(&mut faults),
+            "starting_after" => page.starting_after = parse_cursor(&mut entries),
+            "ending_before" => page.ending_before = parse_cursor(&mut entries),
             "order" => match value.as_str() {
                 "asc" => page.descending = false,
                 "desc" => page.descending = true,
-                _ => faults.push(fault("order", "order must be asc or desc.")),
+                _ => entries.push(refused("order", "order must be asc or desc.")),
             },
             _ => {
                 let Some(filter) = filters.iter().find(|filter| filter.name == name) else {
                     continue;
                 };
-                if let (FilterKind::AnyId { kind_condition }, Some(id)) =
+                if let (FilterKind::AnyId { kind_filter }, Some(id)) =
                     (filter.kind, AnyId::parse(&value))
                 {
                     page.filters
-                        .push((kind_condition, FilterValue::Text(id.kind.as_str().to_owned())));
+                        .push((kind_filter, FilterValue::Text(id.kind.as_str().to_owned())));
                 }
                 match filter_value(filter.kind, &value) {
-                    Ok(parsed) => page.filters.push((filter.condition, parsed)),
-                    Err(message) => faults.push(fault(&name, format!("{name} {message}"))),
+                    Ok(parsed) => page.filters.push((filter.name, parsed)),
+                    Err(message) => entries.push(refused(&name, format!("{name} {message}"))),
                 }
             }
         }
     }
     if page.starting_after.is_some() && page.ending_before.is_some() {
-        faults.push(fault("ending_before", "ending_before is not combined with starting_after."));
+        entries
+            .push(refused("ending_before", "ending_before is not combined with starting_after."));
     }
-    Refusal::check(faults)?;
+    Refusal::check(entries)?;
     Ok(page)
 }
 
@@ -263,8 +273,8 @@ mod tests {
             ("created.gt=-1", "created.gt"),
         ] {
             let refusal = page(Some(raw), ObjectKind::Transfer, &CREATED_FILTERS).unwrap_err();
-            assert_eq!(refusal.faults()[0].field_name.as_deref(), Some(field), "{raw}");
-            assert_eq!(refusal.faults()[0].code, Code::RequestQueryParameterInvalid, "{raw}");
+            assert_eq!(refusal.entries()[0].field_name.as_deref(), Some(field), "{raw}");
+            assert_eq!(refusal.entries()[0].code, Code::RequestQueryParameterInvalid, "{raw}");
         }
         let page = page(
             Some(&format!("limit=5&starting_after={cursor}&order=desc&created.gt=3")),

@@ -347,8 +347,8 @@ pub fn post_with_secret<F: Form, L: 'static, T: Serialize + JsonSchema + 'static
     act: fn(&mut Context<'_>, L, F) -> Result<T, OperationError>,
 ) -> Route {
     Route {
-        prepare: Box::new(move |body, faults| {
-            let form = body.and_then(|node| F::read_body(node, faults));
+        prepare: Box::new(move |body, entries| {
+            let form = body.and_then(|node| F::read_body(node, entries));
             Box::new(move |context| {
                 let located = locate(context)?;
                 query::none(context.raw_query)?;

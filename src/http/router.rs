@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::route::{Route, Verb};
+
 /// What a path leads to.
 pub enum Found<'a> {
     Route {
@@ -17,6 +18,15 @@ pub enum Found<'a> {
 struct PathEntry {
     routes: Vec<(Verb, usize)>,
     allow: String,
+}
+
+/// A part of a path without what is easily mistaken in it.
+fn plain(part: &str) -> String {
+    let part = part.to_lowercase().replace('-', "_");
+    match part.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => part.strip_suffix('s').unwrap_or(&part).to_owned(),
+    }
 }
 
 /// Finds routes by path and method.
@@ -52,9 +62,25 @@ impl Router {
         }
         for entry in &mut entries {
             let verbs: Vec<_> = entry.routes.iter().map(|(verb, _)| verb.as_str()).collect();
-            entry.allow = verbs.join(", ");
+            entry.allow = verbs.join(", ").replace("GET", "GET, HEAD");
         }
         Ok(Router { routes, paths, entries })
+    }
+
+    /// The path of a route that a path which leads nowhere was probably meant to be: it differs in
+    /// slashes, case, hyphens, or singular and plural.
+    pub fn near_miss(&self, path: &str) -> Option<&'static str> {
+        let asked: Vec<String> =
+            path.split('/').filter(|part| !part.is_empty()).map(plain).collect();
+        let is_meant = |route: &&Route| {
+            let parts: Vec<&str> = route.path.split('/').filter(|part| !part.is_empty()).collect();
+            parts.len() == asked.len()
+                && parts
+                    .iter()
+                    .zip(&asked)
+                    .all(|(part, asked)| *part == "{id}" || plain(part) == *asked)
+        };
+        self.routes.iter().find(is_meant).map(|route| route.path)
     }
 
     pub fn find(&self, method: &http::Method, path: &str) -> Found<'_> {

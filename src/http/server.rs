@@ -2,57 +2,60 @@
 //! that lets running requests finish.
 
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::{CONNECTION, HeaderValue};
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio_io_timeout::TimeoutStream;
 
-use super::dispatch::Reply;
+use super::connections::{
+    Admitted, CONNECTIONS_MAX, Connections, connections_for, descriptors_max,
+};
+pub use super::framing::{HEAD_BYTES_MAX, HEADERS_MAX};
+use super::framing::{HEAD_BYTES_PARSED_MAX, HEADERS_PARSED_MAX, Refuse, Shaped, judge_head};
+use super::reply::Reply;
 use crate::metrics::Metrics;
 
-/// Connections at the same time; more wait in the operating system's queue.
-pub const CONNECTIONS_MAX: usize = 4_096;
 /// How long a request's head may take, counted from the connection's or the previous answer's end:
 /// it also ends connections that are kept open without being used.
 pub const HEAD_SECONDS_MAX: u64 = 30;
-/// Headers of a request, and bytes of its head.
-pub const HEADERS_MAX: usize = 64;
-pub const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// How long an answer may stand still on its way out.
 pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests get at a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
 
-/// Serves until `stop`; answers when the last request is done or its time is up.
+/// Serves until `stop`; returns when the last request is done or its time is up. `refuse` makes the
+/// answer to what no route is asked for: a head that is too long or is not HTTP/1.1.
 pub async fn serve<F>(
     listener: TcpListener,
     mut stop: watch::Receiver<bool>,
     metrics: Arc<Metrics>,
     answer: impl Fn(Request<Incoming>) -> F + Clone + Send + 'static,
+    refuse: Refuse,
 ) where
     F: Future<Output = Reply> + Send + 'static,
 {
-    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let connections = Connections::new(connections_max());
     let graceful = GracefulShutdown::new();
     loop {
-        let permit = tokio::select! {
-            permit = permits.clone().acquire_owned() => permit,
+        tokio::select! {
+            () = connections.room() => {}
             _ = stop.changed() => break,
-        };
-        let Ok(permit) = permit else { break };
+        }
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = stop.changed() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
             Err(error) => {
                 // Out of file descriptors, most likely: others must end first.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -60,34 +63,47 @@ pub async fn serve<F>(
                 continue;
             }
         };
+        let Some(admitted) = connections.admit(peer.ip()) else {
+            tracing::debug!("a peer has its share of connections, all busy; one more was closed");
+            continue;
+        };
         // Answers are small and leave whole; waiting to merge them only adds delay.
         let _ = stream.set_nodelay(true);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
             .timer(TokioTimer::new())
             .header_read_timeout(Duration::from_secs(HEAD_SECONDS_MAX))
-            .max_headers(HEADERS_MAX)
-            .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_PARSED_MAX)
+            .max_buf_size(HEAD_BYTES_PARSED_MAX)
+            // A client that ends its side after a whole request gets its answer.
+            .half_close(true)
             .keep_alive(true);
-        let answer = answer.clone();
+        let (answer, refuse_head) = (answer.clone(), refuse.clone());
+        let activity = admitted.activity();
         let service = service_fn(move |request| {
-            let answered = answer(request);
-            async move { Ok::<_, std::convert::Infallible>(answered.await) }
+            activity.begin();
+            let activity = activity.clone();
+            let answered = judge_head(&request).map(|()| answer(request));
+            let refused = refuse_head.clone();
+            async move {
+                let reply = match answered {
+                    Ok(answered) => answered.await,
+                    Err(refusal) => {
+                        let mut reply = refused(refusal);
+                        reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                        reply
+                    }
+                };
+                activity.end();
+                Ok::<_, std::convert::Infallible>(reply)
+            }
         });
         // A client that does not read its answers must not hold a connection for ever.
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(Duration::from_secs(WRITE_SECONDS_MAX)));
-        let connection =
-            graceful.watch(builder.serve_connection(TokioIo::new(Box::pin(stream)), service));
-        let metrics = metrics.clone();
-        tokio::spawn(async move {
-            metrics.connections(1);
-            // Faults of a connection (resets, broken framing, deadlines) end that connection and
-            // nobody else's.
-            let _ = connection.await;
-            metrics.connections(-1);
-            drop(permit);
-        });
+        let stream = Shaped::new(Box::pin(stream), refuse.clone());
+        let connection = graceful.watch(builder.serve_connection(TokioIo::new(stream), service));
+        tokio::spawn(run(connection, admitted, metrics.clone()));
     }
     drop(listener);
     let drained =
@@ -97,12 +113,39 @@ pub async fn serve<F>(
     }
 }
 
+/// Runs a connection to its end, or until it has to make room for another.
+async fn run(connection: impl Future, admitted: Admitted, metrics: Arc<Metrics>) {
+    metrics.connections(1);
+    let connection = pin!(connection);
+    tokio::select! {
+        // Faults of a connection (resets, broken framing, deadlines) end that connection and nobody
+        // else's.
+        _ = connection => {}
+        // It is idle, so nothing is lost.
+        () = admitted.closing() => {}
+    }
+    metrics.connections(-1);
+}
+
+/// How many connections there is room for, by the process's limit on open files.
+fn connections_max() -> usize {
+    let count = descriptors_max().map_or(CONNECTIONS_MAX, connections_for);
+    if count < CONNECTIONS_MAX {
+        tracing::warn!(
+            connections = count,
+            "the limit on open files leaves room for few connections; raise it (ulimit -n, or \
+             LimitNOFILE= of systemd) for up to {CONNECTIONS_MAX}"
+        );
+    }
+    count
+}
+
 /// Binds the address, with an error that says what to do.
 pub async fn bind(address: &str) -> Result<(TcpListener, SocketAddr), String> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
         format!(
-            "cannot listen on {address}: {error}. Choose another address with --listen, or \
-         stop the server that uses it."
+            "cannot listen on {address}: {error}. Choose another address with --listen, or stop \
+             the server that uses it."
         )
     })?;
     let local = listener.local_addr().map_err(|error| error.to_string())?;

@@ -1,6 +1,6 @@
-//! One page of a list, as it was asked for.
+//! A page of a list: position, direction, size and filters.
 
-/// The value of a filter that was given.
+/// The value of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterValue {
     Int(i64),
@@ -8,13 +8,13 @@ pub enum FilterValue {
     Text(String),
 }
 
-/// One page that was asked for.
+/// One page, as it was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Page {
     pub limit: i64,
     pub starting_after: Option<[u8; 16]>,
     pub ending_before: Option<[u8; 16]>,
     pub descending: bool,
-    /// Conditions and values, each condition with one `?`.
+    /// The filters that were given, by the names of their parameters.
     pub filters: Vec<(&'static str, FilterValue)>,
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// A fault below the business rules. None of them is the caller's doing.
+/// An error below the business rules. None of them is the caller's doing.
 #[derive(Debug, thiserror::Error, Clone)]
 pub enum StoreError {
     /// The store cannot take work now (disk full, I/O error, queue full, shutting down): answered
@@ -75,7 +75,7 @@ codes! {
     ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now.",
     BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with \
      payouts enabled.",
-    BeneficiaryNotEditable "beneficiary_not_editable" 400 false "The beneficiary is neither in \
+    BeneficiaryNotEditable "beneficiary_not_editable" 400 true "The beneficiary is neither in \
      draft nor in input_required.",
     QuoteLockExpired "quote_lock_expired" 400 false "The quote lock has expired.",
     QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "The quote lock belongs to another \
@@ -83,6 +83,8 @@ codes! {
     QuoteLockMismatch "quote_lock_mismatch" 400 false "The quote lock is for another amount or \
      pair.",
     SenderNotEligible "sender_not_eligible" 400 true "Screening does not let this sender send now.",
+    ReferenceAlreadyUsed "reference_already_used" 400 false "Another transfer of this account has \
+     this reference; metadata.transfer_id names it.",
     TransferNotCancellable "transfer_not_cancellable" 400 false "The transfer is past funding, or \
      a deposit was seen.",
     TransferActionInvalid "transfer_action_invalid" 400 true "The object's status does not take \
@@ -90,7 +92,7 @@ codes! {
     RefundAddressRequired "refund_address_required" 400 true "No refund address is known.",
     PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not \
      available yet.",
-    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 false "The account has as \
+    WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 true "The account has as \
      many webhook endpoints as it may.",
     TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state \
      for this test helper.",
@@ -110,7 +112,7 @@ impl RefusalEntry {
     pub fn new(code: Code, message: impl Into<String>) -> RefusalEntry {
         RefusalEntry { code, message: message.into(), field_name: None, details: Vec::new() }
     }
-    /// A fault of one field, nested names joined with dots.
+    /// A problem of one field, nested names joined with dots.
     pub fn field(
         code: Code,
         field_name: impl Into<String>,
@@ -124,21 +126,21 @@ impl RefusalEntry {
     }
 }
 
-/// All problems of one stage of a request; the answer's status is that of the first.
-/// Faults that one answer tells: a body of nothing but wrong keys has thousands.
+/// Entries in one answer: a body of nothing but wrong keys has thousands.
 pub const ENTRIES_MAX: usize = 100;
 
+/// All problems of one stage of a request; the answer's status is that of the first.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    faults: Vec<RefusalEntry>,
+    entries: Vec<RefusalEntry>,
     /// Seconds for `Retry-After`, on 429 and 503.
     pub retry_after_seconds: Option<u64>,
 }
 
 impl Refusal {
-    pub fn one(fault: RefusalEntry) -> Refusal {
-        let retry_after_seconds = (fault.code.http_status() == 503).then_some(1);
-        Refusal { faults: vec![fault], retry_after_seconds }
+    pub fn one(entry: RefusalEntry) -> Refusal {
+        let retry_after_seconds = (entry.code.http_status() == 503).then_some(1);
+        Refusal { entries: vec![entry], retry_after_seconds }
     }
     pub fn new(code: Code, message: impl Into<String>) -> Refusal {
         Refusal::one(RefusalEntry::new(code, message))
@@ -146,10 +148,14 @@ impl Refusal {
     pub fn field(code: Code, field_name: impl Into<String>, message: impl Into<String>) -> Refusal {
         Refusal::one(RefusalEntry::field(code, field_name, message))
     }
-    /// `Ok` without faults, else all of them together, or the first [`ENTRIES_MAX`].
-    pub fn check(mut faults: Vec<RefusalEntry>) -> Result<(), Refusal> {
-        faults.truncate(ENTRIES_MAX);
-        if faults.is_empty() { Ok(()) } else { Err(Refusal { faults, retry_after_seconds: None }) }
+    /// `Ok` without entries, otherwise a refusal with the first [`ENTRIES_MAX`] of them.
+    pub fn check(mut entries: Vec<RefusalEntry>) -> Result<(), Refusal> {
+        entries.truncate(ENTRIES_MAX);
+        if entries.is_empty() {
+            Ok(())
+        } else {
+            Err(Refusal { entries, retry_after_seconds: None })
+        }
     }
     /// The one answer for an object that is not there, is another account's, or is of the other
     /// mode.
@@ -169,11 +175,11 @@ impl Refusal {
             "The service cannot take the request now. Retry with the same idempotency key.",
         )
     }
-    pub fn faults(&self) -> &[RefusalEntry] {
-        &self.faults
+    pub fn entries(&self) -> &[RefusalEntry] {
+        &self.entries
     }
     pub fn http_status(&self) -> u16 {
-        self.faults.first().map_or(500, |fault| fault.code.http_status())
+        self.entries.first().map_or(500, |entry| entry.code.http_status())
     }
     /// Whether a completed request with this answer keeps its idempotency key.
     pub fn is_kept(&self) -> bool {
@@ -183,20 +189,20 @@ impl Refusal {
     /// The body: `{object, errors: [{code, message, metadata}], http_status_code}`.
     pub fn body(&self) -> Vec<u8> {
         let errors: Vec<serde_json::Value> = self
-            .faults
+            .entries
             .iter()
-            .map(|fault| {
+            .map(|entry| {
                 let mut metadata = serde_json::Map::new();
-                if let Some(field_name) = &fault.field_name {
+                if let Some(field_name) = &entry.field_name {
                     metadata.insert("field_name".into(), field_name.as_str().into());
                 }
-                for (name, value) in &fault.details {
+                for (name, value) in &entry.details {
                     metadata.insert((*name).into(), value.as_str().into());
                 }
-                if fault.code.new_key_required() {
+                if entry.code.new_key_required() {
                     metadata.insert("new_key_required".into(), true.into());
                 }
-                serde_json::json!({ "code": fault.code.as_str(), "message": fault.message,
+                serde_json::json!({ "code": entry.code.as_str(), "message": entry.message,
                     "metadata": metadata })
             })
             .collect();
@@ -209,10 +215,10 @@ impl Refusal {
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, fault) in self.faults.iter().enumerate() {
+        for (index, entry) in self.entries.iter().enumerate() {
             let separator = if index > 0 { ", " } else { "" };
-            let field = fault.field_name.as_deref().unwrap_or("-");
-            write!(f, "{separator}{}({field})", fault.code.as_str())?;
+            let field = entry.field_name.as_deref().unwrap_or("-");
+            write!(f, "{separator}{}({field})", entry.code.as_str())?;
         }
         Ok(())
     }
@@ -249,8 +255,8 @@ impl From<StoreError> for OperationError {
     }
 }
 impl From<RefusalEntry> for OperationError {
-    fn from(fault: RefusalEntry) -> OperationError {
-        OperationError::Refused(Refusal::one(fault))
+    fn from(entry: RefusalEntry) -> OperationError {
+        OperationError::Refused(Refusal::one(entry))
     }
 }
 

@@ -136,11 +136,37 @@ pub struct Caller {
     pub is_suspended: bool,
 }
 
-fn invalid_key() -> Refusal {
-    Refusal::new(
-        Code::SecretKeyInvalid,
-        "No valid API key. Send the header Authorization: Bearer <API_KEY>.",
-    )
+/// Why a request has no caller. Which keys exist, or once did, no message says.
+fn invalid_key(what: &str) -> OperationError {
+    const ADVICE: &str = "Send the header Authorization: Bearer <API_KEY>, once.";
+    Refusal::new(Code::SecretKeyInvalid, format!("{what} {ADVICE}")).into()
+}
+
+/// The key in an `Authorization` header.
+fn bearer_key(authorization: Option<&[u8]>) -> Result<&str, OperationError> {
+    let value = authorization
+        .ok_or_else(|| invalid_key("The request has no API key, or more than one."))?;
+    let text = std::str::from_utf8(value)
+        .map_err(|_| invalid_key("The API key holds characters that no key has."))?
+        .trim();
+    let key = match text.split_once(' ') {
+        Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => key.trim(),
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("basic") => {
+            return Err(invalid_key("The API key was sent with the scheme Basic."));
+        }
+        None if well_formed(text).is_some() => {
+            return Err(invalid_key("The word Bearer is missing before the API key."));
+        }
+        _ => return Err(invalid_key("The header Authorization is not of the scheme Bearer.")),
+    };
+    match well_formed(key) {
+        Some(_) => Ok(key),
+        None => Err(invalid_key(
+            "This is not an API key of hundi: a key begins with sk_test_, sk_live_, rk_test_ or \
+             rk_live_, is 46 characters long, and ends with a checksum, which finds a character \
+             that was lost or changed.",
+        )),
+    }
 }
 
 /// A caller, and when it was read, in milliseconds since 1970.
@@ -159,15 +185,14 @@ impl KeyRing {
         store: &Store,
         authorization: Option<&[u8]>,
     ) -> Result<Arc<Caller>, OperationError> {
-        let text = authorization
-            .and_then(|value| std::str::from_utf8(value).ok())
-            .ok_or_else(invalid_key)?;
-        let key = text
-            .split_once(' ')
-            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
-            .map(|(_, key)| key.trim())
-            .ok_or_else(invalid_key)?;
-        well_formed(key).ok_or_else(invalid_key)?;
+        let key = bearer_key(authorization)?;
+        // The same for one that was revoked.
+        let unknown = || {
+            invalid_key(
+                "This API key is not in use at this server: it belongs to another server or \
+                 database, or was revoked.",
+            )
+        };
         let hash = key_hash(key);
         let now_milliseconds = store.clock.milliseconds();
         let caller = match self.recall(&hash, now_milliseconds) {
@@ -175,13 +200,13 @@ impl KeyRing {
             None => {
                 let found =
                     store.read(Cost::Point, move |tx| Ok(rows::find_caller(tx, &hash)?)).await?;
-                let caller = Arc::new(found.ok_or_else(invalid_key)?);
+                let caller = Arc::new(found.ok_or_else(unknown)?);
                 self.remember(hash, caller.clone(), now_milliseconds);
                 caller
             }
         };
         if caller.revoked_at.is_some() {
-            return Err(invalid_key().into());
+            return Err(unknown());
         }
         if caller.expires_at.is_some_and(|at| now_milliseconds >= at * 1000) {
             return Err(Refusal::new(

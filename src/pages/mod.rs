@@ -39,13 +39,7 @@ pub struct Site {
 
 /// Answers any request; every answer carries its `Request-Id`.
 pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
-    let app = &site.app;
-    // Without randomness two requests could share an identifier, which only makes the log harder to
-    // read.
-    let random = system_random().unwrap_or_default();
-    let request_id: Id<kind::Request> =
-        site.request_ids.mint(app.store.clock.milliseconds(), u128::from_be_bytes(random));
-    let request_id = request_id.to_string();
+    let request_id = new_request_id(&site);
     let is_api = request.uri().path() == "/v1" || request.uri().path().starts_with("/v1/");
     let path = request.uri().path();
     if !site.takes_requests && !matches!(path, "/healthz" | "/readyz" | "/metrics") {
@@ -53,21 +47,43 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
             Code::ObjectNotFound,
             "This node answers no requests; ask one that serves.",
         );
-        return dispatch::refusal_reply(&request_id, refusal);
+        return refuse(&site, refusal);
     }
     let mut reply = if is_api {
         dispatch::dispatch(&site.api, &request_id, request).await
     } else {
         page(&site, &request_id, &request).await
     };
-    if let Ok(value) = HeaderValue::from_str(&request_id) {
+    mark(&mut reply, &request_id);
+    reply
+}
+
+/// The answer to what no route is asked for, such as a head that is no HTTP/1.1.
+pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
+    let request_id = new_request_id(site);
+    let mut reply = dispatch::refusal_reply(&request_id, refusal);
+    mark(&mut reply, &request_id);
+    reply
+}
+
+fn new_request_id(site: &Site) -> String {
+    // Without randomness two requests could share an identifier, which only makes the log harder to
+    // read.
+    let random = system_random().unwrap_or_default();
+    let instant = site.app.store.clock.milliseconds();
+    let id: Id<kind::Request> = site.request_ids.mint(instant, u128::from_be_bytes(random));
+    id.to_string()
+}
+
+/// What every answer carries.
+fn mark(reply: &mut Reply, request_id: &str) {
+    if let Ok(value) = HeaderValue::from_str(request_id) {
         reply.headers_mut().insert(REQUEST_ID, value);
     }
     reply.headers_mut().insert(
         HeaderName::from_static("x-content-type-options"),
         HeaderValue::from_static("nosniff"),
     );
-    reply
 }
 
 fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {

@@ -82,14 +82,10 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(query::status_words::<PayoutStatus>), "status = ?"),
-    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
-    Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary), "beneficiary_id = ?"),
-    Filter::new(
-        "unique_transaction_reference",
-        FilterKind::Text,
-        "unique_transaction_reference = ?",
-    ),
+    Filter::new("status", FilterKind::Word(query::status_words::<PayoutStatus>)),
+    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer)),
+    Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary)),
+    Filter::new("unique_transaction_reference", FilterKind::Text),
 ];
 
 pub fn routes() -> Vec<Route> {

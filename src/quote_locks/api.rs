@@ -4,15 +4,19 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::gst::{GST_PERCENT, Gst};
-use super::{BuyCurrency, QuoteLock, QuoteLockStatus, SellCurrency, rows};
+use super::{BuyCurrency, QuoteAmount, QuoteLock, QuoteLockStatus, SellCurrency, rows};
+use crate::http::body::Node;
 use crate::http::fields::{EnumField, RangedAmount};
+use crate::http::form::is_left_out;
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Currency, Id, Metadata, Money, ObjectKind, OperationError, Rate, Refusal,
+    Code, Currency, Id, Metadata, Money, ObjectKind, OperationError, Rate, Refusal, RefusalEntry,
+    Scope,
 };
+use crate::services::Services;
 
 crate::string_enum!(QuoteLockWord { QuoteLock "quote_lock" });
 
@@ -21,7 +25,8 @@ crate::form! {
     CreateQuoteLock {
         sell_currency: EnumField<SellCurrency>,
         buy_currency: EnumField<BuyCurrency>,
-        amount: RangedAmount,
+        amount: Option<RangedAmount>,
+        buy_amount: Option<RangedAmount>,
         metadata: Metadata,
     }
 }
@@ -125,14 +130,15 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(statuses), "status = ?"),
-    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
+    Filter::new("status", FilterKind::Word(statuses)),
+    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer)),
 ];
 
 pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/quote_locks", "Lock an exchange rate", route::creation, create)
-            .codes(&[Code::QuoteUnavailable, Code::ServicePaused]),
+            .codes(&[Code::QuoteUnavailable, Code::ServicePaused])
+            .shaped(one_amount),
         route::list(
             "/v1/quote_locks",
             "List quote locks",
@@ -145,20 +151,35 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
+/// Either what is sold is named, or what is bought.
+fn one_amount(_: &Services, _: Scope, body: &Node) -> Vec<RefusalEntry> {
+    let is_sent = |name| body.get(name).is_some_and(|node| !is_left_out(node));
+    let (code, field_name, message) = match (is_sent("amount"), is_sent("buy_amount")) {
+        (true, true) => {
+            (Code::ParameterUnexpected, "buy_amount", "buy_amount is not combined with amount.")
+        }
+        (false, false) => {
+            (Code::ParameterEmpty, "amount", "amount is required, or buy_amount in its place.")
+        }
+        _ => return Vec::new(),
+    };
+    vec![RefusalEntry::field(code, field_name, message)]
+}
+
 fn create(
     context: &mut Context<'_>,
     _: (),
     form: CreateQuoteLock,
 ) -> Result<QuoteLockView, OperationError> {
     let scope = context.scope();
-    let lock = super::create(
-        context.tx,
-        context.now,
-        context.services,
-        scope,
-        Money::new(form.amount.0, Currency::Usd),
-        form.metadata,
-    )?;
+    // Exactly one of them came: `one_amount` refuses anything else.
+    let amount = match (form.amount, form.buy_amount) {
+        (Some(sell), None) => QuoteAmount::Sell(Money::new(sell.0, Currency::Usd)),
+        (None, Some(buy)) => QuoteAmount::Buy(Money::new(buy.0, Currency::Inr)),
+        _ => return Err(Refusal::internal().into()),
+    };
+    let lock =
+        super::create(context.tx, context.now, context.services, scope, amount, form.metadata)?;
     Ok(view(lock, context.now.business()))
 }
 

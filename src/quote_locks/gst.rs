@@ -23,6 +23,13 @@ pub struct Gst {
 }
 
 impl Gst {
+    /// The two figures as they are stored, in paise: both or neither.
+    pub fn of_units(taxable: Option<i64>, amount: Option<i64>) -> Option<Gst> {
+        let inr = |units| Money::new(units, Currency::Inr);
+        taxable
+            .zip(amount)
+            .map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) })
+    }
     /// The tax on a gross amount of rupees. It is computed from the exact value and rounded half
     /// up, once.
     pub fn on(gross: Money) -> Result<Gst, StoreError> {

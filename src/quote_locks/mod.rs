@@ -7,6 +7,7 @@ pub mod rows;
 use crate::kernel::id::kind;
 use crate::kernel::{
     Code, Currency, Id, Metadata, Money, Now, OperationError, Rate, Refusal, RefusalEntry, Scope,
+    StoreError,
 };
 use crate::pauses;
 use crate::rates;
@@ -78,9 +79,67 @@ impl QuoteLock {
     }
 }
 
-/// What `sell` buys: (amount less fee) at the rate, rounded down to the paisa.
-pub fn bought(sell: Money, fee: Money, rate: Rate) -> Result<Money, crate::kernel::StoreError> {
-    sell.minus(fee)?.exchanged(rate, Currency::Inr)
+/// What a lock is asked for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum QuoteAmount {
+    /// So much is sold.
+    Sell(Money),
+    /// At least so much is bought, with the smallest amount that does.
+    Buy(Money),
+}
+
+/// What amounts are exchanged at.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    pub rate: Rate,
+    pub fee: Money,
+    pub is_gst_charged: bool,
+    /// The smallest and the largest amount that can be sold.
+    pub sell_min: Money,
+    pub sell_max: Money,
+}
+
+impl Terms {
+    /// What an amount buys, and the tax in it: (amount less fee) at the rate, rounded down to the
+    /// paisa, less the tax.
+    pub fn bought(&self, sell: Money) -> Result<(Money, Option<Gst>), StoreError> {
+        let gross = sell.minus(self.fee)?.exchanged(self.rate, Currency::Inr)?;
+        if !self.is_gst_charged {
+            return Ok((gross, None));
+        }
+        let gst = Gst::on(gross)?;
+        Ok((gross.minus(gst.amount)?, Some(gst)))
+    }
+
+    /// The smallest amount that buys at least `buy`. What is bought never falls where more is sold,
+    /// so it is found by halving. `Err` for one that no amount within the limits buys.
+    pub fn smallest_selling(&self, buy: Money) -> Result<Money, OperationError> {
+        let currency = self.sell_min.currency;
+        let bought = |units: i64| -> Result<i64, StoreError> {
+            let sell = Money::new(units, currency);
+            let is_eaten = sell.units <= self.fee.units;
+            Ok(if is_eaten { 0 } else { self.bought(sell)?.0.units })
+        };
+        let (mut too_little, mut enough) = (self.sell_min.units - 1, self.sell_max.units);
+        let (most, least) = (bought(enough)?, bought(too_little)?.max(0) + 1);
+        if !(least..=most).contains(&buy.units) {
+            let [least, most] = [least, most].map(|units| Money::new(units, buy.currency));
+            return Err(out_of_range("buy_amount", least, most).into());
+        }
+        while enough - too_little > 1 {
+            let middle = too_little + (enough - too_little) / 2;
+            if bought(middle)? >= buy.units { enough = middle } else { too_little = middle }
+        }
+        Ok(Money::new(enough, currency))
+    }
+}
+
+fn out_of_range(field_name: &str, minimum: Money, maximum: Money) -> RefusalEntry {
+    let currency = minimum.currency.as_str();
+    let message = format!("{field_name} must be between {minimum} and {maximum} {currency}.");
+    RefusalEntry::field(Code::ParameterRangeInvalid, field_name, message)
+        .with("minimum", minimum.to_string())
+        .with("maximum", maximum.to_string())
 }
 
 /// The refusal of an amount of which the smallest tax leaves nothing.
@@ -105,40 +164,43 @@ pub fn create(
     now: &mut Now,
     services: &Services,
     scope: Scope,
-    sell: Money,
+    amount: QuoteAmount,
     metadata: Metadata,
 ) -> Result<QuoteLock, OperationError> {
     pauses::refuse_paused(tx, scope, pauses::Operation::Quotes)?;
     let settings = &services.settings;
-    if sell.units < settings.amount_min.units || sell.units > settings.amount_max.units {
-        let message = format!(
-            "amount must be between {} and {} {}.",
-            settings.amount_min,
-            settings.amount_max,
-            sell.currency.as_str()
-        );
-        return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "amount", message)
-            .with("minimum", settings.amount_min.to_string())
-            .with("maximum", settings.amount_max.to_string())
-            .into());
+    if let QuoteAmount::Sell(sell) = amount
+        && !(settings.amount_min.units..=settings.amount_max.units).contains(&sell.units)
+    {
+        return Err(out_of_range("amount", settings.amount_min, settings.amount_max).into());
     }
     let current = services.ports(scope.mode())?.rates.current(now.instant());
     let market =
         rates::trusted(current, now.instant(), &settings.rate_bounds).ok_or_else(|| {
             Refusal::new(
                 Code::QuoteUnavailable,
-                "No trustworthy exchange rate at the moment. Try \
-         again shortly with the same idempotency key.",
+                "No trustworthy exchange rate is at hand. Try again shortly with the same \
+                 idempotency key.",
             )
         })?;
-    let rate = market.mid.less_spread(settings.spread_basis_points);
-    let fee = settings.fee;
-    let gross = bought(sell, fee, rate)?;
-    let gst = if settings.is_gst_charged { Some(Gst::on(gross)?) } else { None };
-    let buy = gst.map_or(Ok(gross), |gst| gross.minus(gst.amount))?;
-    if gst.is_some() && buy.units <= 0 {
+    let (rate, fee) = (market.mid.less_spread(settings.spread_basis_points), settings.fee);
+    let terms = Terms {
+        rate,
+        fee,
+        is_gst_charged: settings.is_gst_charged,
+        sell_min: settings.amount_min,
+        sell_max: settings.amount_max,
+    };
+    let sell = match amount {
+        QuoteAmount::Sell(sell) => sell,
+        QuoteAmount::Buy(buy) => terms.smallest_selling(buy)?,
+    };
+    let (bought, gst) = terms.bought(sell)?;
+    if gst.is_some() && bought.units <= 0 {
         return Err(eaten_by_gst(settings, fee, rate).into());
     }
+    // A caller who says what arrives gets exactly that.
+    let buy = if let QuoteAmount::Buy(buy) = amount { buy } else { bought };
     let lock = QuoteLock {
         scope,
         id: now.mint(),
@@ -155,4 +217,62 @@ pub fn create(
     };
     rows::insert(tx, &lock)?;
     Ok(lock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn terms(rate: i64, fee: i64, is_gst_charged: bool) -> Terms {
+        Terms {
+            rate: Rate(rate),
+            fee: Money::new(fee, Currency::Usd),
+            is_gst_charged,
+            sell_min: Money::new(1_000, Currency::Usd),
+            sell_max: Money::new(5_000_000, Currency::Usd),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_smallest_amount_buys_what_is_asked_and_a_cent_less_does_not(
+            rate in 1_000_000_i64..200_000_000,
+            fee in 0_i64..900,
+            is_gst_charged: bool,
+            share in 0_i64..=1_000_000,
+        ) {
+            let terms = terms(rate, fee, is_gst_charged);
+            let bought = |units| terms.bought(Money::new(units, Currency::Usd)).unwrap().0.units;
+            let (least, most) = (bought(terms.sell_min.units), bought(terms.sell_max.units));
+            let asked = least.max(1) + (most - least.max(1)) / 1_000_000 * share;
+            let sell = terms.smallest_selling(Money::new(asked, Currency::Inr)).unwrap();
+            prop_assert!((terms.sell_min.units..=terms.sell_max.units).contains(&sell.units));
+            prop_assert!(bought(sell.units) >= asked);
+            prop_assert!(sell == terms.sell_min || bought(sell.units - 1) < asked);
+        }
+
+        #[test]
+        fn what_an_amount_buys_is_bought_by_no_larger_amount(
+            rate in 1_000_000_i64..200_000_000,
+            sell in 1_000_i64..=5_000_000,
+        ) {
+            let terms = terms(rate, 250, false);
+            let buy = terms.bought(Money::new(sell, Currency::Usd)).unwrap().0;
+            let smallest = terms.smallest_selling(buy).unwrap();
+            prop_assert!(smallest.units <= sell);
+            prop_assert!(terms.bought(smallest).unwrap().0 == buy);
+        }
+    }
+
+    #[test]
+    fn the_limits_of_what_is_bought_are_those_of_what_is_sold() {
+        let terms = terms(88_412_500, 0, false);
+        let smallest = |units| terms.smallest_selling(Money::new(units, Currency::Inr));
+        // 9.99 USD buy 883.24, so 883.25 takes ten dollars; 50,000 USD buy 4,420,625.00.
+        assert!(smallest(88_324).is_err() && smallest(0).is_err());
+        assert_eq!(smallest(88_325).unwrap(), terms.sell_min);
+        assert_eq!(smallest(442_062_500).unwrap(), terms.sell_max);
+        assert!(smallest(442_062_501).is_err() && smallest(i64::MAX).is_err());
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use super::QuoteLock;
 use super::gst::Gst;
+use super::{QuoteLock, QuoteLockStatus};
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{Currency, Id, Metadata, Money, Rate, Scope, StoreError};
@@ -11,65 +11,43 @@ use crate::store::list::{self, Listing};
 use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, sell_currency, sell_units, buy_currency, buy_units, rate, \
- mid_market_rate, fee_units, \
-    gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created";
+crate::stored! {
+    "quote_locks" as QuoteLock, written from lock, read from row;
+    fixed {
+        scope: lock.scope => row.scope()?;
+        id: lock.id => row.id()?;
+        sell_currency: lock.sell.currency => row.word(Currency::parse)?;
+        sell_units: lock.sell.units => row.int()?;
+        buy_currency: lock.buy.currency => row.word(Currency::parse)?;
+        buy_units: lock.buy.units => row.int()?;
+        rate: lock.rate => Rate(row.int()?);
+        mid_market_rate: lock.mid_market_rate => Rate(row.int()?);
+        fee_units: lock.fee.units => row.int()?;
+        gst_taxable_units: lock.gst.map(|gst| gst.taxable.units) => row.int_or_null()?;
+        gst_units: lock.gst.map(|gst| gst.amount.units) => row.int_or_null()?;
+        expires_at: lock.expires_at => row.int()?;
+        transfer_id: lock.transfer_id => row.id_or_null()?;
+        metadata: &lock.metadata.to_text() => row.word(Metadata::from_text)?;
+        created: lock.created => row.int()?;
+    }
+    into QuoteLock {
+        scope,
+        id,
+        sell: Money::new(sell_units, sell_currency),
+        buy: Money::new(buy_units, buy_currency),
+        rate,
+        mid_market_rate,
+        fee: Money::new(fee_units, sell_currency),
+        gst: Gst::of_units(gst_taxable_units, gst_units),
+        expires_at,
+        transfer_id,
+        metadata,
+        created,
+    }
+}
 
 static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM quote_locks WHERE scope = ?1 AND id = ?2"));
-
-pub fn read(mut row: Row) -> Result<QuoteLock, StoreError> {
-    let row = &mut row;
-    let (scope, id, sell, buy) = (row.scope()?, row.id()?, row.money()?, row.money()?);
-    Ok(QuoteLock {
-        scope,
-        id,
-        sell,
-        buy,
-        rate: Rate(row.int()?),
-        mid_market_rate: Rate(row.int()?),
-        fee: Money::new(row.int()?, sell.currency),
-        gst: gst(row)?,
-        expires_at: row.int()?,
-        transfer_id: row.id_or_null()?,
-        metadata: row.word(Metadata::from_text)?,
-        created: row.int()?,
-    })
-}
-
-/// Two columns: the taxable value and the tax, both or neither.
-pub fn gst(row: &mut Row) -> Result<Option<Gst>, StoreError> {
-    let inr = |units| Money::new(units, Currency::Inr);
-    Ok(row
-        .int_or_null()?
-        .zip(row.int_or_null()?)
-        .map(|(taxable, amount)| Gst { taxable: inr(taxable), amount: inr(amount) }))
-}
-
-pub fn insert(tx: &mut dyn Tx, l: &QuoteLock) -> Result<(), StoreError> {
-    tx.execute_one(
-        "INSERT INTO quote_locks (scope, id, sell_currency, sell_units, buy_currency, buy_units, \
-         rate, mid_market_rate, fee_units, \
-         gst_taxable_units, gst_units, expires_at, transfer_id, metadata, created) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, NULL, ?13, ?14)",
-        values![
-            l.scope,
-            l.id,
-            l.sell.currency,
-            l.sell.units,
-            l.buy.currency,
-            l.buy.units,
-            l.rate,
-            l.mid_market_rate,
-            l.fee.units,
-            l.gst.map(|gst| gst.taxable.units),
-            l.gst.map(|gst| gst.amount.units),
-            l.expires_at,
-            &l.metadata.to_text(),
-            l.created,
-        ],
-    )
-}
 
 /// Gives the lock to a transfer. The condition makes sharing impossible whatever the callers' keys
 /// say: whoever comes second changes no row.
@@ -107,23 +85,22 @@ pub fn list(
     business: i64,
 ) -> Result<(Vec<Row>, bool), StoreError> {
     let mut page = page.clone();
-    page.filters = page
-        .filters
-        .into_iter()
-        .map(|(condition, value)| match (condition, &value) {
-            ("status = ?", FilterValue::Text(status)) => match status.as_str() {
-                "used" => ("transfer_id IS NOT NULL AND created <= ?", FilterValue::Int(i64::MAX)),
-                "expired" => {
-                    ("transfer_id IS NULL AND expires_at <= ?", FilterValue::Int(business))
+    let mut conditions = Vec::new();
+    page.filters.retain(|(filter, value)| {
+        let FilterValue::Text(status) = value else { return true };
+        if *filter == "status" {
+            conditions.push(match QuoteLockStatus::parse(status) {
+                Some(QuoteLockStatus::Used) => {
+                    ("transfer_id IS NOT NULL AND created <= ?", i64::MAX)
                 }
-                _ => ("transfer_id IS NULL AND expires_at > ?", FilterValue::Int(business)),
-            },
-            _ => (condition, value),
-        })
-        .collect();
-    list::read(
-        tx,
-        &Listing { table: "quote_locks", columns: COLUMNS, key: ("scope", scope.into()) },
-        &page,
-    )
+                Some(QuoteLockStatus::Expired) => {
+                    ("transfer_id IS NULL AND expires_at <= ?", business)
+                }
+                _ => ("transfer_id IS NULL AND expires_at > ?", business),
+            });
+        }
+        *filter != "status"
+    });
+    let listing = Listing { table: "quote_locks", columns: COLUMNS, key: ("scope", scope.into()) };
+    list::read_with(tx, &listing, &page, &conditions)
 }

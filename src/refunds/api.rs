@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::state::{RefundKind, RefundReason, RefundStatus};
-use super::{Refund, rows};
+use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
+use super::{AddressDeclaration, Refund, rows};
 use crate::chains;
 use crate::chains::address::Address;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
@@ -67,9 +67,9 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(query::status_words::<RefundStatus>), "status = ?"),
-    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer), "transfer_id = ?"),
-    Filter::new("transaction_hash", FilterKind::Text, "transaction_hash = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<RefundStatus>)),
+    Filter::new("transfer_id", FilterKind::Id(ObjectKind::Transfer)),
+    Filter::new("transaction_hash", FilterKind::Text),
 ];
 
 pub fn routes() -> Vec<Route> {
@@ -104,13 +104,21 @@ fn declare(
     mut found: Refund,
     form: DeclareRefundAddress,
 ) -> Result<RefundView, OperationError> {
-    let fault = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
-    Refusal::check(Vec::from_iter(fault))?;
+    let misfit = chains::address_fault(&found.chain, "to_address", Some(&form.to_address));
+    Refusal::check(Vec::from_iter(misfit))?;
     if found.status != RefundStatus::RequiresAddress {
         let message =
             format!("The refund is {} and takes no other address.", found.status.as_str());
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
-    super::declare_address(context.tx, context.now, context.services, &mut found, form.to_address)?;
+    let contract = rows::token_contract(context.tx, &found)?;
+    let refused = super::address_refused(context.tx, "to_address", &form.to_address, &contract)?;
+    Refusal::check(Vec::from_iter(refused))?;
+    let declaration = AddressDeclaration {
+        to_address: form.to_address,
+        declared_by: AddressDeclarer::Caller,
+        reason: None,
+    };
+    super::declare_address(context.tx, context.now, context.services, &mut found, declaration)?;
     Ok(view(found))
 }

@@ -7,15 +7,21 @@ pub mod state;
 
 use crate::chains::address::{Address, AddressForm};
 use crate::chains::evm::Hash;
+use crate::chains::tron_address::TronAddress;
+use crate::deposits;
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{Code, History, Id, Money, Now, OperationError, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, History, Id, Money, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+};
 use crate::resource::Resource;
+use crate::screening::hits;
+use crate::screening::{Screening, ScreeningHit};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
-use state::{RefundKind, RefundReason, RefundStatus, SentFault};
+use state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentFault};
 
 pub const RESOURCE: Resource = Resource::new(api::routes).with_status::<RefundStatus>("refunds");
 
@@ -34,6 +40,11 @@ pub struct Refund {
     pub asset: String,
     pub chain: String,
     pub to_address: Option<Address>,
+    /// Who declared that address, and why where it was the operator.
+    pub address_declared_by: Option<AddressDeclarer>,
+    pub address_reason: Option<String>,
+    /// Screening found the address on a list: nothing is sent until the operator decides.
+    pub is_held: bool,
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
     pub sent_transaction_hash: Option<String>,
     /// Why that transaction does not do.
@@ -55,9 +66,10 @@ pub struct NewRefund {
     pub asset: String,
     pub chain: String,
     pub to_address: Option<Address>,
+    pub address_declared_by: AddressDeclarer,
 }
 
-/// Writes down that money is owed back; the postings into `hold` are the caller's.
+/// Records that money is owed back; the postings into `hold` are the caller's.
 pub fn create(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -70,7 +82,7 @@ pub fn create(
     } else {
         RefundStatus::RequiresAddress
     };
-    let refund = Refund {
+    let mut refund = Refund {
         scope,
         id: now.mint(),
         version: 1,
@@ -83,6 +95,9 @@ pub fn create(
         asset: ask.asset,
         chain: ask.chain,
         to_address: ask.to_address,
+        address_declared_by: ask.to_address.map(|_| ask.address_declared_by),
+        address_reason: None,
+        is_held: false,
         sent_transaction_hash: None,
         sent_fault: None,
         log_index: None,
@@ -91,23 +106,100 @@ pub fn create(
         status_history: History::begun(status, now.business()),
         created: now.business(),
     };
+    refund.is_held = is_suspect(tx, now, services, &refund)?;
     rows::insert(tx, &refund)?;
     events::emit_status(tx, now, scope, status, refund.id.any())?;
     await_confirmation(tx, now, services, &refund)?;
     Ok(refund)
 }
 
-/// Declares the address of a refund that waits for one.
+/// The refusal of an address that no refund may go to: one where the service takes deposits, the
+/// token's contract, or the zero address.
+pub fn address_refused(
+    tx: &mut dyn Tx,
+    field_name: &str,
+    address: &Address,
+    token_contract: &Address,
+) -> Result<Option<RefusalEntry>, StoreError> {
+    let what = if *address.bytes() == [0; 20] {
+        "is the zero address, which belongs to nobody."
+    } else if address.bytes() == token_contract.bytes() {
+        "is the contract of the token, which does not give back what it receives."
+    } else if deposits::rows::address_owner(tx, address.bytes())?.is_some() {
+        "is a deposit address of this service. Send an address of the one who paid."
+    } else {
+        return Ok(None);
+    };
+    let message = format!("{field_name} {what}");
+    Ok(Some(RefusalEntry::field(Code::ParameterValueInvalid, field_name, message)))
+}
+
+/// An address that somebody declares for a refund.
+pub struct AddressDeclaration {
+    pub to_address: Address,
+    pub declared_by: AddressDeclarer,
+    /// Why, where the operator declares it.
+    pub reason: Option<String>,
+}
+
+/// Declares where a refund goes that waits for an address. The address was judged before, with
+/// [`address_refused`].
 pub fn declare_address(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     refund: &mut Refund,
-    to_address: Address,
+    declaration: AddressDeclaration,
 ) -> Result<(), StoreError> {
-    refund.to_address = Some(to_address);
-    become_status(tx, now, refund, RefundStatus::Processing)?;
+    refund.to_address = Some(declaration.to_address);
+    refund.address_declared_by = Some(declaration.declared_by);
+    refund.address_reason = declaration.reason;
+    refund.is_held = is_suspect(tx, now, services, refund)?;
+    if refund.status == RefundStatus::Processing {
+        // A held refund that the operator gives another address.
+        rows::update(tx, refund, RefundStatus::Processing)?;
+    } else {
+        become_status(tx, now, refund, RefundStatus::Processing)?;
+    }
     await_confirmation(tx, now, services, refund)
+}
+
+/// Whether screening finds the address on a list, unless the operator cleared it for this refund.
+fn is_suspect(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    refund: &Refund,
+) -> Result<bool, StoreError> {
+    let Some(address) = &refund.to_address else { return Ok(false) };
+    let address = TronAddress::from_evm(*address.bytes());
+    let finding = services.screen_address(refund.scope.mode(), &address);
+    if finding.screening == Screening::Clear {
+        return Ok(false);
+    }
+    let basis = |hit: &ScreeningHit| {
+        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
+    };
+    let kept = hits::keep(tx, now, refund.scope, refund.id.any(), &finding, &basis)?;
+    Ok(kept != Screening::Clear)
+}
+
+/// The operator cleared the address of a held refund: it is sent now. Answers `false` for a refund
+/// that is not held.
+pub fn release(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    refund: &mut Refund,
+) -> Result<bool, StoreError> {
+    if !refund.is_held {
+        return Ok(false);
+    }
+    refund.is_held = false;
+    let status = refund.status;
+    rows::update(tx, refund, status)?;
+    await_confirmation(tx, now, services, refund)?;
+    Ok(true)
 }
 
 /// Keeps the transaction that the operator says it sent for a refund; the chain confirms it later.
@@ -118,6 +210,10 @@ pub fn mark_sent(
     refund: &mut Refund,
     transaction_hash: &str,
 ) -> Result<(), OperationError> {
+    if refund.is_held {
+        let message = "Screening found its address on a list: decide about it first.";
+        return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+    }
     if refund.status != RefundStatus::Processing {
         let message = format!(
             "The refund is {}; only one that is processing is sent.",
@@ -176,6 +272,7 @@ fn await_confirmation(
     refund: &Refund,
 ) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Processing
+        && !refund.is_held
         && services.simulates(refund.scope.mode(), &refund.chain)
     {
         let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;

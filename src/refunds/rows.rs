@@ -1,9 +1,7 @@
 //! The rows of refunds.
 
-use std::sync::LazyLock;
-
 use super::Refund;
-use super::state::{RefundKind, RefundReason, RefundStatus, SentFault};
+use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentFault};
 use crate::chains::address::Address;
 use crate::deposits::rows::address;
 use crate::kernel::id::kind;
@@ -11,97 +9,64 @@ use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, History, Id, Mode, Money, Scope, StoreError};
 use crate::store::list::{self, Listing};
-use crate::store::{Row, Tx, insert_sql};
+use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, chain, transfer_id, deposit_id, kind, status, reason, \
- units, asset, to_address, \
-    sent_transaction_hash, sent_fault, log_index, transaction_hash, completed_at, status_history, \
-    created";
-
-static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("refunds", COLUMNS));
-
-pub fn read(mut row: Row) -> Result<Refund, StoreError> {
-    let row = &mut row;
-    let (scope, id, version, chain) = (row.scope()?, row.id()?, row.int()?, row.text()?);
-    Ok(Refund {
+crate::stored! {
+    "refunds" as Refund, written from refund, read from row;
+    fixed {
+        scope: refund.scope => row.scope()?;
+        id: refund.id => row.id()?;
+        version: refund.version => row.int()?;
+        chain: &refund.chain => row.text()?;
+        transfer_id: refund.transfer_id => row.id()?;
+        deposit_id: refund.deposit_id => row.id_or_null()?;
+        kind: refund.kind.as_str() => row.word(RefundKind::parse)?;
+        reason: refund.reason.as_str() => row.word(RefundReason::parse)?;
+        units: refund.amount.units => row.int()?;
+        asset: &refund.asset => row.text()?;
+        created: refund.created => row.int()?;
+    }
+    changing from RefundStatus {
+        status: refund.status.as_str() => row.word(RefundStatus::parse)?;
+        to_address: refund.to_address.as_ref().map(Address::bytes)
+            => row.bytes_or_null()?.map(address).transpose()?;
+        address_declared_by: refund.address_declared_by.map(AddressDeclarer::as_str)
+            => row.word_or_null(AddressDeclarer::parse)?;
+        address_reason: &refund.address_reason => row.text_or_null()?;
+        is_held: refund.is_held => row.bool()?;
+        sent_transaction_hash: &refund.sent_transaction_hash => row.text_or_null()?;
+        sent_fault: refund.sent_fault.map(SentFault::as_str)
+            => row.word_or_null(SentFault::parse)?;
+        log_index: refund.log_index => row.int_or_null()?;
+        transaction_hash: &refund.transaction_hash => row.text_or_null()?;
+        completed_at: refund.completed_at => row.int_or_null()?;
+        status_history: &refund.status_history.to_text() => History::from_text(&row.text()?)?;
+    }
+    into Refund {
         scope,
         id,
         version,
-        transfer_id: row.id()?,
-        deposit_id: row.id_or_null()?,
-        kind: row.word(RefundKind::parse)?,
-        status: row.word(RefundStatus::parse)?,
-        reason: row.word(RefundReason::parse)?,
-        amount: Money::new(row.int()?, Currency::Usdt),
-        asset: row.text()?,
-        to_address: row
-            .bytes_or_null()?
-            .map(address)
-            .transpose()?
-            .map(|bytes| Address::of_chain(&chain, bytes)),
-        sent_transaction_hash: row.text_or_null()?,
-        sent_fault: row.word_or_null(SentFault::parse)?,
-        log_index: row.int_or_null()?,
-        transaction_hash: row.text_or_null()?,
-        completed_at: row.int_or_null()?,
-        status_history: History::from_text(&row.text()?)?,
-        created: row.int()?,
+        transfer_id,
+        deposit_id,
+        kind,
+        status,
+        reason,
+        amount: Money::new(units, Currency::Usdt),
+        asset,
+        to_address: to_address.map(|bytes| Address::of_chain(&chain, bytes)),
+        address_declared_by,
+        address_reason,
+        is_held,
+        sent_transaction_hash,
+        sent_fault,
+        log_index,
+        transaction_hash,
+        completed_at,
+        status_history,
+        created,
         chain,
-    })
-}
-
-pub fn insert(tx: &mut dyn Tx, r: &Refund) -> Result<(), StoreError> {
-    tx.execute_one(
-        &INSERT,
-        values![
-            r.scope,
-            r.id,
-            r.version,
-            &r.chain,
-            r.transfer_id,
-            r.deposit_id,
-            r.kind.as_str(),
-            r.status.as_str(),
-            r.reason.as_str(),
-            r.amount.units,
-            &r.asset,
-            r.to_address.as_ref().map(Address::bytes),
-            &r.sent_transaction_hash,
-            r.sent_fault.map(SentFault::as_str),
-            r.log_index,
-            &r.transaction_hash,
-            r.completed_at,
-            &r.status_history.to_text(),
-            r.created,
-        ],
-    )
-}
-
-/// Writes a changed refund over the version and status it was read with.
-pub fn update(tx: &mut dyn Tx, r: &mut Refund, from: RefundStatus) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE refunds SET version = version + 1, status = ?5, to_address = ?6, transaction_hash \
-         = ?7, completed_at = ?8, status_history = ?9, \
-         sent_transaction_hash = ?10, sent_fault = ?11, log_index = ?12 \
-         WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
-        values![
-            r.scope,
-            r.id,
-            r.version,
-            from.as_str(),
-            r.status.as_str(),
-            r.to_address.as_ref().map(Address::bytes),
-            &r.transaction_hash,
-            r.completed_at,
-            &r.status_history.to_text(),
-            &r.sent_transaction_hash,
-            r.sent_fault.map(SentFault::as_str),
-            r.log_index,
-        ],
-    )?;
-    r.version += 1;
-    Ok(())
+    }
 }
 
 pub fn find(
@@ -125,6 +90,15 @@ pub fn find_for_deposit(
          LIMIT 1"
     );
     tx.row(&sql, values![scope, transfer_id, deposit_id])?.map(read).transpose()
+}
+
+/// The contract of the token that a refund's transfer is paid in.
+pub fn token_contract(tx: &mut dyn Tx, refund: &Refund) -> Result<Address, StoreError> {
+    let sql = "SELECT token_contract FROM transfers WHERE scope = ?1 AND id = ?2";
+    let row = tx.row(sql, values![refund.scope, refund.transfer_id])?;
+    let mut row =
+        row.ok_or_else(|| StoreError::Broken(format!("{} has lost its transfer", refund.id)))?;
+    Ok(Address::of_chain(&refund.chain, address(row.bytes()?)?))
 }
 
 /// Refunds of a mode that the operator sent over a chain, whose transaction was not confirmed yet:

@@ -36,3 +36,8 @@ crate::string_enum!(
         AlreadyUsed "already_used",
     }
 );
+
+crate::string_enum!(
+    /// Who said where a refund goes.
+    AddressDeclarer { Caller "caller", Operator "operator" }
+);

@@ -13,8 +13,14 @@ use crate::keys;
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// What is screened: a person, or the address that paid for a transfer.
-    SubjectWord { Sender "sender", Beneficiary "beneficiary", Transfer "transfer" }
+    /// What is screened: a person, the address that paid for a transfer, or the one that a refund
+    /// goes to.
+    SubjectWord {
+        Sender "sender",
+        Beneficiary "beneficiary",
+        Transfer "transfer",
+        Refund "refund",
+    }
 );
 crate::string_enum!(
     /// What was decided about a hit. `Withdrawn`: the lists no longer say it.
@@ -57,6 +63,7 @@ const fn subject_word(kind: ObjectKind) -> Option<SubjectWord> {
         ObjectKind::Sender => Some(SubjectWord::Sender),
         ObjectKind::Beneficiary => Some(SubjectWord::Beneficiary),
         ObjectKind::Transfer => Some(SubjectWord::Transfer),
+        ObjectKind::Refund => Some(SubjectWord::Refund),
         _ => None,
     }
 }

@@ -23,6 +23,7 @@ fn read(mut row: Row) -> Result<HitRow, StoreError> {
         SubjectWord::Sender => ObjectKind::Sender,
         SubjectWord::Beneficiary => ObjectKind::Beneficiary,
         SubjectWord::Transfer => ObjectKind::Transfer,
+        SubjectWord::Refund => ObjectKind::Refund,
     };
     Ok(HitRow {
         scope,

@@ -180,7 +180,8 @@ pub fn not_eligible(sender: &Sender) -> Option<Refusal> {
         Refusal::field(
             Code::SenderNotEligible,
             "sender_id",
-            "This sender cannot send now. The operator reviews it.",
+            "This sender cannot send now: the operator reviews it. Once that is done, send the \
+             transfer with a new idempotency key.",
         )
     })
 }

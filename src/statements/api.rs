@@ -14,9 +14,9 @@ crate::string_enum!(
 
 /// The parameters of a statement; the conditions stand for nothing here.
 const PARAMETERS: &[Filter] = &[
-    Filter::new("from", FilterKind::Time, ""),
-    Filter::new("to", FilterKind::Time, ""),
-    Filter::new("format", FilterKind::Word(|| Format::WORDS.to_vec()), ""),
+    Filter::new("from", FilterKind::Time),
+    Filter::new("to", FilterKind::Time),
+    Filter::new("format", FilterKind::Word(|| Format::WORDS.to_vec())),
 ];
 
 pub fn routes() -> Vec<Route> {

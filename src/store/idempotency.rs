@@ -251,7 +251,9 @@ fn find(
     )) {
         return Err(Refusal::new(
             Code::IdempotencyKeyReuse,
-            "This idempotency key was used for another request. Use a new key for a new request.",
+            "This idempotency key was used for another request: another path or another body. Send \
+             this request with a new key; to repeat the first request, send exactly what was sent \
+             then.",
         )
         .into());
     }

@@ -1,7 +1,6 @@
 //! One page of one table, in identifier order, with filters: every list of the API.
 
 use super::{Row, Settled, Tx, Value, failpoint};
-
 use crate::kernel::page::{FilterValue, Page};
 use crate::kernel::{AnyId, Scope, StoreError};
 
@@ -16,15 +15,37 @@ pub struct Listing<'a> {
 /// sequencer: nothing can appear in front of a row.
 const MINTED_AS_VISIBLE: &str = "events";
 
+/// The column and the comparison of a filter. A filter has the name of its column; one of a time
+/// ends with the comparison.
+fn condition(filter: &'static str) -> (&'static str, &'static str) {
+    match filter.split_once('.') {
+        Some((column, "gt")) => (column, ">"),
+        Some((column, "gte")) => (column, ">="),
+        Some((column, "lt")) => (column, "<"),
+        Some((column, "lte")) => (column, "<="),
+        _ => (filter, "="),
+    }
+}
+
 /// Rows in the order in which they are shown, and whether more follow in the direction of paging.
+/// Each direction begins with the row nearest to its cursor.
 pub fn read(
     tx: &mut dyn Tx,
     listing: &Listing<'_>,
     page: &Page,
 ) -> Result<(Vec<Row>, bool), StoreError> {
-    let backward = page.ending_before.is_some();
-    // Paging backward reads the nearest rows first and turns them round afterwards.
-    let rising = page.descending == backward;
+    read_with(tx, listing, page, &[])
+}
+
+/// [`read`], with further conditions: SQL of the table's own rows, and the number that stands for
+/// its `?`.
+pub fn read_with(
+    tx: &mut dyn Tx,
+    listing: &Listing<'_>,
+    page: &Page,
+    conditions: &[(&'static str, i64)],
+) -> Result<(Vec<Row>, bool), StoreError> {
+    let rising = page.descending == page.ending_before.is_some();
     let mut sql = format!(
         "SELECT {}, id FROM {} WHERE {} = ?1",
         listing.columns, listing.table, listing.key.0
@@ -34,12 +55,17 @@ pub fn read(
         values.push(Value::Id(cursor));
         sql.push_str(&format!(" AND id {} ?{}", if rising { ">" } else { "<" }, values.len()));
     }
-    for (condition, value) in &page.filters {
+    for (filter, value) in &page.filters {
         values.push(match value {
             FilterValue::Int(value) => Value::Int(*value),
             FilterValue::Id(value) => Value::Id(*value),
             FilterValue::Text(value) => Value::Text(value),
         });
+        let (column, comparison) = condition(filter);
+        sql.push_str(&format!(" AND {column} {comparison} ?{}", values.len()));
+    }
+    for (condition, value) in conditions {
+        values.push(Value::Int(*value));
         sql.push_str(" AND ");
         sql.push_str(&condition.replace('?', &format!("?{}", values.len())));
     }
@@ -66,11 +92,7 @@ pub fn read(
         has_next &= shown_count == rows.len();
         rows.truncate(shown_count);
     }
-    let mut rows: Vec<Row> = rows.into_iter().map(|(_, row)| row).collect();
-    if backward {
-        rows.reverse();
-    }
-    Ok((rows, has_next))
+    Ok((rows.into_iter().map(|(_, row)| row).collect(), has_next))
 }
 
 /// Rows with their identifiers.

@@ -11,6 +11,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0001_initial.sql"),
     include_str!("../../migrations/0002_pauses.sql"),
     include_str!("../../migrations/0003_indexes_for_one_purpose.sql"),
+    include_str!("../../migrations/0004_references_and_refund_addresses.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -13,6 +13,7 @@ pub mod list;
 pub mod migrate;
 pub mod pack;
 pub mod postgres;
+pub mod record;
 pub mod running_keys;
 pub mod sqlite;
 mod statements;

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::diagnosis;
 use super::funding::{self, Resolution};
@@ -10,15 +11,15 @@ use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
 use crate::chains::address::Address;
 use crate::chains::{self, AssetName, ChainName, FundingRail};
 use crate::http::body::Node;
-use crate::http::fields::{Amount, EnumField, Reference};
-use crate::http::form::{Nothing, read_alone};
+use crate::http::fields::{Amount, CallerReference, EnumField, Text};
+use crate::http::form::{Field, Nothing, read_alone};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Currency, History, Id, Metadata, Money, ObjectKind, OperationError, Rate, Refusal,
-    RefusalEntry, Scope,
+    Code, Currency, History, Id, Metadata, Money, ObjectKind, OperationError, Rate, Reference,
+    Refusal, RefusalEntry, Scope,
 };
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout};
@@ -35,6 +36,20 @@ crate::string_enum!(
 );
 crate::enum_fields!(ResolveAction);
 
+/// The name of a chain. Only one is taken in each mode, which [`funding_refused`] judges.
+#[derive(Clone, Copy)]
+pub struct ChainField(Option<ChainName>);
+
+impl Field for ChainField {
+    fn schema() -> Value {
+        EnumField::<ChainName>::schema()
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        let Text(text) = Text::<1, 40>::parse(node, name, entries)?;
+        Some(ChainField(ChainName::parse(&text)))
+    }
+}
+
 crate::form! {
     /// What to do with money that does not fit.
     PolicyForm {
@@ -48,7 +63,7 @@ crate::form! {
     FundingForm {
         rail: EnumField<FundingRail>,
         asset: EnumField<AssetName>,
-        chain: EnumField<ChainName>,
+        chain: ChainField,
         refund_address: Option<Address>,
         policy: Option<PolicyForm>,
     }
@@ -63,6 +78,7 @@ crate::form! {
         payout_currency: EnumField<BuyCurrency>,
         quote_lock_id: Reference<kind::QuoteLock>,
         funding: FundingForm,
+        reference: Option<CallerReference>,
         metadata: Metadata,
         purpose_code: Option<EnumField<PurposeCode>>,
     }
@@ -102,15 +118,15 @@ pub struct FundingView {
     pub instructions_url: String,
 }
 
-/// The INR leg of a transfer, once there is one.
+/// The INR leg of a transfer, once it has settled.
 #[derive(Serialize, JsonSchema)]
 pub struct TransferPayout {
     pub id: Id<kind::Payout>,
     pub status: PayoutStatus,
     pub amount: Money,
     pub currency: Currency,
-    pub unique_transaction_reference: Option<String>,
-    pub settled_at: Option<i64>,
+    pub unique_transaction_reference: String,
+    pub settled_at: i64,
 }
 
 /// A transfer from a stablecoin deposit to an INR payout.
@@ -132,8 +148,10 @@ pub struct TransferView {
     pub fee: Fee,
     pub purpose_code: PurposeCode,
     pub funding: FundingView,
+    pub payout_id: Option<Id<kind::Payout>>,
     pub payout: Option<TransferPayout>,
     pub refund: Option<RefundView>,
+    pub reference: Option<String>,
     pub status_history: History<TransferStatus>,
     pub metadata: Metadata,
     pub created: i64,
@@ -201,8 +219,10 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
             token_contract: transfer.token_contract.to_string(),
             instructions_url: format!("{}/pay/{token}", context.services.settings.public_url),
         },
-        payout: payout.map(payout_view),
+        payout_id: transfer.payout_id,
+        payout: payout.and_then(payout_view),
         refund: refund.map(refunds::api::view),
+        reference: transfer.reference,
         status_history: transfer.status_history,
         metadata: transfer.metadata,
         created: transfer.created,
@@ -210,15 +230,16 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
     })
 }
 
-fn payout_view(payout: Payout) -> TransferPayout {
-    TransferPayout {
+/// `None` before the payout has settled, so that no caller meets a payout without its reference.
+fn payout_view(payout: Payout) -> Option<TransferPayout> {
+    Some(TransferPayout {
         id: payout.id,
         status: payout.status,
         amount: payout.amount,
         currency: payout.amount.currency,
-        unique_transaction_reference: payout.unique_transaction_reference,
-        settled_at: payout.settled_at,
-    }
+        unique_transaction_reference: payout.unique_transaction_reference?,
+        settled_at: payout.settled_at?,
+    })
 }
 
 const FILTERS: &[Filter] = &[
@@ -226,9 +247,10 @@ const FILTERS: &[Filter] = &[
     CREATED_FILTERS[1],
     CREATED_FILTERS[2],
     CREATED_FILTERS[3],
-    Filter::new("status", FilterKind::Word(query::status_words::<TransferStatus>), "status = ?"),
-    Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary), "beneficiary_id = ?"),
-    Filter::new("sender_id", FilterKind::Id(ObjectKind::Sender), "sender_id = ?"),
+    Filter::new("status", FilterKind::Word(query::status_words::<TransferStatus>)),
+    Filter::new("beneficiary_id", FilterKind::Id(ObjectKind::Beneficiary)),
+    Filter::new("sender_id", FilterKind::Id(ObjectKind::Sender)),
+    Filter::new("reference", FilterKind::Text),
 ];
 
 pub fn routes() -> Vec<Route> {
@@ -240,6 +262,7 @@ pub fn routes() -> Vec<Route> {
         Code::QuoteLockMismatch,
         Code::SenderNotEligible,
         Code::ServicePaused,
+        Code::ReferenceAlreadyUsed,
     ];
     const RESOLVE_CODES: &[Code] = &[
         Code::TransferActionInvalid,
@@ -252,15 +275,9 @@ pub fn routes() -> Vec<Route> {
     vec![
         route::post("/v1/transfers", "Create a transfer", route::creation, create)
             .codes(CREATE_CODES)
-            .shaped(funding_faults)
+            .shaped(funding_refused)
             .prefetching(|tx, scope, form: &CreateTransfer| {
-                super::prefetch_references(
-                    tx,
-                    scope,
-                    form.sender_id.0,
-                    form.beneficiary_id.0,
-                    form.quote_lock_id.0,
-                )
+                super::prefetch_references(tx, scope, &ask(form.clone()))
             }),
         route::list(
             "/v1/transfers",
@@ -305,24 +322,43 @@ pub fn locate(context: &mut Context<'_>) -> Result<Transfer, OperationError> {
 }
 
 /// What is wrong with the funding leg for the chain that the mode takes.
-fn funding_faults(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
+fn funding_refused(services: &Services, scope: Scope, body: &Node) -> Vec<RefusalEntry> {
     let (Ok(ports), Some(funding)) = (services.ports(scope.mode()), body.get("funding")) else {
         return Vec::new();
     };
     let chain = &ports.chain;
-    if let Some(EnumField(asked)) = read_alone::<EnumField<ChainName>>(funding.get("chain"))
-        && asked != chain.name
+    if let Some(ChainField(asked)) = read_alone::<ChainField>(funding.get("chain"))
+        && asked != Some(chain.name)
     {
+        let mode = if scope.livemode() { "live" } else { "test" };
         let message =
-            format!("funding.chain must be {}: this mode takes no other.", chain.name.as_str());
+            format!("funding.chain must be {}: {mode} mode takes no other.", chain.name.as_str());
         return vec![RefusalEntry::field(Code::ParameterValueInvalid, "funding.chain", message)];
     }
     let address = read_alone::<Address>(funding.get("refund_address"));
-    Vec::from_iter(chains::address_fault(
-        chain.name.as_str(),
-        "funding.refund_address",
-        address.as_ref(),
-    ))
+    let name = chain.name.as_str();
+    Vec::from_iter(chains::address_fault(name, "funding.refund_address", address.as_ref()))
+}
+
+fn ask(form: CreateTransfer) -> NewTransfer {
+    let defaults = Policy::default();
+    let policy = form.funding.policy.map_or(defaults, |policy| Policy {
+        underpaid: policy.underpaid.map_or(defaults.underpaid, |word| word.0),
+        overpaid: policy.overpaid.map_or(defaults.overpaid, |word| word.0),
+        late: policy.late.map_or(defaults.late, |word| word.0),
+    });
+    NewTransfer {
+        sender_id: form.sender_id,
+        beneficiary_id: form.beneficiary_id,
+        quote_lock_id: form.quote_lock_id,
+        amount: form.amount.of(Currency::Usd),
+        payout_currency: Currency::Inr,
+        purpose_code: form.purpose_code.map(|word| word.0),
+        refund_address: form.funding.refund_address,
+        policy,
+        reference: form.reference.map(|reference| reference.0),
+        metadata: form.metadata,
+    }
 }
 
 fn create(
@@ -331,24 +367,7 @@ fn create(
     form: CreateTransfer,
 ) -> Result<TransferView, OperationError> {
     let scope = context.scope();
-    let defaults = Policy::default();
-    let policy = form.funding.policy.map_or(defaults, |policy| Policy {
-        underpaid: policy.underpaid.map_or(defaults.underpaid, |word| word.0),
-        overpaid: policy.overpaid.map_or(defaults.overpaid, |word| word.0),
-        late: policy.late.map_or(defaults.late, |word| word.0),
-    });
-    let ask = NewTransfer {
-        sender_id: form.sender_id.0,
-        beneficiary_id: form.beneficiary_id.0,
-        quote_lock_id: form.quote_lock_id.0,
-        amount: form.amount.of(Currency::Usd),
-        payout_currency: Currency::Inr,
-        purpose_code: form.purpose_code.map(|word| word.0),
-        refund_address: form.funding.refund_address,
-        policy,
-        metadata: form.metadata,
-    };
-    let transfer = super::create(context.tx, context.now, context.services, scope, ask)?;
+    let transfer = super::create(context.tx, context.now, context.services, scope, ask(form))?;
     view(context, transfer)
 }
 
@@ -380,15 +399,15 @@ fn resolve(
     mut found: Transfer,
     form: ResolveFunding,
 ) -> Result<TransferView, OperationError> {
-    let mut faults = Vec::new();
+    let mut entries = Vec::new();
     let mut wrong =
-        |code, message| faults.push(RefusalEntry::field(code, "quote_lock_id", message));
+        |code, message| entries.push(RefusalEntry::field(code, "quote_lock_id", message));
     let resolution = match (form.action.0, form.quote_lock_id) {
         (ResolveAction::Requote, lock) => {
             if lock.is_none() {
                 wrong(Code::ParameterEmpty, "quote_lock_id is required for the action requote.");
             }
-            Resolution::Requote(lock.and_then(|lock| lock.0))
+            Resolution::Requote(lock.unwrap_or_else(|| Reference::parse("")))
         }
         (ResolveAction::Refund, lock) => {
             if lock.is_some() {
@@ -397,12 +416,12 @@ fn resolve(
             Resolution::Refund
         }
     };
-    faults.extend(chains::address_fault(
+    entries.extend(chains::address_fault(
         &found.chain,
         "refund_address",
         form.refund_address.as_ref(),
     ));
-    Refusal::check(faults)?;
+    Refusal::check(entries)?;
     funding::resolve(
         context.tx,
         context.now,

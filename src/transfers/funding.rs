@@ -14,11 +14,12 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    Code, Id, Money, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+    Code, Id, Money, Now, OperationError, Reference, Refusal, RefusalEntry, Scope, StoreError,
 };
 use crate::ledger::{self, Account, Entry, Posting};
 use crate::payouts;
 use crate::quote_locks::{self, QuoteLock};
+use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::screening::hits;
 use crate::screening::{Screening, ScreeningHit};
@@ -453,8 +454,7 @@ pub fn hold_expired(
 /// What a caller decides about money in a hold.
 pub enum Resolution {
     Refund,
-    /// `None` where the identifier names no lock.
-    Requote(Option<Id<kind::QuoteLock>>),
+    Requote(Reference<kind::QuoteLock>),
 }
 
 /// Carries out a caller's decision on a hold.
@@ -468,19 +468,19 @@ pub fn resolve(
 ) -> Result<(), OperationError> {
     let lock = match resolution {
         Resolution::Refund => None,
-        Resolution::Requote(id) => {
-            let lock =
-                id.map(|id| quote_locks::rows::find(tx, transfer.scope, id)).transpose()?.flatten();
-            Some(lock.ok_or_else(|| {
-                RefusalEntry::field(Code::ObjectNotFound, "quote_lock_id", "No such object.")
-            })?)
+        Resolution::Requote(reference) => {
+            let scope = transfer.scope;
+            let found = reference.id.map(|id| quote_locks::rows::find(tx, scope, id));
+            let lock = found.transpose()?.flatten();
+            Some(lock.ok_or_else(|| reference.missing("quote_lock_id", scope.mode()))?)
         }
     };
     let reason = match (transfer.status, transfer.status_reason) {
         (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)) => {
             return Err(Refusal::new(
                 Code::TransferActionInvalid,
-                "The transfer is under review by the operator, who alone ends it.",
+                "The transfer is under review by the operator, who alone can end it. Wait for its \
+                 next event.",
             )
             .into());
         }
@@ -493,11 +493,17 @@ pub fn resolve(
             return Err(Refusal::new(Code::TransferActionInvalid, message).into());
         }
     };
+    if let Some(address) = &refund_address {
+        let contract = &transfer.token_contract;
+        let refused = refunds::address_refused(tx, "refund_address", address, contract)?;
+        Refusal::check(Vec::from_iter(refused))?;
+    }
     transfer.refund_address = refund_address.or(transfer.refund_address);
     match lock {
         None => {
             if transfer.refund_address.is_none() {
-                let message = "No refund address is known. Send refund_address.";
+                let message = "No refund address is known. Send refund_address: the address that \
+                               the money goes back to.";
                 return Err(
                     Refusal::field(Code::RefundAddressRequired, "refund_address", message).into()
                 );
@@ -518,7 +524,7 @@ fn requote(
     lock: &QuoteLock,
 ) -> Result<(), OperationError> {
     let expected = lock.sell.at_par(transfer.expected.currency)?;
-    let mut faults = Vec::from_iter(lock.usable(now.business()));
+    let mut entries = Vec::from_iter(lock.usable(now.business()));
     let is_same_pair = lock.sell.currency == transfer.amount.currency
         && lock.buy.currency == transfer.payout_amount.currency;
     if !is_same_pair || expected.units > transfer.received.units {
@@ -526,17 +532,17 @@ fn requote(
             "The quote lock must be of the same pair and for at most what was received, {}.",
             transfer.received
         );
-        faults.push(RefusalEntry::field(Code::QuoteLockMismatch, "quote_lock_id", message));
+        entries.push(RefusalEntry::field(Code::QuoteLockMismatch, "quote_lock_id", message));
     }
     let beneficiary = beneficiaries::rows::find(tx, transfer.scope, transfer.beneficiary_id)?;
     match beneficiary {
         Some(beneficiary) if beneficiary.is_payable() => {}
         Some(beneficiary) => {
-            faults.extend(beneficiaries::not_payable(&beneficiary).faults().iter().cloned());
+            entries.extend(beneficiaries::not_payable(&beneficiary).entries().iter().cloned());
         }
         None => return Err(Refusal::internal().into()),
     }
-    Refusal::check(faults)?;
+    Refusal::check(entries)?;
     quote_locks::rows::take(tx, lock, transfer.id)?;
     transfer.quote_lock_id = lock.id;
     transfer.amount = lock.sell;

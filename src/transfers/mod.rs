@@ -20,12 +20,13 @@ use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    Code, Currency, History, Id, Metadata, Money, Now, OperationError, Rate, Refusal, RefusalEntry,
-    Scope, StoreError,
+    Code, Currency, History, Id, Metadata, Money, Now, OperationError, Rate, Reference, Refusal,
+    RefusalEntry, Scope, StoreError,
 };
 use crate::pauses;
 use crate::quote_locks::gst::Gst;
 use crate::quote_locks::{self, QuoteLock};
+use crate::refunds;
 use crate::resource::Resource;
 use crate::senders::{self, Sender};
 use crate::services::Services;
@@ -106,6 +107,8 @@ pub struct Transfer {
     pub hold_until: Option<i64>,
     pub refund_address: Option<Address>,
     pub policy: Policy,
+    /// The caller's own, unique among the account's transfers of the mode.
+    pub reference: Option<String>,
     pub payout_id: Option<Id<kind::Payout>>,
     pub refund_id: Option<Id<kind::Refund>>,
     pub status_history: History<TransferStatus>,
@@ -142,17 +145,18 @@ impl Transfer {
     }
 }
 
-/// What a new transfer is made of; references that name nothing are `None`.
+/// What a new transfer is made of.
 pub struct NewTransfer {
-    pub sender_id: Option<Id<kind::Sender>>,
-    pub beneficiary_id: Option<Id<kind::Beneficiary>>,
-    pub quote_lock_id: Option<Id<kind::QuoteLock>>,
+    pub sender_id: Reference<kind::Sender>,
+    pub beneficiary_id: Reference<kind::Beneficiary>,
+    pub quote_lock_id: Reference<kind::QuoteLock>,
     pub amount: Money,
     pub payout_currency: Currency,
     pub purpose_code: Option<PurposeCode>,
     /// In the form of the mode's chain.
     pub refund_address: Option<Address>,
     pub policy: Policy,
+    pub reference: Option<String>,
     pub metadata: Metadata,
 }
 
@@ -169,13 +173,22 @@ pub fn create(
     let ports = services.ports(scope.mode())?;
     if !ports.rail.supports_nre() {
         let message = "Transfers to NRE accounts are not offered here yet: the operator's bank \
-         has not marked its account for foreign inward \
-                       remittance, and NRE accounts take nothing else.";
+                       has not marked its account for foreign inward remittance, and NRE accounts \
+                       take nothing else.";
         return Err(Refusal::new(Code::ActionUnauthorized, message).into());
     }
     let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
-    judge(now, &ask, &sender, &beneficiary, &lock)?;
+    let mut entries = judge(now, &ask, &sender, &beneficiary, &lock);
     let chain = &ports.chain;
+    if let Some(reference) = &ask.reference {
+        entries.extend(rows::find_reference(tx, scope, reference)?.map(reference_used));
+    }
+    if let Some(address) = &ask.refund_address {
+        let token_contract = &chain.token_contract;
+        let field_name = "funding.refund_address";
+        entries.extend(refunds::address_refused(tx, field_name, address, token_contract)?);
+    }
+    Refusal::check(entries)?;
     if !chain.is_simulated() {
         let cursor = chains::rows::cursor(tx, scope.mode(), chain.name)?;
         let contract = chain.token_contract.bytes();
@@ -233,6 +246,7 @@ pub fn create(
         hold_until: None,
         refund_address: ask.refund_address,
         policy: ask.policy,
+        reference: ask.reference,
         payout_id: None,
         refund_id: None,
         status_history: History::begun(TransferStatus::Funding, business),
@@ -247,22 +261,25 @@ pub fn create(
     Ok(transfer)
 }
 
-fn missing(name: &'static str) -> RefusalEntry {
-    RefusalEntry::field(Code::ObjectNotFound, name, "No such object.")
+fn reference_used(id: Id<kind::Transfer>) -> RefusalEntry {
+    let message = "Another transfer has this reference: metadata.transfer_id names it. Fetch that \
+                   one, or send a reference that was never used.";
+    RefusalEntry::field(Code::ReferenceAlreadyUsed, "reference", message)
+        .with("transfer_id", id.to_string())
 }
 
-/// Says what [`create`] will look up.
+/// Announces what [`create`] will look up.
 pub fn prefetch_references(
     tx: &mut dyn Tx,
     scope: Scope,
-    sender_id: Option<Id<kind::Sender>>,
-    beneficiary_id: Option<Id<kind::Beneficiary>>,
-    quote_lock_id: Option<Id<kind::QuoteLock>>,
+    ask: &NewTransfer,
 ) -> Result<(), StoreError> {
     pauses::rows::prefetch(tx)?;
-    sender_id.map_or(Ok(()), |id| senders::rows::prefetch(tx, scope, id))?;
-    beneficiary_id.map_or(Ok(()), |id| beneficiaries::rows::prefetch(tx, scope, id))?;
-    quote_lock_id.map_or(Ok(()), |id| quote_locks::rows::prefetch(tx, scope, id))
+    ask.sender_id.id.map_or(Ok(()), |id| senders::rows::prefetch(tx, scope, id))?;
+    ask.beneficiary_id.id.map_or(Ok(()), |id| beneficiaries::rows::prefetch(tx, scope, id))?;
+    ask.quote_lock_id.id.map_or(Ok(()), |id| quote_locks::rows::prefetch(tx, scope, id))?;
+    let reference = ask.reference.as_deref();
+    reference.map_or(Ok(()), |reference| rows::prefetch_reference(tx, scope, reference))
 }
 
 fn referenced(
@@ -270,23 +287,26 @@ fn referenced(
     scope: Scope,
     ask: &NewTransfer,
 ) -> Result<(Sender, Beneficiary, QuoteLock), OperationError> {
-    let sender = ask.sender_id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
-    let beneficiary = ask
-        .beneficiary_id
-        .map(|id| beneficiaries::rows::find(tx, scope, id))
+    let (sender_id, beneficiary_id) = (&ask.sender_id, &ask.beneficiary_id);
+    let sender = sender_id.id.map(|id| senders::rows::find(tx, scope, id)).transpose()?.flatten();
+    let beneficiary =
+        beneficiary_id.id.map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
+    let lock = ask
+        .quote_lock_id
+        .id
+        .map(|id| quote_locks::rows::find(tx, scope, id))
         .transpose()?
         .flatten();
-    let lock =
-        ask.quote_lock_id.map(|id| quote_locks::rows::find(tx, scope, id)).transpose()?.flatten();
     match (sender, beneficiary, lock) {
         (Some(sender), Some(beneficiary), Some(lock)) => Ok((sender, beneficiary, lock)),
         (sender, beneficiary, lock) => {
-            let faults = [
-                sender.is_none().then(|| missing("sender_id")),
-                beneficiary.is_none().then(|| missing("beneficiary_id")),
-                lock.is_none().then(|| missing("quote_lock_id")),
+            let mode = scope.mode();
+            let entries = [
+                sender.is_none().then(|| sender_id.missing("sender_id", mode)),
+                beneficiary.is_none().then(|| beneficiary_id.missing("beneficiary_id", mode)),
+                lock.is_none().then(|| ask.quote_lock_id.missing("quote_lock_id", mode)),
             ];
-            Refusal::check(faults.into_iter().flatten().collect())?;
+            Refusal::check(entries.into_iter().flatten().collect())?;
             Err(Refusal::internal().into())
         }
     }
@@ -298,26 +318,26 @@ fn judge(
     sender: &Sender,
     beneficiary: &Beneficiary,
     lock: &QuoteLock,
-) -> Result<(), Refusal> {
-    let mut faults = Vec::new();
+) -> Vec<RefusalEntry> {
+    let mut entries = Vec::new();
     if let Some(refusal) = senders::not_eligible(sender) {
-        faults.extend_from_slice(refusal.faults());
+        entries.extend_from_slice(refusal.entries());
     }
     if !beneficiary.is_payable() {
-        faults.extend_from_slice(beneficiaries::not_payable(beneficiary).faults());
+        entries.extend_from_slice(beneficiaries::not_payable(beneficiary).entries());
     }
-    faults.extend(lock.usable(now.business()));
+    entries.extend(lock.usable(now.business()));
     if lock.sell != ask.amount {
         let field = if lock.sell.currency == ask.amount.currency { "amount" } else { "currency" };
         let message =
-            format!("The quote lock is for {} {}.", lock.sell, lock.sell.currency.as_str());
-        faults.push(RefusalEntry::field(Code::QuoteLockMismatch, field, message));
+            format!("The quote lock sells {} {}.", lock.sell, lock.sell.currency.as_str());
+        entries.push(RefusalEntry::field(Code::QuoteLockMismatch, field, message));
     }
     if lock.buy.currency != ask.payout_currency {
         let message = format!("The quote lock buys {}.", lock.buy.currency.as_str());
-        faults.push(RefusalEntry::field(Code::QuoteLockMismatch, "payout_currency", message));
+        entries.push(RefusalEntry::field(Code::QuoteLockMismatch, "payout_currency", message));
     }
-    Refusal::check(faults)
+    entries
 }
 
 /// Own money into an own account is a deposit (P0014); anything else is family maintenance unless

@@ -9,8 +9,8 @@ use crate::kernel::id::kind;
 use crate::kernel::state::Status;
 use crate::kernel::{Code, Id, Money, Now, OperationError, Refusal, Scope, StoreError, hex};
 use crate::ledger::{self, Account, Entry, Posting};
-use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
-use crate::refunds::{self, NewRefund, Refund};
+use crate::refunds::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
+use crate::refunds::{self, AddressDeclaration, NewRefund, Refund};
 use crate::services::Services;
 use crate::store::Tx;
 
@@ -34,6 +34,7 @@ pub fn owe(
         asset: transfer.asset.clone(),
         chain: transfer.chain.clone(),
         to_address: transfer.refund_address,
+        address_declared_by: AddressDeclarer::Caller,
     };
     let refund = refunds::create(tx, now, services, transfer.scope, ask)?;
     transfer.refund_id = Some(refund.id);
@@ -73,7 +74,12 @@ pub fn refund_unmatched(
             );
             return Err(Refusal::new(Code::TransferActionInvalid, message).into());
         };
-        refunds::declare_address(tx, now, services, &mut refund, address)?;
+        let declaration = AddressDeclaration {
+            to_address: address,
+            declared_by: AddressDeclarer::Operator,
+            reason: None,
+        };
+        refunds::declare_address(tx, now, services, &mut refund, declaration)?;
         return Ok(refund);
     }
     let ask = NewRefund {
@@ -85,6 +91,7 @@ pub fn refund_unmatched(
         asset: deposit.asset.clone(),
         chain: deposit.chain.clone(),
         to_address,
+        address_declared_by: AddressDeclarer::Operator,
     };
     Ok(refunds::create(tx, now, services, deposit.scope, ask)?)
 }
@@ -126,7 +133,7 @@ pub fn confirm_due(
     id: Id<kind::Refund>,
 ) -> Result<(), StoreError> {
     match refunds::rows::find(tx, scope, id)? {
-        Some(mut refund) if refund.status == RefundStatus::Processing => {
+        Some(mut refund) if refund.status == RefundStatus::Processing && !refund.is_held => {
             confirm_simulated(tx, now, &mut refund)
         }
         _ => Ok(()),

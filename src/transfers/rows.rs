@@ -10,22 +10,107 @@ use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::state::Status;
 use crate::kernel::{Currency, History, Id, Metadata, Money, Rate, Scope, StoreError};
-use crate::quote_locks;
+use crate::quote_locks::gst::Gst;
 use crate::resource::BookRule;
 use crate::store::list::{self, Listing};
-use crate::store::{Row, Tx, insert_sql};
+use crate::store::{Row, Tx};
 use crate::values;
 
-const COLUMNS: &str = "scope, id, version, chain, status, status_reason, sender_id, \
- beneficiary_id, quote_lock_id, sell_currency, sell_units, \
-    payout_currency, payout_units, rate, fee_units, gst_taxable_units, gst_units, purpose_code, \
-    asset, token_contract, deposit_address, account_fingerprint, derivation_index, expected_units, \
-    received_units, excess_units, unsettled_count, expires_at, hold_until, refund_address, \
-    policy, payout_id, refund_id, status_history, metadata, created";
+crate::stored! {
+    "transfers" as Transfer, written from transfer, read from row;
+    fixed {
+        scope: transfer.scope => row.scope()?;
+        id: transfer.id => row.id()?;
+        version: transfer.version => row.int()?;
+        chain: &transfer.chain => row.text()?;
+        sender_id: transfer.sender_id => row.id()?;
+        beneficiary_id: transfer.beneficiary_id => row.id()?;
+        sell_currency: transfer.amount.currency => row.word(Currency::parse)?;
+        payout_currency: transfer.payout_amount.currency => row.word(Currency::parse)?;
+        purpose_code: transfer.purpose_code.as_str() => row.word(PurposeCode::parse)?;
+        asset: &transfer.asset => row.text()?;
+        token_contract: transfer.token_contract.bytes() => read_address(row, &chain)?;
+        deposit_address: transfer.deposit_address.bytes() => read_address(row, &chain)?;
+        account_fingerprint: i64::from(transfer.account_fingerprint) => fingerprint(row)?;
+        derivation_index: transfer.derivation_index => row.int()?;
+        expires_at: transfer.expires_at => row.int()?;
+        policy: &policy_to_text(transfer.policy) => row.word(policy_from_text)?;
+        reference: &transfer.reference => row.text_or_null()?;
+        metadata: &transfer.metadata.to_text() => row.word(Metadata::from_text)?;
+        created: transfer.created => row.int()?;
+    }
+    changing from TransferStatus {
+        status: transfer.status.as_str() => row.word(TransferStatus::parse)?;
+        status_reason: transfer.status_reason.map(StatusReason::as_str)
+            => row.word_or_null(StatusReason::parse)?;
+        quote_lock_id: transfer.quote_lock_id => row.id()?;
+        sell_units: transfer.amount.units => row.int()?;
+        payout_units: transfer.payout_amount.units => row.int()?;
+        rate: transfer.rate => Rate(row.int()?);
+        fee_units: transfer.fee.units => row.int()?;
+        gst_taxable_units: transfer.gst.map(|gst| gst.taxable.units) => row.int_or_null()?;
+        gst_units: transfer.gst.map(|gst| gst.amount.units) => row.int_or_null()?;
+        expected_units: transfer.expected.units => row.int()?;
+        received_units: transfer.received.units => row.int()?;
+        excess_units: transfer.excess.units => row.int()?;
+        unsettled_count: transfer.unsettled_count => row.int()?;
+        hold_until: transfer.hold_until => row.int_or_null()?;
+        refund_address: transfer.refund_address.as_ref().map(Address::bytes)
+            => read_address_or_null(row, &chain)?;
+        payout_id: transfer.payout_id => row.id_or_null()?;
+        refund_id: transfer.refund_id => row.id_or_null()?;
+        status_history: &transfer.status_history.to_text() => History::from_text(&row.text()?)?;
+    }
+    into Transfer {
+        scope,
+        id,
+        version,
+        status,
+        status_reason,
+        sender_id,
+        beneficiary_id,
+        quote_lock_id,
+        amount: Money::new(sell_units, sell_currency),
+        payout_amount: Money::new(payout_units, payout_currency),
+        rate,
+        fee: Money::new(fee_units, sell_currency),
+        gst: Gst::of_units(gst_taxable_units, gst_units),
+        purpose_code,
+        asset,
+        chain,
+        token_contract,
+        deposit_address,
+        account_fingerprint,
+        derivation_index,
+        expected: Money::new(expected_units, Currency::Usdt),
+        received: Money::new(received_units, Currency::Usdt),
+        excess: Money::new(excess_units, Currency::Usdt),
+        unsettled_count,
+        expires_at,
+        hold_until,
+        refund_address,
+        policy,
+        reference,
+        payout_id,
+        refund_id,
+        status_history,
+        metadata,
+        created,
+    }
+}
 
-static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("transfers", COLUMNS));
 static FIND: LazyLock<String> =
     LazyLock::new(|| format!("SELECT {COLUMNS} FROM transfers WHERE scope = ?1 AND id = ?2"));
+const FIND_REFERENCE: &str = "SELECT id FROM transfers WHERE scope = ?1 AND reference = ?2";
+
+fn read_address(row: &mut Row, chain: &str) -> Result<Address, StoreError> {
+    Ok(Address::of_chain(chain, address(row.bytes()?)?))
+}
+
+fn read_address_or_null(row: &mut Row, chain: &str) -> Result<Option<Address>, StoreError> {
+    let bytes = row.bytes_or_null()?.map(address).transpose()?;
+    Ok(bytes.map(|bytes| Address::of_chain(chain, bytes)))
+}
 
 fn policy_to_text(policy: Policy) -> String {
     format!("{},{},{}", policy.underpaid.as_str(), policy.overpaid.as_str(), policy.late.as_str())
@@ -46,143 +131,30 @@ fn fingerprint(row: &mut Row) -> Result<u32, StoreError> {
     })
 }
 
-pub fn read(mut row: Row) -> Result<Transfer, StoreError> {
-    let row = &mut row;
-    let (scope, id, version, chain) = (row.scope()?, row.id()?, row.int()?, row.text()?);
-    let (status, status_reason) =
-        (row.word(TransferStatus::parse)?, row.word_or_null(StatusReason::parse)?);
-    let (sender_id, beneficiary_id, quote_lock_id) = (row.id()?, row.id()?, row.id()?);
-    let (sell, payout_amount) = (row.money()?, row.money()?);
-    let token = |units| Money::new(units, Currency::Usdt);
-    Ok(Transfer {
-        scope,
-        id,
-        version,
-        status,
-        status_reason,
-        sender_id,
-        beneficiary_id,
-        quote_lock_id,
-        amount: sell,
-        payout_amount,
-        rate: Rate(row.int()?),
-        fee: Money::new(row.int()?, sell.currency),
-        gst: quote_locks::rows::gst(row)?,
-        purpose_code: row.word(PurposeCode::parse)?,
-        asset: row.text()?,
-        token_contract: Address::of_chain(&chain, address(row.bytes()?)?),
-        deposit_address: Address::of_chain(&chain, address(row.bytes()?)?),
-        account_fingerprint: fingerprint(row)?,
-        derivation_index: row.int()?,
-        expected: token(row.int()?),
-        received: token(row.int()?),
-        excess: token(row.int()?),
-        unsettled_count: row.int()?,
-        expires_at: row.int()?,
-        hold_until: row.int_or_null()?,
-        refund_address: row
-            .bytes_or_null()?
-            .map(address)
-            .transpose()?
-            .map(|bytes| Address::of_chain(&chain, bytes)),
-        policy: row.word(policy_from_text)?,
-        payout_id: row.id_or_null()?,
-        refund_id: row.id_or_null()?,
-        status_history: History::from_text(&row.text()?)?,
-        metadata: row.word(Metadata::from_text)?,
-        created: row.int()?,
-        chain,
-    })
-}
-
-pub fn insert(tx: &mut dyn Tx, t: &Transfer) -> Result<(), StoreError> {
-    tx.execute_one(
-        &INSERT,
-        values![
-            t.scope,
-            t.id,
-            t.version,
-            &t.chain,
-            t.status.as_str(),
-            t.status_reason.map(StatusReason::as_str),
-            t.sender_id,
-            t.beneficiary_id,
-            t.quote_lock_id,
-            t.amount.currency,
-            t.amount.units,
-            t.payout_amount.currency,
-            t.payout_amount.units,
-            t.rate,
-            t.fee.units,
-            t.gst.map(|gst| gst.taxable.units),
-            t.gst.map(|gst| gst.amount.units),
-            t.purpose_code.as_str(),
-            &t.asset,
-            t.token_contract.bytes(),
-            t.deposit_address.bytes(),
-            i64::from(t.account_fingerprint),
-            t.derivation_index,
-            t.expected.units,
-            t.received.units,
-            t.excess.units,
-            t.unsettled_count,
-            t.expires_at,
-            t.hold_until,
-            t.refund_address.as_ref().map(Address::bytes),
-            &policy_to_text(t.policy),
-            t.payout_id,
-            t.refund_id,
-            &t.status_history.to_text(),
-            &t.metadata.to_text(),
-            t.created,
-        ],
-    )
-}
-
-/// Writes a changed transfer over the version and status it was read with.
-pub fn update(tx: &mut dyn Tx, t: &mut Transfer, from: TransferStatus) -> Result<(), StoreError> {
-    tx.execute_one(
-        "UPDATE transfers SET version = version + 1, status = ?5, status_reason = ?6, \
-         quote_lock_id = ?7, sell_units = ?8, payout_units = ?9, rate = ?10, \
-         fee_units = ?11, expected_units = ?12, received_units = ?13, excess_units = ?14, \
-         unsettled_count = ?15, refund_address = ?16, payout_id = ?17, \
-         refund_id = ?18, status_history = ?19, hold_until = ?20, gst_taxable_units = ?21, \
-         gst_units = ?22 WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
-        values![
-            t.scope,
-            t.id,
-            t.version,
-            from.as_str(),
-            t.status.as_str(),
-            t.status_reason.map(StatusReason::as_str),
-            t.quote_lock_id,
-            t.amount.units,
-            t.payout_amount.units,
-            t.rate,
-            t.fee.units,
-            t.expected.units,
-            t.received.units,
-            t.excess.units,
-            t.unsettled_count,
-            t.refund_address.as_ref().map(Address::bytes),
-            t.payout_id,
-            t.refund_id,
-            &t.status_history.to_text(),
-            t.hold_until,
-            t.gst.map(|gst| gst.taxable.units),
-            t.gst.map(|gst| gst.amount.units),
-        ],
-    )?;
-    t.version += 1;
-    Ok(())
-}
-
 pub fn find(
     tx: &mut dyn Tx,
     scope: Scope,
     id: Id<kind::Transfer>,
 ) -> Result<Option<Transfer>, StoreError> {
     tx.row(&FIND, values![scope, id])?.map(read).transpose()
+}
+
+/// The transfer of an account and mode that has a reference of the caller's.
+pub fn find_reference(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    reference: &str,
+) -> Result<Option<Id<kind::Transfer>>, StoreError> {
+    tx.row(FIND_REFERENCE, values![scope, reference])?.map(|mut row| row.id()).transpose()
+}
+
+/// Announces that [`find_reference`] will be asked.
+pub fn prefetch_reference(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    reference: &str,
+) -> Result<(), StoreError> {
+    tx.prefetch(FIND_REFERENCE, values![scope, reference])
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

@@ -690,17 +690,20 @@ mod tests {
         {
             let transfer = stage.write(move |tx, now, services| {
                 let sell = Money::new(10_000, Currency::Usd);
-                let lock = quote_locks::create(tx, now, services, SCOPE, sell, Metadata::default())
-                    .map_err(failed)?;
+                let amount = quote_locks::QuoteAmount::Sell(sell);
+                let lock =
+                    quote_locks::create(tx, now, services, SCOPE, amount, Metadata::default())
+                        .map_err(failed)?;
                 let ask = NewTransfer {
-                    sender_id: Some(sender),
-                    beneficiary_id: Some(beneficiary),
-                    quote_lock_id: Some(lock.id),
+                    sender_id: sender.into(),
+                    beneficiary_id: beneficiary.into(),
+                    quote_lock_id: lock.id.into(),
                     amount: sell,
                     payout_currency: Currency::Inr,
                     purpose_code: None,
                     refund_address: None,
                     policy: Default::default(),
+                    reference: None,
                     metadata: Metadata::default(),
                 };
                 transfers::create(tx, now, services, SCOPE, ask).map_err(failed)

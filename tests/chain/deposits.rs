@@ -1,6 +1,6 @@
 //! What arrives, and when: each row of the deposit table on a real chain, up to the payout.
 
-use hundi::kernel::{AnyId, Currency, Id, Mode, Money, Now, OperationError, Scope};
+use hundi::kernel::{AnyId, Currency, Mode, Money, Now, OperationError, Reference, Scope};
 use hundi::store::{Cost, Tx};
 use hundi::transfers::{self, NewTransfer};
 use serde_json::{Value, json};
@@ -434,17 +434,17 @@ async fn a_token_that_hands_over_stops_new_addresses() {
         stage.app.state.services.clone(),
         [&stage.sender_id, &stage.beneficiary_id].map(|id| AnyId::parse(id).unwrap()),
     );
-    let lock_id = Id::parse(&lock_id);
     let refused = move |tx: &mut dyn Tx, now: &mut Now| {
         let ask = NewTransfer {
-            sender_id: ids[0].typed(),
-            beneficiary_id: ids[1].typed(),
-            quote_lock_id: lock_id,
+            sender_id: Reference::parse(&ids[0].to_string()),
+            beneficiary_id: Reference::parse(&ids[1].to_string()),
+            quote_lock_id: Reference::parse(&lock_id),
             amount: Money::new(10_000, Currency::Usd),
             payout_currency: Currency::Inr,
             purpose_code: None,
             refund_address: None,
             policy: Default::default(),
+            reference: None,
             metadata: Default::default(),
         };
         transfers::create(tx, now, &services, Scope::new(1, Mode::Test), ask).map(drop)

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::anvil::{Anvil, FINALITY_BLOCKS, Token};
 use crate::binary::{Home, Outcome, Receiver, Server};
-use crate::callers::{Client, id};
+use crate::callers::{Client, id, payout_id};
 use crate::feed::Feed;
 use crate::service::{ACCOUNT_KEY, Process, address, chain_with_token, eventually};
 use crate::wire::nobody;
@@ -260,7 +260,7 @@ impl Caller<'_> {
 
     async fn payout(&self, transfer: &Value) -> Value {
         let found = self.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok();
-        self.client.get(&format!("/v1/payouts/{}", id(&found["payout"]))).await.ok()
+        self.client.get(&format!("/v1/payouts/{}", payout_id(&found))).await.ok()
     }
 }
 
@@ -397,11 +397,9 @@ async fn a_live_payout_goes_all_the_way() {
             Some(utr_characters),
             "{settled}"
         );
-        let payout_id = id(&settled["payout"]);
-        eventually("the bank's receipt", async || {
-            (stage.sent_count(&payout_id) == 1).then_some(())
-        })
-        .await;
+        let payout = payout_id(&settled);
+        eventually("the bank's receipt", async || (stage.sent_count(&payout) == 1).then_some(()))
+            .await;
     }
     let failed = caller.awaits(refused, "refund_processing").await;
     assert_eq!(
@@ -428,7 +426,7 @@ async fn a_live_payout_goes_all_the_way() {
     // The bank says of the silent one that it may be a copy: nobody knows what became of it. It is
     // the operator's, also after the server was killed, and is not sent again.
     let waiting = caller.awaits(silent, "payout_processing").await;
-    let payout_id = id(&waiting["payout"]);
+    let payout = payout_id(&waiting);
     let status = format!(
         "<?xml version='1.0' encoding='UTF-8'?><Document \
          xmlns=\"urn:iso:std:iso:20022:tech:xsd:pain.002.001.10\"><CstmrPmtStsRpt>\
@@ -437,12 +435,12 @@ async fn a_live_payout_goes_all_the_way() {
          <OrgnlPmtInfAndSts><OrgnlPmtInfId>UNKNOWN</OrgnlPmtInfId><TxInfAndSts><OrgnlEndToEndId>{}</OrgnlEndToEndId>\
          <TxSts>RJCT</TxSts><StsRsnInf><Rsn><Cd>AM05</Cd></Rsn></StsRsnInf></TxInfAndSts></OrgnlPmtInfAndSts></CstmrPmtStsRpt></Document>",
         jiff::Timestamp::now(),
-        payout_id.trim_start_matches("payout_"),
+        payout.trim_start_matches("payout_"),
     );
     stage.put("copy.xml", &status);
     caller
         .client
-        .wait_until(&format!("/v1/payouts/{payout_id}"), |found| {
+        .wait_until(&format!("/v1/payouts/{payout}"), |found| {
             found["failure"]["code"] == "outcome_unknown"
         })
         .await;
@@ -455,11 +453,11 @@ async fn a_live_payout_goes_all_the_way() {
     stage.settle().await;
     caller.awaits(&after, "payout_settled").await;
     assert_eq!(
-        (stage.sent_count(&payout_id), caller.payout(silent).await["status"].as_str()),
+        (stage.sent_count(&payout), caller.payout(silent).await["status"].as_str()),
         (1, Some("processing"))
     );
     stage.refused(&["reconcile"], "outcome_unknown");
-    stage.done(&["decide", &payout_id, "fail"]);
+    stage.done(&["decide", &payout, "fail"]);
     caller.awaits(silent, "refund_processing").await;
 
     // What is owed back is sent by the operator and confirmed by the chain.

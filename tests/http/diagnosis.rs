@@ -5,7 +5,7 @@ use hundi::kernel::Mode;
 use serde_json::{Value, json};
 
 use crate::stage::{Actor, SETTLES, STEP, server};
-use crate::support::{Answer, Server, id};
+use crate::support::{Answer, Server, id, payout_id};
 
 async fn ask(actor: &Actor, transfer: &Value, hash: &str) -> Answer {
     actor
@@ -139,7 +139,7 @@ async fn it_is_a_post_like_any_other_and_changes_nothing() {
     let deposit = client.deposit(&transfer, json!({})).await;
     let settled =
         client.wait_status(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled").await;
-    let payout = format!("/v1/payouts/{}", id(&settled["payout"]));
+    let payout = format!("/v1/payouts/{}", payout_id(&settled));
     client.wait_until(&payout, |found| found["payment_advice"]["status"] == "available").await;
     let body = json!({ "transaction_hash": deposit["transaction_hash"] });
 

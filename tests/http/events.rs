@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::{Value, json};
 
 use crate::stage::{self, ADDRESS, Actor, SETTLES, STEP, event_types, faults};
-use crate::support::{Server, id};
+use crate::support::{Server, id, payout_id};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_has_exactly_seven_fields() {
@@ -61,7 +61,7 @@ async fn a_payment_emits_every_change_of_every_object_in_order() {
             named("transfer", &["funding", "funded", "payout_processing", "payout_settled"]),
         ),
         (id(&deposit), named("deposit", &["completed"])),
-        (id(&shown["payout"]), payout),
+        (payout_id(&shown), payout),
         (id(&shown["refund"]), named("refund", &["processing", "completed"])),
     ];
     let mut count = 0;

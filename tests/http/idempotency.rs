@@ -1034,8 +1034,14 @@ async fn secrets_are_shown_again_and_never_stored_in_the_open() {
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_that_heal_say_that_a_new_key_is_needed() {
     let is_listed = |code: &str| {
-        ["beneficiary_not_payable", "sender_not_eligible", "refund_address_required"]
-            .contains(&code)
+        [
+            "beneficiary_not_payable",
+            "beneficiary_not_editable",
+            "sender_not_eligible",
+            "refund_address_required",
+            "webhook_endpoint_limit_exceeded",
+        ]
+        .contains(&code)
             || ["_action_invalid", "_not_applicable", "_not_ready"]
                 .iter()
                 .any(|end| code.ends_with(end))

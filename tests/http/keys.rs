@@ -9,7 +9,7 @@ use hundi::routes::routes;
 use serde_json::json;
 
 use crate::stage::{self, Actor, SETTLES};
-use crate::support::{Answer, Client, Server, id};
+use crate::support::{Answer, Client, Server, id, payout_id};
 
 async fn with_authorization(
     client: &Client,
@@ -251,13 +251,13 @@ async fn accounts_and_modes_do_not_see_each_other() {
     for (resource, object) in [
         ("transfers", &transfer),
         ("deposits", &deposit),
-        ("payouts", &shown["payout"]),
         ("refunds", &shown["refund"]),
         ("events", &event),
         ("webhook_endpoints", &endpoint),
     ] {
         examples.insert(resource, id(object));
     }
+    examples.insert("payouts", payout_id(&shown));
     let stranger = server.client_of("stranger", Mode::Test, "").await;
     let live = server.client_of("default", Mode::Live, "").await;
     let unknown = actor.client.get("/v1/transfers/transfer_01JDK3Y5M8Q2X7N4V6T9R0ABCD").await;

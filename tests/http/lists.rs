@@ -52,8 +52,10 @@ async fn filled() -> Filled {
             .ok();
         client.quote_lock("10.00").await;
         let funding = if n % 3 == 0 { json!({ "refund_address": ADDRESS }) } else { json!({}) };
-        let transfer =
-            actor.transfer_to(if n % 4 == 0 { &failing } else { &good }, "10.00", funding).await;
+        let paid = if n % 4 == 0 { &failing } else { &good };
+        let mut body = actor.transfer_body(paid, "10.00", funding).await;
+        body["reference"] = if n % 5 == 0 { json!(format!("order-{n}")) } else { json!(null) };
+        let transfer = client.post("/v1/transfers", body).await.ok();
         actor.pay(&transfer, "11.00").await;
         actor.advance(7).await;
     }
@@ -126,27 +128,27 @@ async fn every_list_pages_in_both_directions_and_orders() {
                     }
                 }
                 assert_eq!(forward, whole, "{path} {order} {limit}");
-                // Backward from the last object: each page is the one just before, in the list's
-                // own order.
+                // Backward from the last object, with the loop of the other direction: each page
+                // begins with the nearest object.
                 let mut backward: Vec<String> = vec![whole.last().unwrap().clone()];
                 loop {
                     let page = client
                         .get(&format!(
                             "{path}?limit={limit}&order={order}&ending_before={}",
-                            backward[0]
+                            backward.last().unwrap()
                         ))
                         .await
                         .ok();
-                    let mut found = ids(&page);
+                    let found = ids(&page);
                     assert!(!found.is_empty(), "{path}: has_next promised more");
-                    found.extend(backward);
-                    backward = found;
+                    backward.extend(found);
                     let more = page["has_next"] == true;
                     assert_eq!(more, backward.len() < whole.len(), "{path} {order} {limit}");
                     if !more {
                         break;
                     }
                 }
+                backward.reverse();
                 assert_eq!(backward, whole, "{path} {order} {limit}");
             }
         }
@@ -156,7 +158,11 @@ async fn every_list_pages_in_both_directions_and_orders() {
         for (query, wanted, has_next) in [
             (format!("starting_after={first}&limit=3"), rising[..3].to_vec(), true),
             (format!("starting_after={last}"), vec![], false),
-            (format!("ending_before={last}&limit=3"), rising[rising.len() - 3..].to_vec(), true),
+            (
+                format!("ending_before={last}&limit=3"),
+                rising.iter().rev().take(3).cloned().collect(),
+                true,
+            ),
             (format!("ending_before={first}"), vec![], false),
             (format!("order=desc&starting_after={first}"), vec![], false),
             (
@@ -182,7 +188,7 @@ fn wanted_filters() -> BTreeMap<&'static str, &'static [&'static str]> {
         ("/v1/beneficiaries", &["status"][..]),
         ("/v1/senders", &[]),
         ("/v1/quote_locks", &["status", "transfer_id"]),
-        ("/v1/transfers", &["beneficiary_id", "sender_id", "status"]),
+        ("/v1/transfers", &["beneficiary_id", "reference", "sender_id", "status"]),
         ("/v1/deposits", &["status", "transaction_hash", "transfer_id"]),
         (
             "/v1/payouts",

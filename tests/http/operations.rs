@@ -17,6 +17,7 @@ use tokio::net::TcpStream;
 use crate::idempotency::running_and_locked;
 use crate::rates::Lines;
 use crate::receiver::{Receiver, Reply};
+use crate::stage::faults;
 use crate::support::{Answer, Client, LaneHold, Server, WAIT, id};
 use crate::wire;
 
@@ -198,9 +199,9 @@ async fn other_methods_are_refused_with_those_that_are_allowed() {
     let server = Server::start().await;
     let client = server.client().await;
     let rows: [(&str, &[&str]); 5] = [
-        ("/v1/senders", &["GET", "POST"]),
-        ("/v1/senders/x", &["GET"]),
-        ("/v1/webhook_endpoints/x", &["DELETE", "GET", "POST"]),
+        ("/v1/senders", &["GET", "HEAD", "POST"]),
+        ("/v1/senders/x", &["GET", "HEAD"]),
+        ("/v1/webhook_endpoints/x", &["DELETE", "GET", "HEAD", "POST"]),
         ("/v1/transfers/x/cancel", &["POST"]),
         ("/v1/test_helpers/clock", &["POST"]),
     ];
@@ -264,33 +265,81 @@ async fn heads_beyond_the_limits_are_refused() {
         (0..server::HEADERS_MAX).map(|number| format!("x-{number}: a\r\n")).collect();
     let some: String =
         (0..server::HEADERS_MAX - 2).map(|number| format!("x-{number}: a\r\n")).collect();
-    let rows: [(&str, Vec<u8>); 9] = [
-        ("too many headers", head(&many)),
-        ("a large header", head(&format!("x: {}\r\n", "a".repeat(server::HEAD_BYTES_MAX)))),
+    let long = "a".repeat(server::HEAD_BYTES_MAX);
+    let longer = "a".repeat(3 * server::HEAD_BYTES_MAX);
+    let (max, value) = ("parameter_max_length_invalid", "parameter_value_invalid");
+    let target = |query: &str| format!("GET /v1/senders?{query} HTTP/1.1\r\nhost: test\r\n\r\n");
+    let bare = |lines: &str| format!("GET /healthz HTTP/1.1\r\n{lines}\r\n").into_bytes();
+    let rows: [(&str, Vec<u8>, Option<(&str, &str)>); 17] = [
+        ("too many headers", head(&many), Some((max, "headers"))),
+        ("far too many", head(&many.repeat(3)), Some((max, "headers"))),
+        ("a large header", head(&format!("x-long: {long}\r\n")), Some((max, "x-long"))),
+        ("a huge header", head(&format!("x-long: {longer}\r\n")), Some((max, "x-long"))),
+        ("a large target", target(&long).into_bytes(), Some((max, "query"))),
+        ("a huge target", target(&longer).into_bytes(), Some((max, "query"))),
+        ("an endless line", vec![b'a'; 1 << 20], None),
         (
-            "a large target",
-            format!(
-                "GET /v1/senders?{} HTTP/1.1\r\nhost: test\r\n\r\n",
-                "a".repeat(server::HEAD_BYTES_MAX)
-            )
-            .into_bytes(),
+            "two lengths",
+            head("content-length: 1\r\ncontent-length: 2\r\n"),
+            Some((value, "Content-Length")),
         ),
-        ("an endless line", vec![b'a'; 1 << 20]),
-        ("two lengths", head("content-length: 1\r\ncontent-length: 2\r\n")),
-        ("a negative length", head("content-length: -1\r\n")),
-        ("a space before the colon", head("x : a\r\n")),
-        ("a control character", head("x: a\u{0}b\r\n")),
-        ("no HTTP", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec()),
+        ("a negative length", head("content-length: -1\r\n"), Some((value, "Content-Length"))),
+        ("a space before the colon", head("x : a\r\n"), Some((value, ""))),
+        ("a control character", head("x: a\u{0}b\r\n"), Some((value, ""))),
+        ("no HTTP", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec(), None),
+        (
+            "a coding that nobody decodes",
+            head("transfer-encoding: gzip, chunked\r\n"),
+            Some((value, "Transfer-Encoding")),
+        ),
+        ("no host", bare(""), Some(("parameter_empty", "Host"))),
+        ("two hosts", bare("host: a\r\nhost: a\r\n"), Some((value, "Host"))),
+        ("a host with a name", bare("host: me@a\r\n"), Some((value, "Host"))),
+        ("a host that is none", bare("host: a b\r\n"), Some((value, "Host"))),
     ];
-    for (what, bytes) in rows {
-        // A close without an answer is as good.
-        if let Some(answer) = wire::exchange(&server.address, &bytes).await {
-            assert!((400..500).contains(&answer.status), "{what}: {}", answer.status);
-        }
+    for (what, bytes, wanted) in rows {
+        let answer = wire::exchange(&server.address, &bytes).await;
+        let Some((code, field)) = wanted else {
+            // What is no HTTP gets a bare 400 at most.
+            assert!(answer.is_none_or(|answer| (400..500).contains(&answer.status)), "{what}");
+            continue;
+        };
+        let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
+        assert_eq!(answer.errors(400), faults(&[(code, field)]), "{what}");
+        assert!(answer.header("request-id").is_some_and(|id| id.starts_with("request_")), "{what}");
+        assert_eq!(answer.header("connection"), Some("close"), "{what}");
     }
+    let http10 = wire::exchange(&server.address, b"GET /healthz HTTP/1.0\r\n\r\n").await.unwrap();
+    assert_eq!(http10.status, 200, "HTTP/1.0 has no Host");
     let within = wire::exchange(&server.address, &head(&some)).await.unwrap();
     assert_eq!(within.status, 200, "as many headers as are allowed");
     client.get("/v1/senders").await.ok();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_ends_its_side_gets_its_answer() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let body = r#"{"name":"Ravi Rao","type":"individual","country":"AE"}"#;
+    let key = client.fresh_key();
+    let authorization = format!("Bearer {}", client.key);
+    let headers: [(&str, &[u8]); 3] = [
+        ("authorization", authorization.as_bytes()),
+        ("idempotency-key", key.as_bytes()),
+        ("content-type", b"application/json"),
+    ];
+    let request = wire::request("POST", "/v1/senders", &headers, body.as_bytes());
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    stream.write_all(&request).await.unwrap();
+    stream.shutdown().await.unwrap();
+    assert_eq!(wire::read_answer(&mut stream).await.unwrap().status, 200);
+    // One that ended in the middle gets none, and has no effect.
+    let mut stream = TcpStream::connect(&server.address).await.unwrap();
+    stream.write_all(&request[..request.len() - 5]).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let answer = wire::read_answer(&mut stream).await;
+    assert!(answer.is_none_or(|answer| answer.status == 400));
+    assert_eq!(client.get("/v1/senders").await.ok()["data"].as_array().unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -345,7 +394,7 @@ async fn dripping_requests_are_cut_off_at_their_deadlines() {
         client.key,
         client.fresh_key()
     );
-    let bodies = drip(body.into_bytes(), hundi::http::dispatch::BODY_SECONDS_MAX);
+    let bodies = drip(body.into_bytes(), hundi::http::incoming::BODY_SECONDS_MAX);
     tokio::join!(
         drip(head, server::HEAD_SECONDS_MAX),
         drip(Vec::new(), server::HEAD_SECONDS_MAX),
@@ -356,7 +405,7 @@ async fn dripping_requests_are_cut_off_at_their_deadlines() {
 /// The test above measures these at leisure; nobody makes them longer unnoticed.
 const _: () = assert!(
     server::HEAD_SECONDS_MAX <= 30
-        && hundi::http::dispatch::BODY_SECONDS_MAX <= 30
+        && hundi::http::incoming::BODY_SECONDS_MAX <= 30
         && server::STOP_SECONDS_MAX <= 30
 );
 

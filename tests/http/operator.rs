@@ -6,7 +6,7 @@ use hundi::operator::{self, OperatorDecision};
 use hundi::screening::simulated;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server, id};
+use crate::support::{Client, Server, id, payout_id};
 
 async fn decide(server: &Server, id: &str, decision: OperatorDecision) -> Result<String, String> {
     let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
@@ -179,7 +179,7 @@ async fn an_unmatched_deposit_is_given_back_once_and_whole() {
     client
         .post(
             &format!("/v1/refunds/{}", id(&refund)),
-            json!({ "to_address": settled["funding"]["deposit_address"] }),
+            json!({ "to_address": crate::stage::ADDRESS }),
         )
         .await
         .ok();
@@ -218,7 +218,7 @@ async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
         let path = format!("/v1/transfers/{}", id(&waiting));
         client.deposit(&waiting, json!({})).await;
         let found = client.wait_status(&path, "payout_processing").await;
-        let payout = id(&found["payout"]);
+        let payout = payout_id(&found);
         client
             .wait_until(&format!("/v1/payouts/{payout}"), |found| {
                 found["failure"]["code"] == "outcome_unknown"

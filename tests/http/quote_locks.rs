@@ -241,3 +241,52 @@ async fn no_rate_is_quoted_while_the_token_is_off_its_peg() {
         assert_eq!(client.get("/v1/quote_locks").await.ok()["data"], json!([]));
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_to_be_bought_can_be_named_instead() {
+    let server = stage::server_with(&[("HUNDI_FEE", "2.50")]).await;
+    let actor = Actor::new(&server, "default").await;
+    let client = &actor.client;
+    let with = |change: Value| {
+        let mut body = json!({ "sell_currency": "USD", "buy_currency": "INR" });
+        for (name, value) in change.as_object().unwrap() {
+            body[name] = value.clone();
+        }
+        body
+    };
+    let lock = client.post("/v1/quote_locks", with(json!({ "buy_amount": "50000" }))).await.ok();
+    // 50000 / 88.4125 is 565.530892, and 2.50 stay: 568.04 buy 50000.80, 568.03 only 49999.92.
+    for (field, wanted) in
+        [("buy_amount", "50000.00"), ("sell_amount", "568.04"), ("amount", "568.04")]
+    {
+        assert_eq!(lock[field], wanted, "{field}");
+    }
+    let beneficiary_id = actor.beneficiary(stage::SETTLES).await;
+    let mut body = actor.transfer_body(&beneficiary_id, "568.04", json!({})).await;
+    body["quote_lock_id"] = lock["id"].clone();
+    let transfer = client.post("/v1/transfers", body).await.ok();
+    assert_eq!(transfer["payout_amount"], "50000.00");
+    actor.pay(&transfer, "568.04").await;
+    actor.advance(10 * stage::STEP).await;
+    assert_eq!(actor.shown(&transfer).await["payout"]["amount"], "50000.00");
+    for (change, wanted) in [
+        (json!({}), ("parameter_empty", "amount")),
+        (json!({ "amount": "", "buy_amount": null }), ("parameter_empty", "amount")),
+        (json!({ "amount": "20", "buy_amount": "20" }), ("parameter_unexpected", "buy_amount")),
+        (json!({ "buy_amount": 20 }), ("parameter_value_invalid", "buy_amount")),
+        (json!({ "buy_amount": "0" }), ("parameter_range_invalid", "buy_amount")),
+        (json!({ "buy_amount": "5000000" }), ("parameter_range_invalid", "buy_amount")),
+    ] {
+        let answer = client.post("/v1/quote_locks", with(change.clone())).await;
+        assert_eq!(answer.errors(400), faults(&[wanted]), "{change}");
+    }
+    client.post("/v1/quote_locks", with(json!({ "amount": "20", "buy_amount": "" }))).await.ok();
+    // The ends that a refusal names are taken, and nothing beyond them.
+    let refused = client.post("/v1/quote_locks", with(json!({ "buy_amount": "1" }))).await;
+    let ends = refused.json()["errors"][0]["metadata"].clone();
+    for (end, sold) in [("minimum", "10.00"), ("maximum", "50000.00")] {
+        let body = with(json!({ "buy_amount": ends[end] }));
+        assert_eq!(client.post("/v1/quote_locks", body).await.ok()["sell_amount"], sold);
+    }
+    stage::assert_book(&server);
+}

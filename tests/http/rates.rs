@@ -65,7 +65,7 @@ impl Market {
 
     /// The mid rate of a quote lock made now, or the code that refuses it.
     async fn quote(&self) -> Result<Rate, Code> {
-        let sell = Money::new(100_000, Currency::Usd);
+        let sell = quote_locks::QuoteAmount::Sell(Money::new(100_000, Currency::Usd));
         let made = self
             .desk
             .write(move |tx, now, services| {
@@ -73,7 +73,7 @@ impl Market {
             })
             .await;
         made.map(|lock| lock.mid_market_rate).map_err(|failure| match failure {
-            OperationError::Refused(refusal) => refusal.faults()[0].code,
+            OperationError::Refused(refusal) => refusal.entries()[0].code,
             other => panic!("{other}"),
         })
     }

@@ -9,7 +9,7 @@ use hundi::kernel::state::Status;
 use hundi::transfers::state::TransferStatus;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Server, id};
+use crate::support::{Answer, Client, Server, id, payout_id};
 
 /// Seconds of one step of the simulated world: a deposit is in a block after one and final after
 /// two.
@@ -17,9 +17,9 @@ pub const STEP: i64 = 60;
 /// An account whose payouts settle.
 pub const SETTLES: &str = "50100012345678";
 /// A TRON address that refunds can go to.
-pub const ADDRESS: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
+pub const ADDRESS: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
 /// Another one.
-pub const ADDRESS_OTHER: &str = "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t";
+pub const ADDRESS_OTHER: &str = "TDvSsdrNM5eeXNL3czpa6AxLDHZA9nwe9K";
 pub const DAY: i64 = 86_400;
 
 /// One item of a balance: compartment, amount, currency.
@@ -115,7 +115,7 @@ impl Actor {
 
     pub async fn payout_of(&self, transfer: &Value) -> Value {
         let shown = self.shown(transfer).await;
-        self.client.get(&format!("/v1/payouts/{}", id(&shown["payout"]))).await.ok()
+        self.client.get(&format!("/v1/payouts/{}", payout_id(&shown))).await.ok()
     }
 
     pub async fn pay(&self, transfer: &Value, amount: &str) -> Value {

@@ -549,6 +549,16 @@ impl Client {
     }
 }
 
+/// The identifier of a transfer's payout.
+#[allow(dead_code, reason = "tests/http and others ask")]
+#[track_caller]
+pub fn payout_id(transfer: &Value) -> String {
+    transfer["payout_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no payout_id in {transfer}"))
+        .to_owned()
+}
+
 /// The identifier of an object.
 #[track_caller]
 pub fn id(object: &Value) -> String {

@@ -4,7 +4,7 @@ use hundi::kernel::Mode;
 use serde_json::{Value, json};
 
 use crate::stage::{self, ADDRESS, Actor, DAY, SETTLES, STEP, faults};
-use crate::support::{Server, id};
+use crate::support::{Server, id, payout_id};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_advance_runs_everything_due_at_its_own_moment() {
@@ -204,7 +204,7 @@ async fn everything_moves_by_itself_but_the_deposit() {
         stage::statuses(&settled),
         ["funding", "funded", "payout_processing", "payout_settled"]
     );
-    let advice = format!("/v1/payouts/{}", id(&settled["payout"]));
+    let advice = format!("/v1/payouts/{}", payout_id(&settled));
     client.wait_until(&advice, |payout| payout["payment_advice"]["status"] == "available").await;
     let body = client.transfer_body("50100010001001", "1000.00").await;
     let mut body_with_address: Value = body;

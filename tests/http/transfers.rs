@@ -30,7 +30,7 @@ async fn a_new_transfer_has_exactly_the_documented_shape() {
             "token_contract": funding["token_contract"],
                 "instructions_url": funding["instructions_url"],
         },
-        "payout": null, "refund": null, "status_history": [{ "status": "funding",
+        "payout_id": null, "payout": null, "refund": null, "reference": null, "status_history": [{ "status": "funding",
             "at": actor.now() }],
         "metadata": {}, "created": actor.now(), "livemode": false,
     });
@@ -449,4 +449,83 @@ async fn only_a_transfer_that_never_saw_money_can_be_cancelled() {
         "an empty body counts as {{}}"
     );
     stage::assert_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_belongs_to_one_transfer_for_ever() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let client = &actor.client;
+    let beneficiary_id = actor.beneficiary(SETTLES).await;
+    let with = async |reference: Value| {
+        let mut body = actor.transfer_body(&beneficiary_id, "10.00", json!({})).await;
+        body["reference"] = reference;
+        body
+    };
+    let first = client.post("/v1/transfers", with(json!("PO 7/~")).await).await.ok();
+    assert_eq!(first["reference"], "PO 7/~");
+    for none in [json!(null), json!("")] {
+        for _ in 0..2 {
+            let made = client.post("/v1/transfers", with(none.clone()).await).await.ok();
+            assert_eq!(made["reference"], json!(null));
+        }
+    }
+    let body = with(json!("PO 7/~")).await;
+    let second = client.post("/v1/transfers", body.clone()).await;
+    assert_eq!(second.errors(400), faults(&[("reference_already_used", "reference")]));
+    assert_eq!(second.json()["errors"][0]["metadata"]["transfer_id"], first["id"]);
+    let lock = format!("/v1/quote_locks/{}", body["quote_lock_id"].as_str().unwrap());
+    assert_eq!(client.get(&lock).await.ok()["status"], "active", "nothing was taken");
+    // Also after the first one has ended.
+    actor.cancel(&first).await.ok();
+    let third = client.post("/v1/transfers", body).await;
+    assert_eq!(third.error(400), "reference_already_used");
+    let other = Actor::new(&server, "other").await;
+    let others = other.beneficiary(SETTLES).await;
+    let mut body = other.transfer_body(&others, "10.00", json!({})).await;
+    body["reference"] = json!("PO 7/~");
+    other.client.post("/v1/transfers", body).await.ok();
+    let listed = client.get("/v1/transfers?reference=PO%207/~").await.ok();
+    assert_eq!(listed["data"].as_array().unwrap().iter().map(id).collect::<Vec<_>>(), [id(&first)]);
+    for (reference, code) in [
+        (json!("x".repeat(65)), "parameter_max_length_invalid"),
+        (json!("caf\u{e9}"), "parameter_value_invalid"),
+        (json!(7), "parameter_value_invalid"),
+    ] {
+        let refused = client.post("/v1/transfers", with(reference).await).await;
+        assert_eq!(refused.errors(400), faults(&[(code, "reference")]));
+    }
+    stage::assert_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_transfers_made_at_once_one_takes_the_reference() {
+    const ROUNDS: usize = 5;
+    const WRITERS: usize = 6;
+    let server = crate::support::Server::start().await;
+    let client = server.client().await;
+    let first = client.transfer_body("50100012345678", "10.00").await;
+    for round in 0..ROUNDS {
+        let mut running = Vec::new();
+        for _ in 0..WRITERS {
+            let twin = client.twin();
+            let mut body = first.clone();
+            body["quote_lock_id"] = json!(id(&twin.quote_lock("10.00").await));
+            body["reference"] = json!(format!("round-{round}"));
+            running.push(tokio::spawn(async move { twin.post("/v1/transfers", body).await }));
+        }
+        let (mut made, mut refused) = (Vec::new(), Vec::new());
+        for answer in running {
+            let answer = answer.await.unwrap();
+            if answer.status == 200 {
+                made.push(id(&answer.json()));
+            } else {
+                assert_eq!(answer.error(400), "reference_already_used");
+                refused.push(answer.json()["errors"][0]["metadata"]["transfer_id"].clone());
+            }
+        }
+        assert_eq!((made.len(), refused.len()), (1, WRITERS - 1));
+        assert!(refused.iter().all(|named| *named == json!(made[0])), "{refused:?}");
+    }
+    server.assert_book();
 }

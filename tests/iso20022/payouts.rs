@@ -17,11 +17,11 @@ use hundi::workers::bank::Bank;
 use serde_json::{Value, json};
 
 use crate::bank::{PAID, REFUSED, RETURNED, SILENT, Scene, UNREFERENCED, now, settings, temporary};
-use crate::support::{Server, WAIT, id};
+use crate::support::{Server, WAIT, id, payout_id};
 
 async fn shown(scene: &Scene, transfer: &Value) -> (Value, Value) {
     let transfer = scene.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok();
-    let payout = scene.client.get(&format!("/v1/payouts/{}", id(&transfer["payout"]))).await.ok();
+    let payout = scene.client.get(&format!("/v1/payouts/{}", payout_id(&transfer))).await.ok();
     (transfer, payout)
 }
 
@@ -124,7 +124,7 @@ async fn run_through(behaviour: Vec<Trait>) {
     assert!(scene.taken().is_empty());
 
     let services = scene.server.app.state.services.clone();
-    let unreferenced_id = Id::parse(unreferenced["payout"]["id"].as_str().unwrap()).unwrap();
+    let unreferenced_id = Id::parse(&payout_id(&unreferenced)).unwrap();
     let decide = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
         let lines = rows::unmatched(tx, 10)?;
         let payout = rows::find(tx, unreferenced_id)?.unwrap();
@@ -292,7 +292,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.exchange().await;
     scene.simulated.close_day(now());
     scene.exchange().await;
-    let path = format!("/v1/test_helpers/payouts/{}/return", id(&returned["payout"]));
+    let path = format!("/v1/test_helpers/payouts/{}/return", payout_id(&returned));
     scene.client.post(&path, json!({})).await.ok();
     assert!(scene.differences().await.contains(&ReturnedWithoutLine));
 }

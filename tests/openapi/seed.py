@@ -51,7 +51,7 @@ draft = call("POST", "/v1/beneficiaries", {"name": "Asha Rao", "account_number":
 checking = call("POST", "/v1/beneficiaries", {"name": "Asha Rao", "account_number": "50100012340004", "ifsc": "HDFC0000001", "account_type": "nre"})
 endpoint = call("POST", "/v1/webhook_endpoints", {"url": "https://192.0.2.1.example.com/hook", "enabled_events": ["refund.status.*"]})
 event = call("GET", "/v1/events?limit=1")["data"][0]
-wait(f"/v1/payouts/{settled['transfer']['payout']['id']}", "settled")
+wait(f"/v1/payouts/{settled['transfer']['payout_id']}", "settled")
 
 IDS = {
     "GET /v1/beneficiaries/{id}": settled["beneficiary"],
@@ -67,11 +67,11 @@ IDS = {
     "POST /v1/transfers/{id}/funding/diagnose": unfunded["transfer"],
     "POST /v1/test_helpers/transfers/{id}/deposit": unfunded["transfer"],
     "GET /v1/deposits/{id}": settled["deposit"],
-    "GET /v1/payouts/{id}": settled["transfer"]["payout"],
-    "GET /v1/payouts/{id}/payment_advice": settled["transfer"]["payout"],
-    "POST /v1/test_helpers/payouts/{id}/settle": waiting["transfer"]["payout"],
-    "POST /v1/test_helpers/payouts/{id}/fail": failed["transfer"]["payout"],
-    "POST /v1/test_helpers/payouts/{id}/return": settled["transfer"]["payout"],
+    "GET /v1/payouts/{id}": {"id": settled["transfer"]["payout_id"]},
+    "GET /v1/payouts/{id}/payment_advice": {"id": settled["transfer"]["payout_id"]},
+    "POST /v1/test_helpers/payouts/{id}/settle": {"id": waiting["transfer"]["payout_id"]},
+    "POST /v1/test_helpers/payouts/{id}/fail": {"id": failed["transfer"]["payout_id"]},
+    "POST /v1/test_helpers/payouts/{id}/return": {"id": settled["transfer"]["payout_id"]},
     "GET /v1/refunds/{id}": failed["transfer"]["refund"],
     "POST /v1/refunds/{id}": failed["transfer"]["refund"],
     "POST /v1/test_helpers/refunds/{id}/complete": failed["transfer"]["refund"],

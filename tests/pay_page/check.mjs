@@ -274,7 +274,7 @@ try {
   states.too_much = await transfer(undefined, { policy: { overpaid: "hold" } });
   states.paid_out = await transfer();
   states.refund_needs_address = await transfer("50100012341001");
-  states.refunded = await transfer("50100012341001", { refund_address: "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf" });
+  states.refunded = await transfer("50100012341001", { refund_address: "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC" });
   states.paying_out = await transfer("50100012341003");
   states.hurried = await transfer();
   await deposit(states.partly_paid, { amount: "1000.123456" });

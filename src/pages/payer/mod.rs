@@ -194,7 +194,7 @@ fn read(
     let newest = Page {
         limit: ROWS_SHOWN_MAX,
         descending: true,
-        filters: vec![("transfer_id = ?", FilterValue::Id(id.to_bytes()))],
+        filters: vec![("transfer_id", FilterValue::Id(id.to_bytes()))],
         ..Page::default()
     };
     let deposits = deposits::rows::list(tx, scope, &newest)?

@@ -299,6 +299,7 @@ mod tests {
             hold_until: None,
             refund_address: None,
             policy: Policy::default(),
+            reference: None,
             payout_id: None,
             refund_id: None,
             status_history: history,

@@ -1,0 +1,299 @@
+//! Which connections are open, and which one goes when there is no room for another.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use tokio::sync::Notify;
+
+/// Connections at the same time, however many descriptors there are.
+pub const CONNECTIONS_MAX: usize = 4_096;
+/// Connections at the same time, however few descriptors there are.
+pub const CONNECTIONS_MIN: usize = 16;
+/// File descriptors that are left to the database, to deliveries (512 at once) and to files.
+pub const DESCRIPTORS_RESERVED: usize = 768;
+/// The part of all connections that one peer may have. A reverse proxy on the same machine stands
+/// for many peers and has no such limit.
+const PEER_SHARE: usize = 2;
+
+/// How many connections a limit on open files has room for. At most half of a small limit is
+/// reserved, so that there is room for some.
+pub fn connections_for(descriptors: usize) -> usize {
+    let reserved = DESCRIPTORS_RESERVED.min(descriptors / 2);
+    descriptors.saturating_sub(reserved).clamp(CONNECTIONS_MIN, CONNECTIONS_MAX)
+}
+
+/// The process's limit on open files (`RLIMIT_NOFILE`), where the system shows it.
+pub fn descriptors_max() -> Option<usize> {
+    let limits = std::fs::read_to_string("/proc/self/limits").ok()?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
+    let soft = line.split_whitespace().next()?;
+    Some(soft.parse().unwrap_or(usize::MAX))
+}
+
+/// One open connection.
+struct Entry {
+    peer: Option<IpAddr>,
+    /// Since when no request is being answered; `None` while one is.
+    idle_since: Option<Instant>,
+    /// Whether it was told to close.
+    is_closing: bool,
+    closing: Arc<Notify>,
+}
+
+#[derive(Default)]
+struct Open {
+    entries: HashMap<u64, Entry>,
+    /// Connections that were told to close, and have not yet.
+    closing_count: usize,
+    next_number: u64,
+}
+
+/// The open connections of a server.
+pub struct Connections {
+    open: Mutex<Open>,
+    count_max: usize,
+    peer_max: usize,
+    /// Told whenever a connection ends or becomes idle.
+    changed: Notify,
+}
+
+/// Peers that share a limit: one IPv4 address, or one IPv6 network of 64 bits. `None` for the
+/// machine itself.
+fn peer_of(address: IpAddr) -> Option<IpAddr> {
+    let address = address.to_canonical();
+    if address.is_loopback() {
+        return None;
+    }
+    Some(match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => {
+            let network = address.to_bits() & !u128::from(u64::MAX);
+            IpAddr::V6(Ipv6Addr::from_bits(network))
+        }
+    })
+}
+
+impl Connections {
+    pub fn new(count_max: usize) -> Arc<Connections> {
+        Arc::new(Connections {
+            open: Mutex::default(),
+            count_max,
+            peer_max: (count_max / PEER_SHARE).max(1),
+            changed: Notify::new(),
+        })
+    }
+
+    fn open(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is room for one more connection. Where all places are taken, the
+    /// connection that was idle longest is closed.
+    pub async fn room(&self) {
+        loop {
+            let changed = self.changed.notified();
+            {
+                let mut open = self.open();
+                let count = open.entries.len();
+                if count < self.count_max {
+                    return;
+                }
+                // One more goes for each place that is missing.
+                if count - open.closing_count >= self.count_max {
+                    close_longest_idle(&mut open, |_| true);
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Takes a new connection in. One of a peer that has its share already takes the place of the
+    /// peer's longest idle one; `None` where all of those are busy.
+    pub fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Admitted> {
+        let peer = peer_of(address);
+        let mut open = self.open();
+        let of_peer = open.entries.values().filter(|entry| entry.peer == peer).count();
+        if peer.is_some()
+            && of_peer >= self.peer_max
+            && !close_longest_idle(&mut open, |entry| entry.peer == peer)
+        {
+            return None;
+        }
+        let number = open.next_number;
+        open.next_number += 1;
+        let closing = Arc::new(Notify::new());
+        let entry = Entry {
+            peer,
+            idle_since: Some(Instant::now()),
+            is_closing: false,
+            closing: closing.clone(),
+        };
+        open.entries.insert(number, entry);
+        Some(Admitted { connections: self.clone(), number, closing })
+    }
+}
+
+/// Tells the connection that was idle longest to close; `false` where none is idle.
+fn close_longest_idle(open: &mut Open, is_chosen: impl Fn(&Entry) -> bool) -> bool {
+    let idle = open.entries.iter().filter(|(_, entry)| !entry.is_closing && is_chosen(entry));
+    let longest = idle
+        .filter_map(|(number, entry)| Some((entry.idle_since?, *number)))
+        .min()
+        .map(|(_, number)| number);
+    let Some(entry) = longest.and_then(|number| open.entries.get_mut(&number)) else {
+        return false;
+    };
+    entry.is_closing = true;
+    entry.closing.notify_one();
+    open.closing_count += 1;
+    true
+}
+
+/// A connection's place among the open ones, until it is dropped.
+pub struct Admitted {
+    connections: Arc<Connections>,
+    number: u64,
+    closing: Arc<Notify>,
+}
+
+impl Admitted {
+    /// Waits until the connection has to close to make room. One on which a request began in the
+    /// same moment stays.
+    pub async fn closing(&self) {
+        loop {
+            self.closing.notified().await;
+            let mut open = self.connections.open();
+            let Some(entry) = open.entries.get_mut(&self.number) else { return };
+            if entry.idle_since.is_some() {
+                return;
+            }
+            entry.is_closing = false;
+            open.closing_count -= 1;
+            drop(open);
+            self.connections.changed.notify_waiters();
+        }
+    }
+    /// A handle with which the connection's requests say when they begin and end.
+    pub fn activity(&self) -> Activity {
+        Activity { connections: self.connections.clone(), number: self.number }
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut open = self.connections.open();
+        let ended = open.entries.remove(&self.number);
+        if ended.is_some_and(|entry| entry.is_closing) {
+            open.closing_count -= 1;
+        }
+        drop(open);
+        self.connections.changed.notify_waiters();
+    }
+}
+
+/// Notes when a connection's requests begin and end.
+#[derive(Clone)]
+pub struct Activity {
+    connections: Arc<Connections>,
+    number: u64,
+}
+
+impl Activity {
+    pub fn begin(&self) {
+        self.set(None);
+    }
+    pub fn end(&self) {
+        self.set(Some(Instant::now()));
+        self.connections.changed.notify_waiters();
+    }
+    fn set(&self, idle_since: Option<Instant>) {
+        if let Some(entry) = self.connections.open().entries.get_mut(&self.number) {
+            entry.idle_since = idle_since;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const LOCAL: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn peer(number: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, number])
+    }
+
+    #[test]
+    fn the_limit_on_open_files_leaves_the_database_and_deliveries_theirs() {
+        for (descriptors, connections) in
+            [(8, 16), (64, 32), (1_024, 512), (4_096, 3_328), (65_536, 4_096), (usize::MAX, 4_096)]
+        {
+            assert_eq!(connections_for(descriptors), connections, "{descriptors}");
+        }
+        assert!(descriptors_max().is_none_or(|count| count > 0));
+    }
+
+    async fn is_told(admitted: &Admitted) -> bool {
+        tokio::time::timeout(Duration::from_millis(1), admitted.closing()).await.is_ok()
+    }
+
+    #[tokio::test]
+    async fn the_longest_idle_connection_makes_room() {
+        let connections = Connections::new(3);
+        let all: Vec<_> = (0..3).map(|_| connections.admit(LOCAL).unwrap()).collect();
+        all[0].activity().begin();
+        let waiting = tokio::time::timeout(Duration::from_millis(20), connections.room());
+        assert!(waiting.await.is_err(), "nothing has closed yet");
+        assert!(!is_told(&all[0]).await, "a request is being answered on it");
+        assert!(is_told(&all[1]).await, "it was idle longest");
+        assert!(!is_told(&all[2]).await, "one is enough");
+        let mut all = all.into_iter();
+        let (busy, longest) = (all.next().unwrap(), all.next().unwrap());
+        drop(longest);
+        tokio::time::timeout(Duration::from_secs(1), connections.room()).await.unwrap();
+        drop(busy);
+    }
+
+    #[tokio::test]
+    async fn where_all_are_busy_the_first_that_ends_its_request_goes() {
+        let connections = Connections::new(1);
+        let only = connections.admit(LOCAL).unwrap();
+        only.activity().begin();
+        let shared = connections.clone();
+        let room = tokio::spawn(async move { shared.room().await });
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        assert!(!is_told(&only).await);
+        only.activity().end();
+        tokio::time::timeout(Duration::from_secs(1), only.closing()).await.unwrap();
+        drop(only);
+        tokio::time::timeout(Duration::from_secs(1), room).await.unwrap().unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_peer_has_a_share_of_the_places() {
+        let connections = Connections::new(4);
+        let own: Vec<_> = (0..2).map(|_| connections.admit(peer(1)).unwrap()).collect();
+        let third = connections.admit(peer(1)).unwrap();
+        assert!(is_told(&own[0]).await && !is_told(&own[1]).await, "in the place of its own");
+        own[1].activity().begin();
+        third.activity().begin();
+        assert!(connections.admit(peer(1)).is_none(), "all of its own are busy");
+        assert!(connections.admit(peer(2)).is_some(), "others have theirs");
+        // A proxy on this machine stands for many.
+        let proxied: Vec<_> = (0..3).map(|_| connections.admit(LOCAL).unwrap()).collect();
+        assert_eq!(proxied.len(), 3);
+    }
+
+    #[test]
+    fn peers_of_one_ipv6_network_share() {
+        let peers = ["2001:db8::1", "2001:db8::2:0:0:1", "2001:db8:0:1::1", "::ffff:192.0.2.1"]
+            .map(|text| peer_of(text.parse().unwrap()));
+        assert_eq!(peers[0], peers[1]);
+        assert_ne!(peers[0], peers[2]);
+        assert_eq!(peers[3], Some(peer(1)));
+        assert_eq!(peer_of("::1".parse().unwrap()), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! Amounts of money, which are strings that hold a decimal number.
+
+use serde_json::{Value, json};
+
+use super::wrong;
+use crate::http::body::Node;
+use crate::http::form::Field;
+use crate::kernel::{Code, Currency, Money, RefusalEntry};
+
+/// A positive amount with at most two decimals, in hundredths; which currency, another field says.
+#[derive(Clone, Copy)]
+pub struct Amount(pub i64);
+
+impl Amount {
+    pub const fn of(self, currency: Currency) -> Money {
+        Money::new(self.0, currency)
+    }
+}
+
+impl Field for Amount {
+    fn schema() -> Value {
+        RangedAmount::schema()
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        match RangedAmount::parse(node, name, entries)? {
+            RangedAmount(units) if units <= 0 => {
+                wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", entries)
+            }
+            RangedAmount(units) => Some(Amount(units)),
+        }
+    }
+}
+
+/// An amount of an ISO 4217 currency with two decimals, zero too: whoever takes it judges its range
+/// and names both ends.
+#[derive(Clone, Copy)]
+pub struct RangedAmount(pub i64);
+
+impl Field for RangedAmount {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,2})?$",
+            "examples": ["1000.00"] })
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        let parsed = match node {
+            Node::Text(text) => Money::parse(text, Currency::Usd),
+            _ => None,
+        };
+        match parsed {
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be a string holding a decimal number with at most two decimals, such as \
+                 \"1000.00\".",
+                entries,
+            ),
+            Some(money) => Some(RangedAmount(money.units)),
+        }
+    }
+}
+
+/// A positive amount of a token with at most six decimals.
+#[derive(Clone, Copy)]
+pub struct TokenAmount(pub Money);
+
+impl Field for TokenAmount {
+    fn schema() -> Value {
+        json!({ "type": "string", "pattern": r"^(0|[1-9][0-9]{0,11})(\.[0-9]{1,6})?$",
+            "examples": ["1000.00"] })
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        let parsed = match node {
+            Node::Text(text) => Money::parse(text, Currency::Usdt),
+            _ => None,
+        };
+        match parsed {
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be a string holding a decimal number with at most six decimals.",
+                entries,
+            ),
+            Some(money) if money.units <= 0 => {
+                wrong(Code::ParameterRangeInvalid, name, "must be greater than zero.", entries)
+            }
+            Some(money) => Some(TokenAmount(money)),
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Texts with a grammar: account numbers, codes, dates, addresses, hashes.
+
+use serde_json::{Value, json};
+
+use super::{text, wrong};
+use crate::chains::address::Address;
+use crate::chains::evm::Hash;
+use crate::http::body::Node;
+use crate::http::form::Field;
+use crate::kernel::{Code, RefusalEntry};
+
+/// Declares a field type over a text with a grammar.
+macro_rules! text_fields {
+    ($($(#[$doc:meta])* $name:ident ($min:literal..=$max:literal) $pattern:literal $accepts:expr,
+        $message:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[derive(Clone)]
+            pub struct $name(pub String);
+
+            impl Field for $name {
+                fn schema() -> Value {
+                    json!({ "type": "string", "minLength": $min, "maxLength": $max,
+                        "pattern": $pattern })
+                }
+                fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+                    let text = text(node, $min, $max, name, entries)?;
+                    let accepts: fn(&str) -> Option<String> = $accepts;
+                    match accepts(text) {
+                        Some(value) => Some($name(value)),
+                        None => wrong(Code::ParameterValueInvalid, name, $message, entries),
+                    }
+                }
+            }
+        )*
+    };
+}
+
+fn keep_if(text: &str, holds: bool) -> Option<String> {
+    holds.then(|| text.to_owned())
+}
+
+text_fields! {
+    /// 5 to 20 letters or digits, as a bank writes them; leading zeros count.
+    AccountNumber (5..=20) "^[A-Za-z0-9]{5,20}$" |text| keep_if(text,
+        text.bytes().all(|b| b.is_ascii_alphanumeric())),
+        "must consist of letters and digits.";
+    /// An IFSC: four letters of the bank, a zero, six of the branch (RBI's RTGS guide);
+    /// upper-cased.
+    Ifsc (11..=11) "^[A-Za-z]{4}0[A-Za-z0-9]{6}$" |text| {
+            let text = text.to_ascii_uppercase();
+            let bytes = text.as_bytes();
+            let holds = bytes.len() == 11
+                && bytes[..4].iter().all(u8::is_ascii_uppercase)
+                && bytes[4] == b'0'
+                && bytes[5..].iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
+            holds.then_some(text)
+        },
+        "must be four letters, a zero, and six letters or digits.";
+    /// A plausible address: one `@`, a dotted domain, no spaces.
+    Email (3..=254) r"^[^@\s]+@[^@\s]+\.[^@\s.]+$" |text| {
+            let plausible = text.split_once('@').is_some_and(|(local, domain)| {
+                !local.is_empty()
+                    && !domain.contains('@')
+                    && domain.contains('.')
+                    && domain.split('.').all(|label| !label.is_empty())
+            });
+            keep_if(text, plausible && !text.chars().any(char::is_whitespace))
+        },
+        "must be an email address.";
+    /// E.164: a plus, a country code and the number, 7 to 15 digits (ITU-T E.164).
+    Phone (8..=16) r"^\+[1-9][0-9]{6,14}$" |text| {
+            let digits = text.strip_prefix('+').unwrap_or("");
+            keep_if(text,
+                (7..=15).contains(&digits.len())
+                    && digits.bytes().all(|b| b.is_ascii_digit())
+                    && !digits.starts_with('0'))
+        },
+        "must be in E.164 form, such as +971501234567.";
+    /// An Indian permanent account number, upper-cased.
+    Pan (10..=10) "^[A-Za-z]{5}[0-9]{4}[A-Za-z]$" |text| {
+            let text = text.to_ascii_uppercase();
+            let b = text.as_bytes();
+            let holds = b.len() == 10
+                && b[..5].iter().all(u8::is_ascii_uppercase)
+                && b[5..9].iter().all(u8::is_ascii_digit)
+                && b[9].is_ascii_uppercase();
+            holds.then_some(text)
+        },
+        "must be five letters, four digits and a letter.";
+    /// A passport number, kept as written.
+    PassportNumber (6..=20) "^[A-Za-z0-9]{6,20}$" |text| keep_if(text,
+        text.bytes().all(|b| b.is_ascii_alphanumeric())),
+        "must consist of letters and digits.";
+    /// A number of another identity document.
+    DocumentNumber (4..=40) "^[A-Za-z0-9][A-Za-z0-9 ./-]{3,39}$" |text| keep_if(text,
+        text.bytes().all(|b| b.is_ascii_alphanumeric() || b" ./-".contains(&b))
+            && text.as_bytes()[0].is_ascii_alphanumeric()),
+        "must consist of letters, digits, spaces, dots, slashes and hyphens.";
+    /// The caller's own reference of an object: printable ASCII.
+    CallerReference (1..=64) "^[ -~]{1,64}$" |text| keep_if(text,
+        text.bytes().all(|b| (b' '..=b'~').contains(&b))),
+        "must consist of printable ASCII characters.";
+    /// A date without a time: `YYYY-MM-DD`, a day that exists, not in the 1800s.
+    Date (10..=10) "^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$" |text| {
+            let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
+                b)| if i == 4 || i == 7 { b == b'-' } else { b.is_ascii_digit() });
+            keep_if(text,
+                shape
+                    && (text.starts_with("19") || text.starts_with("20"))
+                    && text.parse::<jiff::civil::Date>().is_ok())
+        },
+        "must be a date that exists, written YYYY-MM-DD.";
+    /// An ISO 3166-1 alpha-2 country code.
+    Country (2..=2) "^[A-Z]{2}$" |text| keep_if(text, is_country(text)),
+        "must be an ISO 3166-1 alpha-2 country code in upper case.";
+}
+
+/// The officially assigned ISO 3166-1 alpha-2 codes.
+const COUNTRIES: &str = "AD AE AF AG AI AL AM AO AQ AR AS AT AU AW AX AZ BA BB BD BE BF BG BH BI \
+ BJ BL BM BN BO BQ BR BS BT BV BW BY BZ CA CC CD CF CG CH CI CK CL CM CN CO CR CU CV CW CX CY CZ \
+ DE DJ DK DM DO DZ EC EE EG EH ER ES ET FI FJ FK FM FO FR GA GB GD GE GF GG GH GI GL GM GN GP GQ \
+ GR GS GT GU GW GY HK HM HN HR HT HU ID IE IL IM IN IO IQ IR IS IT JE JM JO JP KE KG KH KI KM KN \
+ KP KR KW KY KZ LA LB LC LI LK LR LS LT LU LV LY MA MC MD ME MF MG MH MK ML MM MN MO MP MQ MR MS \
+ MT MU MV MW MX MY MZ NA NC NE NF NG NI NL NO NP NR NU NZ OM PA PE PF PG PH PK PL PM PN PR PS PT \
+ PW PY QA RE RO RS RU RW SA SB SC SD SE SG SH SI SJ SK SL SM SN SO SR SS ST SV SX SY SZ TC TD TF \
+ TG TH TJ TK TL TM TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM \
+ ZW";
+
+pub fn is_country(text: &str) -> bool {
+    text.len() == 2 && COUNTRIES.split(' ').any(|code| code == text)
+}
+
+/// An address: TRON's base58check, or hexadecimal on other chains.
+impl Field for Address {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 34, "maxLength": 42,
+            "pattern": "^(T[1-9A-HJ-NP-Za-km-z]{33}|0x[0-9A-Fa-f]{40})$" })
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        let text = text(node, 34, 42, name, entries)?;
+        match Address::parse(text) {
+            Ok(address) => Some(address),
+            Err(fault) => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                format_args!("is not an address: {fault}"),
+                entries,
+            ),
+        }
+    }
+}
+
+/// The hash of a transaction: 64 hexadecimal digits, with or without `0x`.
+impl Field for Hash {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": 64, "maxLength": 66,
+            "pattern": "^(0x)?[0-9A-Fa-f]{64}$" })
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        match Hash::parse(text(node, 64, 66, name, entries)?) {
+            Some(hash) => Some(hash),
+            None => wrong(
+                Code::ParameterValueInvalid,
+                name,
+                "must be 64 hexadecimal digits, with or without 0x before them.",
+                entries,
+            ),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Text;
+    use super::*;
+
+    fn judge<T: Field>(text: &str) -> Result<T, Code> {
+        let mut entries = Vec::new();
+        let value = T::read(Some(&Node::Text(text.into())), "field", &mut entries);
+        value.ok_or_else(|| entries[0].code)
+    }
+
+    #[test]
+    fn grammars_accept_and_refuse() {
+        for (text, ok) in [
+            ("HDFC0000001", true),
+            ("hdfc0abcdef", true),
+            ("HDFC1000001", false),
+            ("HD1C0000001", false),
+            ("HDFC0\u{1F600}0", false),
+        ] {
+            assert_eq!(judge::<Ifsc>(text).is_ok(), ok, "{text}");
+        }
+        assert_eq!(judge::<Ifsc>("HDFC0").err(), Some(Code::ParameterMinLengthInvalid));
+        assert_eq!(judge::<Ifsc>("HDFC00000012").err(), Some(Code::ParameterMaxLengthInvalid));
+        assert_eq!(judge::<Ifsc>("").err(), Some(Code::ParameterEmpty));
+        for (text, ok) in [
+            ("2000-02-29", true),
+            ("1999-02-29", false),
+            ("2000-13-01", false),
+            ("2000-1-011", false),
+            ("1800-01-01", false),
+        ] {
+            assert_eq!(judge::<Date>(text).is_ok(), ok, "{text}");
+        }
+        for (text, ok) in [
+            ("+971501234567", true),
+            ("971501234567", false),
+            ("+0123456789", false),
+            ("+1234567", true),
+            ("+12345678901234567", false),
+        ] {
+            assert_eq!(judge::<Phone>(text).is_ok(), ok, "{text}");
+        }
+        for (text, ok) in [
+            ("a@b.co", true),
+            ("a@b", false),
+            ("a b@c.de", false),
+            ("a@@b.co", false),
+            ("a@.co", false),
+            ("@b.co", false),
+        ] {
+            assert_eq!(judge::<Email>(text).is_ok(), ok, "{text}");
+        }
+        assert!(
+            judge::<Country>("IN").is_ok()
+                && judge::<Country>("XX").is_err()
+                && judge::<Country>("in").is_err()
+        );
+        assert_eq!(judge::<Text<1, 5>>("a\0b").err(), Some(Code::ParameterValueInvalid));
+        assert_eq!(judge::<Pan>("abcde1234f").map(|pan| pan.0), Ok("ABCDE1234F".to_owned()));
+        assert!(judge::<Pan>("ABCDE12345").is_err() && judge::<Pan>("ABCD\u{c9}1234F").is_err());
+        assert!(judge::<CallerReference>("PO 7/~").is_ok());
+        assert!(judge::<CallerReference>("PO\u{e9}").is_err());
+        assert_eq!(COUNTRIES.split(' ').count(), 249);
+    }
+}

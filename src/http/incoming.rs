@@ -1,0 +1,154 @@
+//! Reading a request: the headers that decide something, and the body.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::{BodyExt, Limited};
+use hyper::body::Body;
+
+use super::body::{self, BODY_BYTES_MAX, Node};
+use super::route::Route;
+use crate::kernel::{Code, OperationError, Refusal};
+use crate::store::idempotency;
+
+/// How long a body may take to arrive.
+pub const BODY_SECONDS_MAX: u64 = 10;
+/// Length of an `Idempotency-Key`.
+pub const IDEMPOTENCY_KEY_LENGTH_MIN: usize = 16;
+pub const IDEMPOTENCY_KEY_LENGTH_MAX: usize = 64;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The value of a header that was sent exactly once.
+pub fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?;
+    values.next().is_none().then_some(first)
+}
+
+/// JSON is the default; PDF goes to who names it and prefers it.
+pub fn accepts_pdf(headers: &HeaderMap) -> bool {
+    let accept: String = headers
+        .get_all(http::header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .collect::<Vec<_>>()
+        .join(",");
+    let quality = |wanted: &str| {
+        accept.split(',').find_map(|range| {
+            let mut parts = range.split(';').map(str::trim);
+            let name = parts.next()?;
+            let quality = parts
+                .find_map(|part| part.strip_prefix("q="))
+                .map_or(Some(1.0), |q| q.parse::<f32>().ok())?;
+            name.eq_ignore_ascii_case(wanted).then_some(quality)
+        })
+    };
+    match (quality(idempotency::PDF), quality(idempotency::JSON)) {
+        (Some(pdf), None) => pdf > 0.0,
+        (Some(pdf), Some(json)) => pdf > json,
+        (None, _) => false,
+    }
+}
+
+/// Reads `Idempotency-Key`. One pair of quotes is taken off, so that the structured form of the
+/// IETF draft works too.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<String, Refusal> {
+    const NAME: &str = "Idempotency-Key";
+    let refused = |code, message: String| Err(Refusal::field(code, NAME, message));
+    let mut values = headers.get_all(&IDEMPOTENCY_KEY).iter();
+    let Some(value) = values.next() else {
+        return refused(
+            Code::ParameterEmpty,
+            format!("The header {NAME} is required on every POST."),
+        );
+    };
+    if values.next().is_some() {
+        return refused(
+            Code::ParameterValueInvalid,
+            format!("The header {NAME} is given more than once."),
+        );
+    }
+    let bytes = value.as_bytes().trim_ascii();
+    if !bytes.iter().all(|byte| (0x20..0x7F).contains(byte)) {
+        return refused(
+            Code::ParameterValueInvalid,
+            format!("The header {NAME} must consist of printable ASCII characters."),
+        );
+    }
+    let text = String::from_utf8_lossy(bytes);
+    let text = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(&text);
+    match text.len() {
+        0 => refused(Code::ParameterEmpty, format!("The header {NAME} is required on every POST.")),
+        length if length < IDEMPOTENCY_KEY_LENGTH_MIN => refused(
+            Code::ParameterMinLengthInvalid,
+            format!(
+                "The header {NAME} must have at least {IDEMPOTENCY_KEY_LENGTH_MIN} characters."
+            ),
+        ),
+        length if length > IDEMPOTENCY_KEY_LENGTH_MAX => refused(
+            Code::ParameterMaxLengthInvalid,
+            format!("The header {NAME} must have at most {IDEMPOTENCY_KEY_LENGTH_MAX} characters."),
+        ),
+        _ => Ok(text.to_owned()),
+    }
+}
+
+/// Reads a body within its limits; what is too large or too slow ends the connection and is not
+/// stored.
+pub async fn read_body<B>(headers: &HeaderMap, incoming: B) -> Result<Bytes, OperationError>
+where
+    B: Body<Data = Bytes> + Send + 'static,
+    B::Error: std::error::Error + Send + Sync + 'static,
+{
+    let too_large = || {
+        Refusal::new(
+            Code::RequestBodyInvalid,
+            format!("The body is larger than {BODY_BYTES_MAX} bytes."),
+        )
+    };
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok())
+        .and_then(|length| length.parse::<u64>().ok());
+    if declared.is_some_and(|length| length > BODY_BYTES_MAX as u64) {
+        return Err(too_large().into());
+    }
+    let collected = tokio::time::timeout(
+        Duration::from_secs(BODY_SECONDS_MAX),
+        Limited::new(incoming, BODY_BYTES_MAX).collect(),
+    )
+    .await;
+    match collected {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large().into()),
+        Ok(Err(_)) => {
+            Err(Refusal::new(Code::RequestBodyInvalid, "The body did not arrive whole.").into())
+        }
+        Err(_) => Err(Refusal::new(
+            Code::RequestBodyInvalid,
+            format!("The body did not arrive within {BODY_SECONDS_MAX} s."),
+        )
+        .into()),
+    }
+}
+
+/// The body as a tree. An empty one counts as `{}` where no field is required; its type then does
+/// not matter.
+pub fn parse_body(route: &Route, headers: &HeaderMap, bytes: &[u8]) -> Result<Node, Refusal> {
+    if bytes.is_empty() && route.body.as_ref().is_some_and(|body| !body.is_required) {
+        return Ok(Node::Object(Vec::new()));
+    }
+    let content_type =
+        single(headers, &CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let media_type = content_type.split(';').next().unwrap_or("").trim();
+    if !media_type.eq_ignore_ascii_case("application/json") {
+        return Err(Refusal::new(
+            Code::RequestBodyInvalid,
+            "Send the body as JSON, with Content-Type: application/json.",
+        ));
+    }
+    body::parse(bytes)
+}

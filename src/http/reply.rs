@@ -1,0 +1,68 @@
+//! Answers: their headers, and the shape in which a refusal goes out.
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use http_body_util::Full;
+
+use crate::kernel::{OperationError, Refusal, StoreError};
+use crate::store::idempotency;
+
+pub type Reply = Response<Full<Bytes>>;
+
+/// Sets a header; a value that no header can hold is left out.
+pub fn set_header(reply: &mut Reply, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        reply.headers_mut().insert(name, value);
+    }
+}
+
+/// The answer to a request that had no effect.
+pub fn refuse(request_id: &str, failure: OperationError) -> Reply {
+    let refusal = match failure {
+        OperationError::Refused(refusal) => refusal,
+        OperationError::Store(StoreError::Unavailable(reason)) => {
+            tracing::error!(request_id, reason, "the store cannot take the request; answered 503");
+            Refusal::unavailable()
+        }
+        OperationError::Store(StoreError::Conflict(what)) => {
+            tracing::error!(
+                request_id,
+                what,
+                "a transaction met a conflict each time it ran; answered 503"
+            );
+            Refusal::unavailable()
+        }
+        OperationError::Store(StoreError::Locked) => {
+            tracing::error!(request_id, "a row stayed locked by another transaction; answered 503");
+            Refusal::unavailable()
+        }
+        OperationError::Declined(reason) | OperationError::Store(StoreError::Broken(reason)) => {
+            tracing::error!(request_id, reason, "the request failed; answered 500");
+            Refusal::internal()
+        }
+    };
+    let mut reply = reply(refusal.http_status(), idempotency::JSON, refusal.body());
+    if reply.status() == StatusCode::UNAUTHORIZED {
+        set_header(&mut reply, WWW_AUTHENTICATE, "Bearer");
+    }
+    if let Some(seconds) = refusal.retry_after_seconds {
+        set_header(&mut reply, RETRY_AFTER, &seconds.to_string());
+    }
+    reply
+}
+
+/// The error shape for what is refused outside `/v1`.
+pub fn refusal_reply(request_id: &str, refusal: Refusal) -> Reply {
+    refuse(request_id, refusal.into())
+}
+
+/// An answer of this status with a body.
+pub fn reply(status: u16, content_type: &'static str, body: Vec<u8>) -> Reply {
+    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    // No cache may keep balances and account holders.
+    reply.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    reply
+}

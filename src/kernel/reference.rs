@@ -1,0 +1,71 @@
+//! References of a request to other objects.
+
+use super::{AnyId, Code, Id, Kind, Mode, ObjectKind, RefusalEntry};
+
+/// An object that a request refers to. A text that is no identifier of its kind refers to nothing,
+/// and is refused together with the references to objects that do not exist.
+#[derive(Clone, Copy, Debug)]
+pub struct Reference<K: Kind> {
+    pub id: Option<Id<K>>,
+    /// The kind of object that the text names, where it names one of another kind.
+    other_kind: Option<ObjectKind>,
+}
+
+impl<K: Kind> Reference<K> {
+    pub fn parse(text: &str) -> Reference<K> {
+        let id = Id::parse(text);
+        let other_kind = AnyId::parse(text).map(|id| id.kind).filter(|kind| *kind != K::KIND);
+        Reference { id, other_kind }
+    }
+
+    /// The refusal of a reference to an object that this account does not have in this mode. It
+    /// reads the same for an object that never existed and for one of another account or mode.
+    pub fn missing(&self, field_name: &str, mode: Mode) -> RefusalEntry {
+        let kind = K::KIND.as_str();
+        let message = match (self.other_kind, self.id) {
+            (Some(other), _) => {
+                let other = other.as_str();
+                format!("{field_name} takes the id of a {kind}; this is the id of a {other}.")
+            }
+            (None, None) => format!(
+                "{field_name} takes the id of a {kind}: {kind}_ and 26 upper-case letters and \
+                 digits."
+            ),
+            (None, Some(_)) => {
+                let mode = if mode.is_live() { "live" } else { "test" };
+                format!(
+                    "{field_name}: no {kind} with this id exists for this key's account in {mode} \
+                     mode."
+                )
+            }
+        };
+        RefusalEntry::field(Code::ObjectNotFound, field_name, message)
+    }
+}
+
+impl<K: Kind> From<Id<K>> for Reference<K> {
+    fn from(id: Id<K>) -> Reference<K> {
+        Reference { id: Some(id), other_kind: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::id::kind;
+
+    #[test]
+    fn a_missing_reference_says_what_it_is_instead() {
+        let ulid = "01JDK3Y5M8Q2X7N4V6T9R0ABCD";
+        for (text, part) in [
+            (format!("sender_{ulid}"), "this is the id of a sender"),
+            (format!("beneficiary_{ulid}"), "no beneficiary with this id exists"),
+            ("12345".to_owned(), "beneficiary_ and 26"),
+        ] {
+            let reference = Reference::<kind::Beneficiary>::parse(&text);
+            let entry = reference.missing("beneficiary_id", Mode::Test);
+            assert!(entry.message.contains(part), "{text}: {}", entry.message);
+            assert!(!entry.message.contains(&text));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! How a type is stored: one declaration of its columns gives the list that is selected, the
+//! insert, the update and the reading of a row.
+
+/// Declares the columns of a table, in the order in which a row is read.
+///
+/// A column is `name: value written => value read;`. The first is the scope. The columns under
+/// `changing` are those that an update writes; without that section there is no update. An update
+/// repeats the version and the status that the object was read with, and raises the version, so the
+/// table has the columns `id`, `version` and `status`. What follows `into` makes the object
+/// from what was read, by the columns' names.
+#[macro_export]
+macro_rules! stored {
+    (
+        $table:literal as $type:ident, written from $of:ident, read from $row:ident;
+        fixed {
+            $first:ident: $first_value:expr => $first_read:expr;
+            $($fixed:ident: $fixed_value:expr => $fixed_read:expr;)*
+        }
+        $(changing from $status:ident {
+            $($changing:ident: $changing_value:expr => $changing_read:expr;)*
+        })?
+        into $made:expr
+    ) => {
+        const COLUMNS: &str = concat!(
+            stringify!($first)
+            $(, ", ", stringify!($fixed))*
+            $($(, ", ", stringify!($changing))*)?
+        );
+
+        static INSERT: std::sync::LazyLock<String> =
+            std::sync::LazyLock::new(|| $crate::store::insert_sql($table, COLUMNS));
+
+        /// Reads a row of these columns.
+        pub fn read(mut $row: $crate::store::Row) -> Result<$type, $crate::kernel::StoreError> {
+            let $row = &mut $row;
+            let $first = $first_read;
+            $(let $fixed = $fixed_read;)*
+            $($(let $changing = $changing_read;)*)?
+            Ok($made)
+        }
+
+        /// Inserts a new object.
+        pub fn insert(
+            tx: &mut dyn $crate::store::Tx,
+            $of: &$type,
+        ) -> Result<(), $crate::kernel::StoreError> {
+            tx.execute_one(
+                &INSERT,
+                $crate::values![$first_value $(, $fixed_value)* $($(, $changing_value)*)?],
+            )
+        }
+
+        $(
+            static UPDATE: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+                $crate::store::record::update_sql($table, &[$(stringify!($changing)),*])
+            });
+
+            /// Writes a changed object over the version and status it was read with.
+            pub fn update(
+                tx: &mut dyn $crate::store::Tx,
+                $of: &mut $type,
+                from: $status,
+            ) -> Result<(), $crate::kernel::StoreError> {
+                tx.execute_one(
+                    &UPDATE,
+                    $crate::values![
+                        $of.scope, $of.id, $of.version, from.as_str() $(, $changing_value)*
+                    ],
+                )?;
+                $of.version += 1;
+                Ok(())
+            }
+        )?
+    };
+}
+
+/// `UPDATE` of these columns, whose values come after scope, identifier, version and status.
+pub fn update_sql(table: &str, columns: &[&str]) -> String {
+    let assignments: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(index, column)| format!("{column} = ?{}", index + 5))
+        .collect();
+    format!(
+        "UPDATE {table} SET version = version + 1, {} WHERE scope = ?1 AND id = ?2 AND version = \
+         ?3 AND status = ?4",
+        assignments.join(", ")
+    )
+}
