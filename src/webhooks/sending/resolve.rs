@@ -1,9 +1,10 @@
 //! Resolves names through the system: one look-up of a name at a time, and always room for names
-//! that are not known to be bad.
+//! that work.
 //!
-//! A look-up cannot be interrupted. It holds its turn, a thread of the runtime's blocking pool,
-//! until the system gives up, which is long after the attempt did where a name server is silent. So
-//! names that failed or did not answer lately share half of the turns.
+//! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's blocking
+//! pool, until the system gives up; with a silent name server that is long after the attempt gave
+//! up. So names that failed or did not answer lately share half of the turns, and names that
+//! resolved lately have turns of their own that no other name can hold.
 
 use std::collections::HashMap;
 use std::io;
@@ -19,12 +20,16 @@ use tokio::time::{Instant, timeout};
 
 use super::pool::lock;
 
-/// Names whose addresses are remembered, and as many that are known to be bad.
+/// KnownNames whose addresses are remembered, and as many that are known to be bad.
 const NAMES_MAX: usize = 1024;
-/// Names being resolved at the same time.
+/// KnownNames being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
 /// Of these, names that are known to be bad.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
+/// Turns beside these that only names have that resolved lately.
+const RESOLVING_PROVEN_MAX: usize = 16;
+/// How long a name that resolved keeps its right to those turns.
+const PROVEN_DURATION: Duration = Duration::from_secs(24 * 3_600);
 /// How long a name is known to be bad after it failed or did not answer in time.
 const BAD_DURATION: Duration = Duration::from_secs(600);
 /// How long a name that failed is not asked about again: shorter than the first pause between
@@ -32,48 +37,61 @@ const BAD_DURATION: Duration = Duration::from_secs(600);
 const FAILED_DURATION: Duration = Duration::from_secs(2);
 
 /// Every address of a name, or `None` where it has none or nobody could tell.
-pub(super) type Answer = Option<Arc<[IpAddr]>>;
+pub(super) type ResolvedAddresses = Option<Arc<[IpAddr]>>;
 type LookUp = Box<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// Resolves names, and remembers what it learnt of them for a short while.
 pub(super) struct Resolver {
-    shared: Arc<Shared>,
+    state: Arc<ResolverState>,
 }
 
-struct Shared {
+struct ResolverState {
     look_up: LookUp,
     /// How long addresses are reused.
     good_duration: Duration,
     /// How long a look-up may take before its name is bad.
     silence_duration: Duration,
-    names: Mutex<Names>,
+    names: Mutex<KnownNames>,
     turns: Arc<Semaphore>,
     turns_bad: Arc<Semaphore>,
+    turns_proven: Arc<Semaphore>,
+}
+
+/// What is known of a name before it is asked about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum NameHistory {
+    /// It resolved lately, and has not failed since.
+    Proven,
+    Unknown,
+    /// It failed or did not answer lately.
+    Bad,
 }
 
 #[derive(Default)]
-struct Names {
+struct KnownNames {
     /// With the time at which they were resolved.
     good: HashMap<String, (Arc<[IpAddr]>, Instant)>,
+    /// With the time at which they were last resolved.
+    proven: HashMap<String, Instant>,
     /// With the time at which they were last found to be bad.
     bad: HashMap<String, Instant>,
-    /// Names that are being asked about: those that have a turn, and those that a running attempt
+    /// KnownNames that are being asked about: those that have a turn, and those that a running attempt
     /// waits for a turn for.
-    asked: HashMap<String, watch::Receiver<Option<Answer>>>,
+    asked: HashMap<String, watch::Receiver<Option<ResolvedAddresses>>>,
 }
 
 /// What an attempt has to do for an answer.
-enum Step {
-    Take(Answer),
-    Await(watch::Receiver<Option<Answer>>),
-    Ask { asking: Asking, is_bad: bool },
+enum ResolveStep {
+    Take(ResolvedAddresses),
+    Await(watch::Receiver<Option<ResolvedAddresses>>),
+    Ask { asking: NameQuery, history: NameHistory },
 }
 
 /// The one who asks about a name. When it goes, the name can be asked about again.
-struct Asking {
-    shared: Arc<Shared>,
+struct NameQuery {
+    state: Arc<ResolverState>,
     name: String,
-    tell: watch::Sender<Option<Answer>>,
+    tell: watch::Sender<Option<ResolvedAddresses>>,
 }
 
 impl Resolver {
@@ -94,33 +112,30 @@ impl Resolver {
     ) -> Resolver {
         let turns = Arc::new(Semaphore::new(RESOLVING_MAX));
         let turns_bad = Arc::new(Semaphore::new(RESOLVING_BAD_MAX));
+        let turns_proven = Arc::new(Semaphore::new(RESOLVING_PROVEN_MAX));
         Resolver {
-            shared: Arc::new(Shared {
+            state: Arc::new(ResolverState {
                 look_up,
                 good_duration,
                 silence_duration,
                 names: Mutex::default(),
                 turns,
                 turns_bad,
+                turns_proven,
             }),
         }
     }
 
     /// Every address of the name in the system's order of preference, IPv4-mapped ones as IPv4;
     /// never none. Takes as long as the system does: the caller gives up by dropping the future.
-    pub(super) async fn resolve(&self, name: &str) -> Answer {
+    pub(super) async fn resolve(&self, name: &str) -> ResolvedAddresses {
         loop {
             let mut told = match self.step(name, Instant::now()) {
-                Step::Take(answer) => return answer,
-                Step::Await(told) => told,
-                Step::Ask { asking, is_bad } => {
+                ResolveStep::Take(answer) => return answer,
+                ResolveStep::Await(told) => told,
+                ResolveStep::Ask { asking, history } => {
                     let told = asking.tell.subscribe();
-                    let turn_bad = if is_bad {
-                        Some(self.shared.turns_bad.clone().acquire_owned().await.ok()?)
-                    } else {
-                        None
-                    };
-                    let turn = self.shared.turns.clone().acquire_owned().await.ok()?;
+                    let (turn, turn_bad) = self.state.take_turn(history).await?;
                     // A task of its own, so that the turn lasts as long as the thread is in use and
                     // not only as long as the attempt waits for it.
                     tokio::spawn(asking.ask(turn, turn_bad));
@@ -136,37 +151,46 @@ impl Resolver {
         }
     }
 
-    fn step(&self, name: &str, now: Instant) -> Step {
-        let mut names = lock(&self.shared.names);
+    fn step(&self, name: &str, now: Instant) -> ResolveStep {
+        let mut names = lock(&self.state.names);
         if let Some((addresses, resolved_at)) = names.good.get(name)
-            && is_within(*resolved_at, now, self.shared.good_duration)
+            && is_within(*resolved_at, now, self.state.good_duration)
         {
-            return Step::Take(Some(addresses.clone()));
+            return ResolveStep::Take(Some(addresses.clone()));
         }
         if let Some(told) = names.asked.get(name) {
-            return Step::Await(told.clone());
+            return ResolveStep::Await(told.clone());
         }
         let found_bad_at = names.bad.get(name).copied();
         let was_bad_within =
             |duration| found_bad_at.is_some_and(|found_at| is_within(found_at, now, duration));
         if was_bad_within(FAILED_DURATION) {
-            return Step::Take(None);
+            return ResolveStep::Take(None);
         }
         let (tell, told) = watch::channel(None);
         names.asked.insert(name.to_owned(), told);
-        let asking = Asking { shared: self.shared.clone(), name: name.to_owned(), tell };
-        Step::Ask { asking, is_bad: was_bad_within(BAD_DURATION) }
+        let asking = NameQuery { state: self.state.clone(), name: name.to_owned(), tell };
+        let was_proven = names
+            .proven
+            .get(name)
+            .is_some_and(|proven_at| is_within(*proven_at, now, PROVEN_DURATION));
+        let history = match (was_bad_within(BAD_DURATION), was_proven) {
+            (true, _) => NameHistory::Bad,
+            (false, true) => NameHistory::Proven,
+            (false, false) => NameHistory::Unknown,
+        };
+        ResolveStep::Ask { asking, history }
     }
 }
 
-impl Asking {
+impl NameQuery {
     async fn ask(self, _turn: OwnedSemaphorePermit, turn_bad: Option<OwnedSemaphorePermit>) {
-        let shared = &self.shared;
-        let mut look_up = (shared.look_up)(self.name.clone());
-        let looked_up = match timeout(shared.silence_duration, &mut look_up).await {
+        let state = &self.state;
+        let mut look_up = (state.look_up)(self.name.clone());
+        let looked_up = match timeout(state.silence_duration, &mut look_up).await {
             Ok(looked_up) => looked_up,
             Err(_) => {
-                shared.learn(&self.name, None, Instant::now());
+                state.learn(&self.name, None, Instant::now());
                 if turn_bad.is_some() {
                     look_up.await
                 } else {
@@ -174,33 +198,54 @@ impl Asking {
                     // them.
                     tokio::select! {
                         looked_up = &mut look_up => looked_up,
-                        _turn_bad = shared.turns_bad.clone().acquire_owned() => look_up.await,
+                        _turn_bad = state.turns_bad.clone().acquire_owned() => look_up.await,
                     }
                 }
             }
         };
-        let answer: Answer =
+        let answer: ResolvedAddresses =
             looked_up.ok().filter(|addresses| !addresses.is_empty()).map(Arc::from);
-        shared.learn(&self.name, answer.as_ref(), Instant::now());
+        state.learn(&self.name, answer.as_ref(), Instant::now());
         self.tell.send_replace(Some(answer));
     }
 }
 
-impl Drop for Asking {
+impl Drop for NameQuery {
     fn drop(&mut self) {
-        lock(&self.shared.names).asked.remove(&self.name);
+        lock(&self.state.names).asked.remove(&self.name);
     }
 }
 
-impl Shared {
+impl ResolverState {
+    /// Waits for the turn of a name, with a second permit for one that is known to be bad.
+    async fn take_turn(
+        &self,
+        history: NameHistory,
+    ) -> Option<(OwnedSemaphorePermit, Option<OwnedSemaphorePermit>)> {
+        let turn_bad = match history {
+            NameHistory::Bad => Some(self.turns_bad.clone().acquire_owned().await.ok()?),
+            NameHistory::Proven | NameHistory::Unknown => None,
+        };
+        if history == NameHistory::Proven {
+            let turn = tokio::select! {
+                biased;
+                turn = self.turns.clone().acquire_owned() => turn,
+                turn = self.turns_proven.clone().acquire_owned() => turn,
+            };
+            return Some((turn.ok()?, None));
+        }
+        Some((self.turns.clone().acquire_owned().await.ok()?, turn_bad))
+    }
+
     /// Remembers what a look-up came to. Where there is no room even after what is old is
     /// forgotten, the name is one that nothing is known of.
     fn learn(&self, name: &str, addresses: Option<&Arc<[IpAddr]>>, now: Instant) {
         let mut names = lock(&self.names);
-        let Names { good, bad, .. } = &mut *names;
+        let KnownNames { good, proven, bad, .. } = &mut *names;
         match addresses {
             Some(addresses) => {
                 bad.remove(name);
+                put(proven, name, now, |proven_at| is_within(*proven_at, now, PROVEN_DURATION));
                 put(good, name, (addresses.clone(), now), |(_, resolved_at)| {
                     is_within(*resolved_at, now, self.good_duration)
                 });

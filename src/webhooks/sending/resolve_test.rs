@@ -78,7 +78,7 @@ async fn attempt_all(resolver: &Resolver, names: &[String]) -> usize {
 
 /// As if so much time had passed since names were found to be bad.
 fn age_bad_names(resolver: &Resolver, duration: Duration) {
-    lock(&resolver.shared.names).bad.values_mut().for_each(|found_at| *found_at -= duration);
+    lock(&resolver.state.names).bad.values_mut().for_each(|found_at| *found_at -= duration);
 }
 
 #[tokio::test]
@@ -116,7 +116,7 @@ async fn names_that_do_not_answer_leave_room_for_others() {
     }
     // They take the places of the bad ones: one that failed earlier waits for them, and one
     // that nobody knows does not.
-    resolver.shared.learn("dead-again", None, Instant::now() - FAILED_DURATION);
+    resolver.state.learn("dead-again", None, Instant::now() - FAILED_DURATION);
     let begun = servers.begun();
     assert_eq!(attempt_all(&resolver, &["dead-again".into()]).await, 0);
     assert_eq!(servers.begun(), begun);
@@ -131,8 +131,7 @@ async fn names_that_do_not_answer_leave_room_for_others() {
 async fn names_that_failed_share_half_of_the_turns() {
     let (servers, resolver) = Servers::start();
     let dead = numbered("dead", RESOLVING_MAX * 2);
-    dead.iter()
-        .for_each(|name| resolver.shared.learn(name, None, Instant::now() - FAILED_DURATION));
+    dead.iter().for_each(|name| resolver.state.learn(name, None, Instant::now() - FAILED_DURATION));
     assert_eq!(attempt_all(&resolver, &dead).await, 0);
     servers.until_running(RESOLVING_BAD_MAX).await;
     assert_eq!(servers.begun(), RESOLVING_BAD_MAX);
@@ -145,11 +144,39 @@ async fn names_that_failed_share_half_of_the_turns() {
     servers.until_running(0).await;
     // After a while nothing is known of them again, and a good answer ends it at once.
     age_bad_names(&resolver, BAD_DURATION);
-    assert!(matches!(resolver.step("dead-0", Instant::now()), Step::Ask { is_bad: false, .. }));
-    resolver.shared.learn("alive", None, Instant::now() - FAILED_DURATION);
-    assert!(matches!(resolver.step("alive", Instant::now()), Step::Ask { is_bad: true, .. }));
+    assert!(matches!(
+        resolver.step("dead-0", Instant::now()),
+        ResolveStep::Ask { history: NameHistory::Unknown, .. }
+    ));
+    resolver.state.learn("alive", None, Instant::now() - FAILED_DURATION);
+    assert!(matches!(
+        resolver.step("alive", Instant::now()),
+        ResolveStep::Ask { history: NameHistory::Bad, .. }
+    ));
     assert!(resolver.resolve("alive").await.is_some());
-    assert!(!lock(&resolver.shared.names).bad.contains_key("alive"));
+    assert!(!lock(&resolver.state.names).bad.contains_key("alive"));
+}
+
+/// Names that never resolve, each met for the first time, take every turn that unknown names can
+/// have; names that worked an hour ago still resolve.
+#[tokio::test]
+async fn names_that_resolved_lately_keep_turns_of_their_own() {
+    let (servers, resolver) = Servers::start();
+    let hour = Duration::from_secs(3_600);
+    let works: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
+    let alive = numbered("alive", RESOLVING_PROVEN_MAX * 2);
+    for name in &alive {
+        resolver.state.learn(name, Some(&works), Instant::now() - hour);
+    }
+    let dead = numbered("dead", RESOLVING_MAX);
+    assert_eq!(attempt_all(&resolver, &dead).await, 0);
+    servers.until_running(RESOLVING_MAX).await;
+    let attempts = alive.iter().map(|name| timeout(PATIENCE, resolver.resolve(name)));
+    let answers = join_all(attempts).await;
+    assert!(answers.iter().all(|answer| matches!(answer, Ok(Some(_)))));
+    // The control: a name that nothing is known of has to wait.
+    assert!(timeout(SILENCE, resolver.resolve("alive-unknown")).await.is_err());
+    servers.are_let_go.send_replace(true);
 }
 
 #[tokio::test]
@@ -164,7 +191,7 @@ async fn who_gives_up_before_its_turn_leaves_the_name_to_the_next() {
     drop(first);
     servers.are_let_go.send_replace(true);
     assert!(timeout(PATIENCE, second).await.expect("an answer").is_some());
-    assert!(lock(&resolver.shared.names).asked.keys().all(|name| name != "alive"));
+    assert!(lock(&resolver.state.names).asked.keys().all(|name| name != "alive"));
 }
 
 #[tokio::test]
@@ -173,22 +200,22 @@ async fn what_is_known_of_names_lasts_a_while_and_is_bounded() {
     let now = Instant::now();
     let addresses: Arc<[IpAddr]> = [IpAddr::V4(Ipv4Addr::LOCALHOST)].into();
     let is_remembered =
-        |name: &str, after| matches!(resolver.step(name, now + after), Step::Take(Some(_)));
+        |name: &str, after| matches!(resolver.step(name, now + after), ResolveStep::Take(Some(_)));
     let milliseconds = Duration::from_millis;
-    resolver.shared.learn("a", Some(&addresses), now);
+    resolver.state.learn("a", Some(&addresses), now);
     assert!(is_remembered("a", milliseconds(4_999)) && !is_remembered("a", milliseconds(5_000)));
     assert!(!is_remembered("b", milliseconds(0)));
     for index in 1..NAMES_MAX {
-        resolver.shared.learn(&index.to_string(), Some(&addresses), now + milliseconds(1));
+        resolver.state.learn(&index.to_string(), Some(&addresses), now + milliseconds(1));
     }
-    resolver.shared.learn("full", Some(&addresses), now + milliseconds(2));
+    resolver.state.learn("full", Some(&addresses), now + milliseconds(2));
     assert!(!is_remembered("full", milliseconds(2)));
-    resolver.shared.learn("room", Some(&addresses), now + milliseconds(5_000));
+    resolver.state.learn("room", Some(&addresses), now + milliseconds(5_000));
     assert!(is_remembered("room", milliseconds(5_000)));
     for index in 0..NAMES_MAX * 2 {
-        resolver.shared.learn(&index.to_string(), None, now);
+        resolver.state.learn(&index.to_string(), None, now);
     }
-    let names = lock(&resolver.shared.names);
+    let names = lock(&resolver.state.names);
     assert!(names.good.len() <= NAMES_MAX && names.bad.len() == NAMES_MAX);
 }
 
