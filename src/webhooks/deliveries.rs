@@ -90,17 +90,16 @@ pub struct FinishedAttempt {
     pub retry_after_seconds: Option<u64>,
 }
 
-/// A delivery made now: due at once, or only recorded where the endpoint is disabled.
-pub fn insert(
-    tx: &mut dyn Tx,
+/// A delivery that begins now: due at once, or only recorded where the endpoint is disabled.
+pub fn begun(
     now: &mut Now,
     endpoint_id: EndpointId,
     event_id: EventId,
     created: i64,
     status: DeliveryStatus,
-) -> Result<(), StoreError> {
+) -> Delivery {
     let start_milliseconds = now.instant_milliseconds();
-    let delivery = Delivery {
+    Delivery {
         endpoint_id,
         id: now.mint(),
         event_id,
@@ -110,7 +109,19 @@ pub fn insert(
         attempts_count: 0,
         due_milliseconds: (status == DeliveryStatus::Pending).then_some(start_milliseconds),
         created,
-    };
+    }
+}
+
+/// Inserts a delivery that [`begun`] made.
+pub fn insert(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    endpoint_id: EndpointId,
+    event_id: EventId,
+    created: i64,
+    status: DeliveryStatus,
+) -> Result<(), StoreError> {
+    let delivery = begun(now, endpoint_id, event_id, created, status);
     rows::delivery_insert(tx, &delivery)
 }
 

@@ -1,7 +1,7 @@
 //! Replays: events that a caller wants to be delivered again.
 
 use super::Endpoint;
-use super::deliveries::{Delivery, insert};
+use super::deliveries::{self, Delivery, insert};
 use super::rows::{self, EventId};
 use super::state::DeliveryStatus;
 use crate::events::rows::EventRow;
@@ -80,28 +80,33 @@ fn replay_range(
     let deliveries =
         rows::deliveries_of_events(tx, endpoint.id, from, before, since..=until, REPLAYED_MAX + 1)?;
     refuse_wide(deliveries.len())?;
-    let mut count = 0;
+    // One statement, whatever the range holds: other accounts' writes wait for this transaction.
+    let restarted = rows::RestartedDeliveries { from, before, created: since..=until, only_failed };
+    let start_milliseconds = now.instant_milliseconds();
     if only_failed {
-        let is_failed =
-            |status| matches!(status, DeliveryStatus::Failed | DeliveryStatus::Recorded);
-        for delivery in deliveries.iter().filter(|delivery| is_failed(delivery.status)) {
-            count += restart(tx, now, delivery)?;
-        }
-        return Ok(count);
+        return Ok(rows::deliveries_restart(tx, endpoint.id, &restarted, start_milliseconds)?);
     }
     let events =
         events::rows::between(tx, endpoint.scope, from, before, since..=until, REPLAYED_MAX + 1)?;
     refuse_wide(events.len())?;
-    for delivery in &deliveries {
-        count += restart(tx, now, delivery)?;
-    }
-    for event in &events {
-        // Both come in the order of the events.
-        if deliveries.binary_search_by_key(&event.id, |delivery| delivery.event_id).is_err() {
-            count += begin(tx, now, endpoint, event)?;
-        }
-    }
-    Ok(count)
+    let restarted_count =
+        rows::deliveries_restart(tx, endpoint.id, &restarted, start_milliseconds)?;
+    // Both come in the order of the events.
+    let is_missing = |event: &&EventRow| {
+        deliveries.binary_search_by_key(&event.id, |delivery| delivery.event_id).is_err()
+    };
+    let created = now.business();
+    let missing: Vec<Delivery> = events
+        .iter()
+        .filter(is_missing)
+        .filter(|event| is_wanted(endpoint, event))
+        .map(|event| {
+            let status = DeliveryStatus::Pending;
+            deliveries::begun(now, endpoint.id, event.id, created, status)
+        })
+        .collect();
+    rows::deliveries_insert(tx, &missing)?;
+    Ok(restarted_count + missing.len() as u64)
 }
 
 pub(super) fn refuse_wide(found: usize) -> Result<(), Refusal> {
@@ -124,6 +129,10 @@ pub(super) fn event_floor(seconds: i64) -> EventId {
     Id::from_u128((seconds.saturating_mul(1_000).clamp(0, MILLISECONDS_MAX) as u128) << 80)
 }
 
+fn is_wanted(endpoint: &Endpoint, event: &EventRow) -> bool {
+    endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any()
+}
+
 fn restart(tx: &mut dyn Tx, now: &Now, delivery: &Delivery) -> Result<u64, StoreError> {
     rows::delivery_restart(tx, delivery.endpoint_id, delivery.id, now.instant_milliseconds())?;
     Ok(1)
@@ -135,9 +144,7 @@ fn begin(
     endpoint: &Endpoint,
     event: &EventRow,
 ) -> Result<u64, StoreError> {
-    let is_wanted =
-        endpoint.enabled_events.matches(&event.event_type) && event.linked != endpoint.id.any();
-    if !is_wanted {
+    if !is_wanted(endpoint, event) {
         return Ok(0);
     }
     let created = now.business();
