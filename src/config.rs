@@ -133,6 +133,16 @@ pub fn is_loopback(listen: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Whether the host of a URL is one that only this machine reaches.
+fn is_loopback_url(text: &str) -> bool {
+    url::Url::parse(text).is_ok_and(|url| match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    })
+}
+
 impl Config {
     /// Takes over the port that the operating system chose for port 0, for the links that callers
     /// are shown.
@@ -188,7 +198,10 @@ impl Config {
         let loopback_webhooks = flags
             .allow_loopback_webhooks
             .or(value!(allow_loopback_webhooks))
-            .unwrap_or_else(|| is_loopback(&listen));
+            .unwrap_or_else(|| {
+                // Behind a proxy the service listens on loopback and serves callers from elsewhere.
+                is_loopback(&listen) && public_url.as_deref().is_none_or(is_loopback_url)
+            });
         let bank = file.bank.map(BankSettings::try_from).transpose()?;
         let settings = Settings {
             quote_lock_seconds: within(
@@ -460,6 +473,19 @@ mod tests {
         let config = read(&[("HUNDI_LISTEN", "0.0.0.0:1")], flags).unwrap();
         assert!(config.listen == "127.0.0.1:2" && config.settings.loopback_webhooks_allowed);
         assert_eq!(with_host("18080".into()), "127.0.0.1:18080");
+        for (public_url, is_allowed) in [
+            ("https://pay.example.com", false),
+            ("http://192.168.1.5:8080", false),
+            ("http://127.0.0.1:9000", true),
+            ("http://[::1]:9000", true),
+            ("http://localhost", true),
+        ] {
+            let environment = [("HUNDI_LISTEN", "127.0.0.1:1"), ("HUNDI_PUBLIC_URL", public_url)];
+            let settings = read(&environment, Flags::default()).unwrap().settings;
+            assert_eq!(settings.loopback_webhooks_allowed, is_allowed, "{public_url}");
+            let flags = Flags { allow_loopback_webhooks: Some(true), ..Flags::default() };
+            assert!(read(&environment, flags).unwrap().settings.loopback_webhooks_allowed);
+        }
         for (name, value) in [
             ("HUNDI_QUOTE_LOCK_SECONDS", "29"),
             ("HUNDI_QUOTE_LOCK_SECONDS", "x"),

@@ -51,7 +51,7 @@ impl Field for WebhookUrlText {
     }
     fn parse(node: &Node, name: &str, faults: &mut Vec<RefusalEntry>) -> Option<Self> {
         let Text(text) = Text::<1, URL_CHARACTERS_MAX>::parse(node, name, faults)?;
-        match vet::parse_url(&text, UrlPolicy { loopback_http_allowed: true }) {
+        match vet::parse_new_url(&text, UrlPolicy { loopback_http_allowed: true }) {
             Ok(_) => Some(WebhookUrlText(text)),
             Err(fault) => {
                 faults.push(url_refusal(fault, name));

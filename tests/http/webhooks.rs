@@ -193,6 +193,9 @@ async fn urls_that_could_reach_inward_are_refused() {
         "https://1.2.3.4.5/",
         "https://example..com/",
         "https://hooks.localhost/",
+        "https://example.com\\@127.0.0.1/",
+        "https:\\\\example.com/",
+        "https://example.com/a\\b",
     ];
     let loopback = [
         "http://127.0.0.1/",

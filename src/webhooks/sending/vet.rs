@@ -40,6 +40,9 @@ pub enum UrlError {
     /// Not a URL, or one with blanks or control characters in it.
     #[error("Use an absolute URL such as https://example.com/webhooks, without blanks.")]
     Malformed,
+    /// A backslash, which the WHATWG URL Standard reads as a slash and RFC 3986 does not allow.
+    #[error("Write the URL without backslashes.")]
+    Backslash,
     /// A scheme other than https, or http where it is not permitted.
     #[error("Use an https URL.")]
     SchemeNotHttps,
@@ -124,6 +127,15 @@ impl WebhookUrl {
     pub fn target(&self) -> &PathAndQuery {
         &self.target
     }
+}
+
+/// Judges a URL that is to be registered: [`parse_url`], and no backslash. Another reader of the
+/// same text could see another host behind it. URLs that were registered earlier stay usable.
+pub fn parse_new_url(text: &str, policy: UrlPolicy) -> Result<WebhookUrl, UrlError> {
+    if text.contains('\\') {
+        return Err(UrlError::Backslash);
+    }
+    parse_url(text, policy)
 }
 
 /// Judges the form of a webhook URL and takes it apart.
