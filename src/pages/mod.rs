@@ -125,7 +125,7 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
             if let Some(rest) = path.strip_prefix("/pay/") {
                 return payer::answer(app, request_id, request, rest).await;
             }
-            if let Some(reply) = payment_advices::answer(app, request_id, path).await {
+            if let Some(reply) = payment_advices::answer(app, request_id, request).await {
                 return reply;
             }
             dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))

@@ -3,10 +3,13 @@
 
 use std::sync::Arc;
 
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
-use http::{HeaderValue, Response};
+use askama::Template;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::Full;
+use hyper::body::Incoming;
 
+use super::payer;
 use crate::app_state::AppState;
 use crate::http::dispatch::{self, Reply};
 use crate::kernel::rupees::grouped;
@@ -16,15 +19,26 @@ use crate::payouts::state::PayoutStatus;
 use crate::store::Cost;
 use crate::{beneficiaries, payouts};
 
-/// The page of this path, if it is one of these.
-pub async fn answer(app: &Arc<AppState>, request_id: &str, path: &str) -> Option<Reply> {
+const TITLE: &str = "Payment advice";
+/// How long the page waits after a fault of the service before it tries again, in seconds.
+const RELOAD_SECONDS: u32 = 15;
+
+/// The page of the request's path, if it is one of these.
+pub async fn answer(
+    app: &Arc<AppState>,
+    request_id: &str,
+    request: &Request<Incoming>,
+) -> Option<Reply> {
+    let path = request.uri().path();
     if path == payment_advices::KEY_SET_PATH {
         return Some(key_set(app, request_id).await);
     }
-    match path.strip_prefix("/verify/") {
-        Some(token) => Some(verify(app, request_id, token).await),
-        None => None,
-    }
+    let token = path.strip_prefix("/verify/")?;
+    // Programs get the error shape of the API, people a page.
+    let is_read_by_people = payer::accepts_html(request.headers());
+    let mut reply = verify(app, request_id, token, is_read_by_people).await;
+    payer::protect(&mut reply);
+    Some(reply)
 }
 
 fn page(content_type: &'static str, body: String, cache: &'static str) -> Reply {
@@ -62,7 +76,7 @@ async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
 }
 
 /// What the page certifies: nothing that could not be read on the advice itself, and no name.
-struct Certified {
+struct CertifiedAdvice {
     amount: Money,
     settled_at: Option<i64>,
     returned_at: Option<i64>,
@@ -71,15 +85,25 @@ struct Certified {
     livemode: bool,
 }
 
-async fn verify(app: &Arc<AppState>, request_id: &str, token: &str) -> Reply {
-    let not_found = || {
-        Refusal::new(
-            Code::ObjectNotFound,
-            "No such page. Check the address against the one on the payment advice.",
-        )
-    };
+#[derive(Template)]
+#[template(path = "pages/verification.html")]
+struct VerificationTemplate<'a> {
+    css: &'static str,
+    headline: &'static str,
+    advice: &'a CertifiedAdvice,
+    amount: String,
+    settled_at: String,
+    returned_at: Option<String>,
+}
+
+async fn verify(
+    app: &Arc<AppState>,
+    request_id: &str,
+    token: &str,
+    is_read_by_people: bool,
+) -> Reply {
     let Some(id) = payment_advices::verified_token(&app.services, token) else {
-        return dispatch::refusal_reply(request_id, not_found());
+        return not_verified(request_id, not_found().into(), is_read_by_people);
     };
     let found = app.store.read(Cost::Point, move |tx| {
         let payout = payouts::rows::find_anywhere(tx, id)?
@@ -88,7 +112,7 @@ async fn verify(app: &Arc<AppState>, request_id: &str, token: &str) -> Reply {
         let beneficiary = beneficiaries::rows::find(tx, payout.scope, payout.beneficiary_id)?;
         let beneficiary = beneficiary
             .ok_or_else(|| StoreError::Broken(format!("{id} has lost its beneficiary")))?;
-        Ok(Certified {
+        Ok(CertifiedAdvice {
             amount: payout.amount,
             settled_at: payout.settled_at,
             returned_at: payout.status_history.last_at(PayoutStatus::Returned),
@@ -97,65 +121,55 @@ async fn verify(app: &Arc<AppState>, request_id: &str, token: &str) -> Reply {
             livemode: payout.scope.livemode(),
         })
     });
-    match dispatch::within(app, dispatch::answer_end(), found).await {
-        Err(failure) => refuse(request_id, failure),
-        Ok(certified) => {
-            let mut reply = page("text/html; charset=utf-8", html(&certified), "no-store");
-            let policy = "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; \
-             frame-ancestors 'none'; base-uri 'none'";
-            reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-            reply.headers_mut().insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-            reply.headers_mut().insert("x-robots-tag", HeaderValue::from_static("noindex"));
-            reply
-        }
+    let found = dispatch::within(app, dispatch::answer_end(), found).await;
+    let html = found.and_then(|advice| {
+        html(&advice).map_err(|error| {
+            StoreError::Broken(format!("the verification page cannot be drawn: {error}")).into()
+        })
+    });
+    match html {
+        Ok(html) => page("text/html; charset=utf-8", html, "no-store"),
+        Err(failure) => not_verified(request_id, failure, is_read_by_people),
     }
 }
 
-/// Text for HTML. References come from banks and the operator.
-fn escaped(text: &str) -> String {
-    text.chars().fold(String::new(), |mut out, letter| {
-        match letter {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            other => out.push(other),
-        }
-        out
-    })
+fn not_found() -> Refusal {
+    Refusal::new(
+        Code::ObjectNotFound,
+        "No such page. Check the address against the one on the payment advice.",
+    )
 }
 
-fn html(certified: &Certified) -> String {
-    let test =
-        if certified.livemode { "" } else { "<p class=warning><b>TEST</b>: no money moved.</p>" };
-    let date = certified.settled_at.map(payment_advices::indian_time).unwrap_or_default();
-    let returned = certified.returned_at.map_or(String::new(), |at| {
-        format!(
-            "<p class=warning>The beneficiary's bank <b>sent this payment back</b> on {}.</p>",
-            payment_advices::indian_time(at)
-        )
-    });
-    format!(
-        "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport \
-         content='width=device-width, initial-scale=1'>\
-         <title>Payment advice</title><style>body{{font:16px/1.5 \
-         system-ui,sans-serif;max-width:34rem;margin:2rem auto;padding:0 1rem}}\
-         dt{{color:#555}}dd{{margin:0 0 \
-         .75rem;font-size:1.1rem;font-weight:600;overflow-wrap:anywhere}}\
-         .warning{{border-left:4px solid #b45309;padding-left:.75rem}}</style>\
-         <h1>Payment advice</h1>{test}{returned}<p>This server certifies the following of the \
-         payment, and nothing more. \
-         Compare each with the document in your hands.</p>\
-         <dl><dt>Amount</dt><dd>{} {}</dd><dt>Value date and \
-         time</dt><dd>{date}</dd><dt>Reference (UTR)</dt><dd>{}</dd>\
-         <dt>NRE account ending in</dt><dd>{}</dd></dl><p>A payment advice is not a FIRC or \
-         FIRA.</p>",
-        certified.amount.currency.as_str(),
-        grouped(certified.amount),
-        escaped(&certified.reference),
-        escaped(&certified.account_number_last4),
-    )
+/// Why an advice is not verified, as a page for people.
+fn not_verified(request_id: &str, failure: OperationError, is_read_by_people: bool) -> Reply {
+    if !is_read_by_people {
+        return refuse(request_id, failure);
+    }
+    if matches!(failure, OperationError::Refused(_)) {
+        let text = "This server has made no payment advice with this address. Open the whole \
+                    address, without a character missing at its end, or scan the code on the \
+                    document again. If it still does not open, do not rely on the document: ask \
+                    whoever gave it to you, or the beneficiary's bank with the reference (UTR).";
+        return payer::message(StatusCode::NOT_FOUND, TITLE, "Not verified", text, None);
+    }
+    tracing::error!(request_id, reason = %failure, "cannot show the page of a payment advice");
+    let text = "This is a fault of ours and says nothing about the document. The page tries again \
+                by itself.";
+    let headline = "The page cannot be shown right now";
+    payer::message(StatusCode::SERVICE_UNAVAILABLE, TITLE, headline, text, Some(RELOAD_SECONDS))
+}
+
+fn html(advice: &CertifiedAdvice) -> Result<String, askama::Error> {
+    let returned_at = advice.returned_at.map(payment_advices::indian_time);
+    VerificationTemplate {
+        css: payer::CSS,
+        headline: if returned_at.is_some() { "Genuine, and sent back" } else { "Genuine" },
+        advice,
+        amount: format!("{} {}", advice.amount.currency.as_str(), grouped(advice.amount)),
+        settled_at: advice.settled_at.map(payment_advices::indian_time).unwrap_or_default(),
+        returned_at,
+    }
+    .render()
 }
 
 #[cfg(test)]
@@ -165,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_page_escapes_what_others_wrote_and_says_what_is_wrong() {
-        let mut certified = Certified {
+        let mut certified = CertifiedAdvice {
             amount: Money::new(8_841_250, Currency::Inr),
             settled_at: Some(1_790_000_000),
             returned_at: None,
@@ -173,17 +187,19 @@ mod tests {
             account_number_last4: "5678".into(),
             livemode: true,
         };
-        let text = html(&certified);
-        assert!(text.contains("&lt;script&gt;&#39;&quot;&amp;") && !text.contains("<script"));
+        let text = html(&certified).unwrap();
+        assert!(text.contains("&#60;script&#62;&#39;&#34;&#38;") && !text.contains("<script"));
         assert!(
             text.contains("INR 88,412.50")
                 && text.contains("5678")
                 && text.contains("21 September 2026, 19:43:20 IST")
         );
+        assert!(text.contains("<h2>Genuine</h2>") && text.contains("tone-good"));
         assert!(!text.contains("TEST") && !text.contains("sent this payment back"));
         certified.livemode = false;
         certified.returned_at = Some(1_790_000_001);
-        let text = html(&certified);
+        let text = html(&certified).unwrap();
         assert!(text.contains("TEST") && text.contains("sent this payment back"));
+        assert!(text.contains("tone-attention") && !text.contains("tone-good\""));
     }
 }

@@ -392,6 +392,25 @@ async fn the_verification_page_certifies_four_facts_and_nothing_more() {
         assert_eq!(get(&wrong).await.error(404), "object_not_found", "{wrong}");
     }
     assert_eq!(actor.client.post(&path, json!({})).await.error(405), "request_method_invalid");
+    assert!(text.contains("<h2>Genuine</h2>"), "{text}");
+    // A browser gets a page for a wrong link too, and neither page loads anything.
+    let headers = [("authorization", ""), ("accept", "text/html,*/*;q=0.8")];
+    let browse = async |path: &str| {
+        actor.client.send(Method::GET, path, &headers, bytes::Bytes::new()).await
+    };
+    for (path, status, said) in
+        [(path.clone(), 200, "Genuine"), (format!("{path}0"), 404, "do not rely on the document")]
+    {
+        let page = browse(&path).await;
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (status, Some("text/html; charset=utf-8"))
+        );
+        let text = String::from_utf8(page.body.to_vec()).unwrap();
+        assert!(text.contains(said) && !text.contains("object_not_found"), "{text}");
+        assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
+        assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    }
 
     // What came back is told, on the page and in both forms.
     actor

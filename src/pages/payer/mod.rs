@@ -43,7 +43,7 @@ const ROWS_SHOWN_MAX: i64 = 20;
 /// How often the page reloads itself where scripts are off, in seconds.
 const RELOAD_SECONDS: u32 = 15;
 
-const CSS: &str = include_str!("page.css");
+pub(super) const CSS: &str = include_str!("page.css");
 const JS: &str = include_str!("page.js");
 
 /// Nothing is loaded from anywhere; the only request is the script's, for the state. `data:` is for
@@ -115,6 +115,7 @@ impl PageTemplate<'_> {
 #[template(path = "pages/payer/message.html")]
 struct MessageTemplate {
     css: &'static str,
+    title: &'static str,
     headline: &'static str,
     text: &'static str,
     /// Whether trying again by itself makes sense.
@@ -138,6 +139,12 @@ pub async fn answer(
         Ok(None) => not_found(request_id, is_read_by_people),
         Err(failure) => unavailable(request_id, is_read_by_people, &failure),
     };
+    protect(&mut reply);
+    reply
+}
+
+/// The headers of a page whose address is its secret, in the style of the payer's page.
+pub(super) fn protect(reply: &mut Reply) {
     let headers = reply.headers_mut();
     headers.insert(
         CONTENT_SECURITY_POLICY,
@@ -155,10 +162,9 @@ pub async fn answer(
         HeaderValue::from_static("same-origin"),
     );
     headers.insert(http::header::VARY, HeaderValue::from_static("accept"));
-    reply
 }
 
-fn accepts_html(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT)
         .iter()
@@ -256,13 +262,14 @@ fn with_body(status: StatusCode, content_type: &'static str, body: impl Into<Byt
 }
 
 /// A page that says one thing. Should even that fail, its text goes out alone.
-fn message(
+pub(super) fn message(
     status: StatusCode,
+    title: &'static str,
     headline: &'static str,
     text: &'static str,
     reload_seconds: Option<u32>,
 ) -> Reply {
-    match (MessageTemplate { css: CSS, headline, text, reload_seconds }).render() {
+    match (MessageTemplate { css: CSS, title, headline, text, reload_seconds }).render() {
         Ok(html) => with_body(status, "text/html; charset=utf-8", html),
         Err(_) => with_body(status, "text/plain; charset=utf-8", text),
     }
@@ -278,7 +285,7 @@ fn not_found(request_id: &str, is_read_by_people: bool) -> Reply {
     let text = "Please check that you opened the whole link, without a character missing at its \
      end. If it still does not work, ask the \
                 company that gave it to you for a new one. Do not send any money meanwhile.";
-    message(StatusCode::NOT_FOUND, "This payment link does not work", text, None)
+    message(StatusCode::NOT_FOUND, "Payment", "This payment link does not work", text, None)
 }
 
 fn unavailable(request_id: &str, is_read_by_people: bool, failure: &OperationError) -> Reply {
@@ -293,6 +300,7 @@ fn unavailable(request_id: &str, is_read_by_people: bool, failure: &OperationErr
                 itself. Please do not send anything until it shows you the amount and the address.";
     let mut reply = message(
         StatusCode::SERVICE_UNAVAILABLE,
+        "Payment",
         "The page cannot be shown right now",
         text,
         Some(RELOAD_SECONDS),
