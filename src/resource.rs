@@ -5,9 +5,10 @@ use crate::http::route::Route;
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, History, ObjectKind};
 
-/// A statement that finds what is wrong with the book, and what a row of it means. Its two columns
-/// are words, and an identifier or NULL; `?1` is the most rows it may answer.
+/// A query that finds errors in the book. Each row that it returns is one error: a text that says
+/// what it is about, then an identifier or NULL. `?1` limits the rows.
 pub struct BookRule {
+    /// What a row of the query means.
     pub meaning: &'static str,
     pub sql: &'static str,
 }
@@ -23,7 +24,7 @@ pub struct StatusTable {
 }
 
 impl StatusTable {
-    /// What is wrong with a status and its history, as the arrows of the status say.
+    /// Returns what is wrong with a status and its history, or `None`.
     pub fn fault(&self, status: &str, history: &str) -> Option<String> {
         (self.fault)(status, history)
     }
@@ -46,7 +47,7 @@ impl Resource {
     pub const fn new(routes: fn() -> Vec<Route>) -> Resource {
         Resource { routes, status: None, events: &[], book_rules: &[] }
     }
-    /// The resource's objects have a status: each emits an event.
+    /// The resource's objects have a status: each change emits an event.
     pub const fn with_status<S: Status>(mut self, table: &'static str) -> Resource {
         self.status = Some(StatusTable {
             table,

@@ -6,7 +6,7 @@ use crate::store::{Row, Signal, Tx};
 use crate::values;
 
 crate::string_enum!(
-    /// The kinds of task; each is run by one function of `work::run_task`.
+    /// The kinds of task; each is run by one function of `task_runner::run_task`.
     TaskKind {
         BeneficiaryCheck "beneficiary_check",
         DepositWatch "deposit_watch",

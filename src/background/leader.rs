@@ -14,9 +14,9 @@ use crate::store::lease::{HEARTBEAT_MILLISECONDS, LEASE_MILLISECONDS, Lease};
 /// The lease that a worker runs under; `None` on the embedded store, which has one process only.
 pub type HeldLease = Option<Lease>;
 
-/// Starts `work` whenever this node holds the lease, and stops it when it no longer does, until
-/// `stop`. Where there is one process only it runs all the time. One that panics is started again,
-/// a heartbeat later.
+/// Runs `work` while this node holds the lease, until `stop`. On a shared store it is started again
+/// whenever it ends, a heartbeat later; on the embedded store, which has one process and no lease,
+/// only after a panic.
 pub async fn run_as_leader<F>(
     app: Arc<AppState>,
     name: &'static str,
@@ -27,7 +27,7 @@ pub async fn run_as_leader<F>(
 {
     let heartbeat = Duration::from_millis(HEARTBEAT_MILLISECONDS);
     if !app.store.is_shared() {
-        // A task of its own, so that its panic ends nothing else.
+        // In a Tokio task, so that a panic ends nothing else.
         while tokio::spawn(work(stop.clone(), None)).await.is_err() {
             tracing::error!(worker = name, "a worker panicked; it is started again");
             tokio::select! {
@@ -44,7 +44,7 @@ pub async fn run_as_leader<F>(
         let holder = app.node_id;
         let taken = app.store.write(move |tx, now| Ok(Lease::take(tx, now, name, holder)?)).await;
         let Ok(Some(lease)) = taken else {
-            // A store that does not answer is told of by those who need it.
+            // Another node holds the lease, or the store failed; who uses the store logs that.
             tokio::select! {
                 () = tokio::time::sleep(heartbeat) => {}
                 _ = stop.changed() => {}
@@ -92,7 +92,7 @@ pub async fn run_as_leader<F>(
         if !is_over && running.await.is_err() {
             tracing::error!(lease = name, "a worker panicked");
         }
-        // Nobody need wait for the end of what was given back.
+        // Release the lease, so that the next node need not wait for it to end.
         let _ = app.store.write(move |tx, _| Ok(lease.release(tx)?)).await;
         if is_over {
             tokio::time::sleep(heartbeat).await;

@@ -21,11 +21,11 @@ type Run = Box<dyn Fn(Stop, HeldLease) -> BoxFuture<'static, ()> + Send + Sync>;
 /// Where a worker runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// On every node, whatever its role.
+    /// On every node: roles `serve`, `work` and `all`.
     EveryNode,
-    /// On every node that takes requests.
+    /// On every node that takes requests: roles `serve` and `all`.
     Servers,
-    /// On one of the nodes that do background work: the one that holds the lease of this name.
+    /// On one of the nodes with the role `work` or `all`: the one that holds the lease of this name.
     Leader,
     /// On the only process of an embedded store.
     Embedded,

@@ -82,7 +82,7 @@ commands! {
     Openapi(openapi::Openapi),
 }
 
-/// Runs the command line and answers the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
+/// Runs the command line and returns the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
 pub fn main() -> ExitCode {
     start_log();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
@@ -100,8 +100,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Logs structured lines to standard error. `HUNDI_LOG` sets the level: error, warn, info (the
-/// default), debug or trace; another value is refused, because a log that misses lines is found out
-/// too late. A line that cannot be written is dropped.
+/// default), debug or trace; another value prints a warning, and info is used. A line that cannot be
+/// written is dropped.
 fn start_log() {
     let level = match std::env::var("HUNDI_LOG").ok().filter(|text| !text.is_empty()) {
         None => tracing::Level::INFO,
@@ -182,8 +182,8 @@ fn error_message(error: OperationError) -> String {
     error.to_string()
 }
 
-/// Opens a database that is there: where none is, the command was given another place than the
-/// server.
+/// Opens an existing database. Fails if there is none: the path probably differs from the
+/// server's.
 async fn open(database: &DatabaseArgs) -> Result<Store, String> {
     let config = config(database)?;
     config.database.must_exist()?;

@@ -285,7 +285,8 @@ pub fn address_owner(
     row.map(|mut row| Ok((row.scope()?, row.id()?))).transpose()
 }
 
-/// What must hold of these rows, for `verify_book`.
+/// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
+/// changed outside the service.
 pub const BOOK_RULES: &[BookRule] = &[BookRule {
     meaning: "money was credited without a completed deposit",
     sql: "SELECT 'transfer', p.transfer_id FROM ledger_postings p WHERE p.credit_account = \

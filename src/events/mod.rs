@@ -16,8 +16,8 @@ pub const BENEFICIARY_PAYOUTS_ENABLED_UPDATED: &str = "beneficiary.payouts_enabl
 pub const DEPOSIT_COMPLETED: &str = "deposit.status.completed";
 pub const PAYMENT_ADVICE_AVAILABLE: &str = "payout.payment_advice.available";
 
-/// Writes an event's outbox row; the event is visible once the sequencer has seen it, within the
-/// same commit here.
+/// Writes an event's outbox row. The event becomes visible once the sequencer has given it an
+/// identifier: on the embedded store in the same commit, on PostgreSQL in the next transaction.
 pub fn emit(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -25,7 +25,8 @@ pub fn emit(
     event_type: &'static str,
     linked: AnyId,
 ) -> Result<(), StoreError> {
-    // Events become visible in the order of commits, not of their identifiers.
+    // Planted fault: with identifiers minted here, events become visible out of their order, and
+    // the test of the order must notice.
     if store::failpoint("sequence_in_handler") {
         let event = rows::EventRow {
             id: now.mint(),

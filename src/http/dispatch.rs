@@ -12,6 +12,7 @@ use http::header::{ALLOW, AUTHORIZATION, CONNECTION};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use hyper::body::Body;
 
+use super::account_turns::AccountTurns;
 use super::body::Node;
 use super::incoming::{accepts_pdf, idempotency_key, parse_body, read_body, single};
 use super::preflight::{self, Asking, Permits, PreflightResult};
@@ -25,6 +26,7 @@ use crate::kernel::id::Minter;
 use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
 use crate::keys::{self, Caller, KeyRing};
 use crate::rate_limits::{self, Limiter};
+use crate::store::Cost;
 use crate::store::idempotency::{self, Answer, Claim, Outcome};
 use crate::store::running_keys::RunningKeys;
 
@@ -43,6 +45,7 @@ pub struct Api {
     pub router: Router,
     pub running_keys: Arc<RunningKeys>,
     pub preflight_permits: Arc<Permits>,
+    pub report_turns: AccountTurns,
 }
 
 impl Api {
@@ -55,6 +58,7 @@ impl Api {
             router: Router::new(routes)?,
             running_keys: Arc::default(),
             preflight_permits: Arc::default(),
+            report_turns: AccountTurns::default(),
         })
     }
 }
@@ -267,6 +271,10 @@ async fn get(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
+    let _turn = match route.cost {
+        Cost::Report => Some(api.report_turns.take(asked.caller.scope).await?),
+        Cost::Point | Cost::Scan => None,
+    };
     let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
     let shared = app.clone();
     let answer = app

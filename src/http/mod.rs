@@ -1,6 +1,7 @@
 //! HTTP: the server, the order in which a request is judged, typed bodies and queries, and the
 //! table of routes.
 
+pub mod account_turns;
 pub mod body;
 pub mod connections;
 pub mod dispatch;

@@ -297,7 +297,7 @@ pub fn report<T: Serialize + JsonSchema + 'static>(
                 Ok(Answer { http_status: 200, content_type, body, holds_secret: false })
             })
         }),
-        cost: Cost::Scan,
+        cost: Cost::Report,
         parameters,
         answers_csv: true,
         ..Route::answering::<T>(Verb::Get, path, summary)

@@ -55,7 +55,7 @@ macro_rules! statuses {
     };
 }
 
-/// Declares an enum of words that is not a status: `words!(Reason { Late "late", … })`.
+/// Declares an enum of words that is not a status: `string_enum!(Reason { Late "late", … })`.
 #[macro_export]
 macro_rules! string_enum {
     ($(#[$doc:meta])* $name:ident { $($variant:ident $word:literal),* $(,)? }) => {

@@ -2,7 +2,22 @@
 //!
 //! A posting moves one amount of one currency from one ledger account (credited) to another
 //! (debited), so debits equal credits in every row. An exchange is two postings of one entry,
-//! linked by `entry_id`, each in its own currency.
+//! linked by `entry_id`, each in its own currency. The book shows a caller's money as the operator
+//! holds it: what arrives on an account is a debit, and a balance is debits less credits.
+//!
+//! The postings of a payout of 1,000 USDT with a fee of 5, bought at 88 rupees:
+//!
+//! | Entry | From | To | Amount |
+//! |---|---|---|---|
+//! | `deposit_credited` | custody | available | 1,000 USDT |
+//! | `transfer_funded` | available | processing | 1,000 USDT |
+//! | `payout_exchanged` | processing | conversion | 995 USDT |
+//! | | conversion | payout_processing | 87,560 INR |
+//! | | processing | fee_income | 5 USDT |
+//! | `payout_settled` | payout_processing | paid_out | 87,560 INR |
+//!
+//! A refund first moves what is owed to `hold`, and `refund_sent` moves it from there back to
+//! `custody`.
 
 pub mod rows;
 
@@ -11,8 +26,10 @@ use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// The chart of accounts. The first four are what a balance shows: what is held for, or owed
-    /// to, the caller.
+    /// The chart of accounts. `GET /v1/balance` shows the first four: final and free; being
+    /// converted; INR with the bank; under review or owed back. `custody` is where deposits come
+    /// from, the chain. `conversion` is the operator's own position in both currencies. The others
+    /// are the operator's fees, what reached beneficiaries, and GST owed to the state.
     Account {
         Available "available",
         Processing "processing",
@@ -27,7 +44,7 @@ crate::string_enum!(
 );
 
 crate::string_enum!(
-    /// What happened, for the book's reader.
+    /// What an entry records.
     Entry {
         DepositCredited "deposit_credited",
         DepositHeld "deposit_held",

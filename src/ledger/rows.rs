@@ -74,7 +74,8 @@ pub fn postings_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM ledger_postings", &[])?.map_or(Ok(0), |mut row| row.int())
 }
 
-/// What must hold of these rows, for `verify_book`.
+/// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
+/// changed outside the service.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
         meaning: "a currency's debits and credits differ",

@@ -1,9 +1,10 @@
 //! The operator's stop switch: what the service does not do for now, for everybody or for one
 //! account.
 //!
-//! A pause counts from the moment its transaction commits. Callers are refused with 503
-//! `service_paused`, which is not stored under their idempotency key. A payout whose instruction is
-//! not with the bank yet waits; one that the bank has goes on.
+//! A pause counts from the moment its transaction commits. While quotes or transfers are paused,
+//! callers are refused with 503 `service_paused`, which is not stored under their idempotency key.
+//! While payouts are paused, callers notice nothing: a payout whose instruction is not with the bank
+//! yet waits, and one that the bank has goes on.
 
 pub mod rows;
 
@@ -93,7 +94,7 @@ pub fn pause(
     Ok(rows::insert(tx, &pause)?)
 }
 
-/// Ends a pause; answers whether there was one.
+/// Ends a pause; returns whether there was one.
 pub fn resume(
     tx: &mut dyn Tx,
     operation: Operation,

@@ -47,7 +47,7 @@ pub fn insert(tx: &mut dyn Tx, pause: &Pause) -> Result<(), StoreError> {
     )
 }
 
-/// Answers whether there was one.
+/// Returns whether there was one.
 pub fn remove(
     tx: &mut dyn Tx,
     operation: Operation,

@@ -170,7 +170,8 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// What must hold of these rows, for `verify_book`.
+/// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
+/// changed outside the service.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
         meaning: "a payout left the funding without a completed deposit",

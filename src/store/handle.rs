@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::key_segments::KEYS_IN_PART_MAX;
 use super::lane::Embedded;
@@ -21,6 +21,10 @@ use crate::kernel::{Clock, Now, OperationError, StoreError};
 pub const QUEUE_JOBS_MAX: usize = 8_192;
 /// Connections of the embedded store that read at the same time.
 pub const READERS_MAX: usize = 8;
+/// Look-ups by key that run at the same time, beside those.
+const POINT_READERS_MAX: usize = 8;
+/// Reports that run at the same time, whoever asks for them.
+const REPORTS_MAX: usize = 2;
 /// How long a read waits for a connection before it is refused with 503.
 const READER_WAIT_SECONDS_MAX: u64 = 5;
 
@@ -68,12 +72,14 @@ pub struct LaneStats {
     pub is_failing: AtomicBool,
 }
 
-/// What a read is likely to cost: a few rows by key run where they are asked for, anything else on
-/// a thread that may block.
+/// What a read is likely to cost. A few rows by key run where they are asked for, and keep
+/// connections of their own; anything else runs on a thread that may block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
     Point,
     Scan,
+    /// Reads much, such as a month of transfers: few of them run at once.
+    Report,
 }
 
 /// What became of a job's work, before the commit.
@@ -247,7 +253,12 @@ impl Database {
 }
 
 enum Engine {
-    Embedded { embedded: Embedded, permits: Arc<Semaphore> },
+    Embedded {
+        embedded: Embedded,
+        /// Of their own, so that no number of scans keeps a look-up by key waiting.
+        points: Arc<Semaphore>,
+        scans: Arc<Semaphore>,
+    },
     Postgres(Postgres),
 }
 
@@ -258,6 +269,19 @@ pub struct Store {
     pub signals: Arc<Signals>,
     pub stats: Arc<LaneStats>,
     pub clock: Clock,
+    reports: Arc<Semaphore>,
+}
+
+/// A permit, unless every holder keeps it for too long.
+async fn waited_for(permits: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, StoreError> {
+    let wait = tokio::time::timeout(
+        Duration::from_secs(READER_WAIT_SECONDS_MAX),
+        permits.clone().acquire_owned(),
+    );
+    match wait.await {
+        Ok(Ok(permit)) => Ok(permit),
+        _ => Err(StoreError::Unavailable("all reading connections are busy".into())),
+    }
 }
 
 impl Store {
@@ -290,8 +314,13 @@ impl Store {
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
         let embedded =
             Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
-        let engine = Engine::Embedded { embedded, permits: Arc::new(Semaphore::new(READERS_MAX)) };
-        Ok(Store { engine: Arc::new(engine), signals, stats, clock })
+        let engine = Engine::Embedded {
+            embedded,
+            points: Arc::new(Semaphore::new(POINT_READERS_MAX)),
+            scans: Arc::new(Semaphore::new(READERS_MAX)),
+        };
+        let reports = Arc::new(Semaphore::new(REPORTS_MAX));
+        Ok(Store { engine: Arc::new(engine), signals, stats, clock, reports })
     }
 
     /// Connects to PostgreSQL, brings its schema up to date and starts the lanes. Times are those
@@ -305,7 +334,8 @@ impl Store {
         let (postgres, clock) =
             Postgres::connect(url, clock, connections_count, signals.clone(), stats.clone())
                 .await?;
-        Ok(Store { engine: Arc::new(Engine::Postgres(postgres)), signals, stats, clock })
+        let reports = Arc::new(Semaphore::new(REPORTS_MAX));
+        Ok(Store { engine: Arc::new(Engine::Postgres(postgres)), signals, stats, clock, reports })
     }
 
     /// Whether other processes serve the same data, so that what is known in memory is not all
@@ -366,24 +396,21 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&mut dyn Tx) -> Result<T, OperationError> + Send + 'static,
     {
+        let report = match cost {
+            Cost::Report => Some(waited_for(&self.reports).await?),
+            Cost::Point | Cost::Scan => None,
+        };
         match &*self.engine {
-            Engine::Embedded { embedded, permits } => {
-                let wait = tokio::time::timeout(
-                    Duration::from_secs(READER_WAIT_SECONDS_MAX),
-                    permits.clone().acquire_owned(),
-                );
-                let Ok(Ok(permit)) = wait.await else {
-                    return Err(
-                        StoreError::Unavailable("all reading connections are busy".into()).into()
-                    );
-                };
+            Engine::Embedded { embedded, points, scans } => {
+                let permits = if cost == Cost::Point { points } else { scans };
+                let permit = waited_for(permits).await?;
                 if cost == Cost::Point {
                     return embedded.readers.run(work);
                 }
                 let readers = embedded.readers.clone();
                 // The read goes on when its caller hangs up, and so the permit goes with it.
                 let read = move || {
-                    let _permit = permit;
+                    let _permits = (permit, report);
                     readers.run(work)
                 };
                 tokio::task::spawn_blocking(read)
@@ -392,6 +419,10 @@ impl Store {
             }
             Engine::Postgres(postgres) => {
                 let (reply, answer) = oneshot::channel();
+                let work = move |tx: &mut dyn Tx| {
+                    let _report = report;
+                    work(tx)
+                };
                 postgres.read(Box::new(TypedReadJob { work, reply }))?;
                 answer
                     .await

@@ -50,7 +50,7 @@ impl Readers {
     /// Keeps a connection for the next read, unless there are enough.
     fn give(&self, connection: Connection) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < READERS_MAX {
+        if idle.len() < READERS_MAX * 2 {
             idle.push(connection);
         }
     }

@@ -248,7 +248,8 @@ pub fn find_anywhere(
     Ok(None)
 }
 
-/// What must hold of these rows, for `verify_book`.
+/// Queries that find errors in these rows, for `hundi check`. They guard against rows that somebody
+/// changed outside the service.
 pub const BOOK_RULES: &[BookRule] = &[
     BookRule {
         meaning: "a transfer's deposits differ from what was credited for it",

@@ -1,0 +1,70 @@
+//! Expensive reads, such as statements, one at a time for each account: an account that asks for
+//! many waits for itself, and others do not notice.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::kernel::{Code, Refusal, RefusalEntry, Scope};
+
+/// How long a request waits for the account's earlier one.
+pub const TURN_SECONDS_MAX: u64 = 5;
+/// Accounts that are remembered; beyond that, those at rest are forgotten.
+const ACCOUNTS_COUNT_MAX: usize = 10_000;
+
+#[derive(Default)]
+pub struct AccountTurns(Mutex<HashMap<Scope, Arc<Semaphore>>>);
+
+impl AccountTurns {
+    /// Waits until the account has no expensive read under way. Dropping the permit ends the turn.
+    pub async fn take(&self, scope: Scope) -> Result<OwnedSemaphorePermit, Refusal> {
+        self.take_within(scope, Duration::from_secs(TURN_SECONDS_MAX)).await
+    }
+
+    async fn take_within(
+        &self,
+        scope: Scope,
+        wait_max: Duration,
+    ) -> Result<OwnedSemaphorePermit, Refusal> {
+        let turn = {
+            let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if turns.len() >= ACCOUNTS_COUNT_MAX {
+                turns.retain(|_, turn| turn.available_permits() == 0);
+            }
+            turns.entry(scope).or_insert_with(|| Arc::new(Semaphore::new(1))).clone()
+        };
+        match tokio::time::timeout(wait_max, turn.acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
+            _ => {
+                let entry = RefusalEntry::new(
+                    Code::RateLimitExceeded,
+                    "An account gets one report at a time. Wait for the answer of the one before, \
+                     then retry.",
+                );
+                let mut refusal = Refusal::one(entry.with("policy", "reports"));
+                refusal.retry_after_seconds = Some(TURN_SECONDS_MAX);
+                Err(refusal)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Mode;
+
+    #[tokio::test]
+    async fn an_account_waits_for_itself_and_for_nobody_else() {
+        let turns = AccountTurns::default();
+        let (one, other) = (Scope::new(1, Mode::Live), Scope::new(2, Mode::Live));
+        let held = turns.take(one).await.unwrap();
+        let _theirs = turns.take(other).await.unwrap();
+        let refused = turns.take_within(one, Duration::ZERO).await.unwrap_err();
+        assert_eq!((refused.http_status(), refused.retry_after_seconds), (429, Some(5)));
+        drop(held);
+        turns.take(one).await.unwrap();
+    }
+}
