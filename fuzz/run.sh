@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 seconds=${1:-60}
 work=target/fuzz
 mkdir -p "$work"/{bank_report,sanctions_list}
-cp tests/iso20022/corpus/*.xml "$work/bank_report/"
+cp tests/iso20022/corpus/*.xml tests/iso20022/outside/*.xml "$work/bank_report/"
 number=0
 for name in sdn.csv alt.csv add.csv sdn_comments.csv consolidated.xml operator.csv; do
   { printf %s "$number"; cat "tests/fixtures/screening/$name"; } >"$work/sanctions_list/$name"

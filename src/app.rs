@@ -30,9 +30,9 @@ use crate::metrics::Metrics;
 use crate::outbound::Client;
 use crate::pages::{self, Site};
 use crate::payment_advices as advice;
-use crate::rails::iso20022::IsoRail;
-use crate::rails::iso20022::folders::Folders;
-use crate::rails::iso20022::settings::BankSettings;
+use crate::rails::files::folders::Folders;
+use crate::rails::files::format::FileRail;
+use crate::rails::files::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rate_limits::Limiter;
 use crate::rates::fixed::FixedRate;
@@ -120,7 +120,7 @@ impl App {
                 usdt_usd: settings.test_usdt_usd,
             }),
             rail: match &bank {
-                Some(bank) => Box::new(IsoRail { supports_nre: bank.supports_nre }),
+                Some(bank) => Box::new(FileRail::new(bank)),
                 None => Box::new(SimulatedBank {
                     step_milliseconds: settings.simulation_step_milliseconds,
                 }),
@@ -178,7 +178,7 @@ impl App {
                 rates = Some(parts.rates.clone());
                 let ports = Ports {
                     rates: Box::new(parts.rates),
-                    rail: Box::new(IsoRail { supports_nre: parts.bank.supports_nre }),
+                    rail: Box::new(FileRail::new(&parts.bank)),
                     accounts: parts.accounts,
                     screener: Box::new(parts.lists),
                     addresses: addresses_of(&parts.chain),

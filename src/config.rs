@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::account_verification::ChecksTable;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
 use crate::kernel::{Currency, Money, Rate};
-use crate::rails::iso20022::settings::{BankSettings, BankTable};
+use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
 use crate::screening::lists::{ScreeningSettings, ScreeningSource};

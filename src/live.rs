@@ -10,7 +10,7 @@ use crate::account_verification::{AccountVerifier, ChecksTable};
 use crate::chains::settings::ChainSettings;
 use crate::config::Config;
 use crate::outbound::Client;
-use crate::rails::iso20022::settings::BankSettings;
+use crate::rails::files::settings::BankSettings;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
 

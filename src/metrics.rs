@@ -165,9 +165,13 @@ metrics! {
     bank_files: Reasons =
         "bank_files" "Files from the bank, by what became of them",
     /// What those files say of single payments: `applied`, `ignored` where it was known, `unknown`
-    /// where it fits no payment.
+    /// where it fits no payment, `unread` where it could not be read.
     bank_reports: Reasons =
         "bank_reports" "Reports of the bank about single payments, by their effect",
+    /// Payouts that came to wait for the operator because the bank's reports contradict each other
+    /// or cannot be acted on, by the reason.
+    bank_alarms: Reasons =
+        "bank_alarms" "Payouts that a report of the bank gave to the operator, by reason",
     /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
     bank_comparisons: Reasons =
         "bank_comparisons" "Comparisons of the book with the bank's statements by outcome",

@@ -15,8 +15,8 @@ use crate::kernel::{AnyId, Id, Mode, Money, Now, ObjectKind, OperationError, Sco
 use crate::keys;
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::iso20022::rows::{self as journal, InstructionStatus};
-use crate::rails::iso20022::values::Utr;
+use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
+use crate::rails::files::values::Utr;
 use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::refunds::state::{AddressDeclarer, RefundStatus};
 use crate::refunds::{self, AddressDeclaration};
@@ -44,6 +44,9 @@ pub enum OperatorDecision {
     Settle(String),
     /// Payout whose outcome is unknown: the bank did not pay it.
     Fail,
+    /// Payout whose file the bank refused, or that it refused for a cause on our side: the cause is
+    /// mended, so it is sent once more, in a new file and under the same identity.
+    Resend,
     /// Settled payout: its money came back to the account, in a way that names it nowhere.
     Return,
     /// Beneficiary in verification: what a look at its account by hand found.
@@ -226,6 +229,25 @@ fn decide_refund(
         }
         _ => Err(declined(id, "a refund is approved or refused")),
     }
+}
+
+/// Lets a refund be sent that was held because the bank paid its payout after all.
+pub fn release_refund(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    id: Id<kind::Refund>,
+) -> Outcome {
+    let any = id.any();
+    let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id)?
+        .ok_or_else(|| declined(any, "there is no such refund"))?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    if !refunds::release_from_bank(tx, now, services, &mut refund)? {
+        return Err(declined(any, "it is not held for what the bank reported"));
+    }
+    let screened = if refund.is_held { "; screening still holds it" } else { "" };
+    Ok(format!("{id} is no longer held for what the bank reported{screened}"))
 }
 
 /// Says in which status an object takes no such decision.
@@ -436,6 +458,13 @@ fn decide_deposit(
     Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
 }
 
+/// The bank's reference, as the operator typed it.
+fn utr(id: AnyId, reference: &str) -> Result<Utr, OperationError> {
+    Utr::parse(&reference.to_ascii_uppercase()).ok_or_else(|| {
+        declined(id, "a bank's reference has 10 to 22 letters and digits, and a digit among them")
+    })
+}
+
 fn decide_payout(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -448,14 +477,8 @@ fn decide_payout(
     let mut payout = found.ok_or_else(|| declined(id, "there is no such object"))?;
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
-            let Some(reference) = Utr::parse(&reference.to_ascii_uppercase(), payout.method) else {
-                return Err(declined(
-                    id,
-                    "a bank's reference has 16 or 22 letters and digits, 22 for RTGS, and a digit \
-                     among them",
-                ));
-            };
-            // The bank cannot have paid what it was never told.
+            let reference = utr(id, reference)?;
+            // The bank cannot have paid what it was never sent.
             let is_unsent = |status| {
                 matches!(
                     status,
@@ -464,16 +487,47 @@ fn decide_payout(
                         | InstructionStatus::Withdrawn
                 )
             };
-            if journal::find(tx, payout.id)?.is_some_and(|found| is_unsent(found.status)) {
+            // One that was queued again has been with the bank before.
+            if journal::find(tx, payout.id)?
+                .is_some_and(|found| is_unsent(found.status) && !found.was_sent)
+            {
                 return Err(declined(id, "it has not been sent to the bank"));
             }
+            if !journal::claim_reference(tx, reference.as_str(), payout.id)? {
+                return Err(declined(id, "another payout was settled under this reference"));
+            }
+            journal::withdraw_again(tx, payout.id)?;
+            journal::set_attention(tx, now, payout.id, None)?;
             // A return of the money names this reference.
             journal::answer(tx, payout.id, Some(reference.as_str()))?;
             let report =
                 BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
+        (PayoutStatus::Settled, OperatorDecision::Settle(reference)) => {
+            let reference = utr(id, reference)?;
+            let is_same =
+                payout.unique_transaction_reference.as_deref() == Some(reference.as_str());
+            if !is_same || !journal::set_attention(tx, now, payout.id, None)? {
+                return Err(not_taken(id, payout.status));
+            }
+        }
+        (PayoutStatus::Processing, OperatorDecision::Resend) => {
+            let attention = journal::find(tx, payout.id)?.and_then(|found| found.attention);
+            let is_refused =
+                matches!(attention, Some(Attention::FileRefused | Attention::RefusedForUs));
+            if !is_refused || !journal::queue_again(tx, payout.id)? {
+                return Err(declined(
+                    id,
+                    "only a payout that the bank refused for a cause on our side is sent again",
+                ));
+            }
+            payout.failure = None;
+            payouts::rows::update(tx, &mut payout, PayoutStatus::Processing)?;
+            return Ok(format!("{id} is sent to the bank again"));
+        }
         (PayoutStatus::Settled, OperatorDecision::Return) => {
+            journal::set_attention(tx, now, payout.id, None)?;
             let report = BankReport::Returned {
                 code: FailureCode::ReturnedByBeneficiaryBank,
                 source: FailureSource::BeneficiaryBank,
@@ -501,6 +555,14 @@ fn decide_payout(
                 _ => {}
             }
             journal::answer(tx, payout.id, None)?;
+            // The statement may still show the payment and its return.
+            let before = journal::find(tx, payout.id)?.and_then(|found| found.attention);
+            let after = before
+                .filter(|attention| {
+                    matches!(attention, Attention::ReturnedWhileProcessing | Attention::Reversed)
+                })
+                .map(|_| Attention::ReturnedAndFailed);
+            journal::set_attention(tx, now, payout.id, after)?;
             let report = BankReport::Failed {
                 code: FailureCode::TechnicalError,
                 source: FailureSource::SponsorBank,

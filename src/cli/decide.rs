@@ -33,6 +33,7 @@ enum DecisionWord {
     Refund,
     Settle,
     Fail,
+    Resend,
     Return,
 }
 
@@ -53,6 +54,7 @@ impl Decide {
                 self.reference.ok_or("settle needs the bank's reference: --reference UTR")?,
             ),
             DecisionWord::Fail => OperatorDecision::Fail,
+            DecisionWord::Resend => OperatorDecision::Resend,
             DecisionWord::Return => OperatorDecision::Return,
         };
         decide(id, decision, &self.database).await

@@ -14,7 +14,8 @@ use crate::kernel::{Clock, Mode, StoreError};
 use crate::live;
 use crate::outbound::Client;
 use crate::pauses::{self, Pause};
-use crate::rails::iso20022::folders::{self, Folders};
+use crate::rails::files::folders::{self, Folders};
+use crate::rails::files::rows as journal;
 use crate::rates::RateRefusal;
 use crate::rates::http::HttpRates;
 use crate::screening::lists::Lists;
@@ -87,7 +88,7 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
             "",
         )?;
     }
-    for line in paused(&config).await {
+    for line in paused(&config).await.into_iter().chain(attended(&config).await) {
         print(&line)?;
     }
     let parts =
@@ -103,6 +104,16 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         }
         (stops, ..) => Err(format!("the service does not start: {} not right", parts(stops))),
     }
+}
+
+/// How many payouts wait for the operator because of what the bank reported, if any do.
+async fn attended(config: &Config) -> Option<String> {
+    let database = config.database.clone();
+    let read = move || database.examine(journal::attended_count);
+    let count = tokio::task::spawn_blocking(read).await.ok()?.ok()?;
+    (count > 0).then(|| {
+        format!("{:<12} {:<12} {count} payouts wait for you: `hundi reconcile`", "bank", "decide")
+    })
 }
 
 /// What the operator paused, a line each. A database that does not open is another line's to say.

@@ -5,6 +5,7 @@ mod accounts;
 mod addresses;
 mod advice;
 mod backup;
+mod bank;
 mod bank_simulator;
 mod beneficiaries;
 mod check;
@@ -77,6 +78,7 @@ commands! {
     Addresses(addresses::AddressesArgs),
     Check(check::Check),
     Reconcile(reconcile::Reconcile),
+    Bank(bank::BankArgs),
     BankSimulator(bank_simulator::BankSimulator),
     Backup(backup::Backup),
     Openapi(openapi::Openapi),

@@ -9,7 +9,7 @@ use crate::config::Config;
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Mode, Now};
 use crate::outbound::Client;
-use crate::rails::iso20022;
+use crate::rails::files::rows as journal;
 use crate::reconcile::{self, chain};
 use crate::store::Cost;
 use crate::store::{Store, Tx};
@@ -19,13 +19,19 @@ use crate::tls::platform_roots;
 /// exit code 1 if there is one
 #[derive(Args)]
 pub struct Reconcile {
-    /// A line of a statement that belongs to no payout, or a difference with a chain, that is
-    /// explained
+    /// What is explained: a line of a statement, a difference with a chain, or the payout or
+    /// statement of another difference
     #[arg(long, value_name = "ID")]
     accept: Option<String>,
-    /// The payout that the accepted line belongs to after all
+    /// The payout that the accepted line belongs to; several times for a line that paid several
     #[arg(long, value_name = "PAYOUT", requires = "accept")]
-    payout: Option<String>,
+    payout: Vec<String>,
+    /// Why the difference is right; needed for all but lines and chains
+    #[arg(long, value_name = "TEXT", requires = "accept")]
+    note: Option<String>,
+    /// The kind of the difference, where the ID has several
+    #[arg(long, value_name = "KIND", requires = "accept")]
+    kind: Option<String>,
     /// The mode whose chain is compared; both without it
     #[arg(long, value_enum)]
     mode: Option<ModeFlag>,
@@ -52,7 +58,9 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     let config = config(&command.database)?;
     let store = open(&command.database).await?;
     if let Some(text) = command.accept {
-        return accept(&store, &text, command.payout).await;
+        let explained =
+            Explained { payouts: command.payout, note: command.note, kind: command.kind };
+        return accept(&store, &text, explained).await;
     }
     let report =
         store.read(Cost::Scan, |tx| Ok(reconcile::run(tx)?)).await.map_err(error_message)?;
@@ -126,27 +134,65 @@ fn line(what: &str, compared: &AuditSummary) -> String {
     )
 }
 
-async fn accept(store: &Store, text: &str, payout: Option<String>) -> Result<(), String> {
-    let unknown = || format!("{text:?} is no line and no difference: `hundi reconcile` shows them");
-    let id: Id<kind::Request> = Id::parse(text).ok_or_else(unknown)?;
-    let payout = payout
-        .map(|text| {
-            Id::<kind::Payout>::parse(&text).ok_or_else(|| format!("{text:?} is no payout's ID"))
-        })
-        .transpose()?;
+/// What the operator says about a difference.
+struct Explained {
+    payouts: Vec<String>,
+    note: Option<String>,
+    kind: Option<String>,
+}
+
+async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), String> {
+    let payouts: Vec<Id<kind::Payout>> = explained
+        .payouts
+        .iter()
+        .map(|text| Id::parse(text).ok_or_else(|| format!("{text:?} is no payout's ID")))
+        .collect::<Result<_, _>>()?;
+    let Some(id) = Id::<kind::Request>::parse(text) else {
+        return close(store, text.to_owned(), explained).await;
+    };
+    let note = explained.note;
     let accept = move |tx: &mut dyn Tx, now: &mut Now| {
-        let Some(payout) = payout else {
-            return Ok(iso20022::rows::accept(tx, now, id)? || chain::rows::accept(tx, now, id)?);
-        };
-        let Some(found) = iso20022::rows::find(tx, payout)? else { return Ok(false) };
-        Ok(iso20022::rows::assign(tx, id, &found)?)
+        let mut found = Vec::new();
+        for payout in &payouts {
+            let Some(one) = journal::find(tx, *payout)? else { return Ok(false) };
+            if !found.iter().any(|other: &journal::Journalled| other.payout_id == one.payout_id) {
+                found.push(one);
+            }
+        }
+        Ok(match found.as_slice() {
+            [] => {
+                journal::accept(tx, now, id, note.as_deref())? || chain::rows::accept(tx, now, id)?
+            }
+            [one] => journal::assign(tx, id, one)?,
+            several => journal::share(tx, now, id, several)?,
+        })
     };
     let is_accepted = store.write(accept).await.map_err(error_message)?;
     let refused = || {
         format!(
-            "no line or difference {id} waits to be accepted, or the payout was not sent or has \
-             another amount"
+            "no line or difference {id} waits to be accepted, or a payout was not sent, or their \
+             amounts do not add up to the line's"
         )
     };
     if is_accepted { print(&format!("accepted {id}")) } else { Err(refused()) }
+}
+
+/// Closes a difference of a payout, a statement or an account with the operator's note.
+async fn close(store: &Store, subject: String, explained: Explained) -> Result<(), String> {
+    let Some(note) = explained.note.filter(|note| !note.trim().is_empty()) else {
+        return Err("say why the difference is right: --note TEXT".into());
+    };
+    let kind = explained.kind;
+    let text = subject.clone();
+    let close = move |tx: &mut dyn Tx, now: &mut Now| {
+        Ok(reconcile::close(tx, now, &subject, kind.as_deref(), note.trim())?)
+    };
+    match store.write(close).await.map_err(error_message)?.as_slice() {
+        [] => Err(format!("{text:?} is no line and no difference: `hundi reconcile` shows them")),
+        [kind] => print(&format!("closed {} of {text}", kind.as_str())),
+        several => {
+            let kinds: Vec<&str> = several.iter().map(|kind| kind.as_str()).collect();
+            Err(format!("{text} has several differences: add --kind {}", kinds.join(" or ")))
+        }
+    }
 }

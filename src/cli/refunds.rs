@@ -67,6 +67,12 @@ enum RefundsCommand {
         #[command(flatten)]
         database: DatabaseArgs,
     },
+    /// Let a refund be sent that was held because the bank paid its payout after all
+    Release {
+        id: String,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
 }
 
 async fn run(command: RefundsCommand) -> Result<(), String> {
@@ -83,6 +89,7 @@ async fn run(command: RefundsCommand) -> Result<(), String> {
         RefundsCommand::Address { id, to, reason, database } => {
             declare_address(&id, &to, reason, &database).await
         }
+        RefundsCommand::Release { id, database } => release(&id, &database).await,
     }
 }
 
@@ -149,11 +156,19 @@ fn line(refund: &Refund) -> String {
         refund.status.as_str().to_owned(),
         or_none(refund.transaction_hash.as_deref().or(refund.sent_transaction_hash.as_deref())),
         or_none(refund.sent_fault.map(SentFault::as_str)),
-        (if refund.is_held { "held" } else { "-" }).to_owned(),
+        or_none(held(refund).as_deref()),
         or_none(refund.address_declared_by.map(AddressDeclarer::as_str)),
         or_none(refund.address_reason.as_deref()),
     ]
     .join("\t")
+}
+
+/// Why a refund is not to be sent: `held` where screening found its address, or what the bank
+/// reported of its payout.
+fn held(refund: &Refund) -> Option<String> {
+    let screened = refund.is_held.then(|| "held".to_owned());
+    let reasons: Vec<String> = screened.into_iter().chain(refund.bank_hold.clone()).collect();
+    (!reasons.is_empty()).then(|| reasons.join("+"))
 }
 
 /// Longest reason that is kept, in characters.
@@ -182,6 +197,13 @@ async fn declare_address(
 fn refund_id(text: &str) -> Result<Id<kind::Refund>, String> {
     Id::parse(text)
         .ok_or_else(|| format!("{text:?} is no refund's ID: `hundi refunds list` shows them"))
+}
+
+async fn release(id: &str, database: &DatabaseArgs) -> Result<(), String> {
+    let id = refund_id(id)?;
+    let app = beside(database).await?;
+    let services = app.state.services.clone();
+    carry_out(&app, move |tx, now| operator::release_refund(tx, now, &services, id)).await
 }
 
 async fn complete(

@@ -1,6 +1,6 @@
 //! The bank of test mode: the last digits of the account number decide what happens.
 
-use super::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail, Reporting};
+use super::port::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail, Reporting};
 use crate::kernel::{Id, Now, StoreError, id::kind};
 use crate::store::Tx;
 

@@ -6,9 +6,9 @@ pub mod rows;
 
 use std::fmt;
 
-use crate::kernel::{Currency, Money, StoreError};
-use crate::rails::iso20022::reports::Sign;
-use crate::rails::iso20022::rows as journal;
+use crate::kernel::{Currency, Money, Now, StoreError};
+use crate::rails::files::reports::Sign;
+use crate::rails::files::rows as journal;
 use crate::store::Tx;
 
 /// Differences of one kind that are listed.
@@ -26,6 +26,8 @@ crate::string_enum!(
         ReturnedAtBank "returned_at_bank",
         ReturnedWithoutLine "returned_without_line",
         OutcomeUnknown "outcome_unknown",
+        PaidAfterFailed "paid_after_failed",
+        HeldForDecision "held_for_decision",
         LineUnmatched "line_unmatched",
         StatementSum "statement_sum",
         StatementGap "statement_gap",
@@ -53,6 +55,8 @@ impl DifferenceKind {
             DifferenceKind::OutcomeUnknown => {
                 "nobody knows whether the bank paid it: ask the bank, then `hundi decide`"
             }
+            DifferenceKind::PaidAfterFailed => "paid at the bank after it had failed here",
+            DifferenceKind::HeldForDecision => "the bank's reports contradict each other",
             DifferenceKind::LineUnmatched => {
                 "a line that belongs to no payout: explain it, then `hundi reconcile --accept`"
             }
@@ -128,7 +132,35 @@ pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     bank(tx, &mut report)?;
     statements(tx, &mut report)?;
     custody(tx, &mut report)?;
+    let closed = journal::closed_differences(tx)?;
+    report.differences.retain(|difference| {
+        !closed.iter().any(|(kind, subject, units)| {
+            kind == difference.kind.as_str()
+                && *subject == difference.what
+                && *units == difference.amount.units
+        })
+    });
     Ok(report)
+}
+
+/// Closes the difference of a payout, a statement or an account, with the operator's note. Answers
+/// the kinds that were found: one was closed, and of several none was.
+pub fn close(
+    tx: &mut dyn Tx,
+    now: &Now,
+    subject: &str,
+    kind: Option<&str>,
+    note: &str,
+) -> Result<Vec<DifferenceKind>, StoreError> {
+    let mut found = run(tx)?.differences;
+    found.retain(|difference| {
+        difference.what == subject && kind.is_none_or(|kind| kind == difference.kind.as_str())
+    });
+    if let [difference] = found.as_slice() {
+        let (kind, units) = (difference.kind.as_str(), difference.amount.units);
+        journal::close_difference(tx, now, kind, subject, units, note)?;
+    }
+    Ok(found.iter().map(|difference| difference.kind).collect())
 }
 
 fn bank(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
@@ -144,6 +176,26 @@ fn bank(tx: &mut dyn Tx, report: &mut Report) -> Result<(), StoreError> {
         (DifferenceKind::ReturnedWithoutLine, rows::returned_without_line(tx, until, max)?),
         (DifferenceKind::OutcomeUnknown, rows::outcome_unknown(tx, max)?),
     ];
+    for attended in rows::attended(tx, max)? {
+        let kind = match attended.attention {
+            journal::Attention::PaidAfterFailed | journal::Attention::PaidAgain => {
+                DifferenceKind::PaidAfterFailed
+            }
+            _ if attended.is_unknown => DifferenceKind::OutcomeUnknown,
+            _ => DifferenceKind::HeldForDecision,
+        };
+        let mut detail = attended.attention.meaning().to_owned();
+        for said in [attended.reason_code, attended.reason_text].into_iter().flatten() {
+            detail.push_str("; the bank says ");
+            detail.push_str(&said);
+        }
+        report.differences.push(Difference {
+            kind,
+            what: attended.payout_id.to_string(),
+            amount: inr(attended.units),
+            detail: Some(detail),
+        });
+    }
     for (kind, differing) in found {
         let differences = differing.into_iter().map(|found| Difference {
             kind,

@@ -3,7 +3,8 @@
 
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Scope, StoreError};
-use crate::rails::iso20022::values::Day;
+use crate::rails::files::rows::Attention;
+use crate::rails::files::values::Day;
 use crate::store::{Row, Tx};
 use crate::values;
 
@@ -26,19 +27,32 @@ pub fn closed_until(tx: &mut dyn Tx) -> Result<Option<Day>, StoreError> {
     Ok(row.map(|mut row| row.text_or_null()).transpose()?.flatten().as_deref().and_then(Day::parse))
 }
 
+/// How often a payout stands on statements as paid, and not as sent back since: a reversal and a
+/// second booking leave one.
+const NET_PAID: &str = "(SELECT COALESCE(SUM(CASE WHEN l.sign = 'debit' THEN 1 ELSE -1 END), 0) \
+                        FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.matching = \
+                        'payout') + (SELECT COUNT(*) FROM bank_line_shares s WHERE s.payout_id = \
+                        p.id)";
+/// Whether a payout stands on a statement at all.
+const HAS_LINE: &str = "(EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id \
+                        AND l.matching = 'payout') OR EXISTS (SELECT 1 FROM bank_line_shares s \
+                        WHERE s.payout_id = p.id))";
+const OF_INSTRUCTIONS: &str =
+    "FROM bank_instructions i JOIN payouts p ON p.scope = i.scope AND p.id = i.payout_id";
+
 /// Settled here before `until` (Unix seconds), and on no statement.
 pub fn settled_without_line(
     tx: &mut dyn Tx,
     until: i64,
     rows_max: i64,
 ) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = \
-     i.scope AND p.id = i.payout_id \
-               WHERE p.status IN ('settled', 'returned') AND p.settled_at < ?1 AND NOT EXISTS ( \
-                 SELECT 1 FROM bank_statement_lines l WHERE l.payout_id = p.id AND l.sign = \
-                 'debit' AND l.matching = 'payout') \
-               ORDER BY p.id LIMIT ?2";
-    differing(tx.rows(sql, values![until, rows_max])?)
+    let sql = format!(
+        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status IN ('settled', 'returned') AND \
+         p.settled_at < ?1 AND NOT EXISTS (SELECT 1 FROM bank_statement_lines l WHERE l.payout_id \
+         = p.id AND l.sign = 'debit' AND l.matching = 'payout') AND NOT EXISTS (SELECT 1 FROM \
+         bank_line_shares s WHERE s.payout_id = p.id) ORDER BY p.id LIMIT ?2"
+    );
+    differing(tx.rows(&sql, values![until, rows_max])?)
 }
 
 /// Paid at the bank and not sent back, but neither settled nor returned here.
@@ -46,32 +60,29 @@ pub fn line_without_settlement(
     tx: &mut dyn Tx,
     rows_max: i64,
 ) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT l.payout_id, l.units, 1 FROM bank_statement_lines l JOIN payouts p ON \
-     p.scope = l.scope AND p.id = l.payout_id \
-               WHERE l.sign = 'debit' AND l.matching = 'payout' AND p.status NOT IN ('settled', \
-               'returned') AND NOT EXISTS ( \
-                 SELECT 1 FROM bank_statement_lines r WHERE r.payout_id = l.payout_id AND r.sign \
-                 = 'credit' AND r.matching = 'payout') \
-               ORDER BY l.payout_id LIMIT ?1";
-    differing(tx.rows(sql, values![rows_max])?)
+    let sql = format!(
+        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status NOT IN ('settled', 'returned') \
+         AND {HAS_LINE} AND {NET_PAID} > 0 ORDER BY p.id LIMIT ?1"
+    );
+    differing(tx.rows(&sql, values![rows_max])?)
 }
 
 /// On statements more often than once.
 pub fn paid_twice(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT payout_id, CAST(SUM(units) AS BIGINT), COUNT(*) FROM bank_statement_lines \
-               WHERE payout_id IS NOT NULL AND sign = 'debit' AND matching = 'payout' GROUP BY \
-               payout_id HAVING COUNT(*) > 1 \
-               ORDER BY payout_id LIMIT ?1";
-    differing(tx.rows(sql, values![rows_max])?)
+    let sql = format!(
+        "SELECT p.id, p.units * ({NET_PAID}), 1 {OF_INSTRUCTIONS} WHERE {HAS_LINE} AND {NET_PAID} \
+         > 1 ORDER BY p.id LIMIT ?1"
+    );
+    differing(tx.rows(&sql, values![rows_max])?)
 }
 
 /// Sent back by the bank, and settled here.
 pub fn returned_at_bank(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT l.payout_id, l.units, 1 FROM bank_statement_lines l JOIN payouts p ON \
-     p.scope = l.scope AND p.id = l.payout_id \
-               WHERE l.sign = 'credit' AND l.matching = 'payout' AND p.status = 'settled' ORDER \
-               BY l.payout_id LIMIT ?1";
-    differing(tx.rows(sql, values![rows_max])?)
+    let sql = format!(
+        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status = 'settled' AND {HAS_LINE} AND \
+         {NET_PAID} < 1 ORDER BY p.id LIMIT ?1"
+    );
+    differing(tx.rows(&sql, values![rows_max])?)
 }
 
 /// Returned here before `until`, and never back on the account.
@@ -92,13 +103,42 @@ pub fn returned_without_line(
     differing(tx.rows(sql, values![until, rows_max])?)
 }
 
-/// With the bank, and nobody knows what became of them.
+/// With the bank, and nobody knows what became of them; without those that `attended` lists.
 pub fn outcome_unknown(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Differing>, StoreError> {
-    let sql = "SELECT p.id, p.units, 1 FROM bank_instructions i JOIN payouts p ON p.scope = \
-     i.scope AND p.id = i.payout_id \
-               WHERE p.status = 'processing' AND p.failure_code = 'outcome_unknown' ORDER BY p.id \
-               LIMIT ?1";
-    differing(tx.rows(sql, values![rows_max])?)
+    let sql = format!(
+        "SELECT p.id, p.units, 1 {OF_INSTRUCTIONS} WHERE p.status = 'processing' AND \
+         p.failure_code = 'outcome_unknown' AND i.attention IS NULL ORDER BY p.id LIMIT ?1"
+    );
+    differing(tx.rows(&sql, values![rows_max])?)
+}
+
+/// A payout that waits for the operator's decision.
+pub struct Attended {
+    pub payout_id: Id<kind::Payout>,
+    pub units: i64,
+    pub is_unknown: bool,
+    pub attention: Attention,
+    pub reason_code: Option<String>,
+    pub reason_text: Option<String>,
+}
+
+pub fn attended(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Attended>, StoreError> {
+    let sql = format!(
+        "SELECT p.id, p.units, p.status = 'processing' AND COALESCE(p.failure_code, '') = \
+         'outcome_unknown', i.attention, i.reason_code, i.reason_text {OF_INSTRUCTIONS} WHERE \
+         i.attention IS NOT NULL AND i.attention <> 'returned_and_failed' ORDER BY p.id LIMIT ?1"
+    );
+    let read = |mut row: Row| {
+        Ok(Attended {
+            payout_id: row.id()?,
+            units: row.int()?,
+            is_unknown: row.bool()?,
+            attention: row.word(Attention::parse)?,
+            reason_code: row.text_or_null()?,
+            reason_text: row.text_or_null()?,
+        })
+    };
+    tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
 }
 
 /// A statement's head with the sum of its lines.

@@ -45,6 +45,8 @@ pub struct Refund {
     pub address_reason: Option<String>,
     /// Screening found the address on a list: nothing is sent until the operator decides.
     pub is_held: bool,
+    /// What the bank reported of the payout, where that keeps the refund from being sent.
+    pub bank_hold: Option<String>,
     /// The transaction that the operator says it sent; the chain has not confirmed it yet.
     pub sent_transaction_hash: Option<String>,
     /// Why that transaction does not do.
@@ -55,6 +57,13 @@ pub struct Refund {
     pub completed_at: Option<i64>,
     pub status_history: History<RefundStatus>,
     pub created: i64,
+}
+
+impl Refund {
+    /// Whether nothing holds it.
+    pub const fn may_be_sent(&self) -> bool {
+        !self.is_held && self.bank_hold.is_none()
+    }
 }
 
 pub struct NewRefund {
@@ -98,6 +107,7 @@ pub fn create(
         address_declared_by: ask.to_address.map(|_| ask.address_declared_by),
         address_reason: None,
         is_held: false,
+        bank_hold: None,
         sent_transaction_hash: None,
         sent_fault: None,
         log_index: None,
@@ -221,6 +231,13 @@ pub fn mark_sent(
         );
         return Err(Refusal::new(Code::TransferActionInvalid, message).into());
     }
+    if let Some(reason) = &refund.bank_hold {
+        let message = format!(
+            "The refund is held ({reason}): ask the bank about its payout, then release it with \
+             `hundi refunds release`."
+        );
+        return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+    }
     let Some(hash) = Hash::parse(transaction_hash) else {
         let message =
             "transaction_hash must have 64 hexadecimal digits, with or without 0x before them.";
@@ -229,6 +246,33 @@ pub fn mark_sent(
     refund.sent_transaction_hash = Some(hash.text(AddressForm::of_chain(&refund.chain)));
     refund.sent_fault = None;
     Ok(rows::update(tx, refund, RefundStatus::Processing)?)
+}
+
+/// Keeps a refund from being sent because of what the bank reported of its payout, until the
+/// operator releases it. One that is completed stays as it is.
+pub fn hold_for_bank(tx: &mut dyn Tx, refund: &mut Refund, reason: &str) -> Result<(), StoreError> {
+    if refund.status == RefundStatus::Completed || refund.bank_hold.is_some() {
+        return Ok(());
+    }
+    refund.bank_hold = Some(reason.to_owned());
+    let status = refund.status;
+    rows::update(tx, refund, status)
+}
+
+/// Ends the hold of [`hold_for_bank`]. Answers `false` for a refund that it does not hold.
+pub fn release_from_bank(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    refund: &mut Refund,
+) -> Result<bool, StoreError> {
+    if refund.bank_hold.take().is_none() {
+        return Ok(false);
+    }
+    let status = refund.status;
+    rows::update(tx, refund, status)?;
+    await_confirmation(tx, now, services, refund)?;
+    Ok(true)
 }
 
 /// Marks a refund as confirmed on chain.
@@ -272,7 +316,7 @@ fn await_confirmation(
     refund: &Refund,
 ) -> Result<(), StoreError> {
     if refund.status == RefundStatus::Processing
-        && !refund.is_held
+        && refund.may_be_sent()
         && services.simulates(refund.scope.mode(), &refund.chain)
     {
         let due = now.business_milliseconds() + 2 * services.settings.simulation_step_milliseconds;

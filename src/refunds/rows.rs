@@ -35,6 +35,7 @@ crate::stored! {
             => row.word_or_null(AddressDeclarer::parse)?;
         address_reason: &refund.address_reason => row.text_or_null()?;
         is_held: refund.is_held => row.bool()?;
+        bank_hold: &refund.bank_hold => row.text_or_null()?;
         sent_transaction_hash: &refund.sent_transaction_hash => row.text_or_null()?;
         sent_fault: refund.sent_fault.map(SentFault::as_str)
             => row.word_or_null(SentFault::parse)?;
@@ -58,6 +59,7 @@ crate::stored! {
         address_declared_by,
         address_reason,
         is_held,
+        bank_hold,
         sent_transaction_hash,
         sent_fault,
         log_index,

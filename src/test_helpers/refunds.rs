@@ -30,6 +30,10 @@ fn complete(
         let message = format!("The refund is {} and not processing.", found.status.as_str());
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
+    if found.bank_hold.is_some() {
+        let message = "The refund is held by the operator.";
+        return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
+    }
     refunding::confirm_simulated(context.tx, context.now, &mut found)?;
     Ok(view(found))
 }

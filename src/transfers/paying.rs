@@ -11,6 +11,7 @@ use crate::pauses;
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
+use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::services::Services;
 use crate::store::Tx;
@@ -262,6 +263,17 @@ fn refund_principal(
     become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
     let amount = transfer.expected;
     refunding::owe(tx, now, services, transfer, RefundKind::Principal, reason, amount)
+}
+
+/// Keeps the refund of a payout from being sent until the operator releases it, because the bank
+/// paid the payout after all. One that was confirmed on chain is gone.
+pub fn hold_refund(tx: &mut dyn Tx, payout: &Payout, reason: &str) -> Result<(), StoreError> {
+    let (transfer, _) = related(tx, payout)?;
+    let Some(id) = transfer.refund_id else { return Ok(()) };
+    match refunds::rows::find(tx, payout.scope, id)? {
+        Some(mut refund) => refunds::hold_for_bank(tx, &mut refund, reason),
+        None => Ok(()),
+    }
 }
 
 /// Ends a payout that was never sent: refused in review, or held for 24 hours because its

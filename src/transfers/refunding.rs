@@ -125,7 +125,7 @@ pub fn confirm_simulated(
     confirm(tx, now, refund, hash)
 }
 
-/// The simulated chain shows a refund; one that was completed meanwhile stays as it is.
+/// The simulated chain shows a refund; one that was completed or is held stays as it is.
 pub fn confirm_due(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -133,7 +133,7 @@ pub fn confirm_due(
     id: Id<kind::Refund>,
 ) -> Result<(), StoreError> {
     match refunds::rows::find(tx, scope, id)? {
-        Some(mut refund) if refund.status == RefundStatus::Processing && !refund.is_held => {
+        Some(mut refund) if refund.status == RefundStatus::Processing && refund.may_be_sent() => {
             confirm_simulated(tx, now, &mut refund)
         }
         _ => Ok(()),

@@ -14,7 +14,7 @@ use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
-use hundi::rails::iso20022::settings::BankSettings;
+use hundi::rails::files::settings::BankSettings;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};

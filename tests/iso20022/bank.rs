@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, OperationError, StoreError};
 use hundi::payouts::{self, Payout};
-use hundi::rails::iso20022::rows;
-use hundi::rails::iso20022::settings::{BankSettings, BankTable};
+use hundi::rails::files::rows;
+use hundi::rails::files::settings::{BankSettings, BankTable};
 use hundi::rails::iso20022::simulator::{SimulatedBank, Trait};
 use hundi::reconcile::{self, DifferenceKind};
 use hundi::workers::bank::{Bank, Turn};
@@ -63,7 +63,12 @@ impl Drop for Scene {
 
 impl Scene {
     pub async fn new(behaviour: Vec<Trait>) -> Scene {
-        let settings = settings(temporary(), "");
+        Scene::with(behaviour, "").await
+    }
+
+    /// The same with more settings of the bank.
+    pub async fn with(behaviour: Vec<Trait>, more: &str) -> Scene {
+        let settings = settings(temporary(), more);
         let server = Server::start_bank(settings.clone(), false).await;
         Scene::of(server, settings, behaviour).await
     }
@@ -89,7 +94,7 @@ impl Scene {
         self.client.deposit(&transfer, json!({})).await;
         let path = format!("/v1/transfers/{}", id(&transfer));
         let transfer = self.client.wait_status(&path, "payout_processing").await;
-        let payout_id = Id::parse(transfer["payout"]["id"].as_str().unwrap()).unwrap();
+        let payout_id = Id::parse(transfer["payout_id"].as_str().unwrap()).unwrap();
         (transfer, payout_id)
     }
 

@@ -7,7 +7,7 @@ use hundi::kernel::Id;
 use hundi::kernel::id::kind;
 use hundi::payouts::state::PayoutStatus;
 use hundi::rails::FailureCode;
-use hundi::rails::iso20022::values::EndToEndId;
+use hundi::rails::files::values::EndToEndId;
 use hundi::workers::bank::Bank;
 use hundi::workers::bank::publish::{FaultPoint, ORDER, Step, Stopped};
 

@@ -6,11 +6,12 @@ use std::process::Command;
 
 use hundi::kernel::{Currency, Id, Money};
 use hundi::rails::Method;
-use hundi::rails::iso20022::instruct::{self, PaymentOrder};
-use hundi::rails::iso20022::reasons::Meaning;
-use hundi::rails::iso20022::reports::{self, Content, Sign};
+use hundi::rails::files::format::PaymentOrder;
+use hundi::rails::files::references::UtrFinding;
+use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
+use hundi::rails::files::values::{EndToEndId, MessageId};
 use hundi::rails::iso20022::simulator::{self, SimulatedBank};
-use hundi::rails::iso20022::values::{EndToEndId, MessageId};
+use hundi::rails::iso20022::{instruct, reading};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -152,6 +153,12 @@ fn one_method_makes_one_batch_with_its_total() {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
     }
     assert!(!text.contains("IMPS"));
+    let older = settings(temporary(), "[profile]\npain_001 = 'pain.001.001.03'\n");
+    let bytes =
+        instruct::write(&older, MessageId(Id::from_u128(9)), 1_795_285_799, &orders).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    assert!(text.contains("pain.001.001.03\"") && text.contains("<ReqdExctnDt>2026-11-21<"));
+    assert_valid(&[("pain.001.xml".into(), text.into_bytes())]);
 }
 
 #[test]
@@ -181,7 +188,7 @@ fn kept_and_simulated_files_validate() {
         bank.next_files().into_iter().map(|file| (file.name, file.bytes)).collect();
     assert!(simulated.len() > 10);
     for (name, bytes) in &simulated {
-        reports::read(bytes).unwrap_or_else(|refused| panic!("{name}: {refused}"));
+        reading::read(bytes).unwrap_or_else(|refused| panic!("{name}: {refused}"));
     }
     files.extend(simulated);
     files.push(("pain.001.xml".into(), bytes));
@@ -196,8 +203,15 @@ fn kept_and_simulated_files_validate() {
     }
 }
 
-fn read(name: &str) -> reports::Incoming {
-    reports::read(&std::fs::read(Path::new(CORPUS).join(name)).unwrap()).unwrap()
+fn utr(references: &hundi::rails::files::references::References, method: Method) -> String {
+    match references.utr(method, &[], &[]) {
+        UtrFinding::One(utr, _) => utr.as_str().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn read(name: &str) -> Incoming {
+    reading::read(&std::fs::read(Path::new(CORPUS).join(name)).unwrap()).unwrap()
 }
 
 #[test]
@@ -216,9 +230,9 @@ fn a_statement_is_read_into_its_lines() {
         (first.amount.units, first.sign, first.booking_day.to_string().as_str()),
         (10_000_000, Sign::Debit, "2026-11-21")
     );
-    assert_eq!(first.references.utr(Method::Neft).unwrap().as_str(), "RATNN24200329588");
+    assert_eq!(utr(&first.references, Method::Neft), "RATNN24200329588");
     assert_eq!(
-        second.references.utr(Method::Rtgs).unwrap().as_str(),
+        utr(&second.references, Method::Rtgs),
         "YESBR12025031200013998",
         "from the remittance text"
     );
@@ -229,8 +243,8 @@ fn a_statement_is_read_into_its_lines() {
     );
     assert_eq!(charges.references.shown(), Some("CHG0099"));
     assert_eq!(
-        charges.references.utr(Method::Neft),
-        None,
+        charges.references.utr(Method::Neft, &[], &[]),
+        UtrFinding::None,
         "a bank's own reference is no clearing reference"
     );
 }
@@ -240,34 +254,30 @@ fn a_status_report_is_read_payment_by_payment() {
     let Content::Statuses(report) = read("pain.002-mixed.xml").content else { panic!() };
     assert!(report.original.is_some());
     assert_eq!(report.batches.len(), 1);
-    assert_eq!(report.batches[0].1.reason.as_deref(), Some("DUPL"));
+    assert_eq!(report.batches[0].1.reason.code.as_deref(), Some("DUPL"));
     let [paid, refused, strange] = &report.payments[..] else { panic!() };
     assert_eq!((paid.verdict.meaning, paid.amount.unwrap().units), (Some(Meaning::Paid), 884_125));
-    assert_eq!(paid.references.utr(Method::Neft).unwrap().as_str(), "N351200478962883");
+    assert_eq!(utr(&paid.references, Method::Neft), "N351200478962883");
     assert_eq!(
-        (refused.verdict.meaning, refused.verdict.reason.as_deref()),
+        (refused.verdict.meaning, refused.verdict.reason.code.as_deref()),
         (Some(Meaning::Refused), Some("AC04"))
     );
+    assert_eq!(refused.verdict.reason.text.as_deref(), Some("Account closed"));
     assert_eq!((strange.verdict.meaning, strange.end_to_end_id), (None, None));
     let Content::Accounts(accounts) = read("camt.054-return.xml").content else { panic!() };
     let line = &accounts[0].lines[0];
-    assert_eq!((line.sign, line.return_reason.as_deref()), (Sign::Credit, Some("R12")));
+    assert_eq!((line.sign, line.reason.code.as_deref()), (Sign::Credit, Some("R12")));
+}
+
+fn changed(name: &str, from: &str, to: &str) -> Vec<u8> {
+    let text = String::from_utf8(std::fs::read(Path::new(CORPUS).join(name)).unwrap()).unwrap();
+    assert!(text.contains(from), "{from}");
+    text.replacen(from, to, 1).into_bytes()
 }
 
 #[test]
 fn files_that_contradict_themselves_are_refused_with_a_reason() {
     for (name, from, to, reason) in [
-        ("camt.053-batch.xml", "100000.0<", "100000.001<", "two decimals"),
-        ("camt.053-batch.xml", "100000.0<", "100001.0<", "add up"),
-        ("camt.053-batch.xml", "100000.0<", "-100000.0<", "two decimals"),
-        ("camt.053-batch.xml", "Ccy=\"INR\">5.90", "Ccy=\"USD\">5.90", "INR"),
-        ("camt.053-batch.xml", ">DBIT<", ">DEBIT<", "CdtDbtInd"),
-        (
-            "camt.053-batch.xml",
-            "<n:BookgDt><n:Dt>2026-11-21",
-            "<n:BookgDt><n:Dt>2026-11-31",
-            "date",
-        ),
         ("camt.053-batch.xml", "<n:MsgId>STMT/2026/11/21-1</n:MsgId>", "", "MsgId"),
         (
             "camt.053-batch.xml",
@@ -275,7 +285,8 @@ fn files_that_contradict_themselves_are_refused_with_a_reason() {
             "STMT/2026/11/21-1-and-more-than-35-characters",
             "35",
         ),
-        ("camt.053-batch.xml", "camt.053.001.08", "camt.053.001.09", "no message"),
+        ("camt.053-batch.xml", "camt.053.001.08", "camt.052.001.08", "no message"),
+        ("camt.053-batch.xml", "camt.053.001.08", "camt.054.001.08", "no message"),
         ("camt.054-return.xml", "<Ntfctn>", "<Ntfctn><Id>twice</Id>", "more than once"),
         (
             "pain.002-mixed.xml",
@@ -284,10 +295,81 @@ fn files_that_contradict_themselves_are_refused_with_a_reason() {
             "OrgnlMsgId",
         ),
     ] {
-        let text = String::from_utf8(std::fs::read(Path::new(CORPUS).join(name)).unwrap()).unwrap();
-        assert!(text.contains(from), "{from}");
-        let refused = reports::read(text.replacen(from, to, 1).as_bytes()).expect_err(to);
+        let refused = reading::read(&changed(name, from, to)).expect_err(to);
         assert!(refused.reason.contains(reason), "{from} -> {to}: {refused}");
         assert!(!refused.is_truncated);
     }
+}
+
+#[test]
+fn an_entry_that_contradicts_itself_is_passed_over_and_the_rest_counts() {
+    for (from, to, reason) in [
+        ("100000.0<", "100000.001<", "two decimals"),
+        ("100000.0<", "100001.0<", "add up"),
+        ("100000.0<", "-100000.0<", "two decimals"),
+        ("Ccy=\"INR\">5.90", "Ccy=\"USD\">5.90", "INR"),
+        (">DBIT<", ">DEBIT<", "CdtDbtInd"),
+        ("<n:BookgDt><n:Dt>2026-11-21", "<n:BookgDt><n:Dt>2026-11-31", "date"),
+    ] {
+        let found = reading::read(&changed("camt.053-batch.xml", from, to)).unwrap();
+        let [(place, told)] = &found.unread.shown[..] else { panic!("{:?}", found.unread) };
+        assert!(told.contains(reason), "{from} -> {to}: {told}");
+        assert!(place.starts_with("Stmt 1, Ntry "), "{place}");
+        let Content::Accounts(accounts) = found.content else { panic!() };
+        let count = accounts[0].lines.len();
+        assert!(matches!(count, 1 | 2), "{from} -> {to}: {count} lines are left");
+    }
+}
+
+/// The elements of a file that later versions have and earlier ones do not, in either direction.
+#[test]
+fn every_version_and_wrapping_says_the_same() {
+    let lines = |bytes: &[u8]| {
+        let found = reading::read(bytes).unwrap();
+        assert_eq!((found.unread.count, found.message_id.as_str()), (0, "STMT/2026/11/21-1"));
+        let Content::Accounts(accounts) = found.content else { panic!() };
+        let mut text = format!("{:?}{:?}", accounts[0].opening, accounts[0].closing);
+        for line in &accounts[0].lines {
+            let (id, day) = (line.end_to_end_id, line.booking_day);
+            text.push_str(&format!(
+                "{id:?}{}{:?}{day}{:?}",
+                line.amount, line.sign, line.references
+            ));
+        }
+        text
+    };
+    let text =
+        String::from_utf8(std::fs::read(Path::new(CORPUS).join("camt.053-batch.xml")).unwrap());
+    let text = text.unwrap();
+    let wanted = lines(text.as_bytes());
+    for version in ["02", "04", "06", "10", "13"] {
+        let other = text.replace("camt.053.001.08", &format!("camt.053.001.{version}"));
+        // Up to .04 the status is a text, and later a code.
+        let other = other.replace("<n:Sts><n:Cd>BOOK</n:Cd></n:Sts>", "<n:Sts>BOOK</n:Sts>");
+        assert_eq!(lines(other.as_bytes()), wanted, "{version}");
+    }
+    let national = text.replace(
+        "urn:iso:std:iso:20022:tech:xsd:camt.053.001.08",
+        "http://www.six-interbank-clearing.com/de/camt.053.001.08.ch.02.xsd",
+    );
+    assert_eq!(lines(national.as_bytes()), wanted);
+    let bare = text.replace(" xmlns:n=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.08\"", "");
+    let bare = bare.replace("<n:", "<").replace("</n:", "</");
+    assert_eq!(lines(bare.as_bytes()), wanted, "without a namespace");
+    let (declaration, message) = text.split_once('\n').unwrap();
+    let wrapped = format!(
+        "{declaration}<BusMsg><AppHdr \
+         xmlns=\"urn:iso:std:iso:20022:tech:xsd:head.001.001.02\"><BizMsgIdr>1</BizMsgIdr></AppHdr>\
+         {message}</BusMsg>"
+    );
+    assert_eq!(lines(wrapped.as_bytes()), wanted, "within an envelope");
+    let utf16 = text.replace("utf-8", "UTF-16");
+    let utf16: Vec<u8> =
+        [0xFEFF].into_iter().chain(utf16.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    assert_eq!(lines(&utf16), wanted, "in UTF-16");
+    let latin = text.replace("utf-8", "ISO-8859-1").replace("GST", "GST \u{e9}");
+    let latin: Vec<u8> = latin.chars().map(|character| character as u8).collect();
+    assert_eq!(lines(&latin), wanted, "in ISO-8859-1");
+    let undated = text.replace("<n:BookgDt><n:Dt>2026-11-21</n:Dt></n:BookgDt>", "");
+    assert_eq!(lines(undated.as_bytes()), wanted, "the statement's day");
 }

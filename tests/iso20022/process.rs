@@ -4,7 +4,7 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use hundi::rails::iso20022::folders::Folders;
+use hundi::rails::files::folders::Folders;
 use serde_json::json;
 
 use crate::bank::{PAID, REFUSED, RETURNED, settings, temporary};

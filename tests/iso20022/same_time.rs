@@ -5,7 +5,7 @@ use hundi::kernel::id::kind;
 use hundi::kernel::{AnyId, Id};
 use hundi::operator::{self, OperatorDecision};
 use hundi::payouts::state::PayoutStatus;
-use hundi::rails::iso20022::values::EndToEndId;
+use hundi::rails::files::values::EndToEndId;
 use hundi::workers::bank::Bank;
 use hundi::workers::bank::publish::Step;
 use serde_json::json;

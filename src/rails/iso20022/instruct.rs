@@ -1,30 +1,16 @@
-//! Writes pain.001.001.09: instructions to pay, as the sponsor bank is given them.
+//! Writes payment files: pain.001 in the version that the bank takes.
 
-use super::settings::BankSettings;
-use super::values::{Day, EndToEndId, MessageId, date_time};
+use super::reading::NAMESPACE_PREFIX;
 use super::xml::Document;
 use crate::kernel::{Currency, Money, StoreError};
-use crate::rails::Method;
+use crate::rails::files::format::PaymentOrder;
+use crate::rails::files::settings::{BankSettings, Pain001};
+use crate::rails::files::values::{Day, MessageId, date_time};
+use crate::rails::port::Method;
 
-/// The namespace of the message that is written.
-pub const NAMESPACE: &str = "urn:iso:std:iso:20022:tech:xsd:pain.001.001.09";
-
-/// One payment, with all that the bank needs to know. It holds the whole account number, so it has
-/// no `Debug`.
-#[derive(Clone)]
-pub struct PaymentOrder {
-    pub end_to_end_id: EndToEndId,
-    pub amount: Money,
-    pub method: Method,
-    pub purpose_code: String,
-    pub sender_name: String,
-    /// ISO 3166-1 alpha-2.
-    pub sender_country: String,
-    pub sender_street: Option<String>,
-    pub sender_town: Option<String>,
-    pub beneficiary_name: String,
-    pub account_number: String,
-    pub ifsc: String,
+/// The namespace of a version of the message.
+pub fn namespace(version: Pain001) -> String {
+    format!("{NAMESPACE_PREFIX}{}", version.as_str())
 }
 
 /// A text shortened to the room that the standard has for it.
@@ -77,7 +63,7 @@ pub fn write(
             batches.push((*method, total(&batch)?, batch));
         }
     }
-    Ok(Document::write(NAMESPACE, |document| {
+    Ok(Document::write(&namespace(settings.profile.pain_001), |document| {
         document.element("CstmrCdtTrfInitn", |initiation| {
             initiation.element("GrpHdr", |header| {
                 header.text("MsgId", &message_id.to_string());
@@ -118,7 +104,11 @@ fn write_batch(
         kind.path(&["SvcLvl", "Cd"], level);
         kind.path(&["LclInstrm", "Prtry"], instrument);
     });
-    information.path(&["ReqdExctnDt", "Dt"], &day.to_string());
+    // The older version has a date alone where the newer one lets a time be chosen.
+    match settings.profile.pain_001 {
+        Pain001::V03 => information.text("ReqdExctnDt", &day.to_string()),
+        Pain001::V09 => information.path(&["ReqdExctnDt", "Dt"], &day.to_string()),
+    }
     information.path(&["Dbtr", "Nm"], &settings.debit_account_name);
     account(information, "DbtrAcct", settings.debit_account_number());
     agent(information, "DbtrAgt", &settings.debit_account_ifsc);

@@ -1,52 +1,47 @@
-//! A bank that is spoken to by files: ISO 20022 messages in drop folders that any SFTP or
-//! host-to-host agent serves.
+//! Banks that speak ISO 20022: payment files in pain.001, reports in pain.002, camt.053 and
+//! camt.054.
 //!
-//! `xml` bounds what is read, `words` parses references, dates and amounts, `instruct` writes and
-//! `reports` reads messages, `folders` publishes and collects files, `rows` keeps the journal of
-//! what was sent and read. The worker is `work::bank`: it writes each payout at most once and
-//! applies what the bank says. `simulator` is a bank to try it with.
+//! `xml` bounds what is read and `encoding` unwraps it; `instruct` writes payment files,
+//! `status` and `entries` read reports. `simulator` is a bank
+//! to try the files with.
 
-pub mod folders;
+pub mod encoding;
+pub mod entries;
 pub mod instruct;
-pub mod reasons;
-pub mod reports;
-pub mod rows;
-pub mod settings;
+pub mod reading;
 pub mod simulator;
-pub mod values;
+pub mod status;
 pub mod xml;
 
-use super::{BankReport, Instruction, Rail, Reporting};
-use crate::kernel::{Now, StoreError};
-use crate::store::Tx;
+use crate::kernel::StoreError;
+use crate::rails::files::format::{FileError, FileFormat, PaymentOrder};
+use crate::rails::files::reports::Incoming;
+use crate::rails::files::settings::BankSettings;
+use crate::rails::files::values::MessageId;
 
-/// The rail: it writes down that an instruction is to be sent; `work::bank` sends it and applies
-/// what the bank says.
-pub struct IsoRail {
-    /// See `BankSettings::supports_nre`.
-    pub supports_nre: bool,
-}
+/// The format `iso20022`.
+pub struct Iso20022;
 
-impl Rail for IsoRail {
+impl FileFormat for Iso20022 {
     fn name(&self) -> &'static str {
         "iso20022"
     }
-    fn supports_nre(&self) -> bool {
-        self.supports_nre
+    fn file_name_parts(&self) -> (&'static str, &'static str) {
+        ("pain.001-", ".xml")
     }
-    fn reporting(&self) -> Reporting {
-        Reporting::Told
-    }
-    fn submit(
+    fn write(
         &self,
-        tx: &mut dyn Tx,
-        now: &mut Now,
-        instruction: &Instruction,
-    ) -> Result<BankReport, StoreError> {
-        rows::queue(tx, now, instruction)?;
-        Ok(BankReport::Processing)
+        settings: &BankSettings,
+        message_id: MessageId,
+        created: i64,
+        orders: &[PaymentOrder],
+    ) -> Result<Vec<u8>, StoreError> {
+        instruct::write(settings, message_id, created, orders)
     }
-    fn inquire(&self, _: &Instruction) -> BankReport {
-        BankReport::Processing
+    fn read(&self, settings: &BankSettings, bytes: &[u8]) -> Result<Incoming, FileError> {
+        reading::read_for(bytes, &|number| settings.is_debit_account(number))
+    }
+    fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError> {
+        reading::read(bytes)
     }
 }

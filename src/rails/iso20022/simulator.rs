@@ -12,11 +12,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::instruct;
-use super::reports::{ReportKind, Sign};
-use super::values::{Day, date_time, inr};
-use super::xml::{self, Document, Refused};
+use super::reading::NAMESPACE_PREFIX;
+use super::xml::{self, Document};
 use crate::kernel::{Currency, Money};
-use crate::rails::Method;
+use crate::rails::files::format::FileError;
+use crate::rails::files::reports::{ReportKind, Sign};
+use crate::rails::files::settings::Pain001;
+use crate::rails::files::values::{Day, date_time, inr};
+use crate::rails::port::Method;
 
 /// Days after which a payment comes back, by value date.
 const RETURN_DAYS: i64 = 3;
@@ -93,6 +96,11 @@ pub struct SimulatedBank {
     pub paid: Vec<String>,
 }
 
+/// The namespace of the version that this bank writes.
+fn namespace(kind: ReportKind) -> String {
+    format!("{NAMESPACE_PREFIX}{}", kind.as_str())
+}
+
 fn number(account: &mut Document, account_number: &str) {
     account.element("Acct", |account| {
         account.path(&["Id", "Othr", "Id"], account_number);
@@ -130,9 +138,9 @@ impl SimulatedBank {
     }
 
     /// Takes a file of instructions and answers it, now or in later turns. `at` is in Unix seconds.
-    pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), Refused> {
+    pub fn take(&mut self, bytes: &[u8], at: i64) -> Result<(), FileError> {
         let (message_id, payments) = self.read(bytes)?;
-        let today = Day::at(at).ok_or_else(|| Refused::new("a moment that no calendar has"))?;
+        let today = Day::at(at).ok_or_else(|| FileError::new("a moment that no calendar has"))?;
         let accepted: Vec<(&Payment, &str, Option<&str>)> =
             payments.iter().map(|payment| (payment, "ACTC", None)).collect();
         self.report_status(&message_id, &accepted, at);
@@ -227,7 +235,7 @@ impl SimulatedBank {
         let closing = self.balance_units;
         let (id, sequence) = (self.message_id("STMT"), self.numbers);
         let account_number = self.account_number.clone();
-        let bytes = Document::write(&ReportKind::Statement.namespace(), |document| {
+        let bytes = Document::write(&namespace(ReportKind::Statement), |document| {
             document.element("BkToCstmrStmt", |root| {
                 root.element("GrpHdr", |header| {
                     header.text("MsgId", &id);
@@ -258,7 +266,7 @@ impl SimulatedBank {
     fn notify(&mut self, booked: &Booked, today: Day, at: i64) {
         let id = self.message_id("NTFN");
         let account_number = self.account_number.clone();
-        let bytes = Document::write(&ReportKind::Notification.namespace(), |document| {
+        let bytes = Document::write(&namespace(ReportKind::Notification), |document| {
             document.element("BkToCstmrDbtCdtNtfctn", |root| {
                 root.element("GrpHdr", |header| {
                     header.text("MsgId", &id);
@@ -288,7 +296,7 @@ impl SimulatedBank {
         let mut batches: Vec<&str> =
             statuses.iter().map(|(payment, ..)| payment.batch_id.as_str()).collect();
         batches.dedup();
-        let bytes = Document::write(&ReportKind::Status.namespace(), |document| {
+        let bytes = Document::write(&namespace(ReportKind::Status), |document| {
             document.element("CstmrPmtStsRpt", |root| {
                 root.element("GrpHdr", |header| {
                     header.text("MsgId", &id);
@@ -355,14 +363,16 @@ impl SimulatedBank {
         self.outgoing.is_empty()
     }
 
-    fn read(&mut self, bytes: &[u8]) -> Result<(String, Vec<Payment>), Refused> {
-        let (_, document) = xml::parse(bytes, &|namespace| namespace == instruct::NAMESPACE)?;
+    fn read(&mut self, bytes: &[u8]) -> Result<(String, Vec<Payment>), FileError> {
+        let (_, document) = xml::parse(bytes, &|namespace| {
+            Pain001::ALL.iter().any(|version| namespace == instruct::namespace(*version))
+        })?;
         let root = document.required("CstmrCdtTrfInitn")?;
-        let text = |element: &xml::Element, path: &str| -> Result<String, Refused> {
+        let text = |element: &xml::Element, path: &str| -> Result<String, FileError> {
             element
                 .text_at(path)?
                 .map(str::to_owned)
-                .ok_or_else(|| Refused::new(format!("{} lacks {path}", element.shown())))
+                .ok_or_else(|| FileError::new(format!("{} lacks {path}", element.shown())))
         };
         let message_id = text(root, "GrpHdr/MsgId")?;
         let mut payments = Vec::new();
@@ -371,11 +381,11 @@ impl SimulatedBank {
             let method =
                 Method::parse(&text(information, "PmtTpInf/LclInstrm/Prtry")?.to_lowercase());
             let method =
-                method.ok_or_else(|| Refused::new("LclInstrm is neither NEFT nor RTGS"))?;
+                method.ok_or_else(|| FileError::new("LclInstrm is neither NEFT nor RTGS"))?;
             let batch_id = text(information, "PmtInfId")?;
             for transaction in information.all("CdtTrfTxInf") {
                 let amount = inr(&text(transaction, "Amt/InstdAmt")?)
-                    .ok_or_else(|| Refused::new("InstdAmt is no amount"))?;
+                    .ok_or_else(|| FileError::new("InstdAmt is no amount"))?;
                 payments.push(Payment {
                     end_to_end_id: text(transaction, "PmtId/EndToEndId")?,
                     batch_id: batch_id.clone(),

@@ -1,17 +1,17 @@
 //! XML from outside, read into a small tree within limits, and XML of ours, written: nothing else
 //! touches markup.
 //!
-//! What ISO 20022 never needs is refused: document types, entities, processing instructions, other
-//! encodings.
-
-use std::fmt;
+//! What ISO 20022 never needs is refused: document types, entities, processing instructions. A
+//! business header or an envelope around the message is passed over.
 
 use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use quick_xml::name::ResolveResult;
 use quick_xml::{NsReader, Writer};
 
-/// Bytes of a file.
-pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+use super::encoding;
+pub use crate::rails::files::folders::FILE_BYTES_MAX;
+use crate::rails::files::format::FileError;
+
 /// Elements within elements; the deepest message we read has 12.
 pub const DEPTH_MAX: usize = 32;
 /// Elements of a file: some 10 000 statement entries.
@@ -20,33 +20,6 @@ pub const ELEMENTS_MAX: usize = 400_000;
 pub const TEXT_BYTES_MAX: usize = 8_192;
 /// Attributes of one element, namespaces included.
 pub const ATTRIBUTES_MAX: usize = 16;
-
-/// Why a file was not taken. The reason names elements of the standard and positions, never
-/// contents.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    pub reason: String,
-    /// The file ends before its document does, so it may still be growing.
-    pub is_truncated: bool,
-}
-
-impl Refused {
-    pub fn new(reason: impl Into<String>) -> Refused {
-        Refused { reason: reason.into(), is_truncated: false }
-    }
-    fn truncated() -> Refused {
-        Refused {
-            reason: "the file ends before its document does: have it sent again, whole".into(),
-            is_truncated: true,
-        }
-    }
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
-    }
-}
 
 /// One element of the document's namespace.
 #[derive(Clone, Debug, Default)]
@@ -64,20 +37,20 @@ impl Element {
     }
     /// The child of a name that may be there once. A second one makes the file ambiguous, which
     /// refuses it.
-    pub fn optional(&self, name: &str) -> Result<Option<&Element>, Refused> {
+    pub fn optional(&self, name: &str) -> Result<Option<&Element>, FileError> {
         let mut found = self.children.iter().filter(|child| child.name == name);
         let first = found.next();
         match found.next() {
             None => Ok(first),
-            Some(_) => Err(Refused::new(format!("{} holds {name} more than once", self.shown()))),
+            Some(_) => Err(FileError::new(format!("{} holds {name} more than once", self.shown()))),
         }
     }
     /// The child of a name that must be there once.
-    pub fn required(&self, name: &str) -> Result<&Element, Refused> {
-        self.optional(name)?.ok_or_else(|| Refused::new(format!("{} lacks {name}", self.shown())))
+    pub fn required(&self, name: &str) -> Result<&Element, FileError> {
+        self.optional(name)?.ok_or_else(|| FileError::new(format!("{} lacks {name}", self.shown())))
     }
     /// The element behind a path such as `TxSts` or `Rsn/Cd`, each step at most once.
-    pub fn at(&self, path: &str) -> Result<Option<&Element>, Refused> {
+    pub fn at(&self, path: &str) -> Result<Option<&Element>, FileError> {
         let mut here = self;
         for name in path.split('/') {
             match here.optional(name)? {
@@ -88,11 +61,18 @@ impl Element {
         Ok(Some(here))
     }
     /// The text behind a path, without white space around it; an empty one counts as absent.
-    pub fn text_at(&self, path: &str) -> Result<Option<&str>, Refused> {
+    pub fn text_at(&self, path: &str) -> Result<Option<&str>, FileError> {
         Ok(self.at(path)?.map(Element::text).filter(|text| !text.is_empty()))
     }
     pub fn text(&self) -> &str {
         self.text.trim_matches([' ', '\t', '\r', '\n'])
+    }
+    /// The texts of the element and of everything within it.
+    pub fn texts(&self) -> Vec<&str> {
+        let mut found = vec![self.text()];
+        found.extend(self.children.iter().flat_map(Element::texts));
+        found.retain(|text| !text.is_empty());
+        found
     }
     /// The attribute `Ccy`.
     pub fn currency(&self) -> Option<&str> {
@@ -113,34 +93,12 @@ fn is_text_allowed(character: char) -> bool {
 
 /// Reads a whole file whose root is `Document` in one of the namespaces that `knows` knows. Answers
 /// the namespace and the root.
-pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), Refused> {
-    if bytes.len() > FILE_BYTES_MAX {
-        return Err(Refused::new(format!(
-            "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
-        )));
-    }
-    if bytes.starts_with(&[0xFE, 0xFF])
-        || bytes.starts_with(&[0xFF, 0xFE])
-        || bytes.iter().take(4).any(|byte| *byte == 0)
-    {
-        return Err(Refused::new("the encoding is not UTF-8"));
-    }
-    let bytes = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes);
-    let text = match std::str::from_utf8(bytes) {
-        Ok(text) => text,
-        // A character that is cut off at the end is a file that is cut off.
-        Err(fault) if fault.error_len().is_none() => return Err(Refused::truncated()),
-        Err(fault) => {
-            return Err(Refused::new(format!(
-                "the encoding is not UTF-8, at byte {}",
-                fault.valid_up_to()
-            )));
-        }
-    };
+pub fn parse(bytes: &[u8], knows: &dyn Fn(&str) -> bool) -> Result<(String, Element), FileError> {
+    let text = encoding::text(bytes)?;
     if text.trim_ascii().is_empty() {
-        return Err(Refused::truncated());
+        return Err(FileError::truncated());
     }
-    Tree::default().read(text, knows)
+    Tree::default().read(&text, knows)
 }
 
 /// The elements that are open, and what was counted so far.
@@ -153,6 +111,15 @@ struct Tree {
     /// Depth at which an element of another namespace began; all within it is passed over.
     foreign_from: Option<usize>,
     foreign_depth: usize,
+    /// Elements that are open around the document.
+    envelope_depth: usize,
+    /// Whether an element began that was not the document.
+    has_envelope: bool,
+}
+
+/// The file holds none of the messages that are read.
+pub fn no_message() -> FileError {
+    FileError::new("the file is no message that is read here: pain.002, camt.053 or camt.054")
 }
 
 impl Tree {
@@ -160,7 +127,7 @@ impl Tree {
         mut self,
         text: &str,
         knows: &dyn Fn(&str) -> bool,
-    ) -> Result<(String, Element), Refused> {
+    ) -> Result<(String, Element), FileError> {
         let mut reader = NsReader::from_str(text);
         // Comments hold no data, and `--` within one is not well-formed.
         reader.config_mut().check_comments = true;
@@ -175,7 +142,7 @@ impl Tree {
                 ResolveResult::Bound(namespace) => Some(namespace.0.to_owned()),
                 ResolveResult::Unbound => None,
                 ResolveResult::Unknown(_) => {
-                    return Err(Refused::new(format!(
+                    return Err(FileError::new(format!(
                         "a namespace prefix is not declared, at byte {position}"
                     )));
                 }
@@ -184,12 +151,12 @@ impl Tree {
                 Event::Eof => break,
                 Event::Decl(declaration) if is_first => check_declaration(&declaration)?,
                 Event::Decl(_) | Event::PI(_) => {
-                    return Err(Refused::new(format!(
+                    return Err(FileError::new(format!(
                         "a processing instruction, at byte {position}"
                     )));
                 }
                 Event::DocType(_) => {
-                    return Err(Refused::new(
+                    return Err(FileError::new(
                         "the file holds a document type, which no bank's message has",
                     ));
                 }
@@ -216,7 +183,7 @@ impl Tree {
                         Err(_) => None,
                     };
                     let character = character.ok_or_else(|| {
-                        Refused::new(format!(
+                        FileError::new(format!(
                             "an entity that XML does not have, at byte {position}"
                         ))
                     })?;
@@ -226,8 +193,10 @@ impl Tree {
             is_first = false;
         }
         match (self.root, self.open.is_empty() && self.foreign_from.is_none()) {
+            (_, true) if self.envelope_depth > 0 => Err(FileError::truncated()),
             (Some(root), true) => Ok((self.namespace, root)),
-            (None, true) | (_, false) => Err(Refused::truncated()),
+            (None, true) if self.has_envelope => Err(no_message()),
+            (None, true) | (_, false) => Err(FileError::truncated()),
         }
     }
 
@@ -236,27 +205,27 @@ impl Tree {
         start: &BytesStart<'_>,
         namespace: Option<String>,
         knows: &dyn Fn(&str) -> bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), FileError> {
         self.elements_count += 1;
         if self.elements_count > ELEMENTS_MAX {
-            return Err(Refused::new(format!(
+            return Err(FileError::new(format!(
                 "the file has more than {ELEMENTS_MAX} elements: have it split"
             )));
         }
-        if self.open.len() + self.foreign_depth >= DEPTH_MAX {
-            return Err(Refused::new(format!("elements are nested deeper than {DEPTH_MAX}")));
+        if self.envelope_depth + self.open.len() + self.foreign_depth >= DEPTH_MAX {
+            return Err(FileError::new(format!("elements are nested deeper than {DEPTH_MAX}")));
         }
         let mut currency = None;
         for (index, attribute) in start.attributes().enumerate() {
-            let attribute =
-                attribute.map_err(|_| Refused::new("an attribute is malformed or given twice"))?;
+            let attribute = attribute
+                .map_err(|_| FileError::new("an attribute is malformed or given twice"))?;
             if index >= ATTRIBUTES_MAX {
-                return Err(Refused::new(format!(
+                return Err(FileError::new(format!(
                     "an element has more than {ATTRIBUTES_MAX} attributes"
                 )));
             }
             if attribute.value.contains('<') {
-                return Err(Refused::new("an attribute is malformed"));
+                return Err(FileError::new("an attribute is malformed"));
             }
             if attribute.key.as_ref() == "Ccy" {
                 currency = Some(attribute.value.chars().take(8).collect());
@@ -270,7 +239,7 @@ impl Tree {
         if self.open.is_empty() {
             return self.begin_root(name, namespace, knows);
         }
-        if namespace.as_deref() != Some(&self.namespace) {
+        if namespace.as_deref().unwrap_or_default() != self.namespace {
             // The schema lets other namespaces in at one place only: the envelope of supplementary
             // data.
             if self.open.last().is_some_and(|parent| parent.name == "Envlp") {
@@ -278,7 +247,7 @@ impl Tree {
                 self.foreign_depth = 1;
                 return Ok(());
             }
-            return Err(Refused::new("an element is of another namespace than the document"));
+            return Err(FileError::new("an element is of another namespace than the document"));
         }
         self.open.push(Element { name, currency, ..Element::default() });
         Ok(())
@@ -289,24 +258,29 @@ impl Tree {
         name: String,
         namespace: Option<String>,
         knows: &dyn Fn(&str) -> bool,
-    ) -> Result<(), Refused> {
-        if self.root.is_some() {
-            return Err(Refused::new("the file holds more than one document"));
-        }
-        match namespace {
-            Some(found) if name == "Document" && knows(&found) => self.namespace = found,
-            _ => {
-                return Err(Refused::new(
-                    "the file is no message that is read here: pain.002.001.10, camt.053.001.08 \
-                     or camt.054.001.08",
-                ));
+    ) -> Result<(), FileError> {
+        let namespace = namespace.unwrap_or_default();
+        if name != "Document" {
+            // `BusMsg`, `BizMsgEnvlp` and what else banks and agents put around a message.
+            if self.envelope_depth == 0 && (self.root.is_some() || self.has_envelope) {
+                return Err(FileError::new("the file holds more than one document"));
             }
+            self.envelope_depth += 1;
+            self.has_envelope = true;
+            return Ok(());
         }
+        if self.root.is_some() || (self.has_envelope && self.envelope_depth == 0) {
+            return Err(FileError::new("the file holds more than one document"));
+        }
+        if !knows(&namespace) {
+            return Err(no_message());
+        }
+        self.namespace = namespace;
         self.open.push(Element { name, ..Element::default() });
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), Refused> {
+    fn end(&mut self) -> Result<(), FileError> {
         if self.foreign_from.is_some() {
             self.foreign_depth -= 1;
             if self.foreign_depth == 0 {
@@ -314,8 +288,12 @@ impl Tree {
             }
             return Ok(());
         }
+        if self.open.is_empty() && self.envelope_depth > 0 {
+            self.envelope_depth -= 1;
+            return Ok(());
+        }
         let element =
-            self.open.pop().ok_or_else(|| Refused::new("an element ends that did not begin"))?;
+            self.open.pop().ok_or_else(|| FileError::new("an element ends that did not begin"))?;
         match self.open.last_mut() {
             Some(parent) => parent.children.push(element),
             None => self.root = Some(element),
@@ -323,24 +301,24 @@ impl Tree {
         Ok(())
     }
 
-    fn append(&mut self, text: &str, position: u64) -> Result<(), Refused> {
+    fn append(&mut self, text: &str, position: u64) -> Result<(), FileError> {
         if let Some(wrong) = text.chars().find(|character| !is_text_allowed(*character)) {
-            return Err(Refused::new(format!(
+            return Err(FileError::new(format!(
                 "the character U+{:04X} is not allowed in XML, near byte {position}",
                 wrong as u32
             )));
         }
         match self.open.last_mut() {
             _ if self.foreign_from.is_some() => Ok(()),
-            None if text.trim_ascii().is_empty() => Ok(()),
-            None => Err(Refused::new("text stands outside the document")),
+            None if text.trim_ascii().is_empty() || self.envelope_depth > 0 => Ok(()),
+            None => Err(FileError::new("text stands outside the document")),
             Some(element) => {
                 // White space between children is layout.
                 if !element.children.is_empty() && text.trim_ascii().is_empty() {
                     return Ok(());
                 }
                 if element.text.len() + text.len() > TEXT_BYTES_MAX {
-                    return Err(Refused::new(format!(
+                    return Err(FileError::new(format!(
                         "the text of {} is longer than {TEXT_BYTES_MAX} bytes",
                         element.shown()
                     )));
@@ -352,33 +330,47 @@ impl Tree {
     }
 }
 
-fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), Refused> {
-    let is_utf8 = match declaration.encoding() {
+fn check_declaration(declaration: &BytesDecl<'_>) -> Result<(), FileError> {
+    // The bytes were decoded before; what is declared has to be one of the encodings that were
+    // looked for.
+    const ENCODINGS: &[&str] = &[
+        "utf-8",
+        "utf8",
+        "utf-16",
+        "utf-16le",
+        "utf-16be",
+        "us-ascii",
+        "iso-8859-1",
+        "latin1",
+        "iso-8859-15",
+        "windows-1252",
+    ];
+    let is_known = match declaration.encoding() {
         None => true,
-        Some(Ok(encoding)) => encoding.eq_ignore_ascii_case("utf-8"),
+        Some(Ok(encoding)) => ENCODINGS.iter().any(|known| encoding.eq_ignore_ascii_case(known)),
         Some(Err(_)) => false,
     };
-    if !is_utf8 {
-        return Err(Refused::new("the encoding is not UTF-8"));
+    if !is_known {
+        return Err(FileError::new("the encoding is not one that is read"));
     }
     if declaration.version().is_ok_and(|version| version == "1.0") {
         Ok(())
     } else {
-        Err(Refused::new("the file is not XML 1.0"))
+        Err(FileError::new("the file is not XML 1.0"))
     }
 }
 
 /// The library's errors can hold names from the file, so only the place is told. Markup that begins
 /// and never ends was cut off with the file.
-fn ill_formed(text: &str, position: u64) -> Refused {
+fn ill_formed(text: &str, position: u64) -> FileError {
     let rest = usize::try_from(position)
         .ok()
         .and_then(|position| text.as_bytes().get(position..))
         .unwrap_or_default();
     if !rest.contains(&b'>') {
-        return Refused::truncated();
+        return FileError::truncated();
     }
-    Refused::new(format!("the XML is not well-formed, at byte {position}"))
+    FileError::new(format!("the XML is not well-formed, at byte {position}"))
 }
 
 /// Builds a document of ours: elements are opened and closed in pairs by closures, so they always
@@ -442,7 +434,7 @@ mod tests {
 
     const NAMESPACE: &str = "urn:iso:std:iso:20022:tech:xsd:pain.002.001.10";
 
-    fn read(text: &str) -> Result<Element, Refused> {
+    fn read(text: &str) -> Result<Element, FileError> {
         parse(text.as_bytes(), &|namespace| namespace == NAMESPACE).map(|(_, root)| root)
     }
     fn wrap(inner: &str) -> String {
@@ -460,7 +452,7 @@ mod tests {
             (&wrap("<A>&#0;</A>"), "entity"),
             (&wrap("<A>&#1;</A>"), "not allowed"),
             (&wrap("<?php x?>"), "processing instruction"),
-            (&format!("<?xml version='1.0' encoding='ISO-8859-1'?>{}", wrap("")), "encoding"),
+            (&format!("<?xml version='1.0' encoding='EBCDIC'?>{}", wrap("")), "encoding"),
             (&format!("<?xml version='1.1'?>{}", wrap("")), "XML 1.0"),
             ("<Document xmlns='urn:other'/>", "no message"),
             ("<Document/>", "no message"),
@@ -480,8 +472,6 @@ mod tests {
             assert!(refused.reason.contains(reason), "{text:.80}: {refused}");
             assert!(!refused.is_truncated, "{text:.80}");
         }
-        let utf16: Vec<u8> = wrap("").encode_utf16().flat_map(u16::to_le_bytes).collect();
-        assert!(parse(&utf16, &|_| true).unwrap_err().reason.contains("encoding"));
         assert!(
             parse(b"<Document xmlns='\xFF'/>", &|_| true).unwrap_err().reason.contains("encoding")
         );
@@ -503,6 +493,30 @@ mod tests {
             let refused = parse(&whole.as_bytes()[..end], &|namespace| namespace == NAMESPACE)
                 .expect_err("cut off");
             assert!(refused.is_truncated, "cut at {end}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_found_within_an_envelope() {
+        let message = wrap("<A>2</A>");
+        let header = "<AppHdr xmlns='urn:head'><Fr>x</Fr><BizMsgIdr>1</BizMsgIdr></AppHdr>";
+        for text in [
+            format!("<BusMsg>{header}{message}</BusMsg>"),
+            format!("<Q xmlns='urn:q'><Body>some text {message}</Body><Tail/></Q>"),
+        ] {
+            assert_eq!(read(&text).unwrap().text_at("A").unwrap(), Some("2"), "{text}");
+            for end in 0..text.len() {
+                assert!(read(&text[..end]).expect_err("cut off").is_truncated, "cut at {end}");
+            }
+        }
+        for (text, reason) in [
+            (format!("<BusMsg>{message}{message}</BusMsg>"), "more than one"),
+            (format!("<BusMsg>{header}</BusMsg>"), "no message"),
+            (format!("{message}<BusMsg/>"), "more than one"),
+            (format!("<BusMsg/>{message}"), "more than one"),
+        ] {
+            let refused = read(&text).expect_err(&text);
+            assert!(refused.reason.contains(reason), "{text}: {refused}");
         }
     }
 

@@ -26,9 +26,9 @@ use crate::keys;
 use crate::pauses::{self, Operation};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::iso20022::instruct::{self, PaymentOrder};
-use crate::rails::iso20022::rows::{self, InstructionStatus, Journalled, MessageStatus};
-use crate::rails::iso20022::values::{EndToEndId, MessageId};
+use crate::rails::files::format::PaymentOrder;
+use crate::rails::files::rows::{self, InstructionStatus, Journalled, MessageStatus};
+use crate::rails::files::values::{EndToEndId, MessageId};
 use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
@@ -107,8 +107,7 @@ impl Bank {
         for step in order {
             let Some((id, bytes, _)) = &claimed else {
                 let Some(draft) = self.claim(app).await? else { return Ok(0) };
-                let bytes =
-                    instruct::write(&self.settings, draft.id, draft.created, &draft.orders)?;
+                let bytes = self.write(&draft)?;
                 claimed = Some((draft.id, bytes, draft.orders.len()));
                 if fault == Some(FaultPoint::After(Step::Claim)) {
                     return Err(Stopped::RefusalEntry);
@@ -118,15 +117,17 @@ impl Bank {
             match step {
                 Step::Claim => {}
                 Step::Stage if fault == Some(FaultPoint::WithinStage) => {
-                    self.folders
-                        .stage(&id.file_name(), bytes.get(..bytes.len() / 2).unwrap_or_default())?;
+                    self.folders.stage(
+                        &self.file_name(*id),
+                        bytes.get(..bytes.len() / 2).unwrap_or_default(),
+                    )?;
                     return Err(Stopped::RefusalEntry);
                 }
-                Step::Stage => self.folders.stage(&id.file_name(), bytes)?,
+                Step::Stage => self.folders.stage(&self.file_name(*id), bytes)?,
                 Step::RecordStaged => {
                     self.record_staged(app, *id, Sha256::digest(bytes).into()).await?
                 }
-                Step::Rename => self.folders.publish(&id.file_name())?,
+                Step::Rename => self.folders.publish(&self.file_name(*id))?,
                 Step::RecordPublished => {
                     self.record_end(app, *id, MessageStatus::Staged, MessageStatus::Published)
                         .await?
@@ -139,6 +140,15 @@ impl Bank {
         let count = claimed.map_or(0, |(_, _, count)| count);
         tracing::info!(count, "payouts were written for the bank");
         Ok(count)
+    }
+
+    fn file_name(&self, id: MessageId) -> String {
+        self.settings.format.file_name(id)
+    }
+
+    fn write(&self, draft: &Draft) -> Result<Vec<u8>, StoreError> {
+        let format = self.settings.format.0;
+        format.write(&self.settings, draft.id, draft.created, &draft.orders)
     }
 
     async fn claim(&self, app: &AppState) -> Result<Option<Draft>, Stopped> {
@@ -198,7 +208,7 @@ impl Bank {
     pub async fn recover(&self, app: &AppState) -> Result<(), Stopped> {
         let open = app.store.write(|tx, _| Ok(rows::messages_open(tx, MESSAGES_MAX)?)).await?;
         for message in open {
-            let name = message.id.file_name();
+            let name = self.file_name(message.id);
             let is_staged = self.folders.is_staged(&name)?;
             let is_same_boot = message.boot.is_some() && message.boot == self.boot;
             match (message.status, is_staged) {
@@ -224,11 +234,7 @@ impl Bank {
         }
         // What is left in staging belongs to files that have ended.
         for name in self.folders.staged()? {
-            let id = name
-                .strip_prefix("pain.001-")
-                .and_then(|name| name.strip_suffix(".xml"))
-                .and_then(MessageId::parse);
-            let Some(id) = id else { continue };
+            let Some(id) = self.settings.format.message_id(&name) else { continue };
             let found = app.store.write(move |tx, _| Ok(rows::message_find(tx, id)?)).await?;
             match found.map(|message| message.status) {
                 // Begun since the look above, by a worker whose lease has ended.

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Currency, Id, Money};
-use crate::rails::Method;
+use crate::rails::port::Method;
 
 /// Minutes that Indian time is ahead of UTC.
 const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
@@ -35,16 +35,13 @@ impl fmt::Display for EndToEndId {
     }
 }
 
-/// The identity of a file that was written: a ULID, and the name of its file with `.xml` behind it.
+/// The identity of a file that was written: a ULID.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
 pub struct MessageId(pub Id<kind::Request>);
 
 impl MessageId {
     pub fn parse(text: &str) -> Option<MessageId> {
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
-    }
-    pub fn file_name(self) -> String {
-        format!("pain.001-{self}.xml")
     }
 }
 
@@ -58,43 +55,59 @@ impl fmt::Display for MessageId {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Utr(String);
 
+/// Letters and digits of a reference, at least and at most.
+const UTR_LENGTHS: std::ops::RangeInclusive<usize> = 10..=22;
+
 impl Utr {
-    /// RTGS references have 22 upper-case letters and digits, NEFT ones 16, from some banks 22.
-    pub fn parse(text: &str, method: Method) -> Option<Utr> {
-        let has_length = match method {
-            Method::Rtgs => text.len() == 22,
-            Method::Neft => matches!(text.len(), 16 | 22),
-        };
+    /// 10 to 22 upper-case letters and digits with a digit among them. RTGS references have 22,
+    /// NEFT ones 16 or from some banks 22; a few banks write other lengths.
+    pub fn parse(text: &str) -> Option<Utr> {
         let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
-        (has_length && is_plain && text.bytes().any(|byte| byte.is_ascii_digit()))
-            .then(|| Utr(text.to_owned()))
+        (UTR_LENGTHS.contains(&text.len())
+            && is_plain
+            && text.bytes().any(|byte| byte.is_ascii_digit()))
+        .then(|| Utr(text.to_owned()))
     }
     pub fn as_str(&self) -> &str {
         &self.0
     }
-    /// Whether the reference has one of the known inner forms: bank, `R` or `N`, channel, date and
-    /// number; or for NEFT bank, letter, year and day of the year, or the form that begins with `N`
-    /// and the day. A bank may have its own.
-    pub fn is_classified(&self) -> bool {
-        let text = self.0.as_bytes();
+    /// Whether the reference has a known form and a length that the payment's method uses.
+    pub fn is_classified(&self, method: Method) -> bool {
+        let has_length = match method {
+            Method::Rtgs => self.0.len() == 22,
+            Method::Neft => matches!(self.0.len(), 16 | 22),
+        };
+        has_length && Utr::has_known_form(&self.0)
+    }
+    /// Whether a text has a form that Indian banks use for references, so that it is one wherever
+    /// it stands. With 22 characters: the bank, the system's letter, a channel, the date and a
+    /// number (`HDFCR52026112100000001`). With 16: three to five letters and a number
+    /// (`AXISP00494478733`, `SBIN126166441955`, `CMS0902411872332`), or `N`, the day of the year
+    /// and a number.
+    pub fn has_known_form(text: &str) -> bool {
+        let bytes = text.as_bytes();
         let number =
-            |from: usize, to: usize| self.0.get(from..to).and_then(|part| part.parse::<u32>().ok());
-        let letters = |count: usize| text.iter().take(count).all(u8::is_ascii_uppercase);
-        let digits_from = |from: usize| text.iter().skip(from).all(u8::is_ascii_digit);
-        let is_day = |day: Option<u32>| day.is_some_and(|day| (1..=366).contains(&day));
-        match text.len() {
+            |from: usize, to: usize| text.get(from..to).and_then(|part| part.parse::<u32>().ok());
+        let letters = bytes.iter().take_while(|byte| byte.is_ascii_uppercase()).count();
+        let digits_from = |from: usize| bytes.iter().skip(from).all(u8::is_ascii_digit);
+        match bytes.len() {
             22 => {
-                letters(4)
-                    && matches!(text[4], b'R' | b'N')
+                letters >= 5
                     && digits_from(6)
                     && number(6, 10).is_some_and(|year| (2000..2100).contains(&year))
                     && number(10, 12).is_some_and(|month| (1..=12).contains(&month))
                     && number(12, 14).is_some_and(|day| (1..=31).contains(&day))
             }
-            16 => {
-                (letters(5) && number(5, 7).is_some() && is_day(number(7, 10)))
-                    || (text[0] == b'N' && digits_from(1) && is_day(number(1, 4)))
-            }
+            16 => match letters {
+                4 | 5 => digits_from(letters),
+                3 => text.starts_with("CMS") && digits_from(3),
+                1 => {
+                    bytes[0] == b'N'
+                        && digits_from(1)
+                        && number(1, 4).is_some_and(|day| (1..=366).contains(&day))
+                }
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -184,19 +197,27 @@ mod tests {
             ("YESBR12025031200013998", Method::Neft, true, true),
             ("CITIN52025082917691328", Method::Neft, true, true),
             ("RATNN24200329588", Method::Neft, true, true),
-            ("RATNN24200329588", Method::Rtgs, false, false),
+            ("RATNN24200329588", Method::Rtgs, true, false),
             ("N351200478962883", Method::Neft, true, true),
             ("N999200478962883", Method::Neft, true, false),
-            ("023113001276", Method::Neft, false, false),
+            ("AXISP00494478733", Method::Neft, true, true),
+            ("AXNH261850049792", Method::Neft, true, true),
+            ("SBIN126166441955", Method::Neft, true, true),
+            ("YESAP61641609940", Method::Neft, true, true),
+            ("CMS0902411872332", Method::Neft, true, true),
+            ("CHG0902411872332", Method::Neft, true, false),
+            ("023113001276", Method::Neft, true, false),
+            ("023113001", Method::Neft, false, false),
             ("yesbr12025031200013998", Method::Rtgs, false, false),
             ("YESBR1202503120001399 ", Method::Rtgs, false, false),
             ("YESBR12025131200013998", Method::Rtgs, true, false),
+            ("YESBR120250312000139981", Method::Rtgs, false, false),
             ("NOTPROVIDEDATALL", Method::Neft, false, false),
             ("", Method::Neft, false, false),
         ] {
-            let found = Utr::parse(text, method);
+            let found = Utr::parse(text);
             assert_eq!(found.is_some(), is_read, "{text}");
-            assert_eq!(found.is_some_and(|utr| utr.is_classified()), is_classified, "{text}");
+            assert_eq!(found.is_some_and(|utr| utr.is_classified(method)), is_classified, "{text}");
         }
     }
 
@@ -258,8 +279,7 @@ mod tests {
 
         #[test]
         fn no_text_breaks_the_parsers(text in ".{0,40}") {
-            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text,
-                Method::Neft), Day::parse(&text), inr(&text));
+            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text), Day::parse(&text), inr(&text));
         }
     }
 }

@@ -1,17 +1,7 @@
 //! What a bank's status and reason codes mean here: the tables, as data.
 
-use crate::rails::{FailureCode, FailureSource};
-
-/// What a status of a payment says.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Meaning {
-    /// On its way.
-    Processing,
-    /// Paid, as far as the bank that reports can see; it counts once there is a reference.
-    Paid,
-    /// Refused: no money left the account.
-    Refused,
-}
+use crate::rails::files::reports::{Meaning, RefusalMeaning};
+use crate::rails::port::{FailureCode, FailureSource};
 
 /// External payment transaction, instruction and group status codes. One that is not here changes
 /// nothing.
@@ -48,23 +38,15 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("AB07", BeneficiaryBankUnavailable, BeneficiaryBank),
     ("AB08", BeneficiaryBankUnavailable, BeneficiaryBank),
     ("AC01", AccountInvalid, BeneficiaryBank),
-    ("AC02", TechnicalError, SponsorBank),
     ("AC03", AccountInvalid, BeneficiaryBank),
     ("AC04", AccountClosed, BeneficiaryBank),
-    ("AC05", TechnicalError, SponsorBank),
     ("AC06", AccountFrozen, BeneficiaryBank),
     ("AC07", AccountClosed, BeneficiaryBank),
-    ("AC13", TechnicalError, SponsorBank),
     ("AC14", AccountNotNre, BeneficiaryBank),
     ("AG01", AccountNotNre, BeneficiaryBank),
-    ("AG02", TechnicalError, SponsorBank),
-    ("AM02", TechnicalError, SponsorBank),
-    ("AM04", TechnicalError, SponsorBank),
     // A duplicate was refused: of the first one nothing is said.
     ("AM05", OutcomeUnknown, SponsorBank),
-    ("AM09", TechnicalError, SponsorBank),
     ("BE01", BeneficiaryNameMismatch, BeneficiaryBank),
-    ("BE05", TechnicalError, SponsorBank),
     ("BE06", AccountInvalid, BeneficiaryBank),
     ("DU01", OutcomeUnknown, SponsorBank),
     ("DU02", OutcomeUnknown, SponsorBank),
@@ -78,14 +60,12 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("MS02", ReturnedByBeneficiaryBank, BeneficiaryBank),
     ("MS03", ReturnedByBeneficiaryBank, BeneficiaryBank),
     ("RC01", IfscInvalid, SponsorBank),
-    ("RC03", TechnicalError, SponsorBank),
     ("RC04", IfscInvalid, SponsorBank),
     ("RR01", ComplianceRejected, SponsorBank),
     ("RR02", ComplianceRejected, SponsorBank),
     ("RR03", ComplianceRejected, SponsorBank),
     ("RR04", ComplianceRejected, SponsorBank),
     ("RR05", ComplianceRejected, SponsorBank),
-    ("TM01", TechnicalError, SponsorBank),
     ("R02", AccountClosed, BeneficiaryBank),
     ("R03", AccountInvalid, BeneficiaryBank),
     ("R04", AccountInvalid, BeneficiaryBank),
@@ -93,10 +73,38 @@ const REASONS: &[(&str, FailureCode, FailureSource)] = &[
     ("R16", AccountFrozen, BeneficiaryBank),
 ];
 
-/// Why a payment was refused. A reason that is not in the table is a technical error of the sponsor
-/// bank's.
-pub fn refusal(code: Option<&str>) -> (FailureCode, FailureSource) {
-    known(code).unwrap_or((TechnicalError, SponsorBank))
+/// Codes that say nothing of the beneficiary: our account, our rights, our funds, the file or the
+/// moment. The operator mends the cause and sends the payment again.
+const CAUSED_BY_US: &[&str] = &[
+    "AC02", "AC05", "AC13", "AG02", "AM02", "AM04", "AM09", "AM10", "AM14", "AM18", "AM19", "BE05",
+    "CH03", "CH04", "CURR", "DS0A", "DS0H", "DS02", "DT01", "FF01", "FF02", "FF03", "RC03", "TM01",
+];
+
+/// What the refusal of one payment means. A reason that is not in the table is a technical error of
+/// the sponsor bank's.
+pub fn refusal(code: Option<&str>) -> RefusalMeaning {
+    if code.is_some_and(|code| CAUSED_BY_US.contains(&code)) {
+        return RefusalMeaning::Ours;
+    }
+    match known(code) {
+        Some((OutcomeUnknown, _)) => RefusalMeaning::Unknown,
+        Some((code, source)) => RefusalMeaning::Failed(code, source),
+        None => RefusalMeaning::Failed(TechnicalError, SponsorBank),
+    }
+}
+
+/// What the refusal of a payment means where its whole file or batch was refused: it fails only for
+/// a reason that lies with the beneficiary.
+pub fn refusal_within_whole(code: Option<&str>) -> RefusalMeaning {
+    match (refusal(code), known(code)) {
+        (RefusalMeaning::Failed(..), Some((code, source)))
+            if source == BeneficiaryBank || code == IfscInvalid =>
+        {
+            RefusalMeaning::Failed(code, source)
+        }
+        (RefusalMeaning::Failed(..), _) => RefusalMeaning::Ours,
+        (meaning, _) => meaning,
+    }
 }
 
 /// Why a payment came back. Its outcome is known, whatever the code says.
@@ -125,11 +133,18 @@ mod tests {
         let count = codes.len();
         codes.dedup();
         assert_eq!(codes.len(), count);
-        assert_eq!(refusal(Some("AC04")), (AccountClosed, BeneficiaryBank));
-        assert_eq!(refusal(Some("DUPL")).0, OutcomeUnknown);
+        use RefusalMeaning::*;
+        assert_eq!(refusal(Some("AC04")), Failed(AccountClosed, BeneficiaryBank));
+        assert_eq!(refusal(Some("DUPL")), Unknown);
+        assert_eq!(refusal(Some("AM04")), Ours);
         assert_eq!(returned(Some("DUPL")).0, ReturnedByBeneficiaryBank);
-        assert_eq!(refusal(Some("ZZZZ")), (TechnicalError, SponsorBank));
-        assert_eq!(refusal(None), (TechnicalError, SponsorBank));
+        assert_eq!(refusal(Some("ZZZZ")), Failed(TechnicalError, SponsorBank));
+        assert_eq!(refusal(None), Failed(TechnicalError, SponsorBank));
+        for code in [None, Some("ZZZZ"), Some("AM04"), Some("FRAD")] {
+            assert_eq!(refusal_within_whole(code), Ours, "{code:?}");
+        }
+        assert_eq!(refusal_within_whole(Some("DUPL")), Unknown);
+        assert_eq!(refusal_within_whole(Some("AC04")), refusal(Some("AC04")));
         assert_eq!(returned(None), (ReturnedByBeneficiaryBank, BeneficiaryBank));
         assert_eq!(
             (status("ACSC"), status("RJCT"), status("ACSP")),

@@ -12,8 +12,8 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsE
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::xml::FILE_BYTES_MAX;
-
+/// Bytes of a file from the bank.
+pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Endings of files that an agent is still writing.
 const PARTIAL_ENDINGS: &[&str] = &[".tmp", ".part", ".partial", ".filepart", ".writing"];
 /// Files of the inbox that one look takes.

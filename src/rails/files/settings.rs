@@ -1,11 +1,13 @@
-//! The operator's settings of a bank that is spoken to by ISO 20022 files, checked when the
-//! configuration is read.
+//! The operator's settings of a bank that is spoken to by files, checked when the configuration is
+//! read.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::format::{FileFormat, Format};
+use super::references::ReferenceElement;
 use crate::kernel::{Currency, Money};
 
 /// Instructions of one file where the operator says nothing, and the most that can be set.
@@ -41,6 +43,74 @@ pub struct BankTable {
     pub batch_amount_maximum: Option<String>,
     pub poll_seconds: Option<u64>,
     pub unanswered_hours: Option<i64>,
+    pub format: Option<String>,
+    pub profile: Option<ProfileTable>,
+}
+
+/// The table `[bank.profile]`: how this bank's files differ.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileTable {
+    pub pain_001: Option<String>,
+    pub reference_elements: Option<Vec<String>>,
+    pub debit_account_masks: Option<Vec<AccountNumber>>,
+}
+
+crate::string_enum!(
+    /// The versions of pain.001 that are written.
+    Pain001 { V03 "pain.001.001.03", V09 "pain.001.001.09" }
+);
+
+/// How a bank's files differ from the standard's plain use.
+#[derive(Clone, Debug)]
+pub struct BankProfile {
+    /// The version of the payment files.
+    pub pain_001: Pain001,
+    /// The elements in which the bank writes the UTR, the surest first. Any 10 to 22 letters and
+    /// digits count there; elsewhere only known forms do.
+    pub reference_elements: Vec<ReferenceElement>,
+    /// Other ways in which the bank writes the debit account; `X` and `*` stand for any character.
+    debit_account_masks: Vec<AccountNumber>,
+}
+
+/// Characters of a mask that hide another one.
+const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
+/// Characters that a mask has to show.
+const MASK_SHOWN_MIN: usize = 3;
+
+impl TryFrom<ProfileTable> for BankProfile {
+    type Error = String;
+
+    fn try_from(table: ProfileTable) -> Result<BankProfile, String> {
+        let pain_001 = match table.pain_001.as_deref() {
+            None => Pain001::V09,
+            Some(word) => Pain001::parse(word).ok_or_else(|| {
+                format!("[bank.profile] pain_001 must be one of {}", Pain001::WORDS.join(", "))
+            })?,
+        };
+        let element = |word: &String| {
+            ReferenceElement::parse(word).ok_or_else(|| {
+                let words = ReferenceElement::WORDS.join(", ");
+                format!("[bank.profile] reference_elements must be some of {words}")
+            })
+        };
+        let reference_elements = table.reference_elements.unwrap_or_default();
+        let masks = table.debit_account_masks.unwrap_or_default();
+        let is_shown = |mask: &AccountNumber| {
+            let shown = |character: &char| !MASK_CHARACTERS.contains(character);
+            mask.0.chars().filter(shown).count() >= MASK_SHOWN_MIN
+        };
+        if !masks.iter().all(is_shown) {
+            return Err(format!(
+                "[bank.profile] debit_account_masks must show {MASK_SHOWN_MIN} characters or more"
+            ));
+        }
+        Ok(BankProfile {
+            pain_001,
+            reference_elements: reference_elements.iter().map(element).collect::<Result<_, _>>()?,
+            debit_account_masks: masks,
+        })
+    }
 }
 
 /// Settings whose every value lies in its range. The account number is not shown by `Debug`.
@@ -67,6 +137,9 @@ pub struct BankSettings {
     /// Hours after which a payment that the bank has said nothing of is given to the operator: 1 to
     /// 720.
     pub unanswered_hours_max: i64,
+    /// How files are written and read.
+    pub format: Format,
+    pub profile: BankProfile,
 }
 
 fn name(what: &str, text: &str) -> Result<String, String> {
@@ -101,10 +174,19 @@ fn is_ifsc(text: &str) -> bool {
         && bytes.iter().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
 }
 
-impl TryFrom<BankTable> for BankSettings {
-    type Error = String;
-
-    fn try_from(table: BankTable) -> Result<BankSettings, String> {
+impl BankSettings {
+    /// Reads the table; `formats` are the ones that `format` can name, the default first.
+    pub fn read(
+        table: BankTable,
+        formats: &'static [&'static dyn FileFormat],
+    ) -> Result<BankSettings, String> {
+        let is_wanted = |format: &&&'static dyn FileFormat| {
+            table.format.as_deref().is_none_or(|name| name == format.name())
+        };
+        let format = formats.iter().find(is_wanted).copied().map(Format).ok_or_else(|| {
+            let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+            format!("[bank] format must be one of {}", names.join(", "))
+        })?;
         let debit_account_name = name("debit_account_name", &table.debit_account_name)?;
         let number = table.debit_account_number.0.as_str();
         if !(5..=20).contains(&number.len())
@@ -134,6 +216,8 @@ impl TryFrom<BankTable> for BankSettings {
             );
         }
         Ok(BankSettings {
+            format,
+            profile: table.profile.unwrap_or_default().try_into()?,
             folder: table.folder,
             initiating_party: table
                 .initiating_party
@@ -167,6 +251,27 @@ impl TryFrom<BankTable> for BankSettings {
 }
 
 impl BankSettings {
+    /// Whether a number in a file is the debit account's: as it is configured, with or without
+    /// zeros before it, or hidden in a way that a mask says.
+    pub fn is_debit_account(&self, number: &str) -> bool {
+        let plain = |text: &str| -> String {
+            let text: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
+            text.trim_start_matches('0').to_owned()
+        };
+        let own = plain(self.debit_account_number());
+        if !own.is_empty() && plain(number) == own {
+            return true;
+        }
+        self.profile.debit_account_masks.iter().any(|mask| {
+            let mask: Vec<char> = mask.0.chars().collect();
+            let number: Vec<char> = number.chars().collect();
+            mask.len() == number.len()
+                && mask
+                    .iter()
+                    .zip(&number)
+                    .all(|(mask, found)| mask == found || MASK_CHARACTERS.contains(mask))
+        })
+    }
     pub fn debit_account_last4(&self) -> &str {
         let number = self.debit_account_number();
         number.get(number.len().saturating_sub(4)..).unwrap_or_default()
@@ -209,6 +314,57 @@ mod tests {
             !format!("{settings:?}").contains("00112233445566"),
             "the account number is not shown"
         );
+    }
+
+    #[test]
+    fn the_debit_account_is_known_in_every_way_that_banks_write_it() {
+        let more = "[profile]\ndebit_account_masks = ['XXXXXXXXXX5566', '**5566']\n";
+        let settings = read(&format!("{PLAIN}{more}")).unwrap();
+        for number in [
+            "00112233445566",
+            "112233445566",
+            "0000112233445566",
+            "0011-2233 445566",
+            "XXXXXXXXXX5566",
+            "99999999995566",
+            "**5566",
+        ] {
+            assert!(settings.is_debit_account(number), "{number}");
+        }
+        for number in ["00112233445567", "5566", "", "000", "XXXXXXXXXX5567"] {
+            assert!(!settings.is_debit_account(number), "{number}");
+        }
+        assert!(!read(PLAIN).unwrap().is_debit_account("XXXXXXXXXX5566"));
+    }
+
+    #[test]
+    fn a_profile_says_how_the_banks_files_differ() {
+        let settings = read(PLAIN).unwrap();
+        assert_eq!(
+            (settings.format.0.name(), settings.profile.pain_001),
+            ("iso20022", Pain001::V09)
+        );
+        let more = "format = 'csv_bulk'\n[profile]\npain_001 = 'pain.001.001.03'\n\
+                    reference_elements = ['AcctSvcrRef', 'AddtlNtryInf']\n";
+        let settings = read(&format!("{PLAIN}{more}")).unwrap();
+        assert_eq!(
+            (settings.format.0.name(), settings.profile.pain_001),
+            ("csv_bulk", Pain001::V03)
+        );
+        assert_eq!(
+            settings.profile.reference_elements,
+            [ReferenceElement::AcctSvcrRef, ReferenceElement::AddtlNtryInf]
+        );
+        for (line, field) in [
+            ("format = 'mt103'", "format"),
+            ("[profile]\npain_001 = 'pain.001.001.02'", "pain_001"),
+            ("[profile]\nreference_elements = ['Nm']", "reference_elements"),
+            ("[profile]\ndebit_account_masks = ['XXXX66']", "debit_account_masks"),
+            ("[profile]\nsurprise = 1", "surprise"),
+        ] {
+            let refused = read(&format!("{PLAIN}{line}\n")).expect_err(line);
+            assert!(refused.contains(field), "{line}: {refused}");
+        }
     }
 
     #[test]

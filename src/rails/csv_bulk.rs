@@ -1,0 +1,291 @@
+//! Banks whose portal takes a bulk file: a CSV that the operator uploads, and a CSV of results that
+//! the operator puts into the inbox. Without one, `hundi decide PAYOUT settle` or `fail` says what
+//! became of a payment.
+//!
+//! A payment file has the columns of [`COLUMNS`]; portals let an operator map columns to their own.
+//! A file of results has a head line that names its columns in any order: `payment_reference`,
+//! `status` (`paid`, `failed`, `processing`), and where the bank gives them `amount`, `utr`,
+//! `reason`. Columns that are not known are passed over.
+
+use sha2::{Digest, Sha256};
+
+use crate::kernel::{StoreError, hex};
+use crate::rails::files::format::{FileError, FileFormat, PaymentOrder};
+use crate::rails::files::references::{ReferenceElement, References};
+use crate::rails::files::reports::{
+    Content, Incoming, Meaning, PaymentStatus, REPORTS_MAX, Reason, ReportKind, StatusReport,
+    Unread, Verdict,
+};
+use crate::rails::files::settings::BankSettings;
+use crate::rails::files::values::{Day, EndToEndId, MessageId, inr};
+
+/// The columns of a payment file, in their order.
+pub const COLUMNS: &[&str] = &[
+    "payment_reference",
+    "method",
+    "amount",
+    "currency",
+    "execution_date",
+    "debit_account_number",
+    "beneficiary_name",
+    "beneficiary_account_number",
+    "beneficiary_account_type",
+    "beneficiary_ifsc",
+    "purpose_code",
+    "remitter_name",
+    "remitter_country",
+    "remarks",
+];
+/// Bytes of a file of results.
+const FILE_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Characters with which a spreadsheet begins a formula.
+const FORMULA_STARTS: &[char] = &['=', '+', '-', '@', '\t', '\r'];
+
+/// The format `csv_bulk`.
+pub struct CsvBulk;
+
+impl FileFormat for CsvBulk {
+    fn name(&self) -> &'static str {
+        "csv_bulk"
+    }
+    fn file_name_parts(&self) -> (&'static str, &'static str) {
+        ("payments-", ".csv")
+    }
+
+    fn write(
+        &self,
+        settings: &BankSettings,
+        _: MessageId,
+        created: i64,
+        orders: &[PaymentOrder],
+    ) -> Result<Vec<u8>, StoreError> {
+        let day = Day::at(created)
+            .ok_or_else(|| StoreError::Broken("a moment that no calendar has".into()))?
+            .to_string();
+        let failed = |error: csv::Error| StoreError::Broken(format!("the payment file: {error}"));
+        let mut writer =
+            csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
+        writer.write_record(COLUMNS).map_err(failed)?;
+        for order in orders {
+            let record = [
+                order.end_to_end_id.to_string(),
+                order.method.as_str().to_uppercase(),
+                order.amount.to_string(),
+                order.amount.currency.as_str().to_owned(),
+                day.clone(),
+                settings.debit_account_number().to_owned(),
+                plain(&order.beneficiary_name),
+                order.account_number.clone(),
+                "NRE".to_owned(),
+                order.ifsc.clone(),
+                order.purpose_code.clone(),
+                plain(&order.sender_name),
+                order.sender_country.clone(),
+                "FOREIGN INWARD REMITTANCE".to_owned(),
+            ];
+            writer.write_record(&record).map_err(failed)?;
+        }
+        writer
+            .into_inner()
+            .map_err(|error| StoreError::Broken(format!("the payment file: {error}")))
+    }
+
+    fn read(&self, _: &BankSettings, bytes: &[u8]) -> Result<Incoming, FileError> {
+        self.read_sample(bytes)
+    }
+
+    fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError> {
+        if bytes.len() > FILE_BYTES_MAX {
+            return Err(FileError::new(format!(
+                "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
+            )));
+        }
+        let text = std::str::from_utf8(bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes))
+            .map_err(|_| FileError::new("the file is not UTF-8"))?;
+        // A line without its end may still be growing.
+        if !text.ends_with('\n') {
+            return Err(FileError::truncated());
+        }
+        read_results(text, bytes)
+    }
+}
+
+/// A text without line breaks, which a spreadsheet does not take for a formula.
+fn plain(text: &str) -> String {
+    let text: String = text
+        .chars()
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect();
+    text.trim_start_matches(FORMULA_STARTS).to_owned()
+}
+
+/// Where the known columns stand.
+struct Columns {
+    reference: usize,
+    status: usize,
+    amount: Option<usize>,
+    utr: Option<usize>,
+    reason: Option<usize>,
+}
+
+fn read_results(text: &str, bytes: &[u8]) -> Result<Incoming, FileError> {
+    let mut reader =
+        csv::ReaderBuilder::new().flexible(true).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let head = reader.headers().map_err(|_| FileError::new("the file is no CSV"))?.clone();
+    let at = |name: &str| head.iter().position(|column| column.eq_ignore_ascii_case(name));
+    let required = |name: &str| {
+        at(name).ok_or_else(|| FileError::new(format!("the file has no column {name}")))
+    };
+    let columns = Columns {
+        reference: required("payment_reference")?,
+        status: required("status")?,
+        amount: at("amount"),
+        utr: at("utr"),
+        reason: at("reason"),
+    };
+    let mut report = StatusReport::default();
+    let mut unread = Unread::default();
+    for (index, record) in reader.records().enumerate() {
+        let place = format!("line {}", index + 2);
+        if report.payments.len() + unread.count >= REPORTS_MAX {
+            return Err(FileError::new(format!(
+                "the file holds more than {REPORTS_MAX} lines: have it split"
+            )));
+        }
+        let read = match record {
+            Ok(record) => read_result(&record, &columns, &place),
+            Err(_) => Err(FileError::new("it is no line of a CSV")),
+        };
+        match read {
+            Ok(payment) => report.payments.push(payment),
+            Err(refused) => unread.push(place, refused.reason),
+        }
+    }
+    Ok(Incoming {
+        kind: ReportKind::Status,
+        // The file has no identity of its own, so its contents are.
+        message_id: hex::encode(&Sha256::digest(bytes)[..16]),
+        page: 1,
+        is_copy: false,
+        content: Content::Statuses(report),
+        unread,
+    })
+}
+
+fn read_result(
+    record: &csv::StringRecord,
+    columns: &Columns,
+    place: &str,
+) -> Result<PaymentStatus, FileError> {
+    let cell = |at: Option<usize>| at.and_then(|at| record.get(at)).filter(|text| !text.is_empty());
+    let meaning = match cell(Some(columns.status)).unwrap_or_default().to_lowercase().as_str() {
+        "paid" => Meaning::Paid,
+        "failed" => Meaning::Refused,
+        "processing" => Meaning::Processing,
+        _ => return Err(FileError::new("status is not paid, failed or processing")),
+    };
+    let end_to_end_id = cell(Some(columns.reference)).and_then(EndToEndId::parse);
+    let amount = match cell(columns.amount) {
+        None => None,
+        Some(text) => {
+            Some(inr(text).ok_or_else(|| FileError::new("amount is not an amount in INR"))?)
+        }
+    };
+    let mut references = References::new();
+    if let Some(utr) = cell(columns.utr) {
+        references.add(ReferenceElement::Utr, utr);
+    }
+    // A code of ISO 20022 counts as one; anything else is text for the operator.
+    let mut reason = Reason::default();
+    match cell(columns.reason) {
+        Some(code) if code.len() <= 4 => reason.code = Some(code.to_owned()),
+        Some(text) => reason.set_text(text),
+        None => {}
+    }
+    let verdict = Verdict { meaning: Some(meaning), reason };
+    Ok(PaymentStatus { end_to_end_id, verdict, amount, references, place: place.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::{Currency, Id, Money};
+    use crate::rails::port::Method;
+
+    fn settings() -> BankSettings {
+        let text = "folder = 'bank'\nformat = 'csv_bulk'\ndebit_account_name = 'Hundi'\n\
+                    debit_account_number = '00112233445566'\ndebit_account_ifsc = 'HDFC0000240'\n";
+        toml::from_str::<crate::rails::files::settings::BankTable>(text)
+            .unwrap()
+            .try_into()
+            .unwrap()
+    }
+
+    fn read(text: &str) -> Result<Incoming, FileError> {
+        CsvBulk.read(&settings(), text.as_bytes())
+    }
+
+    #[test]
+    fn a_payment_file_holds_what_the_portal_needs_and_no_formula() {
+        let order = PaymentOrder {
+            end_to_end_id: EndToEndId::of(Id::from_u128(7)),
+            amount: Money::new(884_125, Currency::Inr),
+            method: Method::Neft,
+            purpose_code: "P1301".into(),
+            sender_name: "=cmd|' /C calc'!A0".into(),
+            sender_country: "AE".into(),
+            sender_street: None,
+            sender_town: None,
+            beneficiary_name: "Rao, \"Asha\"\n".into(),
+            account_number: "50100012345678".into(),
+            ifsc: "HDFC0000001".into(),
+        };
+        let bytes = CsvBulk
+            .write(&settings(), MessageId(Id::from_u128(1)), 1_795_285_799, &[order])
+            .unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+        assert_eq!(lines[0], COLUMNS.join(","));
+        assert_eq!(
+            lines[1],
+            "00000000000000000000000007,NEFT,8841.25,INR,2026-11-21,00112233445566,\"Rao, \
+             \"\"Asha\"\" \",50100012345678,NRE,HDFC0000001,P1301,cmd|' /C calc'!A0,AE,FOREIGN \
+             INWARD REMITTANCE"
+        );
+        assert_eq!(lines.len(), 2);
+    }
+
+    #[test]
+    fn results_are_read_line_by_line() {
+        let found = read(
+            "\u{FEFF}Status,payment_reference,Branch,amount,UTR,reason\n\
+             paid,00000000000000000000000007,x,8841.25,SBIN126166441955,\n\
+             failed,00000000000000000000000008,x,,,AC04\n\
+             FAILED,00000000000000000000000009,x,,,Account is dormant\n\
+             maybe,0000000000000000000000000A,x,,,\n\
+             paid,0000000000000000000000000B,x,1.001,,\n\
+             processing,somebody else's,x,,,\n",
+        )
+        .unwrap();
+        let Content::Statuses(report) = found.content else { panic!() };
+        assert_eq!((report.payments.len(), found.unread.count), (4, 2));
+        assert_eq!(found.unread.shown[0].0, "line 5");
+        let [paid, failed, dormant, other] = &report.payments[..] else { panic!() };
+        assert_eq!(paid.verdict.meaning, Some(Meaning::Paid));
+        assert_eq!(paid.amount.unwrap().units, 884_125);
+        assert_eq!(paid.references.shown(), Some("SBIN126166441955"));
+        assert_eq!(failed.verdict.reason.code.as_deref(), Some("AC04"));
+        assert_eq!(dormant.verdict.reason.text.as_deref(), Some("Account is dormant"));
+        assert_eq!(other.end_to_end_id, None);
+    }
+
+    #[test]
+    fn a_file_without_its_columns_or_its_end_is_refused() {
+        assert!(read("status\npaid\n").unwrap_err().reason.contains("payment_reference"));
+        assert!(read("payment_reference\nx\n").unwrap_err().reason.contains("status"));
+        assert!(read("payment_reference,status\nx,pa").unwrap_err().is_truncated);
+        assert!(CsvBulk.read(&settings(), b"\xFF\n").is_err());
+        let long = format!("payment_reference,status\n{}", "x,paid\n".repeat(REPORTS_MAX + 1));
+        assert!(read(&long).unwrap_err().reason.contains("split"));
+    }
+}

@@ -1,0 +1,339 @@
+//! Finds the clearing system's reference of a payment (the UTR) in a bank's report.
+//!
+//! Banks put it into nearly every element that takes text, with a label or without. The element
+//! for it counts first, then the ones that `[bank] reference_elements` names, then a text behind a
+//! label, then whatever has a known form. Two that differ leave it open, and the operator decides.
+
+use super::values::Utr;
+use crate::rails::port::Method;
+
+/// Texts of one report that are looked through.
+const CANDIDATES_MAX: usize = 64;
+/// Words that say that a UTR follows.
+const LABELS: &[&str] = &["UTR", "UTRNO", "UTRNUMBER", "UTRREF"];
+/// Words that can stand between a label and the reference.
+const FILLERS: &[&str] = &["NO", "NUMBER", "NUM", "REF", "IS", "ID"];
+
+crate::string_enum!(
+    /// Where in a report a reference can stand: the element of ISO 20022, or `UTR` for the column
+    /// of another format.
+    ReferenceElement {
+        ClrSysRef "ClrSysRef",
+        AcctSvcrRef "AcctSvcrRef",
+        TxId "TxId",
+        Prtry "Prtry",
+        InstrId "InstrId",
+        NtryRef "NtryRef",
+        AddtlTxInf "AddtlTxInf",
+        AddtlNtryInf "AddtlNtryInf",
+        Ustrd "Ustrd",
+        Strd "Strd",
+        AddtlInf "AddtlInf",
+        Utr "UTR",
+    }
+);
+
+impl ReferenceElement {
+    /// Whether the element holds references rather than text for people.
+    const fn is_structured(self) -> bool {
+        !matches!(
+            self,
+            ReferenceElement::AddtlTxInf
+                | ReferenceElement::AddtlNtryInf
+                | ReferenceElement::Ustrd
+                | ReferenceElement::Strd
+                | ReferenceElement::AddtlInf
+        )
+    }
+    /// Whether only the bank writes the element, so that no stranger can put a reference there.
+    const fn is_the_banks(self) -> bool {
+        matches!(
+            self,
+            ReferenceElement::ClrSysRef | ReferenceElement::AcctSvcrRef | ReferenceElement::TxId
+        )
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Candidate {
+    element: ReferenceElement,
+    text: String,
+    is_labelled: bool,
+}
+
+/// The references of one payment or movement. Of texts for people only words that could be
+/// references are kept.
+#[derive(Clone, Debug, Default)]
+pub struct References {
+    candidates: Vec<Candidate>,
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UtrFinding {
+    None,
+    One(Utr, ReferenceElement),
+    /// Several that differ.
+    Ambiguous,
+}
+
+impl References {
+    pub const fn new() -> References {
+        References { candidates: Vec::new() }
+    }
+
+    /// Takes over what stands in an element.
+    pub fn add(&mut self, element: ReferenceElement, text: &str) {
+        if element.is_structured() {
+            let text = text.trim();
+            if !text.is_empty() {
+                self.push(element, text, false);
+            }
+            // A bank may write more than the reference alone.
+            if text.split(|character: char| !character.is_ascii_alphanumeric()).nth(1).is_none() {
+                return;
+            }
+        }
+        self.add_words(element, text);
+    }
+
+    fn add_words(&mut self, element: ReferenceElement, text: &str) {
+        let words: Vec<&str> = text
+            .split(|character: char| !character.is_ascii_alphanumeric())
+            .filter(|word| !word.is_empty())
+            .collect();
+        let mut is_labelled = false;
+        let mut at = 0;
+        while let Some(word) = words.get(at) {
+            at += 1;
+            let upper = word.to_ascii_uppercase();
+            if LABELS.contains(&upper.as_str()) {
+                is_labelled = true;
+                continue;
+            }
+            if is_labelled && FILLERS.contains(&upper.as_str()) {
+                continue;
+            }
+            // A label without a gap, as in `UTRSBIN126166441955`.
+            let (word, labelled_here) = match upper.strip_prefix("UTR") {
+                Some(rest) if Utr::has_known_form(rest) => (rest.to_owned(), true),
+                _ => (upper, false),
+            };
+            // Narrations are wrapped, and a reference may be cut in two.
+            let joined = words
+                .get(at)
+                .map(|next| format!("{word}{next}"))
+                .filter(|joined| !Utr::has_known_form(&word) && Utr::has_known_form(joined))
+                .filter(|_| words.get(at).is_some_and(|next| next.bytes().all(is_digit)));
+            if let Some(joined) = joined {
+                at += 1;
+                self.push(element, &joined, is_labelled || labelled_here);
+            } else if Utr::parse(&word).is_some() {
+                self.push(element, &word, is_labelled || labelled_here);
+            }
+            is_labelled = false;
+        }
+    }
+
+    fn push(&mut self, element: ReferenceElement, text: &str, is_labelled: bool) {
+        let candidate = Candidate { element, text: text.to_owned(), is_labelled };
+        if self.candidates.len() < CANDIDATES_MAX && !self.candidates.contains(&candidate) {
+            self.candidates.push(candidate);
+        }
+    }
+
+    /// The reference of a payment by `method`, looked for in `preferred` before anywhere else but
+    /// the clearing system's own element. `own` are numbers that are no references, such as the
+    /// debit account's.
+    pub fn utr(&self, method: Method, preferred: &[ReferenceElement], own: &[&str]) -> UtrFinding {
+        let usable = |candidate: &&Candidate| !own.contains(&candidate.text.as_str());
+        let read = |candidate: &Candidate| {
+            Utr::parse(&candidate.text.to_ascii_uppercase()).map(|utr| (utr, candidate.element))
+        };
+        let all = || self.candidates.iter().filter(usable);
+        let clearing = all()
+            .filter(|candidate| {
+                matches!(candidate.element, ReferenceElement::ClrSysRef | ReferenceElement::Utr)
+            })
+            .filter_map(read);
+        let clearing: Vec<_> = clearing.collect();
+        if let Some(known) = clearing.iter().find(|(utr, _)| utr.is_classified(method)) {
+            return UtrFinding::One(known.0.clone(), known.1);
+        }
+        for element in preferred {
+            let found = all().filter(|candidate| candidate.element == *element).filter_map(read);
+            match one_of(found.collect()) {
+                UtrFinding::None => {}
+                found => return found,
+            }
+        }
+        let labelled: Vec<_> = all()
+            .filter(|candidate| candidate.is_labelled)
+            .filter_map(read)
+            .filter(|(utr, _)| utr.as_str().bytes().any(|byte| byte.is_ascii_alphabetic()))
+            .collect();
+        let known = all().filter(|candidate| Utr::has_known_form(&candidate.text)).filter_map(read);
+        let known: Vec<_> = known.collect();
+        let fits: Vec<_> =
+            known.iter().filter(|(utr, _)| utr.is_classified(method)).cloned().collect();
+        for group in [labelled, fits, known, clearing] {
+            match one_of(group) {
+                UtrFinding::None => {}
+                found => return found,
+            }
+        }
+        UtrFinding::None
+    }
+
+    /// References that only the bank can have written, for finding the payment that comes back.
+    pub fn the_banks(&self) -> impl Iterator<Item = &str> {
+        self.candidates
+            .iter()
+            .filter(|candidate| candidate.element.is_the_banks())
+            .map(|candidate| candidate.text.as_str())
+    }
+    /// Everything that could be a reference.
+    pub fn all(&self) -> impl Iterator<Item = &str> {
+        self.candidates.iter().map(|candidate| candidate.text.as_str())
+    }
+    /// Elements that hold one text, and no other, which could be a reference.
+    pub fn elements_with_one_candidate(&self) -> impl Iterator<Item = ReferenceElement> {
+        let count = |element| {
+            let of = |candidate: &&Candidate| {
+                candidate.element == element
+                    && Utr::parse(&candidate.text.to_ascii_uppercase()).is_some()
+            };
+            self.candidates.iter().filter(of).count()
+        };
+        ReferenceElement::ALL.iter().copied().filter(move |element| count(*element) == 1)
+    }
+    /// What is kept of a line that belongs to no payout, for the operator to look it up by.
+    pub fn shown(&self) -> Option<&str> {
+        let of = |wanted: fn(&Candidate) -> bool| {
+            self.candidates.iter().find(|candidate| wanted(candidate))
+        };
+        of(|candidate| candidate.element == ReferenceElement::ClrSysRef)
+            .or_else(|| of(|candidate| candidate.element.is_the_banks()))
+            .or_else(|| of(|candidate| candidate.is_labelled))
+            .or_else(|| of(|candidate| Utr::has_known_form(&candidate.text)))
+            .map(|candidate| candidate.text.as_str())
+    }
+}
+
+const fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_digit()
+}
+
+fn one_of(found: Vec<(Utr, ReferenceElement)>) -> UtrFinding {
+    let mut found = found.into_iter();
+    let Some((utr, element)) = found.next() else { return UtrFinding::None };
+    if found.all(|(other, _)| other == utr) {
+        UtrFinding::One(utr, element)
+    } else {
+        UtrFinding::Ambiguous
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReferenceElement::{
+        AcctSvcrRef, AddtlInf, AddtlNtryInf, AddtlTxInf, ClrSysRef, NtryRef, Prtry, Strd, TxId,
+        Ustrd,
+    };
+    use super::*;
+
+    fn of(parts: &[(ReferenceElement, &str)]) -> References {
+        let mut references = References::new();
+        for (element, text) in parts {
+            references.add(*element, text);
+        }
+        references
+    }
+
+    fn found(parts: &[(ReferenceElement, &str)], preferred: &[ReferenceElement]) -> UtrFinding {
+        of(parts).utr(Method::Neft, preferred, &["00112233445566"])
+    }
+
+    #[track_caller]
+    fn one(parts: &[(ReferenceElement, &str)], wanted: &str, element: ReferenceElement) {
+        let UtrFinding::One(utr, at) = found(parts, &[]) else { panic!("{:?}", found(parts, &[])) };
+        assert_eq!((utr.as_str(), at), (wanted, element));
+    }
+
+    #[test]
+    fn references_are_found_wherever_banks_put_them() {
+        for (text, wanted) in [
+            ("NEFT-AXISP00494478733-FLOWRA GLO-BILL", "AXISP00494478733"),
+            ("NEFT*UTIB0001550*AXISP00629663 007*COMPANY", "AXISP00629663007"),
+            ("BY TRANSFER-NEFT*YESB0000001*YESAP61641609940*SOMEBODY--", "YESAP61641609940"),
+            ("NEFT-AXNH261850049792-GROWTH INVEST", "AXNH261850049792"),
+            ("NEFT-SBIN126166441955-NAME", "SBIN126166441955"),
+            ("UTR NO: SBIN126166441955", "SBIN126166441955"),
+            ("UTRSBIN126166441955/IFSC HDFC0000001", "SBIN126166441955"),
+            ("NEFT Cr-KKBK0000958-NAME-CMS0902411872332", "CMS0902411872332"),
+            ("NEFT-YESIG62440270133.Avl", "YESIG62440270133"),
+            (
+                "RTGS-UTIBR72026050100131060-LTD-084010200013129-UTIB0000084",
+                "UTIBR72026050100131060",
+            ),
+            ("NEFT-BARBN52025040226217799-NAME--37100200000337", "BARBN52025040226217799"),
+            ("N351200478962883", "N351200478962883"),
+            ("UTR: 1234AB5678", "1234AB5678"),
+        ] {
+            for element in [AddtlTxInf, AddtlNtryInf, Ustrd, Strd, AddtlInf] {
+                one(&[(element, text)], wanted, element);
+            }
+        }
+        for element in [ClrSysRef, AcctSvcrRef, TxId, Prtry, NtryRef] {
+            one(&[(element, "SBIN126166441955")], "SBIN126166441955", element);
+        }
+        one(&[(ClrSysRef, "XZ00112233")], "XZ00112233", ClrSysRef);
+        one(&[(AcctSvcrRef, "S1"), (TxId, "AXNH261850049792")], "AXNH261850049792", TxId);
+        // A number of the clearing system's that is none gives way to a reference that is one.
+        one(
+            &[(ClrSysRef, "0000123456"), (AddtlTxInf, "UTR SBIN126166441955")],
+            "SBIN126166441955",
+            AddtlTxInf,
+        );
+    }
+
+    #[test]
+    fn what_is_no_reference_is_not_taken_for_one() {
+        for text in [
+            "NEFT CHARGES AND GST",
+            "50100012345678",
+            "00112233445566",
+            "HDFC0000001",
+            "NEFT-CHG0099-ABCDE1234F",
+            "01K5ZZZZZZ7Q2X7N4V6T9R0ABC",
+            "UPI/411708729975/NAME",
+            "INVOICE NUMBER INV2026001122",
+        ] {
+            assert_eq!(found(&[(AddtlNtryInf, text)], &[]), UtrFinding::None, "{text}");
+        }
+        assert_eq!(found(&[(AcctSvcrRef, "S123456789")], &[]), UtrFinding::None);
+    }
+
+    #[test]
+    fn two_that_differ_leave_it_open_unless_the_bank_says_where_it_stands() {
+        let parts =
+            [(AddtlTxInf, "NEFT SBIN126166441955"), (Ustrd, "REF AXISP00494478733 FOR RENT")];
+        assert_eq!(found(&parts, &[]), UtrFinding::Ambiguous);
+        let UtrFinding::One(utr, _) = found(&parts, &[AddtlTxInf]) else { panic!() };
+        assert_eq!(utr.as_str(), "SBIN126166441955");
+        // The bank's setting takes any 10 to 22 letters and digits from its element.
+        let parts = [(AcctSvcrRef, "S123456789X")];
+        assert_eq!(
+            found(&parts, &[AcctSvcrRef]),
+            UtrFinding::One(Utr::parse("S123456789X").unwrap(), AcctSvcrRef)
+        );
+        assert_eq!(found(&[(AcctSvcrRef, "00112233445566")], &[AcctSvcrRef]), UtrFinding::None);
+    }
+
+    #[test]
+    fn only_the_banks_own_elements_name_a_payment_that_comes_back() {
+        let references =
+            of(&[(Ustrd, "RETURN SBIN126166441955"), (Prtry, "X1"), (AcctSvcrRef, "B-77")]);
+        assert_eq!(references.the_banks().collect::<Vec<_>>(), ["B-77"]);
+    }
+}

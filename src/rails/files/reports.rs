@@ -1,0 +1,215 @@
+//! What a file from the bank can say, whatever its format.
+
+use super::references::References;
+use super::values::{Day, EndToEndId, MessageId};
+use crate::kernel::{Currency, Money};
+use crate::rails::port::{FailureCode, FailureSource};
+
+/// Reports or lines of one file.
+pub const REPORTS_MAX: usize = 20_000;
+/// Parts of a file that could not be read and are listed; the others are counted.
+pub const UNREAD_SHOWN_MAX: usize = 100;
+/// Characters of a bank's explanation that are kept.
+pub const REASON_TEXT_LENGTH_MAX: usize = 200;
+
+crate::string_enum!(
+    /// The kinds of file. Files of every version are recorded under the version that was read
+    /// first.
+    ReportKind {
+        Status "pain.002.001.10",
+        Notification "camt.054.001.08",
+        Statement "camt.053.001.08",
+    }
+);
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct Incoming {
+    pub kind: ReportKind,
+    /// The bank's own identity of the message, 1 to 35 characters.
+    pub message_id: String,
+    /// The page of a message that has several, from 1.
+    pub page: i64,
+    /// The bank says that this is a copy of a message that it sent before.
+    pub is_copy: bool,
+    pub content: Content,
+    pub unread: Unread,
+}
+
+impl Incoming {
+    /// The message's identity, which the pages of one message do not share.
+    pub fn identity(&self) -> String {
+        if self.page == 1 {
+            self.message_id.clone()
+        } else {
+            format!("{} page {}", self.message_id, self.page)
+        }
+    }
+}
+
+/// Parts of a file that were passed over.
+#[derive(Clone, Debug, Default)]
+pub struct Unread {
+    pub count: usize,
+    /// The first `UNREAD_SHOWN_MAX` of them: where each stands, and why it was passed over.
+    pub shown: Vec<(String, String)>,
+}
+
+impl Unread {
+    pub fn push(&mut self, place: impl Into<String>, reason: impl Into<String>) {
+        self.count += 1;
+        if self.shown.len() < UNREAD_SHOWN_MAX {
+            self.shown.push((place.into(), reason.into()));
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Content {
+    Statuses(StatusReport),
+    Accounts(Vec<AccountReport>),
+}
+
+/// What a status of a payment says.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meaning {
+    /// On its way.
+    Processing,
+    /// Paid, as far as the bank that reports can see; it counts once there is a reference.
+    Paid,
+    /// Refused: no money left the account.
+    Refused,
+}
+
+/// Why a bank refused a payment or sent it back, as it said so.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reason {
+    pub code: Option<String>,
+    /// At most `REASON_TEXT_LENGTH_MAX` characters.
+    pub text: Option<String>,
+}
+
+impl Reason {
+    pub fn is_empty(&self) -> bool {
+        self.code.is_none() && self.text.is_none()
+    }
+    /// Keeps an explanation, shortened and without control characters.
+    pub fn set_text(&mut self, text: &str) {
+        let clean: String = text
+            .chars()
+            .map(|character| if character.is_control() { ' ' } else { character })
+            .take(REASON_TEXT_LENGTH_MAX)
+            .collect();
+        let clean = clean.trim();
+        if self.text.is_none() && !clean.is_empty() {
+            self.text = Some(clean.to_owned());
+        }
+    }
+}
+
+/// What a refusal means for a payout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefusalMeaning {
+    /// The payment failed.
+    Failed(FailureCode, FailureSource),
+    /// The cause lies with us or with the file, not with the beneficiary: the operator decides.
+    Ours,
+    /// Nothing is said of whether the money moved.
+    Unknown,
+}
+
+/// What a report says of a message of ours, as a whole and payment by payment.
+#[derive(Clone, Debug, Default)]
+pub struct StatusReport {
+    /// The message of ours that it is about; `None` if it is about somebody else's or names none.
+    pub original: Option<MessageId>,
+    /// What is said of the whole message.
+    pub whole: Option<Verdict>,
+    /// What is said of one batch, by the identity that we gave it.
+    pub batches: Vec<(String, Verdict)>,
+    pub payments: Vec<PaymentStatus>,
+}
+
+/// A status and its reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// `None` for a status that is not in the table.
+    pub meaning: Option<Meaning>,
+    pub reason: Reason,
+}
+
+#[derive(Clone, Debug)]
+pub struct PaymentStatus {
+    pub end_to_end_id: Option<EndToEndId>,
+    pub verdict: Verdict,
+    /// The original amount, where the bank repeats it.
+    pub amount: Option<Money>,
+    pub references: References,
+    /// Where in the file it stands.
+    pub place: String,
+}
+
+crate::string_enum!(
+    /// Which way money moved on the account.
+    Sign { Credit "credit", Debit "debit" }
+);
+
+/// What happened on one account, or a page of it.
+#[derive(Clone, Debug)]
+pub struct AccountReport {
+    pub id: String,
+    /// The bank's number of the statement, which rises.
+    pub sequence: Option<i64>,
+    /// The page of a statement that has several, from 1.
+    pub page: i64,
+    /// Compared with the debit account, then dropped.
+    pub account_number: String,
+    /// Booked balances of a statement; `None` on notifications and inner pages. Negative is
+    /// overdrawn.
+    pub opening: Option<(Money, Day)>,
+    pub closing: Option<(Money, Day)>,
+    /// Entries that are booked.
+    pub lines: Vec<Line>,
+}
+
+/// One booked movement.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub end_to_end_id: Option<EndToEndId>,
+    /// The reference as it stands, if it is none of ours.
+    pub foreign_reference: Option<String>,
+    pub references: References,
+    /// The bank's own reference of the entry.
+    pub entry_reference: Option<String>,
+    pub amount: Money,
+    pub sign: Sign,
+    /// The bank undoes an entry of its own, and it is no return by the beneficiary's bank.
+    pub is_reversal: bool,
+    /// Why a payment came back.
+    pub reason: Reason,
+    pub booking_day: Day,
+    pub value_day: Option<Day>,
+    /// Payments of ours that one amount is booked for together.
+    pub members: Vec<EndToEndId>,
+    /// Where in the file it stands.
+    pub place: String,
+}
+
+impl Line {
+    pub const fn zero(sign: Sign, booking_day: Day) -> Line {
+        Line {
+            end_to_end_id: None,
+            foreign_reference: None,
+            references: References::new(),
+            entry_reference: None,
+            amount: Money::zero(Currency::Inr),
+            sign,
+            is_reversal: false,
+            reason: Reason { code: None, text: None },
+            booking_day,
+            value_day: None,
+            members: Vec::new(),
+            place: String::new(),
+        }
+    }
+}

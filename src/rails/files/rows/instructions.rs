@@ -1,0 +1,313 @@
+//! Payments that a bank is to be told of, and what it said of each.
+
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::rails::files::reports::Reason;
+use crate::rails::files::values::MessageId;
+use crate::rails::port::{Instruction, Method};
+use crate::store::{Row, Tx};
+use crate::values;
+
+crate::string_enum!(
+    /// How far an instruction has come. A `withdrawn` one is never sent: its payout ended before,
+    /// or it could not be written. Of an `unknown` one nobody can tell whether the bank saw it: the
+    /// operator decides, and it is never sent again by itself.
+    InstructionStatus {
+        Queued "queued",
+        Writing "writing",
+        Published "published",
+        Withdrawn "withdrawn",
+        Unknown "unknown",
+    }
+);
+crate::string_enum!(
+    /// Why a payout waits for the operator.
+    Attention {
+        PaidAfterFailed "paid_after_failed",
+        PaidAgain "paid_again",
+        ReturnedWhileProcessing "returned_while_processing",
+        Reversed "reversed",
+        FileRefused "file_refused",
+        RefusedForUs "refused_for_us",
+        RefusedAfterPaid "refused_after_paid",
+        ReferenceTaken "reference_taken",
+        ReferenceUnclear "reference_unclear",
+        ReturnedAndFailed "returned_and_failed",
+    }
+);
+
+impl Attention {
+    /// What happened, and what the operator does.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Attention::PaidAfterFailed => {
+                "the bank paid a payout that had failed: its refund is held; ask the bank for the \
+                 money, then `hundi refunds release`"
+            }
+            Attention::PaidAgain => {
+                "the bank paid a payout whose money had come back: its refund is held; ask the \
+                 bank for the money, then `hundi refunds release`"
+            }
+            Attention::ReturnedWhileProcessing => {
+                "the money came back before the payment was confirmed: ask the bank, then `hundi \
+                 decide`"
+            }
+            Attention::Reversed => {
+                "the bank reversed its debit and may book it again: ask the bank, then `hundi \
+                 decide`"
+            }
+            Attention::FileRefused => {
+                "the bank refused the whole file: mend the cause, then `hundi decide PAYOUT \
+                 resend` or `fail`"
+            }
+            Attention::RefusedForUs => {
+                "the bank refused it for a cause on our side: mend it, then `hundi decide PAYOUT \
+                 resend` or `fail`"
+            }
+            Attention::RefusedAfterPaid => {
+                "the bank refuses a payment that it reported as paid: ask the bank"
+            }
+            Attention::ReferenceTaken => {
+                "the bank gives a reference that another payout has: ask the bank, then `hundi \
+                 decide PAYOUT settle`"
+            }
+            Attention::ReferenceUnclear => {
+                "the bank paid it and names several references: `hundi decide PAYOUT settle`"
+            }
+            Attention::ReturnedAndFailed => "it was paid and came back, and the operator failed it",
+        }
+    }
+}
+
+/// An instruction as the journal has it.
+#[derive(Clone, Debug)]
+pub struct Journalled {
+    pub payout_id: Id<kind::Payout>,
+    pub scope: Scope,
+    pub units: i64,
+    pub method: Method,
+    pub status: InstructionStatus,
+    /// The file that it was last written into.
+    pub message_id: Option<MessageId>,
+    /// What the payout was settled under.
+    pub reference: Option<String>,
+    /// The bank's own reference of the entry that paid it.
+    pub entry_reference: Option<String>,
+    /// Why it waits for the operator.
+    pub attention: Option<Attention>,
+    /// What the bank gave as its reason.
+    pub reason: Reason,
+    /// Whether the bank has had it in a file, now or before it was queued again.
+    pub was_sent: bool,
+}
+
+const INSTRUCTION_COLUMNS: &str = "payout_id, scope, units, method, status, message_id, \
+                                   reference, entry_reference, attention, reason_code, reason_text, \
+                                   published_at IS NOT NULL";
+
+fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
+    Ok(Journalled {
+        payout_id: row.id()?,
+        scope: row.scope()?,
+        units: row.int()?,
+        method: row.word(Method::parse)?,
+        status: row.word(InstructionStatus::parse)?,
+        message_id: row.id_or_null()?.map(MessageId),
+        reference: row.text_or_null()?,
+        entry_reference: row.text_or_null()?,
+        attention: row.word_or_null(Attention::parse)?,
+        reason: Reason { code: row.text_or_null()?, text: row.text_or_null()? },
+        was_sent: row.bool()?,
+    })
+}
+
+/// Writes down that a payout is to be sent. A second time for the same payout is refused by the
+/// key.
+pub fn queue(tx: &mut dyn Tx, now: &Now, instruction: &Instruction) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO bank_instructions (payout_id, scope, units, method, status, message_id, \
+         published_at, is_answered, reference, created) \
+         VALUES (?1, ?2, ?3, ?4, 'queued', NULL, NULL, FALSE, NULL, ?5)",
+        values![
+            instruction.payout_id,
+            instruction.scope,
+            instruction.amount.units,
+            instruction.method.as_str(),
+            now.instant()
+        ],
+    )
+}
+
+pub fn find(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+) -> Result<Option<Journalled>, StoreError> {
+    let sql = format!("SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE payout_id = ?1");
+    tx.row(&sql, values![payout_id])?.map(journalled).transpose()
+}
+
+/// Instructions that wait for a file, oldest first.
+pub fn queued(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
+    let sql = format!(
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' ORDER BY \
+         payout_id LIMIT ?1"
+    );
+    tx.rows(&sql, values![rows_max])?.into_iter().map(journalled).collect()
+}
+
+/// The instructions of one file.
+pub fn of_message(tx: &mut dyn Tx, message_id: MessageId) -> Result<Vec<Journalled>, StoreError> {
+    let sql = format!(
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE message_id = ?1 ORDER BY \
+         payout_id"
+    );
+    tx.rows(&sql, values![message_id.0])?.into_iter().map(journalled).collect()
+}
+
+/// Takes an instruction from one status to the next; another status than `from` is a conflict.
+pub fn advance(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    from: InstructionStatus,
+    to: InstructionStatus,
+    message_id: Option<MessageId>,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE bank_instructions SET status = ?3, message_id = ?4 WHERE payout_id = ?1 AND \
+         status = ?2",
+        values![payout_id, from.as_str(), to.as_str(), message_id.map(|id| id.0)],
+    )
+}
+
+/// Takes a queued instruction back for good. `false` if it is not queued any more, or never was.
+pub fn withdraw(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_instructions SET status = 'withdrawn' WHERE payout_id = ?1 AND status \
+     = 'queued'";
+    Ok(tx.execute(sql, values![payout_id])? == 1)
+}
+
+/// Takes an instruction that the operator queued again back, because the bank reports on the first
+/// sending after all: it counts as published once more.
+pub fn withdraw_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_instructions SET status = 'published' WHERE payout_id = ?1 AND status = \
+               'queued' AND published_at IS NOT NULL";
+    Ok(tx.execute(sql, values![payout_id])? == 1)
+}
+
+/// Notes that the bank has said something final about an instruction, and the first reference that
+/// it gave.
+pub fn answer(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    reference: Option<&str>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE bank_instructions SET is_answered = TRUE, reference = COALESCE(reference, \
+     ?2) WHERE payout_id = ?1";
+    tx.execute(sql, values![payout_id, reference])?;
+    Ok(())
+}
+
+/// Gives a reference to a payout for good. `false` if another payout has it.
+pub fn claim_reference(
+    tx: &mut dyn Tx,
+    reference: &str,
+    payout_id: Id<kind::Payout>,
+) -> Result<bool, StoreError> {
+    let sql = "INSERT INTO bank_references (reference, payout_id) VALUES (?1, ?2) ON CONFLICT \
+               (reference) DO NOTHING";
+    if tx.execute(sql, values![reference, payout_id])? == 1 {
+        return Ok(true);
+    }
+    let sql = "SELECT payout_id FROM bank_references WHERE reference = ?1";
+    let owner = tx.row(sql, values![reference])?.map(|mut row| row.id()).transpose()?;
+    Ok(owner == Some(payout_id))
+}
+
+/// The payout whose reference or whose entry's reference a text is; `None` as well if there are
+/// two, because neither is surer.
+pub fn paid_under(
+    tx: &mut dyn Tx,
+    reference: &str,
+) -> Result<Option<Id<kind::Payout>>, StoreError> {
+    let mut found: Option<Id<kind::Payout>> = None;
+    for sql in [
+        "SELECT payout_id FROM bank_references WHERE reference = ?1 LIMIT 2",
+        "SELECT payout_id FROM bank_instructions WHERE entry_reference = ?1 LIMIT 2",
+    ] {
+        for mut row in tx.rows(sql, values![reference])? {
+            let id = row.id()?;
+            if found.is_some_and(|other| other != id) {
+                return Ok(None);
+            }
+            found = Some(id);
+        }
+    }
+    Ok(found)
+}
+
+/// Notes the bank's own reference of the entry that paid a payout, the first one.
+pub fn note_entry(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    entry_reference: Option<&str>,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE bank_instructions SET entry_reference = COALESCE(entry_reference, ?2) WHERE \
+               payout_id = ?1";
+    tx.execute(sql, values![payout_id, entry_reference])?;
+    Ok(())
+}
+
+/// Notes what the bank gave as its reason; nothing is forgotten where it gave none.
+pub fn note_reason(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    reason: &Reason,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE bank_instructions SET reason_code = COALESCE(?2, reason_code), reason_text \
+               = COALESCE(?3, reason_text) WHERE payout_id = ?1";
+    tx.execute(sql, values![payout_id, &reason.code, &reason.text])?;
+    Ok(())
+}
+
+/// Marks a payout as one that waits for the operator, or takes the mark away. Answers whether that
+/// changed anything.
+pub fn set_attention(
+    tx: &mut dyn Tx,
+    now: &Now,
+    payout_id: Id<kind::Payout>,
+    attention: Option<Attention>,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_instructions SET attention = ?2, attention_at = ?3 WHERE payout_id = \
+               ?1 AND COALESCE(attention, '') <> COALESCE(?2, '')";
+    let word = attention.map(Attention::as_str);
+    Ok(tx.execute(sql, values![payout_id, word, word.map(|_| now.instant())])? == 1)
+}
+
+/// How many payouts wait for the operator.
+pub fn attended_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM bank_instructions WHERE attention IS NOT NULL AND attention <> \
+               'returned_and_failed'";
+    tx.row(sql, &[])?.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Queues an instruction once more, under the same identity and for a new file, because the
+/// operator says that the bank did not take it. `false` if it was never sent.
+pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_instructions SET status = 'queued', message_id = NULL, is_answered = FALSE, attention = NULL, attention_at = NULL WHERE payout_id = \
+               ?1 AND status IN ('published', 'unknown')";
+    Ok(tx.execute(sql, values![payout_id])? == 1)
+}
+
+/// Instructions that were published before a moment and have had no final word.
+pub fn unanswered(
+    tx: &mut dyn Tx,
+    before: i64,
+    rows_max: i64,
+) -> Result<Vec<Journalled>, StoreError> {
+    let sql = format!(
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'published' AND NOT \
+         is_answered AND published_at < ?1 \
+         ORDER BY published_at LIMIT ?2"
+    );
+    tx.rows(&sql, values![before, rows_max])?.into_iter().map(journalled).collect()
+}

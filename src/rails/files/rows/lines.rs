@@ -1,0 +1,196 @@
+//! The lines of statements, and the differences that the operator explained.
+
+use super::instructions::Journalled;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, StoreError};
+use crate::rails::files::reports::{Line, Sign};
+use crate::rails::files::values::Utr;
+use crate::store::{Row, Tx};
+use crate::values;
+
+crate::string_enum!(
+    /// What a line of a statement belongs to.
+    Matching {
+        Payout "payout",
+        Batch "batch",
+        NoReference "no_reference",
+        UnknownReference "unknown_reference",
+        AmountDiffers "amount_differs",
+        Reversal "reversal",
+        ReferenceInText "reference_in_text",
+    }
+);
+
+/// Where a line stands: its file, its statement in the file, and its number in the file.
+#[derive(Clone, Copy, Debug)]
+pub struct LinePlace {
+    pub sha256: [u8; 32],
+    pub statement_number: i64,
+    pub number: i64,
+}
+
+/// Keeps a line; `false` if this place was kept before.
+pub fn line(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    place: &LinePlace,
+    line: &Line,
+    matching: Matching,
+    payout: Option<&Journalled>,
+    utr: Option<&Utr>,
+) -> Result<bool, StoreError> {
+    let id: Id<kind::Request> = now.mint();
+    let reference = utr
+        .map(|utr| utr.as_str().to_owned())
+        .or_else(|| line.references.shown().map(str::to_owned))
+        .or_else(|| line.foreign_reference.clone());
+    let changed = tx.execute(
+        "INSERT INTO bank_statement_lines (id, sha256, statement_number, number, booking_day, \
+         value_day, units, sign, matching, payout_id, \
+         scope, reference, accepted_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, \
+         ?12, NULL) ON CONFLICT (sha256, number) DO NOTHING",
+        values![
+            id,
+            &place.sha256,
+            place.statement_number,
+            place.number,
+            &line.booking_day.to_string(),
+            &line.value_day.map(|day| day.to_string()),
+            line.amount.units,
+            line.sign.as_str(),
+            matching.as_str(),
+            payout.map(|payout| payout.payout_id),
+            payout.map(|payout| payout.scope),
+            &reference,
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+/// Keeps a line that one amount of several payouts was booked in, with each one's share; `false` if
+/// this place was kept before.
+pub fn shared_line(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    place: &LinePlace,
+    line: &Line,
+    payouts: &[Journalled],
+) -> Result<bool, StoreError> {
+    if !self::line(tx, now, place, line, Matching::Batch, None, None)? {
+        return Ok(false);
+    }
+    let sql = "SELECT id FROM bank_statement_lines WHERE sha256 = ?1 AND number = ?2";
+    let row = tx.row(sql, values![&place.sha256, place.number])?;
+    let id = row.map(|mut row| row.id()).transpose()?;
+    let id = id.ok_or_else(|| StoreError::Broken("a line was lost".into()))?;
+    share(tx, now, id, payouts)
+}
+
+/// A line that belongs to no payout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unmatched {
+    pub id: Id<kind::Request>,
+    pub booking_day: String,
+    pub units: i64,
+    pub sign: Sign,
+    pub matching: Matching,
+    pub reference: Option<String>,
+}
+
+/// Lines that wait for the operator, oldest first.
+pub fn unmatched(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Unmatched>, StoreError> {
+    let sql = "SELECT id, booking_day, units, sign, matching, reference FROM bank_statement_lines \
+               WHERE matching <> 'payout' AND accepted_at IS NULL ORDER BY id LIMIT ?1";
+    let read = |mut row: Row| {
+        Ok(Unmatched {
+            id: row.id()?,
+            booking_day: row.text()?,
+            units: row.int()?,
+            sign: row.word(Sign::parse)?,
+            matching: row.word(Matching::parse)?,
+            reference: row.text_or_null()?,
+        })
+    };
+    tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// The operator knows which payout a line belongs to. `false` if no such line waits, or the amounts
+/// differ.
+pub fn assign(
+    tx: &mut dyn Tx,
+    id: Id<kind::Request>,
+    payout: &Journalled,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_statement_lines SET matching = 'payout', payout_id = ?2, scope = ?3 \
+               WHERE id = ?1 AND units = ?4 AND matching <> 'payout' AND accepted_at IS NULL";
+    Ok(tx.execute(sql, values![id, payout.payout_id, payout.scope, payout.units])? == 1)
+}
+
+/// The operator has explained a line that belongs to no payout. `false` if no such line waits.
+pub fn accept(
+    tx: &mut dyn Tx,
+    now: &Now,
+    id: Id<kind::Request>,
+    note: Option<&str>,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE bank_statement_lines SET accepted_at = ?2, note = ?3 WHERE id = ?1 AND \
+               matching <> 'payout' AND accepted_at IS NULL";
+    Ok(tx.execute(sql, values![id, now.instant(), note])? == 1)
+}
+
+/// The operator knows that one line paid several payouts. `false` if no such line waits, or their
+/// amounts do not add up to it.
+pub fn share(
+    tx: &mut dyn Tx,
+    now: &Now,
+    id: Id<kind::Request>,
+    payouts: &[Journalled],
+) -> Result<bool, StoreError> {
+    let sum = payouts.iter().try_fold(0_i64, |sum, payout| sum.checked_add(payout.units));
+    let Some(sum) = sum else { return Ok(false) };
+    let sql = "UPDATE bank_statement_lines SET accepted_at = ?2 WHERE id = ?1 AND units = ?3 AND \
+               matching <> 'payout' AND accepted_at IS NULL";
+    if tx.execute(sql, values![id, now.instant(), sum])? != 1 {
+        return Ok(false);
+    }
+    for payout in payouts {
+        add_share(tx, id, payout)?;
+    }
+    Ok(true)
+}
+
+fn add_share(
+    tx: &mut dyn Tx,
+    id: Id<kind::Request>,
+    payout: &Journalled,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO bank_line_shares (line_id, payout_id, scope, units) VALUES (?1, ?2, ?3, ?4)",
+        values![id, payout.payout_id, payout.scope, payout.units],
+    )
+}
+
+/// A difference that the operator explained: its kind, what it concerns, and the amount.
+pub fn close_difference(
+    tx: &mut dyn Tx,
+    now: &Now,
+    kind: &str,
+    subject: &str,
+    units: i64,
+    note: &str,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO bank_closed_differences (kind, subject, units, note, closed_at) VALUES (?1, \
+         ?2, ?3, ?4, ?5) ON CONFLICT (kind, subject) DO UPDATE SET units = excluded.units, note = \
+         excluded.note, closed_at = excluded.closed_at",
+        values![kind, subject, units, note, now.instant()],
+    )
+}
+
+/// Every difference that was explained.
+pub fn closed_differences(tx: &mut dyn Tx) -> Result<Vec<(String, String, i64)>, StoreError> {
+    tx.rows("SELECT kind, subject, units FROM bank_closed_differences", &[])?
+        .into_iter()
+        .map(|mut row| Ok((row.text()?, row.text()?, row.int()?)))
+        .collect()
+}

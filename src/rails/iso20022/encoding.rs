@@ -1,0 +1,187 @@
+//! Makes a text of a file: undoes gzip, and reads the encodings in which XML comes.
+
+use std::borrow::Cow;
+
+use super::xml::FILE_BYTES_MAX;
+use crate::rails::files::format::FileError;
+
+const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
+/// Bytes of a gzip member's head without its optional parts, and of its tail.
+const GZIP_HEAD: usize = 10;
+const GZIP_TAIL: usize = 8;
+
+/// The text of a file. Its size is bounded before and after it is unpacked.
+pub fn text(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
+    bounded(bytes.len())?;
+    if bytes.starts_with(&GZIP_MAGIC) {
+        let unpacked = unpack(bytes)?;
+        bounded(unpacked.len())?;
+        return decode(&unpacked).map(|text| Cow::Owned(text.into_owned()));
+    }
+    decode(bytes)
+}
+
+fn bounded(bytes_count: usize) -> Result<(), FileError> {
+    if bytes_count > FILE_BYTES_MAX {
+        return Err(FileError::new(format!(
+            "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
+        )));
+    }
+    Ok(())
+}
+
+/// Unpacks a gzip file of one member (RFC 1952).
+fn unpack(bytes: &[u8]) -> Result<Vec<u8>, FileError> {
+    let broken = || FileError::new("the gzip file is broken");
+    let flags = *bytes.get(3).ok_or_else(FileError::truncated)?;
+    let mut at = GZIP_HEAD;
+    if flags & 0x04 != 0 {
+        let length = bytes.get(at..at + 2).ok_or_else(FileError::truncated)?;
+        at += 2 + usize::from(u16::from_le_bytes([length[0], length[1]]));
+    }
+    // The file's name and a comment end with a zero.
+    for flag in [0x08, 0x10] {
+        if flags & flag != 0 {
+            let rest = bytes.get(at..).ok_or_else(FileError::truncated)?;
+            at += 1 + rest.iter().position(|byte| *byte == 0).ok_or_else(FileError::truncated)?;
+        }
+    }
+    if flags & 0x02 != 0 {
+        at += 2;
+    }
+    let end = bytes.len().checked_sub(GZIP_TAIL).filter(|end| *end >= at);
+    let (packed, tail) = bytes
+        .get(at..)
+        .and_then(|rest| rest.split_at_checked(end? - at))
+        .ok_or_else(FileError::truncated)?;
+    use miniz_oxide::inflate::{TINFLStatus, decompress_to_vec_with_limit};
+    let unpacked =
+        decompress_to_vec_with_limit(packed, FILE_BYTES_MAX).map_err(|error| {
+            match error.status {
+                TINFLStatus::HasMoreOutput => FileError::new(format!(
+                    "the file is larger than {FILE_BYTES_MAX} bytes: have it split"
+                )),
+                TINFLStatus::NeedsMoreInput | TINFLStatus::FailedCannotMakeProgress => {
+                    FileError::truncated()
+                }
+                _ => broken(),
+            }
+        })?;
+    let checksum = tail.first_chunk().map(|bytes: &[u8; 4]| u32::from_le_bytes(*bytes));
+    if checksum != Some(crc32fast::hash(&unpacked)) {
+        return Err(broken());
+    }
+    Ok(unpacked)
+}
+
+/// Reads UTF-8, UTF-16 with or without a mark, and the one-byte encodings that a declaration names.
+fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, FileError> {
+    let utf16 = match bytes {
+        [0xFE, 0xFF, rest @ ..] => Some((rest, true)),
+        [0xFF, 0xFE, rest @ ..] => Some((rest, false)),
+        [0, b'<', ..] => Some((bytes, true)),
+        [b'<', 0, ..] => Some((bytes, false)),
+        _ => None,
+    };
+    if let Some((bytes, is_big_endian)) = utf16 {
+        return decode_utf16(bytes, is_big_endian).map(Cow::Owned);
+    }
+    let bytes = bytes.strip_prefix(&[0xEF, 0xBB, 0xBF]).unwrap_or(bytes);
+    if is_declared_latin(bytes) {
+        // The code points of ISO-8859-1 are the first 256 of Unicode. Windows-1252 differs in
+        // punctuation, which no reference holds.
+        let text: String = bytes
+            .iter()
+            .map(|byte| if (0x80..0xA0).contains(byte) { ' ' } else { char::from(*byte) })
+            .collect();
+        return Ok(Cow::Owned(text));
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Ok(Cow::Borrowed(text)),
+        // A character that is cut off at the end is a file that is cut off.
+        Err(fault) if fault.error_len().is_none() => Err(FileError::truncated()),
+        Err(fault) => Err(FileError::new(format!(
+            "the encoding is not UTF-8, at byte {}",
+            fault.valid_up_to()
+        ))),
+    }
+}
+
+fn decode_utf16(bytes: &[u8], is_big_endian: bool) -> Result<String, FileError> {
+    let (pairs, rest) = bytes.as_chunks::<2>();
+    let units = pairs.iter().map(|pair| {
+        if is_big_endian { u16::from_be_bytes(*pair) } else { u16::from_le_bytes(*pair) }
+    });
+    let text: Result<String, _> = char::decode_utf16(units).collect();
+    match (text, rest.is_empty()) {
+        (Ok(text), true) => Ok(text),
+        (_, false) => Err(FileError::truncated()),
+        (Err(_), true) => Err(FileError::new("the encoding is not UTF-16")),
+    }
+}
+
+/// Whether the declaration at the beginning names an encoding of one byte a character.
+fn is_declared_latin(bytes: &[u8]) -> bool {
+    const DECLARATION_BYTES_MAX: usize = 200;
+    let Some(end) = bytes.iter().take(DECLARATION_BYTES_MAX).position(|byte| *byte == b'>') else {
+        return false;
+    };
+    let declaration = String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).to_lowercase();
+    declaration.starts_with("<?xml")
+        && ["iso-8859-1", "latin1", "windows-1252", "iso-8859-15"]
+            .iter()
+            .any(|name| declaration.contains(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packed(bytes: &[u8], flags: u8, between: &[u8]) -> Vec<u8> {
+        let mut all = vec![0x1F, 0x8B, 8, flags, 0, 0, 0, 0, 0, 255];
+        all.extend(between);
+        all.extend(miniz_oxide::deflate::compress_to_vec(bytes, 6));
+        all.extend(crc32fast::hash(bytes).to_le_bytes());
+        all.extend((bytes.len() as u32).to_le_bytes());
+        all
+    }
+
+    #[test]
+    fn every_wrapping_gives_the_same_text() {
+        let wanted = "<?xml version=\"1.0\"?><A>é 1</A>";
+        let units: Vec<u16> = wanted.encode_utf16().collect();
+        let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+        let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+        for bytes in [
+            wanted.as_bytes().to_vec(),
+            [&[0xEF, 0xBB, 0xBF], wanted.as_bytes()].concat(),
+            [&[0xFF, 0xFE], little.as_slice()].concat(),
+            [&[0xFE, 0xFF], big.as_slice()].concat(),
+            little.clone(),
+            big,
+            packed(wanted.as_bytes(), 0, &[]),
+            packed(&little, 0x08, b"name.xml\0"),
+            packed(wanted.as_bytes(), 0x1C, b"\x02\x00xyname\0comment\0"),
+        ] {
+            assert_eq!(text(&bytes).unwrap(), wanted);
+        }
+        let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?><A>\xE9</A>";
+        assert!(text(latin).unwrap().ends_with("<A>é</A>"));
+        assert!(text(b"<A>\xE9</A>").is_err(), "what is not declared is UTF-8");
+    }
+
+    #[test]
+    fn broken_and_large_files_are_refused() {
+        let whole = packed(b"<A/>", 0x08, b"name.xml\0");
+        for end in 2..whole.len() {
+            assert!(text(&whole[..end]).is_err(), "cut at {end}");
+        }
+        let mut wrong = whole.clone();
+        let at = wrong.len() - 6;
+        wrong[at] ^= 1;
+        assert!(text(&wrong).unwrap_err().reason.contains("broken"));
+        let bomb = packed(&vec![b' '; FILE_BYTES_MAX + 1], 0, &[]);
+        assert!(text(&bomb).unwrap_err().reason.contains("larger"));
+        assert!(text(&[0xFF, 0xFE, b'<']).unwrap_err().is_truncated);
+    }
+}

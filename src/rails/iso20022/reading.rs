@@ -1,0 +1,260 @@
+//! Reads what a bank sends: status reports (pain.002), notifications (camt.054) and statements
+//! (camt.053), in any version from pain.002.001.03, camt.053.001.02 and camt.054.001.02 on.
+//!
+//! The versions differ in elements that are not needed here, and in where a few stand; each reader
+//! looks in every place. A file is judged statement by statement and entry by entry: a part that
+//! cannot be read is listed with its place, and the rest counts. Names, addresses and remittance
+//! texts are looked through for references and then dropped.
+
+use super::entries;
+use super::status;
+use super::xml::{self, Element};
+use crate::kernel::{Currency, Money};
+use crate::rails::files::format::FileError;
+use crate::rails::files::references::{ReferenceElement, References};
+use crate::rails::files::reports::{
+    AccountReport, Content, Incoming, REPORTS_MAX, Reason, ReportKind, Sign, Unread,
+};
+use crate::rails::files::values::{Day, inr};
+
+/// Characters of a reference: the standard's `Max35Text`.
+const REFERENCE_LENGTH_MAX: usize = 35;
+/// The messages that are read: how they are named in a namespace, and the element that holds each.
+const MESSAGES: &[(&str, &str, ReportKind)] = &[
+    ("pain.002.001.", "CstmrPmtStsRpt", ReportKind::Status),
+    ("camt.053.001.", "BkToCstmrStmt", ReportKind::Statement),
+    ("camt.054.001.", "BkToCstmrDbtCdtNtfctn", ReportKind::Notification),
+];
+/// The namespace of the standard, without the message.
+pub const NAMESPACE_PREFIX: &str = "urn:iso:std:iso:20022:tech:xsd:";
+
+/// Whether a namespace is one of a message that is read. National variants have namespaces of their
+/// own that hold the message's name; some banks write none.
+fn is_known(namespace: &str) -> bool {
+    namespace.is_empty() || MESSAGES.iter().any(|(name, ..)| namespace.contains(name))
+}
+
+/// Reads a file, whatever accounts it is about.
+pub fn read(bytes: &[u8]) -> Result<Incoming, FileError> {
+    read_for(bytes, &|_| true)
+}
+
+/// Reads a file; what it says of accounts that are not ours is passed over and counted.
+pub fn read_for(bytes: &[u8], is_ours: &dyn Fn(&str) -> bool) -> Result<Incoming, FileError> {
+    let (namespace, document) = xml::parse(bytes, &is_known)?;
+    let mut found = None;
+    for (name, element, kind) in MESSAGES {
+        if let Some(root) = document.optional(element)?
+            && (namespace.is_empty() || namespace.contains(name))
+        {
+            found = Some((root, *kind));
+        }
+    }
+    let (root, kind) = found.ok_or_else(xml::no_message)?;
+    let header = root.required("GrpHdr")?;
+    let message_id = identity(header, "MsgId")?;
+    let page = page_at(header, "MsgPgntn")?;
+    let created = header.text_at("CreDtTm")?.and_then(Day::parse);
+    let mut unread = Unread::default();
+    let mut is_copy = false;
+    let content = match kind {
+        ReportKind::Status => Content::Statuses(status::read(root, &mut unread)?),
+        ReportKind::Notification | ReportKind::Statement => {
+            let name = if kind == ReportKind::Statement { "Stmt" } else { "Ntfctn" };
+            let parts: Vec<&Element> = root.all(name).collect();
+            if parts.is_empty() {
+                return Err(FileError::new(format!("{} lacks {name}", root.shown())));
+            }
+            is_copy = parts.iter().any(|part| matches!(part.text_at("CpyDplctInd"), Ok(Some(_))));
+            let context = Context { name, page, created, is_ours };
+            Content::Accounts(read_accounts(&parts, &context, &mut unread)?)
+        }
+    };
+    Ok(Incoming { kind, message_id, page: page.unwrap_or(1), is_copy, content, unread })
+}
+
+struct Context<'a> {
+    /// The element of one account: `Stmt` or `Ntfctn`.
+    name: &'static str,
+    page: Option<i64>,
+    created: Option<Day>,
+    is_ours: &'a dyn Fn(&str) -> bool,
+}
+
+fn read_accounts(
+    parts: &[&Element],
+    context: &Context<'_>,
+    unread: &mut Unread,
+) -> Result<Vec<AccountReport>, FileError> {
+    let mut reports: Vec<AccountReport> = Vec::new();
+    let mut lines_count = 0;
+    for (index, element) in parts.iter().enumerate() {
+        let place = format!("{} {}", context.name, index + 1);
+        let head = read_head(element, context);
+        let (mut report, created) = match head {
+            Ok(head) => head,
+            Err(refused) => {
+                unread.push(place, refused.reason);
+                continue;
+            }
+        };
+        for (number, entry) in element.all("Ntry").enumerate() {
+            let place = format!("{place}, Ntry {}", number + 1);
+            match entries::read(entry, &place, created) {
+                Ok(lines) => report.lines.extend(lines),
+                Err(refused) => unread.push(place, refused.reason),
+            }
+            if lines_count + report.lines.len() > REPORTS_MAX {
+                return Err(FileError::new(format!(
+                    "the file holds more than {REPORTS_MAX} entries: have it split"
+                )));
+            }
+        }
+        lines_count += report.lines.len();
+        reports.push(report);
+    }
+    // A file of which nothing could be read lies better among the refused ones.
+    match unread.shown.first() {
+        Some((_, reason)) if lines_count == 0 => Err(FileError::new(reason.clone())),
+        _ => Ok(reports),
+    }
+}
+
+/// Reads everything of a statement but its entries, and the day that entries without one have.
+fn read_head(
+    element: &Element,
+    context: &Context<'_>,
+) -> Result<(AccountReport, Option<Day>), FileError> {
+    let account = element.required("Acct")?.required("Id")?;
+    let number = match account.text_at("Othr/Id")? {
+        Some(number) => number,
+        None => account.text_at("IBAN")?.ok_or_else(|| FileError::new("Acct has no number"))?,
+    };
+    if !(context.is_ours)(number) {
+        return Err(FileError::new(
+            "it is about another account than the one of [bank] debit_account_number",
+        ));
+    }
+    let page = page_at(element, "StmtPgntn")?.or(context.page);
+    let closing = balance(element, &["CLBD"])?;
+    let created = element.text_at("CreDtTm")?.and_then(Day::parse).or(context.created);
+    let report = AccountReport {
+        id: identity(element, "Id")?,
+        sequence: match element.text_at("ElctrncSeqNb")? {
+            Some(text) => text.parse().ok(),
+            None => element.text_at("LglSeqNb")?.and_then(|text| text.parse().ok()),
+        },
+        page: page.unwrap_or(1),
+        account_number: number.to_owned(),
+        opening: balance(element, &["OPBD", "PRCD"])?,
+        closing,
+        lines: Vec::new(),
+    };
+    Ok((report, closing.map(|(_, day)| day).or(created)))
+}
+
+fn page_at(element: &Element, name: &str) -> Result<Option<i64>, FileError> {
+    let Some(text) = element.text_at(&format!("{name}/PgNb"))? else { return Ok(None) };
+    let number = text.parse().ok().filter(|page| (1..=99_999).contains(page));
+    number.map(Some).ok_or_else(|| FileError::new("PgNb is not the number of a page"))
+}
+
+/// A reference of at most 35 characters that must be there.
+pub fn identity(element: &Element, name: &str) -> Result<String, FileError> {
+    reference_at(element, name)?
+        .ok_or_else(|| FileError::new(format!("{} lacks {name}", element.shown())))
+}
+
+pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, FileError> {
+    let Some(text) = element.text_at(path)? else { return Ok(None) };
+    if text.chars().count() > REFERENCE_LENGTH_MAX || text.chars().any(char::is_control) {
+        return Err(FileError::new(format!(
+            "{path} is longer than {REFERENCE_LENGTH_MAX} characters"
+        )));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// An amount in the account's currency.
+pub fn amount(element: &Element) -> Result<Money, FileError> {
+    if element.currency() != Some(Currency::Inr.as_str()) {
+        return Err(FileError::new(format!("{} is not in INR", element.shown())));
+    }
+    inr(element.text()).ok_or_else(|| {
+        FileError::new(format!("{} is not an amount with at most two decimals", element.shown()))
+    })
+}
+
+pub fn sign(element: &Element) -> Result<Option<Sign>, FileError> {
+    match element.text_at("CdtDbtInd")? {
+        None => Ok(None),
+        Some("CRDT") => Ok(Some(Sign::Credit)),
+        Some("DBIT") => Ok(Some(Sign::Debit)),
+        Some(_) => Err(FileError::new("CdtDbtInd is neither CRDT nor DBIT")),
+    }
+}
+
+/// A date that stands alone, in a date-time, or as a choice between the two.
+pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
+    let Some(choice) = element.optional(name)? else { return Ok(None) };
+    let text = match choice.text_at("Dt")? {
+        Some(text) => Some(text),
+        None => match choice.text_at("DtTm")? {
+            Some(text) => Some(text),
+            None => Some(choice.text()).filter(|text| !text.is_empty()),
+        },
+    };
+    let Some(text) = text else { return Ok(None) };
+    Day::parse(text).map(Some).ok_or_else(|| FileError::new(format!("{name} is not a date")))
+}
+
+/// The code or text of a choice such as `Rsn` or `Sts`, which older versions write without one.
+pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, FileError> {
+    let Some(choice) = element.optional(name)? else { return Ok(None) };
+    for part in ["Cd", "Prtry"] {
+        if let Some(code) = choice.text_at(part)? {
+            return Ok(Some(code));
+        }
+    }
+    Ok(Some(choice.text()).filter(|text| !text.is_empty()))
+}
+
+/// A reason's code and explanation out of an element such as `RtrInf`; the first of several is the
+/// bank's main one. Explanations are looked through for references.
+pub fn reason_in(
+    information: &Element,
+    reason: &mut Reason,
+    references: &mut References,
+) -> Result<(), FileError> {
+    let code = code_at(information, "Rsn")?.filter(|code| code.len() <= REFERENCE_LENGTH_MAX);
+    if reason.code.is_none() {
+        reason.code = code.map(str::to_owned);
+    }
+    let texts: Vec<&str> = information.all("AddtlInf").map(Element::text).collect();
+    // A text of more than 105 characters is written in several elements, which may cut a word.
+    for text in &texts {
+        references.add(ReferenceElement::AddtlInf, text);
+    }
+    reason.set_text(&texts.join(" "));
+    Ok(())
+}
+
+/// The first balance of one of the types, with its sign.
+fn balance(element: &Element, types: &[&str]) -> Result<Option<(Money, Day)>, FileError> {
+    for wanted in types {
+        for balance in element.all("Bal") {
+            if balance.text_at("Tp/CdOrPrtry/Cd")? != Some(wanted) {
+                continue;
+            }
+            let money = amount(balance.required("Amt")?)?;
+            let units = match sign(balance)? {
+                Some(Sign::Credit) => money.units,
+                Some(Sign::Debit) => -money.units,
+                None => return Err(FileError::new("Bal lacks CdtDbtInd")),
+            };
+            let at = day(balance, "Dt")?.ok_or_else(|| FileError::new("Bal lacks Dt"))?;
+            return Ok(Some((Money::new(units, Currency::Inr), at)));
+        }
+    }
+    Ok(None)
+}

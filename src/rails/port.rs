@@ -1,0 +1,126 @@
+//! The port to a bank: what it is asked to pay, and what it reports.
+
+use crate::kernel::{Id, Money, Now, Scope, StoreError, id::kind};
+use crate::store::Tx;
+
+crate::string_enum!(
+    /// How INR travels: NEFT below INR 200 000, RTGS from there.
+    Method { Neft "neft", Rtgs "rtgs" }
+);
+crate::string_enum!(
+    /// Why a payout failed or came back.
+    FailureCode {
+        BeneficiaryNameMismatch "beneficiary_name_mismatch",
+        AccountInvalid "account_invalid",
+        AccountClosed "account_closed",
+        AccountFrozen "account_frozen",
+        AccountNotNre "account_not_nre",
+        IfscInvalid "ifsc_invalid",
+        BeneficiaryBankUnavailable "beneficiary_bank_unavailable",
+        ReturnedByBeneficiaryBank "returned_by_beneficiary_bank",
+        ComplianceRejected "compliance_rejected",
+        TechnicalError "technical_error",
+        OutcomeUnknown "outcome_unknown",
+    }
+);
+crate::string_enum!(
+    /// Who found the failure.
+    FailureSource { BeneficiaryBank "beneficiary_bank", SponsorBank "sponsor_bank",
+        Service "service" }
+);
+
+impl FailureCode {
+    /// What a person is told.
+    pub const fn message(self) -> &'static str {
+        match self {
+            FailureCode::BeneficiaryNameMismatch => {
+                "The beneficiary's bank does not hold this account under this name."
+            }
+            FailureCode::AccountInvalid => "The beneficiary's bank knows no such account.",
+            FailureCode::AccountClosed => "The beneficiary's account is closed.",
+            FailureCode::AccountFrozen => "The beneficiary's account is frozen.",
+            FailureCode::AccountNotNre => "The beneficiary's account is not an NRE account.",
+            FailureCode::IfscInvalid => "The branch cannot be reached under this IFSC.",
+            FailureCode::BeneficiaryBankUnavailable => {
+                "The beneficiary's bank could not be reached."
+            }
+            FailureCode::ReturnedByBeneficiaryBank => {
+                "The beneficiary's bank sent the payment back."
+            }
+            FailureCode::ComplianceRejected => "A review refused the payment.",
+            FailureCode::TechnicalError => "A technical error stopped the payment.",
+            FailureCode::OutcomeUnknown => "The bank has not said what became of the payment.",
+        }
+    }
+}
+
+/// Paise from which RTGS is used.
+const RTGS_UNITS_MIN: i64 = 20_000_000;
+
+impl Method {
+    pub const fn for_amount(amount: Money) -> Method {
+        if amount.units < RTGS_UNITS_MIN { Method::Neft } else { Method::Rtgs }
+    }
+    /// Characters of a unique transaction reference: 22 for RTGS, 16 for NEFT (some banks 22).
+    pub const fn reference_length(self) -> usize {
+        match self {
+            Method::Neft => 16,
+            Method::Rtgs => 22,
+        }
+    }
+}
+
+/// What a bank is asked to pay.
+#[derive(Clone, Debug)]
+pub struct Instruction {
+    pub scope: Scope,
+    /// The identity of the payment: the same payout is never a second payment.
+    pub payout_id: Id<kind::Payout>,
+    pub amount: Money,
+    pub method: Method,
+    pub account_number_last4: String,
+    pub ifsc: String,
+    /// Milliseconds since the instruction was given, 0 at first.
+    pub age_milliseconds: i64,
+    /// Whether the bank has said that it paid.
+    pub is_settled: bool,
+}
+
+/// What a bank says of an instruction. "Unknown" is an answer, and never a reason to send again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BankReport {
+    Processing,
+    Settled { unique_transaction_reference: String },
+    Failed { code: FailureCode, source: FailureSource },
+    Returned { code: FailureCode, source: FailureSource },
+    Unknown,
+}
+
+/// How a bank's report reaches a payout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reporting {
+    /// The bank is asked from time to time, by `inquire`.
+    Asked,
+    /// A worker applies what the bank reports by itself; the bank is never asked.
+    Told,
+}
+
+/// A bank. Its functions run within transactions, so they touch nothing but the transaction: what
+/// goes outside is a worker's.
+pub trait Rail: Send + Sync {
+    fn name(&self) -> &'static str;
+    /// Whether its debit account is marked for foreign inward remittance; without it NRE credits
+    /// bounce, and transfers are refused.
+    fn supports_nre(&self) -> bool;
+    fn reporting(&self) -> Reporting;
+    /// Takes the instruction over, in the transaction that makes the payout `processing`; called
+    /// once for each payout.
+    fn submit(
+        &self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        instruction: &Instruction,
+    ) -> Result<BankReport, StoreError>;
+    /// Asks what became of it. Only of banks that are asked.
+    fn inquire(&self, instruction: &Instruction) -> BankReport;
+}

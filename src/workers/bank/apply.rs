@@ -1,0 +1,485 @@
+//! What a report of the bank's does to a payout.
+//!
+//! A payout settles once its payment is reported with a reference that no other payout has, and
+//! fails once the bank refuses it for a reason that lies with the beneficiary. Reports that
+//! contradict each other never move money: the payout is marked for the operator, and a refund that
+//! is under way is held.
+
+use super::publish;
+use super::receive::batch_of;
+use crate::kernel::id::kind;
+use crate::kernel::{Currency, Id, Money, Now, StoreError};
+use crate::payouts::state::PayoutStatus;
+use crate::payouts::{self, Payout};
+use crate::rails::BankReport;
+use crate::rails::files::reasons;
+use crate::rails::files::references::{References, UtrFinding};
+use crate::rails::files::reports::{Line, Reason, RefusalMeaning, Sign};
+use crate::rails::files::rows::{
+    self, Attention, InstructionStatus, Journalled, LinePlace, Matching,
+};
+use crate::rails::files::settings::BankSettings;
+use crate::rails::files::values::{EndToEndId, MessageId, Utr};
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers::paying;
+
+/// What happened to a payment, by a report.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReportedEvent {
+    Processing,
+    Paid,
+    Refused(RefusalMeaning),
+    /// The money came back.
+    Returned,
+    /// The bank undid its own debit.
+    Reversed,
+}
+
+/// What a report says of one payment.
+#[derive(Clone, Debug)]
+pub struct PaymentReport {
+    pub end_to_end_id: Option<EndToEndId>,
+    pub amount: Option<Money>,
+    pub event: ReportedEvent,
+    /// The whole file or batch was refused.
+    pub is_whole: bool,
+    /// A movement on the account, rather than a status.
+    pub is_booked: bool,
+    /// The file of ours that the report is about.
+    pub message_id: Option<MessageId>,
+    pub reason: Reason,
+    pub references: References,
+    pub entry_reference: Option<String>,
+}
+
+/// What a report changed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ReportEffect {
+    Applied,
+    Ignored,
+    Unmatched(Matching),
+    /// The payout came to wait for the operator.
+    Attention(Id<kind::Payout>, Attention),
+}
+
+/// A report's payment, with what is needed to change it.
+struct ReportedPayment<'a> {
+    services: &'a Services,
+    settings: &'a BankSettings,
+    report: &'a PaymentReport,
+    instruction: Journalled,
+    payout: Payout,
+}
+
+/// The instruction that a report is about, if it was sent and for this amount.
+fn addressed(
+    tx: &mut dyn Tx,
+    report: &PaymentReport,
+) -> Result<Result<Journalled, Matching>, StoreError> {
+    let Some(id) = report.end_to_end_id else { return Ok(Err(Matching::NoReference)) };
+    let Some(instruction) = rows::find(tx, id.payout_id())? else {
+        return Ok(Err(Matching::UnknownReference));
+    };
+    // A bank cannot know of what was never sent.
+    let is_known =
+        matches!(instruction.status, InstructionStatus::Published | InstructionStatus::Unknown);
+    if !is_known && !instruction.was_sent {
+        return Ok(Err(Matching::UnknownReference));
+    }
+    let expected = Money::new(instruction.units, Currency::Inr);
+    Ok(if report.amount.is_some_and(|amount| amount != expected) {
+        Err(Matching::AmountDiffers)
+    } else {
+        Ok(instruction)
+    })
+}
+
+/// Applies what a bank says of one payment.
+pub fn payment(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    settings: &BankSettings,
+    report: &PaymentReport,
+) -> Result<ReportEffect, StoreError> {
+    let instruction = match addressed(tx, report)? {
+        Ok(instruction) => instruction,
+        Err(matching) => return Ok(ReportEffect::Unmatched(matching)),
+    };
+    let Some(payout) = payouts::rows::find(tx, instruction.scope, instruction.payout_id)? else {
+        return Ok(ReportEffect::Unmatched(Matching::UnknownReference));
+    };
+    if !report.reason.is_empty() {
+        rows::note_reason(tx, payout.id, &report.reason)?;
+    }
+    publish::enter(tx, now, &instruction)?;
+    let mut case = ReportedPayment { services, settings, report, instruction, payout };
+    let outcome = match report.event {
+        ReportedEvent::Processing => Ok(ReportEffect::Ignored),
+        ReportedEvent::Paid => case.paid(tx, now),
+        ReportedEvent::Refused(meaning) => case.refused(tx, now, meaning),
+        ReportedEvent::Returned => case.returned(tx, now),
+        ReportedEvent::Reversed => case.reversed(tx, now),
+    };
+    now.leave_account();
+    outcome
+}
+
+impl ReportedPayment<'_> {
+    /// Whether reports of this payment contradicted each other before.
+    const fn is_in_doubt(&self) -> bool {
+        matches!(
+            self.instruction.attention,
+            Some(
+                Attention::ReturnedWhileProcessing
+                    | Attention::Reversed
+                    | Attention::RefusedAfterPaid
+            )
+        )
+    }
+
+    /// Marks the payout for the operator; one that is processing gets an unknown outcome.
+    fn attend(
+        &mut self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        attention: Attention,
+    ) -> Result<ReportEffect, StoreError> {
+        // Nothing goes out while the operator has not looked.
+        rows::withdraw_again(tx, self.payout.id)?;
+        rows::answer(tx, self.payout.id, None)?;
+        if self.payout.status == PayoutStatus::Processing {
+            paying::apply_report(tx, now, self.services, &mut self.payout, BankReport::Unknown)?;
+        }
+        if !rows::set_attention(tx, now, self.payout.id, Some(attention))? {
+            return Ok(ReportEffect::Ignored);
+        }
+        Ok(ReportEffect::Attention(self.payout.id, attention))
+    }
+
+    fn utr(&self) -> UtrFinding {
+        let elements = &self.settings.profile.reference_elements;
+        let own = [self.settings.debit_account_number()];
+        self.report.references.utr(self.instruction.method, elements, &own)
+    }
+
+    /// Whether a debit is another one than the bank reported before. One that names nothing to tell
+    /// them apart by counts as the same.
+    fn is_another_debit(&self, utr: Option<&Utr>) -> bool {
+        let before = &self.instruction;
+        match (utr, &before.reference) {
+            (Some(utr), Some(reference)) => return utr.as_str() != reference,
+            (None, None) if before.entry_reference.is_none() => return true,
+            _ => {}
+        }
+        match (&self.report.entry_reference, &before.entry_reference) {
+            (Some(entry), Some(other)) => entry != other,
+            _ => before.reference.is_none() && before.entry_reference.is_none(),
+        }
+    }
+
+    fn paid(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
+        let finding = self.utr();
+        let utr = match &finding {
+            UtrFinding::One(utr, _) => Some(utr),
+            _ => None,
+        };
+        match self.payout.status {
+            PayoutStatus::Processing => {}
+            PayoutStatus::Failed => {
+                let is_explained = self.instruction.attention == Some(Attention::ReturnedAndFailed);
+                if is_explained || !self.is_another_debit(utr) {
+                    return Ok(ReportEffect::Ignored);
+                }
+                return self.paid_after(tx, now, Attention::PaidAfterFailed);
+            }
+            PayoutStatus::Returned => {
+                if !self.is_another_debit(utr) {
+                    return Ok(ReportEffect::Ignored);
+                }
+                return self.paid_after(tx, now, Attention::PaidAgain);
+            }
+            _ => {
+                self.note_entry(tx)?;
+                return Ok(ReportEffect::Ignored);
+            }
+        }
+        self.note_entry(tx)?;
+        if self.is_in_doubt() {
+            return Ok(ReportEffect::Ignored);
+        }
+        let utr = match finding {
+            UtrFinding::One(utr, _) => utr,
+            UtrFinding::Ambiguous if self.report.is_booked => {
+                return self.attend(tx, now, Attention::ReferenceUnclear);
+            }
+            // Paid without a reference is not proven yet: the notification or the statement brings
+            // it.
+            UtrFinding::Ambiguous | UtrFinding::None => return Ok(ReportEffect::Ignored),
+        };
+        if !rows::claim_reference(tx, utr.as_str(), self.payout.id)? {
+            return self.attend(tx, now, Attention::ReferenceTaken);
+        }
+        if !utr.is_classified(self.instruction.method) {
+            tracing::warn!(payout = %self.payout.id, "the bank's reference has a form of its own");
+        }
+        let settled = BankReport::Settled { unique_transaction_reference: utr.as_str().to_owned() };
+        // Queued again by the operator, and paid from the first file after all.
+        let is_going_out = self.instruction.status == InstructionStatus::Writing;
+        rows::withdraw_again(tx, self.payout.id)?;
+        paying::apply_report(tx, now, self.services, &mut self.payout, settled)?;
+        rows::answer(tx, self.payout.id, Some(utr.as_str()))?;
+        let attention = is_going_out.then_some(Attention::PaidAgain);
+        rows::set_attention(tx, now, self.payout.id, attention)?;
+        Ok(match attention {
+            Some(attention) => ReportEffect::Attention(self.payout.id, attention),
+            None => ReportEffect::Applied,
+        })
+    }
+
+    fn note_entry(&self, tx: &mut dyn Tx) -> Result<(), StoreError> {
+        rows::note_entry(tx, self.payout.id, self.report.entry_reference.as_deref())
+    }
+
+    /// The bank paid although the money is on its way back to the sender.
+    fn paid_after(
+        &mut self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        attention: Attention,
+    ) -> Result<ReportEffect, StoreError> {
+        paying::hold_refund(tx, &self.payout, attention.as_str())?;
+        self.attend(tx, now, attention)
+    }
+
+    fn refused(
+        &mut self,
+        tx: &mut dyn Tx,
+        now: &mut Now,
+        meaning: RefusalMeaning,
+    ) -> Result<ReportEffect, StoreError> {
+        // A late answer to a file from which the operator has sent it again.
+        let is_stale = self.instruction.message_id.is_none()
+            || self.report.message_id.is_some_and(|id| Some(id) != self.instruction.message_id);
+        if is_stale && self.instruction.was_sent {
+            return Ok(ReportEffect::Ignored);
+        }
+        match (self.payout.status, meaning) {
+            (PayoutStatus::Settled, RefusalMeaning::Failed(..) | RefusalMeaning::Ours) => {
+                rows::set_attention(tx, now, self.payout.id, Some(Attention::RefusedAfterPaid)).map(
+                    |is_new| match is_new {
+                        true => {
+                            ReportEffect::Attention(self.payout.id, Attention::RefusedAfterPaid)
+                        }
+                        false => ReportEffect::Ignored,
+                    },
+                )
+            }
+            (PayoutStatus::Processing, _) if self.is_in_doubt() => Ok(ReportEffect::Ignored),
+            (PayoutStatus::Processing, _) if self.instruction.entry_reference.is_some() => {
+                self.attend(tx, now, Attention::RefusedAfterPaid)
+            }
+            (PayoutStatus::Processing, RefusalMeaning::Failed(code, source)) => {
+                let failed = BankReport::Failed { code, source };
+                paying::apply_report(tx, now, self.services, &mut self.payout, failed)?;
+                rows::answer(tx, self.payout.id, None)?;
+                rows::set_attention(tx, now, self.payout.id, None)?;
+                Ok(ReportEffect::Applied)
+            }
+            (PayoutStatus::Processing, RefusalMeaning::Ours) => {
+                let attention = if self.report.is_whole {
+                    Attention::FileRefused
+                } else {
+                    Attention::RefusedForUs
+                };
+                self.attend(tx, now, attention)
+            }
+            (PayoutStatus::Processing, RefusalMeaning::Unknown) => {
+                let before = self.payout.failure.clone();
+                let unknown = BankReport::Unknown;
+                paying::apply_report(tx, now, self.services, &mut self.payout, unknown)?;
+                rows::answer(tx, self.payout.id, None)?;
+                let is_new = before != self.payout.failure;
+                Ok(if is_new { ReportEffect::Applied } else { ReportEffect::Ignored })
+            }
+            _ => Ok(ReportEffect::Ignored),
+        }
+    }
+
+    fn returned(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
+        match self.payout.status {
+            // The payment may be booked again, and only the operator can ask.
+            PayoutStatus::Processing if self.is_in_doubt() => Ok(ReportEffect::Ignored),
+            PayoutStatus::Processing => self.attend(tx, now, Attention::ReturnedWhileProcessing),
+            PayoutStatus::Settled if self.is_in_doubt() => Ok(ReportEffect::Ignored),
+            PayoutStatus::Settled => {
+                let code = self.report.reason.code.as_deref();
+                let (code, source) = reasons::returned(code);
+                let returned = BankReport::Returned { code, source };
+                paying::apply_report(tx, now, self.services, &mut self.payout, returned)?;
+                rows::answer(tx, self.payout.id, None)?;
+                Ok(ReportEffect::Applied)
+            }
+            _ => Ok(ReportEffect::Ignored),
+        }
+    }
+
+    fn reversed(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<ReportEffect, StoreError> {
+        match self.payout.status {
+            PayoutStatus::Processing | PayoutStatus::Settled => {
+                self.attend(tx, now, Attention::Reversed)
+            }
+            _ => Ok(ReportEffect::Ignored),
+        }
+    }
+}
+
+/// The one payment that was made under one of the references, if there is just one.
+fn payment_under<'a>(
+    tx: &mut dyn Tx,
+    references: impl Iterator<Item = &'a str>,
+) -> Result<Option<EndToEndId>, StoreError> {
+    let mut found = None;
+    for reference in references {
+        match (rows::paid_under(tx, reference)?.map(EndToEndId::of), found) {
+            (Some(id), Some(other)) if id != other => return Ok(None),
+            (Some(id), _) => found = Some(id),
+            (None, _) => {}
+        }
+    }
+    Ok(found)
+}
+
+/// Applies a booked movement and, if it stands on a statement, keeps it.
+pub fn line(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    settings: &BankSettings,
+    line: &Line,
+    place: Option<LinePlace>,
+) -> Result<ReportEffect, StoreError> {
+    if let Some(payouts) = booked_together(tx, line)? {
+        return batch(tx, now, services, settings, line, place, &payouts);
+    }
+    let event = match line.sign {
+        Sign::Debit => ReportedEvent::Paid,
+        Sign::Credit if line.is_reversal => ReportedEvent::Reversed,
+        Sign::Credit => ReportedEvent::Returned,
+    };
+    let mut end_to_end_id = line.end_to_end_id;
+    let mut is_in_text = false;
+    // Money that comes back may name only the reference that it was sent under. A stranger can
+    // write that into a text, so it counts only where the bank writes it.
+    if end_to_end_id.is_none() && line.sign == Sign::Credit {
+        end_to_end_id = payment_under(tx, line.references.the_banks())?;
+        is_in_text = end_to_end_id.is_none() && payment_under(tx, line.references.all())?.is_some();
+    }
+    let report = PaymentReport {
+        end_to_end_id,
+        amount: Some(line.amount),
+        event,
+        is_whole: false,
+        is_booked: true,
+        message_id: None,
+        reason: line.reason.clone(),
+        references: line.references.clone(),
+        entry_reference: line.entry_reference.clone(),
+    };
+    let addressed = addressed(tx, &report)?;
+    // A debit that undoes a credit would be money that went twice: a person has to look.
+    let is_odd = line.is_reversal && line.sign == Sign::Debit;
+    let matching = match &addressed {
+        Ok(_) if is_odd => Matching::Reversal,
+        Ok(_) => Matching::Payout,
+        Err(Matching::NoReference) if is_in_text => Matching::ReferenceInText,
+        Err(Matching::NoReference) if line.foreign_reference.is_some() => {
+            Matching::UnknownReference
+        }
+        Err(matching) => *matching,
+    };
+    if let Some(place) = place {
+        let payout = match (&addressed, report.end_to_end_id) {
+            (Ok(instruction), _) => Some(instruction.clone()),
+            (Err(_), Some(id)) => rows::find(tx, id.payout_id())?,
+            (Err(_), None) => None,
+        };
+        let utr = payout.as_ref().and_then(|payout| {
+            let own = [settings.debit_account_number()];
+            let elements = &settings.profile.reference_elements;
+            match line.references.utr(payout.method, elements, &own) {
+                UtrFinding::One(utr, _) => Some(utr),
+                _ => None,
+            }
+        });
+        if !rows::line(tx, now, &place, line, matching, payout.as_ref(), utr.as_ref())? {
+            return Ok(ReportEffect::Ignored);
+        }
+    }
+    if matching != Matching::Payout {
+        return Ok(ReportEffect::Unmatched(matching));
+    }
+    payment(tx, now, services, settings, &report)
+}
+
+/// The payouts that one debit was booked for: the ones that it names, or those of the batch that it
+/// names, if their amounts make the debit's.
+fn booked_together(tx: &mut dyn Tx, line: &Line) -> Result<Option<Vec<Journalled>>, StoreError> {
+    if line.sign != Sign::Debit || line.is_reversal {
+        return Ok(None);
+    }
+    let mut found = Vec::new();
+    for id in &line.members {
+        found.extend(rows::find(tx, id.payout_id())?);
+    }
+    if line.members.is_empty()
+        && let Some((id, method)) = line.foreign_reference.as_deref().and_then(batch_of)
+    {
+        found = rows::of_message(tx, id)?;
+        found.retain(|instruction| instruction.method == method);
+    }
+    let sum = found.iter().try_fold(0_i64, |sum, one| sum.checked_add(one.units));
+    let is_whole = !found.is_empty()
+        && (line.members.is_empty() || found.len() == line.members.len())
+        && found.iter().all(|one| one.was_sent)
+        && sum == Some(line.amount.units);
+    Ok(is_whole.then_some(found))
+}
+
+/// Applies a debit that paid several payouts. It names no reference of any one of them, so none
+/// settles by it; one that failed is an alarm.
+fn batch(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    settings: &BankSettings,
+    line: &Line,
+    place: Option<LinePlace>,
+    payouts: &[Journalled],
+) -> Result<ReportEffect, StoreError> {
+    if let Some(place) = place
+        && !rows::shared_line(tx, now, &place, line, payouts)?
+    {
+        return Ok(ReportEffect::Ignored);
+    }
+    let mut outcome = ReportEffect::Ignored;
+    for instruction in payouts {
+        let report = PaymentReport {
+            end_to_end_id: Some(EndToEndId::of(instruction.payout_id)),
+            amount: None,
+            event: ReportedEvent::Paid,
+            is_whole: false,
+            is_booked: true,
+            message_id: None,
+            reason: Reason::default(),
+            references: References::new(),
+            entry_reference: None,
+        };
+        let one = payment(tx, now, services, settings, &report)?;
+        if matches!(one, ReportEffect::Attention(..)) {
+            outcome = one;
+        }
+    }
+    Ok(outcome)
+}

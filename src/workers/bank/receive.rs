@@ -1,0 +1,396 @@
+//! Reads the files that the bank put into the inbox.
+
+use sha2::{Digest, Sha256};
+
+use super::apply::{self, PaymentReport, ReportEffect, ReportedEvent};
+use super::publish::Stopped;
+use super::{Bank, Turn};
+use crate::app_state::AppState;
+use crate::kernel::clock::machine_time;
+use crate::kernel::{Now, hex};
+use crate::rails::Method;
+use crate::rails::files::folders::Seen;
+use crate::rails::files::format::FileError;
+use crate::rails::files::reasons;
+use crate::rails::files::references::References;
+use crate::rails::files::reports::{
+    AccountReport, Content, Incoming, Meaning, ReportKind, StatusReport, Verdict,
+};
+use crate::rails::files::rows::{self, Counts, FileStatus, LinePlace};
+use crate::rails::files::values::{EndToEndId, MessageId};
+use crate::store::Tx;
+
+/// What a file of the inbox turned out to be.
+enum FileReading {
+    Message(Incoming),
+    Refused(FileError),
+}
+
+/// What the journal knows of a file before it is applied.
+enum FileHistory {
+    /// Nothing, or that its reading was stopped.
+    New,
+    /// It was applied.
+    Applied,
+    /// Another file brought the same statements.
+    Copy,
+    /// Another file with its identity was applied, and this one holds something else.
+    Contradicts,
+}
+
+impl Bank {
+    /// Reads files without writing any, for tests.
+    pub async fn receive_only(&mut self, app: &AppState) -> Result<Turn, Stopped> {
+        let mut turn = Turn::default();
+        self.receive(app, &mut turn).await?;
+        Ok(turn)
+    }
+
+    /// Reads the files that have not changed since the last look.
+    pub(super) async fn receive(&mut self, app: &AppState, turn: &mut Turn) -> Result<(), Stopped> {
+        let look = self.folders.incoming()?;
+        let settled: Vec<Seen> =
+            look.iter().filter(|seen| self.seen.contains(seen)).cloned().collect();
+        self.seen = look;
+        // One file that cannot be read or moved keeps none of the others waiting.
+        let mut stopped = None;
+        for seen in settled {
+            if let Err(fault) = self.receive_one(app, &seen, turn).await {
+                stopped = Some(fault);
+            }
+        }
+        stopped.map_or(Ok(()), Err)
+    }
+
+    async fn receive_one(
+        &self,
+        app: &AppState,
+        seen: &Seen,
+        turn: &mut Turn,
+    ) -> Result<(), Stopped> {
+        let (folders, name) = (self.folders.clone(), seen.name.clone());
+        let settings = self.settings.clone();
+        let read = tokio::task::spawn_blocking(move || -> std::io::Result<_> {
+            let bytes = folders.read(&name)?;
+            let sha256: [u8; 32] = Sha256::digest(&bytes).into();
+            let judged = match settings.format.0.read(&settings, &bytes) {
+                Ok(message) => FileReading::Message(message),
+                Err(refused) => FileReading::Refused(refused),
+            };
+            Ok((sha256, judged))
+        });
+        let (sha256, judged) = match read.await {
+            Ok(Ok(read)) => read,
+            // The file went away, or cannot be read: the next look tries again.
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "a file in the bank's inbox could not be read; tried again");
+                app.metrics.bank_files.count("unreadable");
+                return Ok(());
+            }
+            Err(_) => return Err(Stopped::Trouble("reading a file panicked".into())),
+        };
+        let mark = hex::encode(&sha256[..8]);
+        let message = match judged {
+            FileReading::Refused(refused)
+                if refused.is_truncated && !seen.is_at_rest(machine_time()) =>
+            {
+                return Ok(());
+            }
+            FileReading::Refused(refused) => {
+                return self.refuse(app, seen, &mark, &refused.reason, turn);
+            }
+            FileReading::Message(message) => message,
+        };
+        match self.known(app, sha256, &message).await? {
+            FileHistory::Contradicts => {
+                let reason = "another file with this message identity was applied before; this \
+                 one holds something else, so it was left alone";
+                return self.refuse(app, seen, &mark, reason, turn);
+            }
+            FileHistory::Applied | FileHistory::Copy => {
+                tracing::info!(
+                    kind = message.kind.as_str(),
+                    mark,
+                    "a file of the bank's came again and was ignored"
+                );
+                app.metrics.bank_files.count("again");
+            }
+            FileHistory::New => self.apply_file(app, sha256, &mark, message, turn).await?,
+        }
+        Ok(self.folders.archive(&seen.name, &mark)?)
+    }
+
+    /// Looks a file up, and records that its reading begins if it is new.
+    async fn known(
+        &self,
+        app: &AppState,
+        sha256: [u8; 32],
+        message: &Incoming,
+    ) -> Result<FileHistory, Stopped> {
+        let (kind, identity) = (message.kind, message.identity());
+        let is_copy = message.is_copy;
+        let statements: Vec<AccountReport> = match (&message.content, kind) {
+            (Content::Accounts(accounts), ReportKind::Statement) => accounts
+                .iter()
+                .map(|account| AccountReport { lines: Vec::new(), ..account.clone() })
+                .collect(),
+            _ => Vec::new(),
+        };
+        let begin = move |tx: &mut dyn Tx, now: &mut Now| {
+            match rows::file_status(tx, &sha256)? {
+                Some(FileStatus::Applied) => return Ok(FileHistory::Applied),
+                Some(FileStatus::Reading) => return Ok(FileHistory::New),
+                None => {}
+            }
+            if !rows::is_message_known(tx, kind, &identity)? {
+                rows::file_begin(tx, now, &sha256, kind, &identity)?;
+                return Ok(FileHistory::New);
+            }
+            for statement in &statements {
+                if !rows::is_statement_known(tx, &sha256, statement)? {
+                    return Ok(FileHistory::Contradicts);
+                }
+            }
+            let is_same = is_copy || !statements.is_empty();
+            Ok(if is_same { FileHistory::Copy } else { FileHistory::Contradicts })
+        };
+        Ok(app.store.write(begin).await?)
+    }
+
+    async fn apply_file(
+        &self,
+        app: &AppState,
+        sha256: [u8; 32],
+        mark: &str,
+        message: Incoming,
+        turn: &mut Turn,
+    ) -> Result<(), Stopped> {
+        let kind = message.kind;
+        let unread_count = message.unread.count;
+        for (place, reason) in &message.unread.shown {
+            tracing::warn!(mark, place, reason, "a part of a file of the bank's was passed over");
+        }
+        let counts = self.apply(app, sha256, message, turn).await?;
+        app.store.write(move |tx, _| Ok(rows::file_end(tx, &sha256, counts)?)).await?;
+        tracing::info!(
+            kind = kind.as_str(),
+            mark,
+            applied = counts.applied,
+            ignored = counts.ignored,
+            unknown = counts.unknown,
+            unread = unread_count,
+            "a file of the bank's was applied"
+        );
+        app.metrics.bank_files.count("applied");
+        for (outcome, count) in [
+            ("applied", counts.applied),
+            ("ignored", counts.ignored),
+            ("unknown", counts.unknown),
+            ("unread", unread_count as i64),
+        ] {
+            app.metrics.bank_reports.count_many(outcome, count.unsigned_abs());
+        }
+        turn.files_count += 1;
+        turn.counts.applied += counts.applied;
+        turn.counts.ignored += counts.ignored;
+        turn.counts.unknown += counts.unknown;
+        Ok(())
+    }
+
+    fn refuse(
+        &self,
+        app: &AppState,
+        seen: &Seen,
+        mark: &str,
+        reason: &str,
+        turn: &mut Turn,
+    ) -> Result<(), Stopped> {
+        tracing::warn!(
+            mark,
+            reason,
+            "a file of the bank's was refused; it lies in the folder refused"
+        );
+        app.metrics.bank_files.count("refused");
+        turn.refused_count += 1;
+        Ok(self.folders.refuse(&seen.name, mark, reason)?)
+    }
+
+    /// Applies every report of a file, each in a transaction of its own. Doing it again changes
+    /// nothing.
+    async fn apply(
+        &self,
+        app: &AppState,
+        sha256: [u8; 32],
+        message: Incoming,
+        turn: &mut Turn,
+    ) -> Result<Counts, Stopped> {
+        let mut counts = Counts::default();
+        match message.content {
+            Content::Statuses(report) => {
+                for report in self.payment_reports(app, report).await? {
+                    let (services, settings) = (app.services.clone(), self.settings.clone());
+                    let outcome = app
+                        .store
+                        .write(move |tx, now| {
+                            Ok(apply::payment(tx, now, &services, &settings, &report)?)
+                        })
+                        .await?;
+                    count(app, &mut counts, turn, outcome);
+                }
+            }
+            Content::Accounts(accounts) => {
+                let mut number = 0;
+                for (statement_number, mut account) in accounts.into_iter().enumerate() {
+                    let statement_number = statement_number as i64;
+                    let lines = std::mem::take(&mut account.lines);
+                    let is_statement = message.kind == ReportKind::Statement;
+                    if is_statement
+                        && !self.keep_statement(app, sha256, statement_number, account).await?
+                    {
+                        number += lines.len() as i64;
+                        counts.ignored += lines.len() as i64;
+                        continue;
+                    }
+                    for line in lines {
+                        number += 1;
+                        let place =
+                            is_statement.then_some(LinePlace { sha256, statement_number, number });
+                        let (services, settings) = (app.services.clone(), self.settings.clone());
+                        let outcome = app
+                            .store
+                            .write(move |tx, now| {
+                                Ok(apply::line(tx, now, &services, &settings, &line, place)?)
+                            })
+                            .await?;
+                        count(app, &mut counts, turn, outcome);
+                    }
+                }
+            }
+        }
+        Ok(counts)
+    }
+
+    /// Keeps a statement's head. `false` if another file brought the same statement: the bank sent
+    /// it again, and it changes nothing.
+    async fn keep_statement(
+        &self,
+        app: &AppState,
+        sha256: [u8; 32],
+        number: i64,
+        account: AccountReport,
+    ) -> Result<bool, Stopped> {
+        let keep = move |tx: &mut dyn Tx, _: &mut Now| {
+            if rows::is_statement_known(tx, &sha256, &account)? {
+                return Ok(false);
+            }
+            rows::statement(tx, &sha256, number, &account)?;
+            Ok(true)
+        };
+        Ok(app.store.write(keep).await?)
+    }
+
+    /// What a status report says, payment by payment: a refusal of the whole or of a batch is one
+    /// of each of its payments.
+    async fn payment_reports(
+        &self,
+        app: &AppState,
+        report: StatusReport,
+    ) -> Result<Vec<PaymentReport>, Stopped> {
+        let mut reports = Vec::new();
+        let mut refused_wholes = Vec::new();
+        let is_refused = |verdict: &Verdict| verdict.meaning == Some(Meaning::Refused);
+        if let (Some(original), Some(verdict)) = (report.original, report.whole)
+            && is_refused(&verdict)
+        {
+            refused_wholes.push((original, None, verdict.reason));
+        }
+        for (batch, verdict) in report.batches {
+            if let Some((id, method)) = batch_of(&batch)
+                && is_refused(&verdict)
+            {
+                refused_wholes.push((id, Some(method), verdict.reason));
+            }
+        }
+        let is_whole = !refused_wholes.is_empty();
+        for payment in report.payments {
+            let code = payment.verdict.reason.code.as_deref();
+            let event = match payment.verdict.meaning {
+                Some(Meaning::Paid) => ReportedEvent::Paid,
+                Some(Meaning::Refused) if is_whole => {
+                    ReportedEvent::Refused(reasons::refusal_within_whole(code))
+                }
+                Some(Meaning::Refused) => ReportedEvent::Refused(reasons::refusal(code)),
+                Some(Meaning::Processing) | None => ReportedEvent::Processing,
+            };
+            reports.push(PaymentReport {
+                end_to_end_id: payment.end_to_end_id,
+                amount: payment.amount,
+                event,
+                is_whole,
+                is_booked: false,
+                message_id: report.original,
+                reason: payment.verdict.reason,
+                references: payment.references,
+                entry_reference: None,
+            });
+        }
+        for (message_id, method, reason) in refused_wholes {
+            let instructions =
+                app.store.write(move |tx, _| Ok(rows::of_message(tx, message_id)?)).await?;
+            for instruction in instructions {
+                let end_to_end_id = EndToEndId::of(instruction.payout_id);
+                // What is said of one payment goes before what is said of all.
+                let is_named =
+                    reports.iter().any(|report| report.end_to_end_id == Some(end_to_end_id));
+                if !is_named && method.is_none_or(|method| method == instruction.method) {
+                    let code = reason.code.as_deref();
+                    reports.push(PaymentReport {
+                        end_to_end_id: Some(end_to_end_id),
+                        amount: None,
+                        event: ReportedEvent::Refused(reasons::refusal_within_whole(code)),
+                        is_whole: true,
+                        is_booked: false,
+                        message_id: Some(message_id),
+                        reason: reason.clone(),
+                        references: References::new(),
+                        entry_reference: None,
+                    });
+                }
+            }
+        }
+        Ok(reports)
+    }
+}
+
+/// The file and the method that the identity of one of our batches names.
+pub(super) fn batch_of(text: &str) -> Option<(MessageId, Method)> {
+    let (message_id, method) = text.rsplit_once('-')?;
+    Some((MessageId::parse(message_id)?, Method::parse(&method.to_lowercase())?))
+}
+
+/// Counts what a report changed, and raises the alarm where the operator is needed. It is raised
+/// here and not where it is found, because a transaction can run twice.
+fn count(app: &AppState, counts: &mut Counts, turn: &mut Turn, outcome: ReportEffect) {
+    match outcome {
+        ReportEffect::Applied => counts.applied += 1,
+        ReportEffect::Ignored => counts.ignored += 1,
+        ReportEffect::Unmatched(matching) => {
+            counts.unknown += 1;
+            tracing::warn!(
+                matching = matching.as_str(),
+                "a report of the bank's fits no payment that was sent; it changed nothing"
+            );
+        }
+        ReportEffect::Attention(payout_id, attention) => {
+            counts.applied += 1;
+            turn.alarms_count += 1;
+            app.metrics.bank_alarms.count(attention.as_str());
+            tracing::error!(
+                payout = %payout_id,
+                attention = attention.as_str(),
+                "a payout waits for the operator: {}",
+                attention.meaning()
+            );
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Files of banks that have nothing to do with us: read whole, and turned into dialects in which
+//! the reference stands where Indian banks put it.
+
+use std::path::Path;
+
+use hundi::kernel::Id;
+use hundi::rails::Method;
+use hundi::rails::files::references::{ReferenceElement, UtrFinding};
+use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
+use hundi::rails::files::values::EndToEndId;
+use hundi::rails::iso20022::reading;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/iso20022/outside");
+
+/// A file with rupees in the place of its currency.
+fn text(name: &str) -> String {
+    let bytes = std::fs::read(Path::new(FOLDER).join(name)).unwrap();
+    let text = String::from_utf8(bytes).unwrap();
+    ["EUR", "CHF", "SEK", "RON", "USD"]
+        .iter()
+        .fold(text, |text, currency| text.replace(&format!("Ccy=\"{currency}\""), "Ccy=\"INR\""))
+}
+
+fn read(name: &str) -> Incoming {
+    reading::read(text(name).as_bytes()).unwrap_or_else(|refused| panic!("{name}: {refused}"))
+}
+
+#[test]
+fn every_file_from_outside_is_read() {
+    let mut names: Vec<String> = std::fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".xml"))
+        .collect();
+    names.sort();
+    assert_eq!(names.len(), 25);
+    let mut told = String::new();
+    for name in &names {
+        match reading::read(text(name).as_bytes()) {
+            Err(refused) => told.push_str(&format!("{name}: {refused}\n")),
+            Ok(found) => {
+                let lines = match &found.content {
+                    Content::Accounts(accounts) => {
+                        accounts.iter().map(|account| account.lines.len()).sum()
+                    }
+                    Content::Statuses(report) => report.payments.len(),
+                };
+                told.push_str(&format!(
+                    "{name}: {lines} read, {} passed over\n",
+                    found.unread.count
+                ));
+            }
+        }
+    }
+    assert_eq!(told, include_str!("outside/read.txt"));
+}
+
+#[test]
+fn what_they_say_is_understood() {
+    let Content::Statuses(report) = read("moov-pain002-group-rejected.xml").content else {
+        panic!()
+    };
+    let whole = report.whole.unwrap();
+    assert_eq!(
+        (whole.meaning, whole.reason.code.as_deref()),
+        (Some(Meaning::Refused), Some("AM10"))
+    );
+    assert_eq!(whole.reason.text.as_deref(), Some("904114;ControlSum fehlerhaft"));
+    let Content::Statuses(report) = read("moov-pain002-tx-rejected.xml").content else { panic!() };
+    assert_eq!(report.payments[0].verdict.reason.code.as_deref(), Some("AC01"));
+
+    // This bank marks a return as a reversal.
+    let Content::Accounts(accounts) = read("moov-camt054-returns.xml").content else { panic!() };
+    let line = &accounts[0].lines[0];
+    assert_eq!((line.sign, line.is_reversal), (Sign::Credit, false));
+    let reversed =
+        text("moov-camt054-returns.xml").replace("RRTN", "DMCT").replace("RtrInf", "Other");
+    let Content::Accounts(accounts) = reading::read(reversed.as_bytes()).unwrap().content else {
+        panic!()
+    };
+    assert!(accounts[0].lines[0].is_reversal, "the control");
+
+    // Several statements of one account in a file.
+    let Content::Accounts(accounts) = read("genkgo-camt053.v2.multi.statement.xml").content else {
+        panic!()
+    };
+    assert!(accounts.len() > 1);
+    // Another account beside ours is passed over and counted.
+    let text = text("genkgo-camt053.v2.multi.statement.xml");
+    let number = accounts[0].account_number.clone();
+    let other = text.replacen(&format!("<IBAN>{number}"), "<IBAN>NL00OTHER0123456789", 1);
+    let found = reading::read_for(other.as_bytes(), &|found| found == number).unwrap();
+    assert_eq!(found.unread.count, 1);
+    assert!(found.unread.shown[0].1.contains("another account"));
+    let Content::Accounts(rest) = found.content else { panic!() };
+    assert_eq!(rest.len(), accounts.len() - 1);
+}
+
+/// Where a bank writes the UTR of a debit, as it is put into the files from outside.
+const DIALECTS: &[(&str, &str, &str)] = &[
+    ("SBIN126166441955", "Refs", "<ClrSysRef>{}</ClrSysRef>"),
+    ("AXISP00494478733", "Refs", "<AcctSvcrRef>{}</AcctSvcrRef>"),
+    ("AXNH261850049792", "Refs", "<TxId>{}</TxId>"),
+    ("YESAP61641609940", "Refs", "<Prtry><Tp>UTR</Tp><Ref>{}</Ref></Prtry>"),
+    ("RATNN24200329588", "Refs", "<InstrId>{}</InstrId>"),
+    ("KKBK210073463539", "TxDtls", "<AddtlTxInf>NEFT/{}/ASHA RAO</AddtlTxInf>"),
+    ("CMS0902411872332", "TxDtls", "<AddtlTxInf>UTR NO {}</AddtlTxInf>"),
+    ("N351200478962883", "TxDtls", "<RmtInf><Ustrd>NEFT DR-{}-ASHA</Ustrd></RmtInf>"),
+    (
+        "CITIN18956860937",
+        "TxDtls",
+        "<RmtInf><Strd><CdtrRefInf><Ref>{}</Ref></CdtrRefInf></Strd></RmtInf>",
+    ),
+    ("UTIBR72026050100131060", "TxDtls", "<AddtlTxInf>RTGS-{}-ASHA RAO-0841</AddtlTxInf>"),
+    (
+        "SBIN126166441955",
+        "Ntry",
+        "<AddtlNtryInf>BY TRANSFER-NEFT*HDFC0000001*{}*ASHA--</AddtlNtryInf>",
+    ),
+    ("BARBN52025040226217799", "Ntry", "<AddtlNtryInf>UTR:{}</AddtlNtryInf>"),
+    ("YESIG62440270133", "Ntry", "<AddtlNtryInf>NEFT Cr-YESB0000001-{}.Avl bal</AddtlNtryInf>"),
+    (
+        "AXISP00629663007",
+        "Ntry",
+        "<AddtlNtryInf>NEFT*UTIB0001550*AXISP00629663 007*ASHA {}</AddtlNtryInf>",
+    ),
+    ("HDFCN52026112100000001", "Ntry", "<NtryRef>{}</NtryRef>"),
+    ("AB12345678", "Refs", "<ClrSysRef>{}</ClrSysRef>"),
+    ("AB12345678", "Ntry", "<AddtlNtryInf>UTR {} PAID</AddtlNtryInf>"),
+    ("IDFBH22033461032", "TxDtls", "<AddtlTxInf>utr{}</AddtlTxInf>"),
+    ("RATNH24197288086", "Ntry", "<AcctSvcrRef>{}</AcctSvcrRef>"),
+    ("PUNBH26325100200", "TxDtls", "<RmtInf><Ustrd>PAYMENT</Ustrd><Ustrd>{}</Ustrd></RmtInf>"),
+];
+
+/// One debit of ours in each of the versions that are read, with the reference in its place.
+fn dialect(version: &str, utr: &str, parent: &str, element: &str) -> String {
+    let name = EndToEndId::of(Id::from_u128(77));
+    let part = element.replace("{}", if element.contains("629663 007") { "" } else { utr });
+    let at = |wanted: &str| if parent == wanted { part.as_str() } else { "" };
+    let status = if version < "06" { "BOOK" } else { "<Cd>BOOK</Cd>" };
+    format!(
+        "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.{version}\"><BkToCstmrStmt>\
+         <GrpHdr><MsgId>1</MsgId><CreDtTm>2026-11-21T10:00:00</CreDtTm></GrpHdr><Stmt><Id>1</Id>\
+         <Acct><Id><Othr><Id>00112233445566</Id></Othr></Id></Acct><Ntry>\
+         <Amt Ccy=\"INR\">100.00</Amt><CdtDbtInd>DBIT</CdtDbtInd><Sts>{status}</Sts>\
+         <BkTxCd/>{}<NtryDtls><TxDtls><Refs><EndToEndId>{name}</EndToEndId>{}</Refs>\
+         <RltdPties><Cdtr><Nm>ASHA RAO</Nm></Cdtr></RltdPties>{}</TxDtls></NtryDtls></Ntry></Stmt>\
+         </BkToCstmrStmt></Document>",
+        at("Ntry"),
+        at("Refs"),
+        at("TxDtls"),
+    )
+}
+
+#[test]
+fn the_reference_is_found_in_every_dialect_and_version() {
+    assert_eq!(DIALECTS.len(), 20);
+    for version in ["02", "04", "06", "08", "10"] {
+        for (utr, parent, element) in DIALECTS {
+            let file = dialect(version, utr, parent, element);
+            let found = reading::read(file.as_bytes()).unwrap();
+            let Content::Accounts(accounts) = found.content else { panic!() };
+            let line = &accounts[0].lines[0];
+            assert_eq!(line.end_to_end_id, Some(EndToEndId::of(Id::from_u128(77))));
+            let method = if utr.len() == 22 { Method::Rtgs } else { Method::Neft };
+            match line.references.utr(method, &[], &["00112233445566"]) {
+                UtrFinding::One(found, _) => assert_eq!(found.as_str(), *utr, "{element}"),
+                other => panic!("{version} {element}: {other:?}"),
+            }
+        }
+    }
+    // A form that nobody knows counts where the bank's setting says that it stands.
+    let file = dialect("08", "S1234567890123", "Ntry", "<AcctSvcrRef>{}</AcctSvcrRef>");
+    let Content::Accounts(accounts) = reading::read(file.as_bytes()).unwrap().content else {
+        panic!()
+    };
+    let references = &accounts[0].lines[0].references;
+    assert_eq!(references.utr(Method::Neft, &[], &[]), UtrFinding::None);
+    let element = ReferenceElement::AcctSvcrRef;
+    assert!(matches!(references.utr(Method::Neft, &[element], &[]), UtrFinding::One(..)));
+}
+
+#[test]
+fn charges_within_a_debit_are_a_line_of_their_own() {
+    let file = dialect("08", "SBIN126166441955", "Refs", "<ClrSysRef>{}</ClrSysRef>");
+    let with = |charges: &str| {
+        file.replace("100.00</Amt><CdtDbtInd>", "105.90</Amt><CdtDbtInd>").replace(
+            "<RltdPties>",
+            &format!("<AmtDtls><TxAmt><Amt Ccy=\"INR\">100.00</Amt></TxAmt></AmtDtls>{charges}<RltdPties>"),
+        )
+    };
+    for charges in [
+        "<Chrgs><Amt Ccy=\"INR\">5.90</Amt></Chrgs>",
+        "<Chrgs><Rcrd><Amt Ccy=\"INR\">5.00</Amt></Rcrd><Rcrd><Amt Ccy=\"INR\">0.90</Amt></Rcrd></Chrgs>",
+    ] {
+        let found = reading::read(with(charges).as_bytes()).unwrap();
+        let Content::Accounts(accounts) = found.content else { panic!() };
+        let units: Vec<i64> = accounts[0].lines.iter().map(|line| line.amount.units).collect();
+        assert_eq!(units, [10_000, 590], "{charges}");
+        assert!(accounts[0].lines[1].end_to_end_id.is_none());
+    }
+    // Without charges that explain it, the entry's amount stands, and differs from the payout's.
+    let found = reading::read(with("").as_bytes()).unwrap();
+    let Content::Accounts(accounts) = found.content else { panic!() };
+    assert_eq!(accounts[0].lines[0].amount.units, 10_590);
+}
