@@ -1,5 +1,5 @@
 //! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver
-//! that verifies.
+//! that verifies. It prints links to look at, and stays up until Ctrl-C.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,8 +23,10 @@ use crate::http::server;
 use crate::kernel::{Clock, Mode, system_random};
 use crate::keys::Permissions;
 
-/// How long the demo waits for anything.
+/// How long the demo waits for anything, in seconds.
 const WAIT_SECONDS_MAX: u64 = 30;
+/// How long a viewer has to open the payer's page before the deposit arrives, in seconds.
+const VIEWER_SECONDS: u64 = 15;
 
 /// What the receiver has seen.
 #[derive(Default)]
@@ -35,8 +37,9 @@ struct Inbox {
     arrived: Notify,
 }
 
-/// Runs the demo; `Ok` only when the UTR and its webhooks arrived.
-pub async fn run() -> Result<(), String> {
+/// Runs the demo; `Ok` only when the UTR and its webhooks arrived. Unless `once`, it waits for a
+/// viewer before the deposit, and serves until Ctrl-C.
+pub async fn run(once: bool) -> Result<(), String> {
     let folder = TemporaryFolder::new()?;
     let flags = Flags {
         database: Some(format!("sqlite:{}", folder.path.join("demo.db").display())),
@@ -63,7 +66,11 @@ pub async fn run() -> Result<(), String> {
     let inbox = Arc::new(Inbox::default());
     let receiver = receive(inbox.clone()).await?;
     let api = Api { address: address.to_string(), key };
-    let outcome = steps(&api, &inbox, &receiver).await;
+    let mut outcome = steps(&api, &inbox, &receiver, once).await;
+    if outcome.is_ok() && !once {
+        println!("\nThe server stays up. Press Ctrl-C to end it and remove its database.");
+        outcome = tokio::signal::ctrl_c().await.map_err(|error| error.to_string());
+    }
     let _ = stop.send(true);
     let _ = tokio::time::timeout(Duration::from_secs(WAIT_SECONDS_MAX), serving).await;
     outcome
@@ -138,7 +145,7 @@ fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, String> {
         .ok_or_else(|| format!("the answer has no {pointer}"))
 }
 
-async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), String> {
+async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str, once: bool) -> Result<(), String> {
     let started = Instant::now();
     let endpoint = api.post("/v1/webhook_endpoints", json!({ "url": receiver })).await?;
     *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) =
@@ -194,6 +201,13 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
         text(&transfer, "/funding/deposit_address")?
     );
 
+    let payer_page = text(&transfer, "/funding/instructions_url")?;
+    println!("                      payer's page {payer_page}");
+    if !once {
+        println!("                      open it now: the deposit arrives in {VIEWER_SECONDS} s");
+        tokio::time::sleep(Duration::from_secs(VIEWER_SECONDS)).await;
+    }
+
     let deposit =
         api.post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), json!({})).await?;
     println!(
@@ -223,6 +237,15 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str) -> Result<(), Stri
     let refused = *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner);
     if refused > 0 {
         return Err(format!("{refused} webhooks had a signature that does not verify"));
+    }
+    let advice = api.get(&format!("/v1/payouts/{payout_id}/payment_advice")).await?;
+    println!("\nLook at:");
+    println!("   payer's page       {payer_page}");
+    println!("   payment advice     {}", text(&advice, "/verification_url")?);
+    println!("   API reference      http://{}/docs/", api.address);
+    if !once {
+        println!("   The transfer       curl -H 'Authorization: Bearer {}' \\", api.key);
+        println!("                        http://{}/v1/transfers/{transfer_id}", api.address);
     }
     println!("\nDone in {:.1} s.", started.elapsed().as_secs_f32());
     Ok(())

@@ -6,10 +6,14 @@ use crate::demo;
 
 /// Watch a payout happen, on a temporary database
 #[derive(Args)]
-pub struct Demo {}
+pub struct Demo {
+    /// End after the payout instead of staying up until Ctrl-C
+    #[arg(long)]
+    once: bool,
+}
 
 impl Demo {
     pub async fn run(self) -> Result<(), String> {
-        demo::run().await
+        demo::run(self.once).await
     }
 }

@@ -1,4 +1,5 @@
-//! What one attempt to deliver a webhook needs, how long each part of it may take, and how it ended.
+//! What one attempt to deliver a webhook needs, how long each part of it may take, and how it
+//! ended.
 
 use std::future::Future;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! Resolves names through the system: one look-up of a name at a time, and always room for names
 //! that work.
 //!
-//! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's blocking
-//! pool, until the system gives up; with a silent name server that is long after the attempt gave
-//! up. So names that failed or did not answer lately share half of the turns, and names that
+//! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's
+//! blocking pool, until the system gives up; with a silent name server that is long after the
+//! attempt gave up. So names that failed or did not answer lately share half of the turns, and names that
 //! resolved lately have turns of their own that no other name can hold.
 
 use std::collections::HashMap;
@@ -20,9 +20,9 @@ use tokio::time::{Instant, timeout};
 
 use super::pool::lock;
 
-/// KnownNames whose addresses are remembered, and as many that are known to be bad.
+/// Names whose addresses are remembered, and as many that are known to be bad.
 const NAMES_MAX: usize = 1024;
-/// KnownNames being resolved at the same time.
+/// Names being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
 /// Of these, names that are known to be bad.
 const RESOLVING_BAD_MAX: usize = RESOLVING_MAX / 2;
@@ -75,7 +75,7 @@ struct KnownNames {
     proven: HashMap<String, Instant>,
     /// With the time at which they were last found to be bad.
     bad: HashMap<String, Instant>,
-    /// KnownNames that are being asked about: those that have a turn, and those that a running attempt
+    /// Names that are being asked about: those that have a turn, and those that a running attempt
     /// waits for a turn for.
     asked: HashMap<String, watch::Receiver<Option<ResolvedAddresses>>>,
 }
