@@ -53,8 +53,8 @@ fn refuse(request_id: &str, failure: OperationError) -> Reply {
     match failure {
         OperationError::Refused(refusal) => dispatch::refusal_reply(request_id, refusal),
         OperationError::Declined(_) | OperationError::Store(_) => {
-            tracing::error!(request_id, reason = %failure, "a page about a payment advice cannot be \
-             made; answered 503");
+            tracing::error!(request_id, reason = %failure, "cannot make a page about a payment \
+             advice; answered 503");
             dispatch::refusal_reply(request_id, Refusal::unavailable())
         }
     }

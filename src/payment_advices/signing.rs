@@ -354,9 +354,12 @@ mod tests {
     #[test]
     fn the_canonical_form_is_that_of_rfc_8785() {
         // The RFC's own example of sorting (3.2.3), with the strings of 3.2.2 and whole numbers.
-        let value: Value = serde_json::from_str(
-            r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","\u00f6":"Latin Small Letter O With Diaeresis"}"#,
-        )
+        let value: Value = serde_json::from_str(concat!(
+            r#"{"\u20ac":"Euro Sign","\r":"Carriage Return","#,
+            r#""\ufb33":"Hebrew Letter Dalet With Dagesh","1":"One","#,
+            r#""\ud83d\ude00":"Emoji: Grinning Face","\u0080":"Control","#,
+            r#""\u00f6":"Latin Small Letter O With Diaeresis"}"#
+        ))
         .unwrap();
         let order = ["\\r", "1", "\u{80}", "ö", "€", "😀", "\u{fb33}"];
         let text = canonical(&value).unwrap();
@@ -367,7 +370,11 @@ mod tests {
             })
             .collect();
         assert!(places.is_sorted(), "{text}");
-        let value: Value = serde_json::from_str(r#"{ "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "literals": [null, true, false], "n": [0, -1, 9007199254740991] }"#).unwrap();
+        let value: Value = serde_json::from_str(concat!(
+            r#"{ "string": "\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/", "#,
+            r#""literals": [null, true, false], "n": [0, -1, 9007199254740991] }"#
+        ))
+        .unwrap();
         assert_eq!(
             canonical(&value).unwrap(),
             r#"{"literals":[null,true,false],"n":[0,-1,9007199254740991],"string":"€$\u000f\nA'B\"\\\\\"/"}"#

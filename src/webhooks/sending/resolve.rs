@@ -3,8 +3,8 @@
 //!
 //! `getaddrinfo` cannot be interrupted. A look-up holds its turn, a thread of the runtime's
 //! blocking pool, until the system gives up; with a silent name server that is long after the
-//! attempt gave up. So names that failed or did not answer lately share half of the turns, and names that
-//! resolved lately have turns of their own that no other name can hold.
+//! attempt gave up. So names that failed or did not answer lately share half of the turns, and
+//! names that resolved lately have turns of their own that no other name can hold.
 
 use std::collections::HashMap;
 use std::io;
