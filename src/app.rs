@@ -31,7 +31,7 @@ use crate::outbound::Client;
 use crate::pages::{self, Site};
 use crate::payment_advices as advice;
 use crate::rails::files::folders::Folders;
-use crate::rails::files::format::FileRail;
+use crate::rails::files::rail::FileRail;
 use crate::rails::files::settings::BankSettings;
 use crate::rails::simulated::SimulatedBank;
 use crate::rate_limits::Limiter;

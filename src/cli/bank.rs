@@ -8,8 +8,7 @@ use super::{DatabaseArgs, config, print};
 use crate::rails::FILE_FORMATS;
 use crate::rails::files::certify::Certification;
 use crate::rails::files::folders::FILE_BYTES_MAX;
-use crate::rails::files::format::Format;
-use crate::rails::files::settings::{BankProfile, ProfileTable};
+use crate::rails::files::settings::{BankProfile, Format, ProfileTable};
 
 /// Look at a bank's sample files before it is connected
 #[derive(Args)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use crate::kernel::Clock;
-use crate::rails::iso20022::simulator;
+use crate::rails::bank_simulator as simulator;
 
 /// Play a bank that reads and writes ISO 20022 files, to try the folders with
 #[derive(Args)]

@@ -10,13 +10,13 @@
 use sha2::{Digest, Sha256};
 
 use crate::kernel::{StoreError, hex};
-use crate::rails::files::format::{FileError, FileFormat, PaymentOrder};
+use crate::rails::files::format::{FileError, PaymentOrder};
 use crate::rails::files::references::{ReferenceElement, References};
 use crate::rails::files::reports::{
     Content, Incoming, Meaning, PaymentStatus, REPORTS_MAX, Reason, ReportKind, StatusReport,
     Unread, Verdict,
 };
-use crate::rails::files::settings::BankSettings;
+use crate::rails::files::settings::{BankSettings, FileFormat};
 use crate::rails::files::values::{Day, EndToEndId, MessageId, inr};
 
 /// The columns of a payment file, in their order.

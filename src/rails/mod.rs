@@ -10,10 +10,10 @@ pub mod iso20022;
 pub mod port;
 pub mod simulated;
 
+pub use iso20022::simulator as bank_simulator;
 pub use port::{BankReport, FailureCode, FailureSource, Instruction, Method, Rail, Reporting};
 
-use files::format::FileFormat;
-use files::settings::{BankSettings, BankTable};
+use files::settings::{BankSettings, BankTable, FileFormat};
 
 /// The formats that `[bank] format` names; the first is the default.
 pub const FILE_FORMATS: &[&dyn FileFormat] = &[&iso20022::Iso20022, &csv_bulk::CsvBulk];

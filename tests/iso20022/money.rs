@@ -286,7 +286,8 @@ async fn a_strangers_credit_that_names_a_reference_is_no_return() {
     let text = "<AddtlNtryInf>NEFT RETURN SBIN126166441955</AddtlNtryInf>".to_owned();
     let name = EndToEndId::of(payout_id);
     let remittance = format!(
-        "<NtryDtls><TxDtls><RmtInf><Ustrd>{name} SBIN126166441955</Ustrd></RmtInf></TxDtls></NtryDtls>"
+        "<NtryDtls><TxDtls><RmtInf><Ustrd>{name} SBIN126166441955</Ustrd></RmtInf></TxDtls>\
+         </NtryDtls>"
     );
     let strangers = [credit(amount, text.clone()), credit(amount, remittance)];
     let day = statement("D1", "D1", "", 2 * amount.units, &strangers);

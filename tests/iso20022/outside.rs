@@ -191,7 +191,8 @@ fn charges_within_a_debit_are_a_line_of_their_own() {
     };
     for charges in [
         "<Chrgs><Amt Ccy=\"INR\">5.90</Amt></Chrgs>",
-        "<Chrgs><Rcrd><Amt Ccy=\"INR\">5.00</Amt></Rcrd><Rcrd><Amt Ccy=\"INR\">0.90</Amt></Rcrd></Chrgs>",
+        "<Chrgs><Rcrd><Amt Ccy=\"INR\">5.00</Amt></Rcrd>\
+         <Rcrd><Amt Ccy=\"INR\">0.90</Amt></Rcrd></Chrgs>",
     ] {
         let found = reading::read(with(charges).as_bytes()).unwrap();
         let Content::Accounts(accounts) = found.content else { panic!() };

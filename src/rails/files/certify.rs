@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::format::Format;
 use super::references::{References, UtrFinding};
 use super::reports::{Content, Line, Meaning, PaymentStatus, Reason, Sign};
-use super::settings::BankProfile;
+use super::settings::{BankProfile, Format};
 use super::values::EndToEndId;
 use crate::kernel::Money;
 use crate::rails::port::Method;
@@ -166,8 +165,8 @@ impl Certification {
     /// What the files have in common, and the profile that would read more of them.
     pub fn summary(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} files, {} refused; {} reports, {} parts not read; payments of ours: {}, with a UTR: \
-             {}",
+            "{} files, {} refused; {} reports, {} parts not read; payments of ours: {}, with a \
+             UTR: {}",
             self.files_count,
             self.refused_count,
             self.reports_count,

@@ -1,16 +1,17 @@
 //! What bank rails that exchange files have in common.
 //!
-//! A file for the bank is written at most once, and a file from the bank is applied once; an SFTP
-//! or host-to-host agent, or a person with a browser, carries both. `format` is the trait that a
-//! rail implements: it writes payment files and reads reports. `folders` publishes and collects
-//! files, `settings` is the table `[bank]`, `reports` holds what a report can say, `references`
-//! finds the clearing system's reference in one, `reasons` holds the tables of codes, and `rows` keeps the journal of what was sent and
-//! read. `certify` explains sample files. The
-//! worker is `workers::bank`.
+//! A file for the bank is written at most once, and a file from the bank is applied once. An SFTP
+//! or host-to-host agent, or a person with a browser, carries both. `settings` is the table
+//! `[bank]` and the trait that a rail implements to write payment files and read reports. `folders`
+//! publishes and collects files, `reports` holds what a report can say, `references` finds the
+//! clearing system's reference in one, `reasons` holds the tables of codes, and `rows` keeps the
+//! journal of what was sent and read. `certify` explains sample files. The worker is
+//! `workers::bank`.
 
 pub mod certify;
 pub mod folders;
 pub mod format;
+pub mod rail;
 pub mod reasons;
 pub mod references;
 pub mod reports;

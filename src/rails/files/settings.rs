@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use super::format::{FileFormat, Format};
+use super::format::{FileError, PaymentOrder};
 use super::references::ReferenceElement;
-use crate::kernel::{Currency, Money};
+use super::reports::Incoming;
+use super::values::MessageId;
+use crate::kernel::{Currency, Money, StoreError};
 
 /// Instructions of one file where the operator says nothing, and the most that can be set.
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
@@ -17,6 +19,50 @@ const BATCH_INSTRUCTIONS_MAX: u32 = 1_000;
 const BATCH_AMOUNT_DEFAULT: Money = Money::new(10_000_000_000, Currency::Inr);
 const POLL_SECONDS_DEFAULT: u64 = 30;
 const UNANSWERED_HOURS_DEFAULT: i64 = 24;
+
+/// How one kind of bank writes and reads files.
+pub trait FileFormat: Send + Sync {
+    /// The name in `[bank] format`.
+    fn name(&self) -> &'static str;
+    /// The beginning and the end of a payment file's name; its identity stands between them.
+    fn file_name_parts(&self) -> (&'static str, &'static str);
+    /// A whole payment file. The same arguments give the same bytes. `created` is in Unix seconds;
+    /// the payments are to be made on its day in India.
+    fn write(
+        &self,
+        settings: &BankSettings,
+        message_id: MessageId,
+        created: i64,
+        orders: &[PaymentOrder],
+    ) -> Result<Vec<u8>, StoreError>;
+    /// Reads a file from the bank. An error refuses the whole file; a part that cannot be read is
+    /// listed in the answer, and the rest counts.
+    fn read(&self, settings: &BankSettings, bytes: &[u8]) -> Result<Incoming, FileError>;
+    /// Reads a sample, whatever account it is about.
+    fn read_sample(&self, bytes: &[u8]) -> Result<Incoming, FileError>;
+}
+
+/// A format, as settings hold it: its name is shown by `Debug`.
+#[derive(Clone, Copy)]
+pub struct Format(pub &'static dyn FileFormat);
+
+impl std::fmt::Debug for Format {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.name())
+    }
+}
+
+impl Format {
+    pub fn file_name(self, id: MessageId) -> String {
+        let (before, after) = self.0.file_name_parts();
+        format!("{before}{id}{after}")
+    }
+    /// The identity in a name that `file_name` made.
+    pub fn message_id(self, file_name: &str) -> Option<MessageId> {
+        let (before, after) = self.0.file_name_parts();
+        MessageId::parse(file_name.strip_prefix(before)?.strip_suffix(after)?)
+    }
+}
 
 /// An account number as it is configured; `Debug` does not show it.
 #[derive(Clone, Deserialize)]

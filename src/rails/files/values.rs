@@ -43,6 +43,11 @@ impl MessageId {
     pub fn parse(text: &str) -> Option<MessageId> {
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
+    /// The file and the method that the identity of one of our batches names.
+    pub fn of_batch(text: &str) -> Option<(MessageId, Method)> {
+        let (message_id, method) = text.rsplit_once('-')?;
+        Some((MessageId::parse(message_id)?, Method::parse(&method.to_lowercase())?))
+    }
 }
 
 impl fmt::Display for MessageId {
@@ -279,7 +284,8 @@ mod tests {
 
         #[test]
         fn no_text_breaks_the_parsers(text in ".{0,40}") {
-            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text), Day::parse(&text), inr(&text));
+            let _ = (EndToEndId::parse(&text), MessageId::parse(&text), Utr::parse(&text));
+            let _ = (Day::parse(&text), inr(&text), MessageId::of_batch(&text));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::xml::FILE_BYTES_MAX;
+use crate::rails::files::folders::FILE_BYTES_MAX;
 use crate::rails::files::format::FileError;
 
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];

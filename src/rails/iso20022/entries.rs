@@ -1,6 +1,6 @@
 //! Reads one entry (`Ntry`) of a statement or notification into its movements.
 
-use super::reading::{amount, code_at, day, reason_in, reference_at, sign};
+use super::elements::{amount, code_at, day, reason_in, reference_at, sign};
 use super::xml::Element;
 use crate::kernel::Money;
 use crate::rails::files::format::FileError;

@@ -2,9 +2,10 @@
 //! camt.054.
 //!
 //! `xml` bounds what is read and `encoding` unwraps it; `instruct` writes payment files,
-//! `status` and `entries` read reports. `simulator` is a bank
+//! `status` and `entries` read reports with `elements`. `simulator` is a bank
 //! to try the files with.
 
+pub mod elements;
 pub mod encoding;
 pub mod entries;
 pub mod instruct;
@@ -14,9 +15,9 @@ pub mod status;
 pub mod xml;
 
 use crate::kernel::StoreError;
-use crate::rails::files::format::{FileError, FileFormat, PaymentOrder};
+use crate::rails::files::format::{FileError, PaymentOrder};
 use crate::rails::files::reports::Incoming;
-use crate::rails::files::settings::BankSettings;
+use crate::rails::files::settings::{BankSettings, FileFormat};
 use crate::rails::files::values::MessageId;
 
 /// The format `iso20022`.

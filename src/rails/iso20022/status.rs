@@ -1,6 +1,6 @@
 //! Reads what a status report (pain.002) says of a message, its batches and its payments.
 
-use super::reading::{amount, identity, reason_in, reference_at};
+use super::elements::{amount, identity, reason_in, reference_at};
 use super::xml::Element;
 use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;

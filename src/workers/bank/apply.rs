@@ -6,7 +6,6 @@
 //! is under way is held.
 
 use super::publish;
-use super::receive::batch_of;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Now, StoreError};
 use crate::payouts::state::PayoutStatus;
@@ -434,7 +433,7 @@ fn booked_together(tx: &mut dyn Tx, line: &Line) -> Result<Option<Vec<Journalled
         found.extend(rows::find(tx, id.payout_id())?);
     }
     if line.members.is_empty()
-        && let Some((id, method)) = line.foreign_reference.as_deref().and_then(batch_of)
+        && let Some((id, method)) = line.foreign_reference.as_deref().and_then(MessageId::of_batch)
     {
         found = rows::of_message(tx, id)?;
         found.retain(|instruction| instruction.method == method);

@@ -9,7 +9,7 @@
 //! | claimed | either | it was never renamed | the file is dropped, its payouts are queued again |
 //! | staged | no | it was renamed | it is recorded as published |
 //! | staged, in this boot | yes | it was not renamed | it is renamed now |
-//! | staged, in another boot | yes | a power cut may have undone a rename that the agent saw | outcome unknown |
+//! | staged, in another boot | yes | a power cut may have undone a rename | outcome unknown |
 //! | published | yes | a power cut undid the rename | outcome unknown |
 //!
 //! An unknown outcome is the operator's, and is never sent again by itself. Each record repeats the

@@ -8,7 +8,6 @@ use super::{Bank, Turn};
 use crate::app_state::AppState;
 use crate::kernel::clock::machine_time;
 use crate::kernel::{Now, hex};
-use crate::rails::Method;
 use crate::rails::files::folders::Seen;
 use crate::rails::files::format::FileError;
 use crate::rails::files::reasons;
@@ -305,7 +304,7 @@ impl Bank {
             refused_wholes.push((original, None, verdict.reason));
         }
         for (batch, verdict) in report.batches {
-            if let Some((id, method)) = batch_of(&batch)
+            if let Some((id, method)) = MessageId::of_batch(&batch)
                 && is_refused(&verdict)
             {
                 refused_wholes.push((id, Some(method), verdict.reason));
@@ -360,12 +359,6 @@ impl Bank {
         }
         Ok(reports)
     }
-}
-
-/// The file and the method that the identity of one of our batches names.
-pub(super) fn batch_of(text: &str) -> Option<(MessageId, Method)> {
-    let (message_id, method) = text.rsplit_once('-')?;
-    Some((MessageId::parse(message_id)?, Method::parse(&method.to_lowercase())?))
 }
 
 /// Counts what a report changed, and raises the alarm where the operator is needed. It is raised

@@ -102,8 +102,7 @@ pub struct Journalled {
 }
 
 const INSTRUCTION_COLUMNS: &str = "payout_id, scope, units, method, status, message_id, \
-                                   reference, entry_reference, attention, reason_code, reason_text, \
-                                   published_at IS NOT NULL";
+     reference, entry_reference, attention, reason_code, reason_text, published_at IS NOT NULL";
 
 fn journalled(mut row: Row) -> Result<Journalled, StoreError> {
     Ok(Journalled {
@@ -293,8 +292,9 @@ pub fn attended_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
 /// Queues an instruction once more, under the same identity and for a new file, because the
 /// operator says that the bank did not take it. `false` if it was never sent.
 pub fn queue_again(tx: &mut dyn Tx, payout_id: Id<kind::Payout>) -> Result<bool, StoreError> {
-    let sql = "UPDATE bank_instructions SET status = 'queued', message_id = NULL, is_answered = FALSE, attention = NULL, attention_at = NULL WHERE payout_id = \
-               ?1 AND status IN ('published', 'unknown')";
+    let sql = "UPDATE bank_instructions SET status = 'queued', message_id = NULL, is_answered = \
+               FALSE, attention = NULL, attention_at = NULL WHERE payout_id = ?1 AND status IN \
+               ('published', 'unknown')";
     Ok(tx.execute(sql, values![payout_id])? == 1)
 }
 

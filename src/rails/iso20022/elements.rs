@@ -1,0 +1,91 @@
+//! Elements that several messages share, read into values.
+
+use super::xml::Element;
+use crate::kernel::{Currency, Money};
+use crate::rails::files::format::FileError;
+use crate::rails::files::references::{ReferenceElement, References};
+use crate::rails::files::reports::{Reason, Sign};
+use crate::rails::files::values::{Day, inr};
+
+/// Characters of a reference: the standard's `Max35Text`.
+const REFERENCE_LENGTH_MAX: usize = 35;
+
+/// A reference of at most 35 characters that must be there.
+pub fn identity(element: &Element, name: &str) -> Result<String, FileError> {
+    reference_at(element, name)?
+        .ok_or_else(|| FileError::new(format!("{} lacks {name}", element.shown())))
+}
+
+pub fn reference_at(element: &Element, path: &str) -> Result<Option<String>, FileError> {
+    let Some(text) = element.text_at(path)? else { return Ok(None) };
+    if text.chars().count() > REFERENCE_LENGTH_MAX || text.chars().any(char::is_control) {
+        return Err(FileError::new(format!(
+            "{path} is longer than {REFERENCE_LENGTH_MAX} characters"
+        )));
+    }
+    Ok(Some(text.to_owned()))
+}
+
+/// An amount in the account's currency.
+pub fn amount(element: &Element) -> Result<Money, FileError> {
+    if element.currency() != Some(Currency::Inr.as_str()) {
+        return Err(FileError::new(format!("{} is not in INR", element.shown())));
+    }
+    inr(element.text()).ok_or_else(|| {
+        FileError::new(format!("{} is not an amount with at most two decimals", element.shown()))
+    })
+}
+
+pub fn sign(element: &Element) -> Result<Option<Sign>, FileError> {
+    match element.text_at("CdtDbtInd")? {
+        None => Ok(None),
+        Some("CRDT") => Ok(Some(Sign::Credit)),
+        Some("DBIT") => Ok(Some(Sign::Debit)),
+        Some(_) => Err(FileError::new("CdtDbtInd is neither CRDT nor DBIT")),
+    }
+}
+
+/// A date that stands alone, in a date-time, or as a choice between the two.
+pub fn day(element: &Element, name: &str) -> Result<Option<Day>, FileError> {
+    let Some(choice) = element.optional(name)? else { return Ok(None) };
+    let text = match choice.text_at("Dt")? {
+        Some(text) => Some(text),
+        None => match choice.text_at("DtTm")? {
+            Some(text) => Some(text),
+            None => Some(choice.text()).filter(|text| !text.is_empty()),
+        },
+    };
+    let Some(text) = text else { return Ok(None) };
+    Day::parse(text).map(Some).ok_or_else(|| FileError::new(format!("{name} is not a date")))
+}
+
+/// The code or text of a choice such as `Rsn` or `Sts`, which older versions write without one.
+pub fn code_at<'a>(element: &'a Element, name: &str) -> Result<Option<&'a str>, FileError> {
+    let Some(choice) = element.optional(name)? else { return Ok(None) };
+    for part in ["Cd", "Prtry"] {
+        if let Some(code) = choice.text_at(part)? {
+            return Ok(Some(code));
+        }
+    }
+    Ok(Some(choice.text()).filter(|text| !text.is_empty()))
+}
+
+/// A reason's code and explanation out of an element such as `RtrInf`; the first of several is the
+/// bank's main one. Explanations are looked through for references.
+pub fn reason_in(
+    information: &Element,
+    reason: &mut Reason,
+    references: &mut References,
+) -> Result<(), FileError> {
+    let code = code_at(information, "Rsn")?.filter(|code| code.len() <= REFERENCE_LENGTH_MAX);
+    if reason.code.is_none() {
+        reason.code = code.map(str::to_owned);
+    }
+    let texts: Vec<&str> = information.all("AddtlInf").map(Element::text).collect();
+    // A text of more than 105 characters is written in several elements, which may cut a word.
+    for text in &texts {
+        references.add(ReferenceElement::AddtlInf, text);
+    }
+    reason.set_text(&texts.join(" "));
+    Ok(())
+}
