@@ -62,6 +62,7 @@ impl Context<'_> {
 
 /// What a page of a list answers.
 #[derive(Serialize, JsonSchema)]
+#[schemars(rename = "{T}List")]
 pub struct List<T> {
     pub object: ListWord,
     pub data: Vec<T>,

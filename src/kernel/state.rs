@@ -46,6 +46,8 @@ macro_rules! statuses {
             }
         }
         impl schemars::JsonSchema for $name {
+            // Generated clients would give the words of all such types one set of names.
+            fn inline_schema() -> bool { true }
             fn schema_name() -> std::borrow::Cow<'static, str> { concat!($object,
                 "_status").into() }
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {

@@ -1,0 +1,471 @@
+//! The OpenAPI 3.1 document, made from the same forms, views, filters and codes that serve the
+//! requests.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use crate::http::incoming::{IDEMPOTENCY_KEY_LENGTH_MAX, IDEMPOTENCY_KEY_LENGTH_MIN};
+use crate::http::query::{FilterKind, PAGE_LIMIT_DEFAULT, PAGE_LIMIT_MAX};
+use crate::http::route::{Route, Verb};
+use crate::kernel::{Code, ObjectKind};
+
+mod descriptions;
+
+/// Schemas whose names in the code would collide with what generated clients have already, or say
+/// nothing outside of it.
+const RENAMED: &[(&str, &str)] =
+    &[("Address", "PostalAddress"), ("Nothing", "EmptyBody"), ("Taken", "RefundStatusChange")];
+
+/// The document, for a server at `public_url`.
+pub fn document(routes: &[Route], public_url: &str) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    settings.meta_schema = None;
+    let mut generator = settings.into_generator();
+    let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
+    let mut bodies = Map::new();
+    for route in routes {
+        let response = (route.response)(&mut generator);
+        let mut operation = operation(route, response.to_value(), &mut bodies);
+        if route.verb == Verb::Post && !route.path.contains("{id}") {
+            operation["responses"]["200"]["links"] = links(route, routes);
+        }
+        paths.entry(route.path).or_default().insert(route.verb.as_str().to_lowercase(), operation);
+    }
+    let mut schemas = generator.take_definitions(true);
+    schemas.append(&mut bodies);
+    schemas.insert("ApiError".into(), error_schema());
+    for (name, renamed) in RENAMED {
+        if let Some(schema) = schemas.remove(*name) {
+            schemas.insert((*renamed).into(), schema);
+        }
+    }
+    let resources: BTreeSet<&str> = routes.iter().map(|route| route.permission().0).collect();
+    let tags: Vec<Value> = resources
+        .into_iter()
+        .map(|name| json!({ "name": name, "description": descriptions::of_tag(name) }))
+        .collect();
+    let mut document = json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "hundi",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Pays Indian rupees into NRE bank accounts, funded by stablecoin \
+             deposits. Times are Unix seconds, amounts are decimal strings. Clients ignore fields \
+             and event types that they do not know.",
+            "license": { "name": "MIT", "identifier": "MIT" },
+            "contact": { "name": "The operator of this server", "url": public_url },
+        },
+        "servers": [{ "url": public_url }],
+        "security": [{ "api_key": [] }],
+        "tags": tags,
+        "paths": paths,
+        "webhooks": webhooks(routes),
+        "components": {
+            "securitySchemes": { "api_key": { "type": "http", "scheme": "bearer",
+                "description": "sk_test_…, sk_live_…, rk_test_… or rk_live_…" } },
+            "schemas": schemas,
+            "headers": headers(),
+        },
+    });
+    finish(&mut document);
+    document
+}
+
+/// Renames references, and describes each property that says nothing of itself.
+fn finish(node: &mut Value) {
+    match node {
+        Value::Object(members) => {
+            if let Some(Value::String(reference)) = members.get_mut("$ref") {
+                for (name, renamed) in RENAMED {
+                    if *reference == format!("#/components/schemas/{name}") {
+                        *reference = format!("#/components/schemas/{renamed}");
+                    }
+                }
+            }
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                for (name, schema) in properties {
+                    if let (Value::Object(schema), Some(description)) =
+                        (schema, descriptions::of_name(name))
+                    {
+                        schema.entry("description").or_insert(description.into());
+                    }
+                }
+            }
+            members.values_mut().for_each(finish);
+        }
+        Value::Array(items) => items.iter_mut().for_each(finish),
+        _ => {}
+    }
+}
+
+/// What receivers are sent: one entry for each type of event.
+fn webhooks(routes: &[Route]) -> Map<String, Value> {
+    let lists = routes.iter().filter_map(|route| route.list);
+    let mut filters = lists.filter(|(kind, _)| *kind == ObjectKind::Event).flat_map(|list| list.1);
+    let types = filters.find_map(|filter| match filter.kind {
+        FilterKind::OneOf(types) if filter.name == "type" => Some(types),
+        _ => None,
+    });
+    let header = |name: &str, description: &str| {
+        json!({ "name": name, "in": "header", "required": true, "description": description,
+            "schema": { "type": "string" } })
+    };
+    let entry = |event_type: &&'static str| {
+        let operation = json!({
+            "operationId": format!("on_{}", event_type.replace('.', "_")),
+            "summary": format!("Receive {event_type}"),
+            "description": "Answer with 2xx at once and work on the event afterwards: fetch the \
+                            object that linked_id names. Deliveries can come twice and out of order.",
+            "tags": ["events"],
+            "security": [],
+            "parameters": [
+                header("Webhook-Id", "ID of the event, the same on every attempt."),
+                header("Webhook-Timestamp", "Unix seconds of the attempt."),
+                header("Webhook-Signature", "Entries v1,<base64> separated by spaces."),
+            ],
+            "requestBody": { "required": true, "content": { "application/json": {
+                "schema": { "$ref": "#/components/schemas/Event" } } } },
+            "responses": {
+                "2XX": { "description": "The event was received." },
+                "4XX": { "description": "The signature is wrong; the event is sent again later." },
+            },
+        });
+        ((*event_type).to_owned(), json!({ "post": operation }))
+    };
+    types.unwrap_or_default().iter().map(entry).collect()
+}
+
+/// Headers of answers.
+fn headers() -> Value {
+    let header = |schema: &str, description: &str| json!({ "description": description, "schema": { "type": schema } });
+    json!({
+        "Request-Id": header("string", "Finds the request in the operator's log."),
+        "RateLimit": header("string", "What is left of the key's rate, and when it is full again."),
+        "RateLimit-Policy": header("string", "The key's rate."),
+        "Retry-After": header("integer", "Seconds to wait before the request is sent again."),
+        "Idempotent-Replayed": header("string", "`true` where the answer of an earlier request with \
+            the same idempotency key is sent again."),
+        "WWW-Authenticate": header("string", "The scheme that keys are sent with: `Bearer`."),
+    })
+}
+
+/// References to the headers that answers of a status carry.
+fn headers_of(status: u16, is_post: bool) -> Map<String, Value> {
+    let mut names = vec!["Request-Id", "RateLimit", "RateLimit-Policy"];
+    match status {
+        401 => names = vec!["Request-Id", "WWW-Authenticate"],
+        429 | 503 => names.push("Retry-After"),
+        200 | 400 | 403 | 404 if is_post => names.push("Idempotent-Replayed"),
+        _ => {}
+    }
+    let reference = |name: &str| json!({ "$ref": format!("#/components/headers/{name}") });
+    names.into_iter().map(|name| (name.to_owned(), reference(name))).collect()
+}
+
+fn operation(route: &Route, response: Value, bodies: &mut Map<String, Value>) -> Value {
+    let (resource, action) = route.permission();
+    let mut operation = json!({
+        "operationId": operation_id(route),
+        "summary": route.summary,
+        "description": format!("Permission: `{resource}:{action}`."),
+        "tags": [resource],
+        "parameters": parameters(route),
+        "responses": responses(route, response),
+    });
+    if let Some(body) = &route.body {
+        bodies.insert(body.name.into(), body.schema.clone());
+        operation["requestBody"] = json!({
+            "required": body.is_required,
+            "content": { "application/json": { "schema": {
+                "$ref": format!("#/components/schemas/{}", body.name) } } },
+        });
+    }
+    operation
+}
+
+/// What can be asked about an object that a creation answers.
+fn links(creation: &Route, routes: &[Route]) -> Value {
+    let below = format!("{}/{{id}}", creation.path);
+    let helpers = below.replacen("/v1/", "/v1/test_helpers/", 1);
+    let about = |route: &&Route| route.path.starts_with(&below) || route.path.starts_with(&helpers);
+    let link = |route: &Route| {
+        let id = operation_id(route);
+        (id.clone(), json!({ "operationId": id, "parameters": { "id": "$response.body#/id" } }))
+    };
+    Value::Object(routes.iter().filter(about).map(link).collect())
+}
+
+/// `create_transfer`, `list_transfers`, `rotate_webhook_endpoint_secret`, `test_settle_payout`.
+fn operation_id(route: &Route) -> String {
+    let path = route.path.trim_start_matches("/v1/");
+    let (prefix, path) = match path.strip_prefix("test_helpers/") {
+        Some(path) => ("test_", path),
+        None => ("", path),
+    };
+    let (resource, below) = path.split_once("/{id}").unwrap_or((path, ""));
+    let one = match resource.strip_suffix("ies") {
+        Some(stem) => format!("{stem}y"),
+        None => resource.strip_suffix('s').unwrap_or(resource).to_owned(),
+    };
+    let parts: Vec<&str> = below.split('/').filter(|part| !part.is_empty()).collect();
+    let id = match (route.verb, parts.as_slice()) {
+        _ if !prefix.is_empty() && !route.path.contains("{id}") => resource.to_owned(),
+        (Verb::Get, []) if route.list.is_some() => format!("list_{resource}"),
+        (Verb::Get, [part]) if route.list.is_some() => format!("list_{one}_{part}"),
+        (Verb::Get, []) if route.path.contains("{id}") => format!("get_{one}"),
+        (Verb::Get, []) => format!("get_{resource}"),
+        (Verb::Get, parts) => format!("get_{one}_{}", parts.join("_")),
+        (Verb::Delete, _) => format!("delete_{one}"),
+        (Verb::Post, []) if route.path.contains("{id}") => format!("update_{one}"),
+        (Verb::Post, []) => format!("create_{one}"),
+        // The last part begins with what is done.
+        (Verb::Post, [parts @ .., last]) => {
+            let (verb, rest) = last.split_once('_').unwrap_or((last, ""));
+            let rest = if rest.is_empty() { None } else { Some(rest) };
+            let words: Vec<&str> = parts.iter().copied().chain(rest).collect();
+            [vec![verb, one.as_str()], words].concat().join("_")
+        }
+    };
+    format!("{prefix}{id}")
+}
+
+fn parameters(route: &Route) -> Vec<Value> {
+    let mut parameters = Vec::new();
+    if route.path.contains("{id}") {
+        // A text that is no identifier refers to nothing: 404, not 400.
+        parameters.push(json!({ "name": "id", "in": "path", "required": true,
+            "description": "ID of the object.",
+            "schema": { "type": "string", "minLength": 1 } }));
+    }
+    if let Some((cursor, filters)) = route.list {
+        let cursor_schema = json!({ "type": "string", "pattern": id_pattern(cursor) });
+        parameters.push(json!({ "name": "limit", "in": "query",
+            "description": "Objects on a page.", "schema": { "type": "integer",
+            "minimum": 1, "maximum": PAGE_LIMIT_MAX, "default": PAGE_LIMIT_DEFAULT } }));
+        parameters.push(json!({ "name": "starting_after", "in": "query", "schema": cursor_schema,
+            "description": "The page after this ID. Not combined with ending_before." }));
+        parameters.push(json!({ "name": "ending_before", "in": "query", "schema": cursor_schema,
+            "description": "What lies before this ID, nearest first. Not combined with \
+                starting_after." }));
+        parameters.push(json!({ "name": "order", "in": "query",
+            "description": "Oldest first (asc) or newest first (desc).", "schema": { "type": "string",
+                "enum": ["asc", "desc"], "default": "asc" } }));
+        for filter in filters {
+            let description = match filter.name.split_once('.') {
+                Some(_) => "Compares when the object was created, in Unix seconds.".to_owned(),
+                None => format!("Only objects with this {}.", filter.name),
+            };
+            parameters.push(json!({ "name": filter.name, "in": "query",
+                "description": description, "schema": filter.schema() }));
+        }
+    }
+    for parameter in route.parameters {
+        let description =
+            descriptions::of_name(parameter.name).unwrap_or("The form of the answer.");
+        parameters.push(json!({ "name": parameter.name, "in": "query",
+            "description": description, "schema": parameter.schema() }));
+    }
+    if route.verb == Verb::Post {
+        parameters.push(json!({
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": true,
+            "description": "One key per operation, generated once and reused on every retry. A \
+             UUID is recommended.",
+            "schema": { "type": "string", "minLength": IDEMPOTENCY_KEY_LENGTH_MIN,
+                "maxLength": IDEMPOTENCY_KEY_LENGTH_MAX, "pattern": r#"^[!#-~]+$"# },
+        }));
+    }
+    parameters
+}
+
+fn id_pattern(kind: ObjectKind) -> String {
+    format!("^{}_[0-7][0-9A-HJKMNP-TV-Z]{{25}}$", kind.as_str())
+}
+
+fn responses(route: &Route, response: Value) -> Map<String, Value> {
+    let mut codes = vec![
+        Code::SecretKeyInvalid,
+        Code::ActionUnauthorizedNow,
+        Code::ActionUnauthorized,
+        Code::RateLimitExceeded,
+        Code::InternalError,
+        Code::ServiceUnavailable,
+        Code::RequestQueryParameterInvalid,
+        Code::RequestBodyInvalid,
+    ];
+    if route.path.contains("{id}") {
+        codes.push(Code::ObjectNotFound);
+    }
+    if route.is_test_helper() {
+        codes.push(Code::TestmodeActionOnly);
+    }
+    if route.verb == Verb::Post {
+        codes.extend([
+            Code::ParameterEmpty,
+            Code::ParameterValueInvalid,
+            Code::ParameterMinLengthInvalid,
+            Code::ParameterMaxLengthInvalid,
+            Code::ParameterRangeInvalid,
+            Code::ParameterUnexpected,
+            Code::RequestBodyInvalid,
+            Code::IdempotencyKeyReuse,
+            Code::ResourceLocked,
+        ]);
+    }
+    codes.extend_from_slice(route.codes);
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in codes {
+        let same = by_status.entry(code.http_status()).or_default();
+        if !same.contains(&code) {
+            same.push(code);
+        }
+    }
+    let mut content = json!({ "application/json": { "schema": response } });
+    if route.answers_pdf {
+        content["application/pdf"] =
+            json!({ "schema": { "type": "string", "contentMediaType": "application/pdf" } });
+    }
+    if route.answers_csv {
+        content["text/csv"] = json!({ "schema": { "type": "string" } });
+    }
+    let is_post = route.verb == Verb::Post;
+    let mut responses = Map::new();
+    responses.insert(
+        "200".into(),
+        json!({ "description": "Done.", "headers": headers_of(200, is_post), "content": content }),
+    );
+    for (status, codes) in by_status {
+        let meanings: Vec<String> = codes.into_iter().map(meaning).collect();
+        responses.insert(
+            status.to_string(),
+            json!({
+                "description": meanings.join("\n"),
+                "headers": headers_of(status, is_post),
+                "content": { "application/json": { "schema": {
+                    "$ref": "#/components/schemas/ApiError" } } },
+            }),
+        );
+    }
+    responses
+}
+
+/// A line of Markdown: the code, and what it means.
+fn meaning(code: Code) -> String {
+    format!("- `{}`: {}", code.as_str(), code.meaning())
+}
+
+fn error_schema() -> Value {
+    let mut codes: Vec<&str> = Code::ALL.iter().map(|code| code.as_str()).collect();
+    codes.sort_unstable();
+    codes.dedup();
+    let meanings: Vec<String> = Code::ALL.iter().copied().map(meaning).collect();
+    json!({
+        "type": "object",
+        "required": ["object", "errors", "http_status_code"],
+        "properties": {
+            "object": { "type": "string", "enum": ["error"] },
+            "errors": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "type": "object",
+                    "required": ["code", "message", "metadata"],
+                    "properties": {
+                        "code": { "type": "string", "enum": codes,
+                            "description": meanings.join("\n") },
+                        "message": { "type": "string" },
+                        "metadata": { "type": "object",
+                            "properties": { "field_name": { "type": "string" } } },
+                    },
+                },
+            },
+            "http_status_code": { "type": "integer" },
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::router::Router;
+    use crate::keys;
+    use crate::routes::routes;
+
+    #[test]
+    fn every_route_is_listed_once_and_its_resource_has_permissions() {
+        let router = Router::new(routes()).unwrap();
+        for route in &router.routes {
+            assert!(keys::RESOURCES.contains(&route.permission().0), "{}", route.path);
+        }
+        let document = document(&router.routes, "http://127.0.0.1:8080");
+        let operations: Vec<&Value> = document["paths"]
+            .as_object()
+            .unwrap()
+            .values()
+            .flat_map(|path| path.as_object().unwrap().values())
+            .collect();
+        assert_eq!(operations.len(), router.routes.len());
+        let ids: BTreeSet<&str> =
+            operations.iter().map(|operation| operation["operationId"].as_str().unwrap()).collect();
+        assert_eq!(ids.len(), operations.len(), "{ids:?}");
+        for id in [
+            "create_transfer",
+            "list_webhook_endpoint_deliveries",
+            "update_beneficiary",
+            "resolve_transfer_funding",
+            "diagnose_transfer_funding",
+            "rotate_webhook_endpoint_secret",
+            "get_payout_payment_advice",
+            "test_require_beneficiary_input",
+            "test_clock",
+        ] {
+            assert!(ids.contains(id), "{id} of {ids:?}");
+        }
+    }
+
+    /// Every property and parameter of the document, with where it stands.
+    fn undescribed(place: &str, node: &Value, found: &mut Vec<String>) {
+        let is_silent =
+            |node: &Value| node["description"].as_str().is_none_or(|text| text.is_empty());
+        match node {
+            Value::Object(members) => {
+                if let Some(Value::Object(properties)) = members.get("properties") {
+                    let silent = properties.iter().filter(|(_, schema)| is_silent(schema));
+                    found.extend(silent.map(|(name, _)| format!("{place}.{name}")));
+                }
+                if members.contains_key("in") && is_silent(node) {
+                    found.push(format!("{place} {}", members["name"]));
+                }
+                for (name, member) in members {
+                    undescribed(&format!("{place}/{name}"), member, found);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| undescribed(place, item, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn everything_is_described_and_every_event_is_a_webhook() {
+        let document = document(&routes(), "http://127.0.0.1:8080");
+        let mut found = Vec::new();
+        undescribed("", &document["paths"], &mut found);
+        undescribed("", &document["components"], &mut found);
+        assert_eq!(found, Vec::<String>::new());
+        for tag in document["tags"].as_array().unwrap() {
+            assert_ne!(tag["description"], "", "{tag}");
+        }
+        let events: BTreeSet<&str> = crate::webhooks::event_types().into_iter().collect();
+        let webhooks = document["webhooks"].as_object().unwrap();
+        assert_eq!(webhooks.keys().map(String::as_str).collect::<BTreeSet<_>>(), events);
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        for name in ["List", "Error", "Address", "Nothing"] {
+            assert!(!schemas.contains_key(name), "{name}");
+        }
+        assert!(schemas.contains_key("TransferList"), "{:?}", schemas.keys());
+    }
+}
