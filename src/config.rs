@@ -12,7 +12,7 @@ use crate::kernel::{Currency, Money, Rate};
 use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
-use crate::screening::lists::{ScreeningSettings, ScreeningSource};
+use crate::screening::settings::{ScreeningSettings, ScreeningSource};
 use crate::services::Settings;
 pub use crate::store::Database;
 use crate::store::postgres;

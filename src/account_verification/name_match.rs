@@ -8,6 +8,7 @@
 //! anybody.
 
 use super::NameMatch;
+use crate::screening::sounds::{is_vowel, sound};
 use crate::screening::text::normalise;
 
 /// The scores from which names match, and match in part. 0 to 1.
@@ -305,49 +306,6 @@ fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
     }
     words.truncate(WORDS_MAX);
     words
-}
-
-/// A word as it sounds: spellings that Indian scripts do not tell apart become one.
-fn sound(word: &str) -> String {
-    let mut text = word.to_owned();
-    for (from, to) in [
-        ("ksh", "ks"),
-        ("x", "ks"),
-        ("ph", "f"),
-        ("th", "t"),
-        ("dh", "d"),
-        ("sh", "s"),
-        ("zh", "l"),
-        ("gn", "jn"),
-        ("gy", "jn"),
-        ("ck", "k"),
-        ("ee", "i"),
-        ("oo", "u"),
-        ("ow", "au"),
-        ("ou", "au"),
-        ("w", "v"),
-        ("z", "j"),
-        ("q", "k"),
-        ("y", "i"),
-        ("ii", "i"),
-    ] {
-        text = text.replace(from, to);
-    }
-    let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        if !out.ends_with(letter) {
-            out.push(letter);
-        }
-    }
-    // A mute h closes many words: Shah, Ullah.
-    if out.len() > 3 && out.ends_with('h') && !out.ends_with("ch") {
-        out.pop();
-    }
-    out
-}
-
-const fn is_vowel(letter: char) -> bool {
-    matches!(letter, 'a' | 'e' | 'i' | 'o' | 'u')
 }
 
 /// The consonants of a word that sounds, with its first letter.

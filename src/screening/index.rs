@@ -5,7 +5,7 @@
 //! 1. Written as gains and losses against the threshold `t`, a pair of tokens of similarity `s`
 //! contributes `(s - t) * (bytes of both)`, a searched token without a partner `-t * bytes`, and a
 //! name reaches `t` only if the sum is not negative. So at least one pair reaches `t` itself: those
-//! tokens are found in the dictionary of all tokens (`shelf.rs`), and their names are looked at.
+//! tokens are found in the dictionary of all tokens (`token_trie.rs`), and their names are looked at.
 //! Where a word is common and that would be many names, fewer words are chosen as *anchors*, of
 //! which every name that is found must contain something alike: what the other words can gain at
 //! most does not pay for what the anchors lose without it. Of the names that are looked at, most
@@ -17,11 +17,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
-use super::shelf::Shelf;
 use super::similarity::{
     PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations,
 };
 use super::text::TOKEN_BYTES_MAX;
+use super::token_trie::TokenTrie;
 
 /// Similarity down to which anchors may be alike.
 const ANCHOR_FLOOR: f64 = 0.78;
@@ -48,8 +48,8 @@ pub struct Found {
 /// The distinct tokens of one first sound.
 #[derive(Default)]
 struct Sound {
-    shelves: Vec<Shelf>,
-    /// Tokens that are too long for a shelf.
+    tries: Vec<TokenTrie>,
+    /// Tokens that are too long for a trie.
     long: Vec<u32>,
 }
 
@@ -162,7 +162,7 @@ impl IndexBuilder {
             }
         }
         for ((sound, _), tokens) in by_length {
-            sounds.entry(sound).or_default().shelves.push(Shelf::new(tokens));
+            sounds.entry(sound).or_default().tries.push(TokenTrie::new(tokens));
         }
         let token_sounds: Vec<u32> =
             self.tokens.iter().map(|token| sound_bit(first_sound(token))).collect();
@@ -435,8 +435,8 @@ impl NameIndex {
         let pattern = Pattern::new(text);
         let mut tokens: Vec<(f64, u32, usize)> = Vec::new();
         if let Some(sound) = first_sound(text).and_then(|sound| self.sounds.get(&sound)) {
-            for shelf in &sound.shelves {
-                shelf.search(&pattern, least, |score, number| tokens.push((score, number, 0)));
+            for trie in &sound.tries {
+                trie.search(&pattern, least, |score, number| tokens.push((score, number, 0)));
             }
             for number in &sound.long {
                 let score = self

@@ -1,6 +1,11 @@
 //! Weighs what was found of an entry: how alike the names are, and what date of birth, country and
 //! numbers say.
 //!
+//! A match by name is judged in two steps. First the words that agree have to weigh enough: nothing
+//! where both names agree as a whole, and more where one lies within the other, where the names
+//! agree only in part, where the alias is weak, and where date of birth or country contradict. The
+//! same day of birth is enough by itself. Then the table:
+//!
 //! | name | and | verdict |
 //! |---|---|---|
 //! | at least `score_confirmed`, not a weak alias | same day of birth, countries do not contradict | confirmed |
@@ -17,6 +22,7 @@
 
 use super::Screening;
 use super::birth::BirthEvidence;
+use super::person_index::Alignment;
 
 /// The scores at which a match is possible, and at which supporting evidence confirms it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -42,15 +48,87 @@ pub enum CountryEvidence {
     Contradicts,
 }
 
-/// Judges a match by name. `None` is clear.
+/// The version of everything that decides whether a name is a hit. Raise it with every change of
+/// the rules: everybody is screened again when another version starts.
+pub const MATCHING_VERSION: u32 = 2;
+
+/// The share of a name's weight from which the name agrees as a whole.
+const SHARE_WHOLE: f64 = 0.85;
+
+// The weights that have to agree, in the unit of `common_names.rs`: a word that one person in a
+// thousand bears weighs about 7. `bench/names.md` says what each of them catches and stops.
+/// Where a weak alias is the given name.
+const NEEDED_WEAK: f64 = 8.0;
+/// Where the listed name lies within the given one, which says more.
+const NEEDED_WITHIN_GIVEN: f64 = 10.0;
+/// Where the given name lies within the listed one, which says more.
+const NEEDED_WITHIN_LISTED: f64 = 10.0;
+/// Where both names say something that the other does not.
+const NEEDED_SIMILAR: f64 = 8.0;
+/// What is added for a weak alias that agrees in part.
+const ADDED_WEAK: f64 = 6.0;
+/// What the year of birth takes away where it is the same, and adds where another one is listed.
+const BIRTH_SAME_YEAR: f64 = -3.0;
+const BIRTH_CONTRADICTS: f64 = 6.0;
+/// The same of the country.
+const COUNTRY_AGREES: f64 = -1.0;
+const COUNTRY_CONTRADICTS: f64 = 1.5;
+
+/// How much a given and a listed name have in common.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct NameEvidence {
+    /// The similarity of `similarity.rs`; 0 where it lies below the threshold.
+    similarity: f64,
+    alignment: Option<Alignment>,
+}
+
+impl NameEvidence {
+    pub const fn of_person(similarity: f64, alignment: Alignment) -> NameEvidence {
+        NameEvidence { similarity, alignment: Some(alignment) }
+    }
+    /// Names of businesses are compared by their similarity alone.
+    pub const fn of_business(similarity: f64) -> NameEvidence {
+        NameEvidence { similarity, alignment: None }
+    }
+    /// The score, 0 to 1, and the weight that is missing for a hit: 0 or less is enough.
+    fn weigh(&self, is_weak: bool, birth: BirthEvidence, country: CountryEvidence) -> (f64, f64) {
+        let Some(alignment) = self.alignment else { return (self.similarity, 0.0) };
+        let is_whole = |share: f64| share >= SHARE_WHOLE;
+        let within = alignment.listed_share.max(self.similarity);
+        let (score, needed, added) =
+            match (is_whole(alignment.listed_share), is_whole(alignment.given_share)) {
+                (true, true) => (within, 0.0, NEEDED_WEAK),
+                (true, false) => (within, NEEDED_WITHIN_GIVEN, ADDED_WEAK),
+                (false, true) => (self.similarity, NEEDED_WITHIN_LISTED, ADDED_WEAK),
+                (false, false) => (self.similarity, NEEDED_SIMILAR, ADDED_WEAK),
+            };
+        let birth = match birth {
+            // Name and day of birth together are enough, whatever the name weighs.
+            BirthEvidence::SameDay => return (score, 0.0),
+            BirthEvidence::SameYear => BIRTH_SAME_YEAR,
+            BirthEvidence::Unknown => 0.0,
+            BirthEvidence::Contradicts => BIRTH_CONTRADICTS,
+        };
+        let country = match country {
+            CountryEvidence::Agrees => COUNTRY_AGREES,
+            CountryEvidence::Unknown => 0.0,
+            CountryEvidence::Contradicts => COUNTRY_CONTRADICTS,
+        };
+        let needed = needed + if is_weak { added } else { 0.0 };
+        (score, needed + birth + country - alignment.matched)
+    }
+}
+
+/// Judges a match by name, and answers its score. `None` is clear.
 pub fn by_name(
     thresholds: &Thresholds,
-    score: f64,
+    evidence: &NameEvidence,
     is_weak: bool,
     birth: BirthEvidence,
     country: CountryEvidence,
-) -> Option<Screening> {
-    if score < thresholds.score_possible {
+) -> Option<(Screening, f64)> {
+    let (score, missing) = evidence.weigh(is_weak, birth, country);
+    if score < thresholds.score_possible || missing > 0.0 {
         return None;
     }
     let is_confirmed = match birth {
@@ -65,7 +143,9 @@ pub fn by_name(
         return None;
     }
     let is_near = score >= thresholds.score_confirmed && !is_weak;
-    Some(if is_near && is_confirmed { Screening::ConfirmedMatch } else { Screening::PossibleMatch })
+    let screening =
+        if is_near && is_confirmed { Screening::ConfirmedMatch } else { Screening::PossibleMatch };
+    Some((screening, score))
 }
 
 /// What was compared, in words that hold nothing of the subject.
@@ -131,10 +211,48 @@ mod tests {
             (0.85, true, B::Unknown, C::Unknown, possible),
             (0.849, false, B::SameDay, C::Agrees, clear),
         ] {
+            let evidence = NameEvidence::of_business(score);
             assert_eq!(
-                by_name(&Thresholds::default(), score, is_weak, birth, country),
+                by_name(&Thresholds::default(), &evidence, is_weak, birth, country)
+                    .map(|(screening, _)| screening),
                 wanted,
                 "{score} {is_weak} {birth:?} {country:?}"
+            );
+        }
+    }
+    #[test]
+    fn what_agrees_has_to_weigh_enough() {
+        use BirthEvidence as B;
+        use CountryEvidence as C;
+        let hit = |listed, given, matched, is_weak, birth, country| {
+            let alignment = Alignment { matched, listed_share: listed, given_share: given };
+            let evidence = NameEvidence::of_person(0.9, alignment);
+            by_name(&Thresholds::default(), &evidence, is_weak, birth, country).is_some()
+        };
+        for (listed, given, matched, is_weak, birth, country, wanted) in [
+            // Both names as a whole, however common.
+            (1.0, 1.0, 1.0, false, B::Unknown, C::Unknown, true),
+            (1.0, 1.0, 7.9, true, B::Unknown, C::Unknown, false),
+            (1.0, 1.0, 8.0, true, B::Unknown, C::Unknown, true),
+            (1.0, 1.0, 5.9, false, B::Contradicts, C::Unknown, false),
+            // One within the other.
+            (1.0, 0.5, 9.9, false, B::Unknown, C::Unknown, false),
+            (1.0, 0.5, 10.0, false, B::Unknown, C::Unknown, true),
+            (0.5, 1.0, 9.9, false, B::Unknown, C::Unknown, false),
+            (0.5, 1.0, 10.0, false, B::Unknown, C::Unknown, true),
+            (1.0, 0.5, 9.0, false, B::Unknown, C::Agrees, true),
+            (1.0, 0.5, 11.0, false, B::Unknown, C::Contradicts, false),
+            (1.0, 0.5, 7.0, false, B::SameYear, C::Unknown, true),
+            (1.0, 0.5, 1.0, true, B::SameDay, C::Unknown, true),
+            (1.0, 0.5, 15.9, true, B::Unknown, C::Unknown, false),
+            // In part.
+            (0.7, 0.7, 7.9, false, B::Unknown, C::Unknown, false),
+            (0.7, 0.7, 8.0, false, B::Unknown, C::Unknown, true),
+        ] {
+            assert_eq!(
+                hit(listed, given, matched, is_weak, birth, country),
+                wanted,
+                "{listed} {given} {matched} {is_weak} {birth:?} {country:?}"
             );
         }
     }

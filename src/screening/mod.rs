@@ -3,26 +3,34 @@
 //!
 //! `lists.rs` reads the files that the settings name (`ofac.rs`, `un.rs`, `own.rs`) and answers
 //! questions; `judge.rs` weighs what was found; `hits.rs` keeps it for the operator. See
-//! `similarity.rs`, `shelf.rs` and `index.rs` for how names are found.
+//! `similarity.rs`, `token_trie.rs` and `index.rs` for how names are found.
 
 pub mod birth;
+pub mod common_names;
 pub mod countries;
 pub mod entry_digest;
 pub mod hits;
 pub mod index;
 pub mod judge;
 pub mod lists;
+pub mod matcher;
 pub mod ofac;
 pub mod own;
+pub mod person_index;
+pub mod prepare;
 pub mod rows;
-pub mod shelf;
+pub mod settings;
 pub mod simulated;
 pub mod similarity;
+pub mod sounds;
 pub mod text;
+pub mod token_trie;
 pub mod un;
 
 #[cfg(test)]
 mod readers_test;
+#[cfg(test)]
+mod names_test;
 
 use jiff::civil::Date;
 use sha2::{Digest, Sha256};

@@ -54,10 +54,15 @@ const fn folded(letter: char) -> Option<&'static str> {
     })
 }
 
-/// Whether a character is there for layout only; such a character must not split or hide a name.
+/// Whether a character shows nothing (Unicode's Default_Ignorable_Code_Point, and the zero-width
+/// space); such a character must not split or hide a name.
 const fn is_invisible(letter: char) -> bool {
     matches!(letter,
-        '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fff8}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
 }
 
 /// Lower case without marks; punctuation, symbols and white space become single spaces.

@@ -314,7 +314,7 @@ mod tests {
     use crate::rates::fixed::FixedRate;
     use crate::screening::Screening;
     use crate::screening::hits;
-    use crate::screening::lists::ScreeningSource;
+    use crate::screening::settings::ScreeningSource;
     use crate::senders::{NewSender, Sender, SenderType};
     use crate::services::{Ports, Settings};
     use crate::store::Store;
@@ -808,7 +808,7 @@ mod tests {
                 ..Default::default()
             },
         ] {
-            assert!(crate::screening::lists::ScreeningSettings::try_from(source).is_err());
+            assert!(crate::screening::settings::ScreeningSettings::try_from(source).is_err());
         }
     }
 }

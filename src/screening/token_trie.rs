@@ -20,16 +20,16 @@ struct Node {
 }
 
 /// Distinct tokens of one length.
-pub struct Shelf {
+pub struct TokenTrie {
     bytes: usize,
     /// Each node before what follows it in a token, tokens in rising order.
     nodes: Vec<Node>,
 }
 
-impl Shelf {
+impl TokenTrie {
     /// `tokens` are distinct, of one length from 1 to `PATTERN_BYTES_MAX`, and come with their
     /// numbers.
-    pub fn new(mut tokens: Vec<(&[u8], u32)>) -> Shelf {
+    pub fn new(mut tokens: Vec<(&[u8], u32)>) -> TokenTrie {
         tokens.sort_unstable();
         let bytes = tokens.first().map_or(0, |(token, _)| token.len());
         let mut nodes: Vec<Node> = Vec::new();
@@ -58,7 +58,7 @@ impl Shelf {
                 node.next = end;
             }
         }
-        Shelf { bytes, nodes }
+        TokenTrie { bytes, nodes }
     }
 
     /// Calls `found` with the similarity and the number of every token that reaches `least`.
@@ -138,16 +138,16 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig { cases: 1_000, ..ProptestConfig::default() })]
         #[test]
-        fn a_shelf_finds_what_comparing_all_finds(
+        fn a_trie_finds_what_comparing_all_finds(
             tokens in prop_oneof![1_usize..12,
                 50_usize..=64].prop_flat_map(|bytes| prop::collection::btree_set(prop::collection::vec(b'a'..b'f', bytes), 0..60)),
             searched in "[a-f]{1,14}|[a-f]{60,70}", least in 0.1_f64..1.0,
         ) {
             let tokens: BTreeSet<Vec<u8>> = tokens;
-            let shelf = Shelf::new(tokens.iter().enumerate().map(|(number,
+            let trie = TokenTrie::new(tokens.iter().enumerate().map(|(number,
                 token)| (token.as_slice(), number as u32)).collect());
             let mut found = Vec::new();
-            shelf.search(&Pattern::new(&searched), least, |score, number| found.push((number,
+            trie.search(&Pattern::new(&searched), least, |score, number| found.push((number,
                 score)));
             let all = tokens.iter().enumerate().map(|(number, token)| (number as u32,
                 token_similarity(token, searched.as_bytes())));

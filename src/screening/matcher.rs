@@ -1,0 +1,364 @@
+//! Compares subjects with all list entries: by name, identity number and blockchain address.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::birth;
+use super::countries::CountryCode;
+use super::index::{IndexBuilder, NameIndex};
+use super::judge::{self, CountryEvidence, NameEvidence, Thresholds};
+use super::person_index::{PersonIndex, PersonIndexBuilder};
+use super::prepare::readings;
+use super::{Entry, EntryKind, plain_identifier, text};
+use super::{Screening, ScreeningFinding, ScreeningHit, ScreeningQuestion, SubjectKind};
+use crate::chains::tron_address::TronAddress;
+use crate::kernel::hex;
+
+/// Aliases of one question that are compared.
+pub const ALIASES_MAX: usize = 8;
+/// Findings that are kept: more than the transactions that may wait for their turn.
+const RECENT_MAX: usize = 1_024;
+
+/// An address as it is compared. The twenty bytes behind a TRON address are the same key's on every
+/// EVM chain.
+#[derive(PartialEq, Eq, Hash)]
+enum AddressKey {
+    Key([u8; 20]),
+    Text(String),
+}
+
+impl AddressKey {
+    fn of(text: &str) -> AddressKey {
+        if let Ok(address) = TronAddress::parse(text) {
+            return AddressKey::Key(*address.as_evm());
+        }
+        evm(text).map_or_else(|| AddressKey::Text(text.to_owned()), AddressKey::Key)
+    }
+}
+
+/// The bytes of `0x` and forty hexadecimal digits.
+fn evm(text: &str) -> Option<[u8; 20]> {
+    text.strip_prefix("0x").and_then(hex::decode_exact)
+}
+
+/// Entry, and place among its names, by a name's number.
+type Places = Vec<(u32, u32)>;
+
+/// Every name of the entries that a kind of subject is compared with: its number in the order in
+/// which it is added, and where it stands.
+fn names_of<'a>(
+    entries: &'a [Arc<Entry>],
+    kind: EntryKind,
+) -> impl Iterator<Item = ((u32, u32), Vec<String>)> + 'a {
+    let compared = entries
+        .iter()
+        .enumerate()
+        .filter(move |(_, entry)| entry.kind == kind || entry.kind == EntryKind::Any);
+    compared.flat_map(move |(number, entry)| {
+        entry.names.iter().enumerate().map(move |(place, name)| {
+            ((number as u32, place as u32), text::tokens(&name.text, kind))
+        })
+    })
+}
+
+/// The names of persons.
+struct Persons {
+    index: PersonIndex,
+    places: Places,
+}
+
+impl Persons {
+    fn of(entries: &[Arc<Entry>], threshold: f64) -> Persons {
+        let (mut builder, mut places) = (PersonIndexBuilder::default(), Vec::new());
+        for (place, words) in names_of(entries, EntryKind::Individual) {
+            builder.add(place.0, words);
+            places.push(place);
+        }
+        Persons { index: builder.build(threshold), places }
+    }
+
+    /// Where the names stand that a name may be, and how alike they are.
+    fn search(&self, name: &str) -> (bool, Vec<((u32, u32), NameEvidence)>) {
+        let readings = readings(name);
+        let is_comparable = readings.first().is_some_and(|plain| is_comparable(&plain.words));
+        let found = self.index.search(&readings).into_iter().filter_map(|candidate| {
+            let place = *self.places.get(candidate.name as usize)?;
+            Some((place, NameEvidence::of_person(candidate.similarity, candidate.alignment)))
+        });
+        (is_comparable, found.collect())
+    }
+}
+
+/// The names of businesses.
+struct Businesses {
+    index: NameIndex,
+    places: Places,
+}
+
+impl Businesses {
+    fn of(entries: &[Arc<Entry>], threshold: f64) -> Businesses {
+        let (mut builder, mut places) = (IndexBuilder::default(), Vec::new());
+        for (place, words) in names_of(entries, EntryKind::Business) {
+            builder.add(&words);
+            places.push(place);
+        }
+        Businesses { index: builder.build(threshold), places }
+    }
+
+    fn search(&self, name: &str) -> (bool, Vec<((u32, u32), NameEvidence)>) {
+        let words = text::tokens(name, EntryKind::Business);
+        let found = self.index.search(&words).into_iter().filter_map(|found| {
+            let place = *self.places.get(found.name as usize)?;
+            Some((place, NameEvidence::of_business(found.score)))
+        });
+        (is_comparable(&words), found.collect())
+    }
+}
+
+/// The lists are written in Latin letters, and what is in others agrees with nothing.
+fn is_comparable(words: &[String]) -> bool {
+    !words.is_empty() && words.iter().all(|word| word.is_ascii())
+}
+
+/// What was found last, by the digest of the question.
+#[derive(Default)]
+struct Recent {
+    findings: HashMap<[u8; 32], ScreeningFinding>,
+    /// Oldest first.
+    order: VecDeque<[u8; 32]>,
+}
+
+impl Recent {
+    fn keep(&mut self, digest: [u8; 32], finding: ScreeningFinding) {
+        if self.findings.insert(digest, finding).is_none() {
+            self.order.push_back(digest);
+        }
+        while self.order.len() > RECENT_MAX {
+            self.order.pop_front().map(|oldest| self.findings.remove(&oldest));
+        }
+    }
+}
+
+/// All entries, ready to be asked.
+///
+/// A finding follows from the entries and the question alone. It is kept for a while, so that a
+/// transaction finds what was worked out before it opened; other entries are another matcher,
+/// which has nothing yet.
+pub struct EntryMatcher {
+    thresholds: Thresholds,
+    entries: Vec<Arc<Entry>>,
+    persons: Persons,
+    businesses: Businesses,
+    identifiers: HashMap<String, Vec<u32>>,
+    addresses: HashMap<AddressKey, Vec<u32>>,
+    recent: Mutex<Recent>,
+    comparisons_count: AtomicU64,
+}
+
+impl EntryMatcher {
+    pub fn new(entries: Vec<Arc<Entry>>, thresholds: Thresholds) -> EntryMatcher {
+        let (mut identifiers, mut addresses): (
+            HashMap<String, Vec<u32>>,
+            HashMap<AddressKey, Vec<u32>>,
+        ) = Default::default();
+        for (number, entry) in entries.iter().enumerate() {
+            for identifier in &entry.identifiers {
+                identifiers.entry(identifier.number.clone()).or_default().push(number as u32);
+            }
+            for address in &entry.addresses {
+                addresses.entry(AddressKey::of(address)).or_default().push(number as u32);
+            }
+        }
+        EntryMatcher {
+            persons: Persons::of(&entries, thresholds.score_possible),
+            businesses: Businesses::of(&entries, thresholds.score_possible),
+            thresholds,
+            entries,
+            identifiers,
+            addresses,
+            recent: Mutex::default(),
+            comparisons_count: AtomicU64::new(0),
+        }
+    }
+
+    pub fn entries_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Questions that were compared with the entries, those answered by an earlier finding left
+    /// out.
+    pub fn comparisons_count(&self) -> u64 {
+        self.comparisons_count.load(Ordering::Relaxed)
+    }
+
+    /// What comparing a person or business with every entry finds.
+    pub fn screen(&self, question: &ScreeningQuestion) -> ScreeningFinding {
+        let digest = question.digest();
+        let known = self
+            .recent
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .findings
+            .get(&digest)
+            .cloned();
+        known.unwrap_or_else(|| {
+            let finding = self.compare(question);
+            self.recent
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .keep(digest, finding.clone());
+            finding
+        })
+    }
+
+    fn compare(&self, question: &ScreeningQuestion) -> ScreeningFinding {
+        self.comparisons_count.fetch_add(1, Ordering::Relaxed);
+        let countries: Vec<CountryCode> =
+            question.countries.iter().filter_map(|code| CountryCode::parse(code)).collect();
+        let mut hits: HashMap<u32, ScreeningHit> = HashMap::new();
+        let mut is_comparable = true;
+        for name in std::iter::once(&question.name).chain(question.aliases.iter().take(ALIASES_MAX))
+        {
+            let (reads, found) = match question.kind {
+                SubjectKind::Person => self.persons.search(name),
+                SubjectKind::Business => self.businesses.search(name),
+            };
+            is_comparable &= reads;
+            for ((number, place), evidence) in found {
+                let Some(entry) = self.entries.get(number as usize) else { continue };
+                let Some(listed) = entry.names.get(place as usize) else { continue };
+                let birth = birth::evidence(&entry.births, question.date_of_birth);
+                let country = country_evidence(&entry.countries, &countries);
+                let Some((screening, score)) =
+                    judge::by_name(&self.thresholds, &evidence, listed.is_weak, birth, country)
+                else {
+                    continue;
+                };
+                let weak = if listed.is_weak { " (weak alias)" } else { "" };
+                let evidence = format!(
+                    "listed name \"{}\"{weak}, score {score:.3}; {}",
+                    listed.text,
+                    judge::words(birth, country)
+                );
+                keep(&mut hits, number, hit(entry, screening, score, evidence));
+            }
+        }
+        for identifier in &question.identifiers {
+            let plain = plain_identifier(identifier);
+            for number in self.identifiers.get(&plain).into_iter().flatten() {
+                let Some(entry) = self.entries.get(*number as usize) else { continue };
+                let same = entry.identifiers.iter().filter(|listed| listed.number == plain);
+                let is_confirmed = same
+                    .filter_map(|listed| listed.country)
+                    .any(|country| countries.contains(&country));
+                let (screening, how) = match is_confirmed {
+                    true => (Screening::ConfirmedMatch, "an identity number and its country agree"),
+                    false => (
+                        Screening::PossibleMatch,
+                        "an identity number agrees, its country does not or is unknown",
+                    ),
+                };
+                keep(&mut hits, *number, hit(entry, screening, 1.0, how.to_owned()));
+            }
+        }
+        ScreeningFinding::of(hits.into_values().chain((!is_comparable).then(unreadable)).collect())
+    }
+
+    /// Looks for the address that paid. The same text confirms; the same key on another chain is
+    /// possible.
+    pub fn screen_address(&self, address: &TronAddress) -> ScreeningFinding {
+        let written = address.to_string();
+        let found = self.addresses.get(&AddressKey::Key(*address.as_evm())).into_iter().flatten();
+        let hits =
+            found.filter_map(|number| self.entries.get(*number as usize)).map(|entry| match entry
+                .addresses
+                .contains(&written)
+            {
+                true => hit(
+                    entry,
+                    Screening::ConfirmedMatch,
+                    1.0,
+                    format!("listed digital currency address {written}"),
+                ),
+                false => hit(
+                    entry,
+                    Screening::PossibleMatch,
+                    1.0,
+                    format!("the key of {written} is listed with an address of another chain"),
+                ),
+            });
+        ScreeningFinding::of(hits.collect())
+    }
+}
+
+fn country_evidence(listed: &[CountryCode], given: &[CountryCode]) -> CountryEvidence {
+    match (listed.is_empty() || given.is_empty(), given.iter().any(|code| listed.contains(code))) {
+        (true, _) => CountryEvidence::Unknown,
+        (false, true) => CountryEvidence::Agrees,
+        (false, false) => CountryEvidence::Contradicts,
+    }
+}
+
+fn hit(entry: &Entry, screening: Screening, score: f64, evidence: String) -> ScreeningHit {
+    ScreeningHit {
+        list: entry.list.as_str(),
+        entry_id: entry.id.clone(),
+        entry_hash: entry.content_hash(),
+        screening,
+        score_basis_points: (score * 10_000.0).round() as i64,
+        evidence,
+    }
+}
+
+/// What a name is that could not be compared: somebody has to look at it, and the decision holds as
+/// long as the name.
+fn unreadable() -> ScreeningHit {
+    ScreeningHit {
+        list: "unreadable",
+        entry_id: "script".to_owned(),
+        entry_hash: [0; 32],
+        screening: Screening::PossibleMatch,
+        score_basis_points: 0,
+        evidence: "a name is not in Latin letters and was compared with nobody: look at it in the \
+         lists' spelling"
+            .to_owned(),
+    }
+}
+
+/// Keeps the worse of two hits on one entry.
+fn keep(hits: &mut HashMap<u32, ScreeningHit>, number: u32, hit: ScreeningHit) {
+    let rank =
+        |hit: &ScreeningHit| (hit.screening == Screening::ConfirmedMatch, hit.score_basis_points);
+    match hits.get(&number) {
+        Some(known) if rank(known) >= rank(&hit) => {}
+        _ => {
+            hits.insert(number, hit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_cannot_be_compared_is_looked_at() {
+        let matcher = EntryMatcher::new(Vec::new(), Thresholds::default());
+        let found = |name: &str| matcher.screen(&ScreeningQuestion::person(name));
+        for name in ["Asha Rao", "Łukasz Bjørn Weiß", "Ｊｏｈｎ Do\u{200b}e", "AL-ZAYDI, Shibl"]
+        {
+            assert_eq!(found(name).screening, Screening::Clear, "{name}");
+        }
+        for name in
+            ["Владимир Иванов", "Vlаdimir Ivanov", "आशा राव", "李明", "***", "\u{200b}", "Asha राव"]
+        {
+            let finding = found(name);
+            assert_eq!(
+                (finding.screening, finding.hits.len(), finding.hits[0].list),
+                (Screening::PossibleMatch, 1, "unreadable"),
+                "{name}"
+            );
+        }
+    }
+}

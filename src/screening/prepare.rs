@@ -1,0 +1,323 @@
+//! What a given name may mean: the names that are compared with the lists.
+//!
+//! Banks and callers write more into a name than a name: joint holders, relatives ("S/o"), kinds of
+//! account, forms of address, hyphens and spaces where no one else has them. Each way to read the
+//! text is one *reading*. A reading that is only more careful is added and never replaces another.
+
+use super::EntryKind;
+use super::common_names::HONORIFICS;
+use super::text;
+
+/// Readings of one name; a text with more parts than that is compared as a whole and by its first
+/// parts.
+pub const READINGS_MAX: usize = 24;
+/// Persons that one text names.
+const PERSONS_MAX: usize = 6;
+
+/// Single letters of a name that is compared word by word.
+const LETTERS_MAX: usize = 4;
+
+/// One way to read a name.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reading {
+    pub words: Vec<String>,
+    /// The text of all persons that it names: it is searched for names within it only.
+    pub is_whole: bool,
+}
+
+/// What parts joint holders and relatives, as whole words of a text in lower case.
+const SEPARATORS: &[&str] = &[
+    "or", "and", "s/o", "d/o", "w/o", "c/o", "h/o", "f/o", "m/o", "b/o", "u/g", "s.o", "d.o",
+    "w.o", "c.o", "s/o.", "d/o.", "w/o.", "c/o.", "s.o.", "d.o.", "w.o.", "c.o.", "s/o:", "d/o:",
+    "w/o:", "c/o:", "alias", "aka", "a.k.a", "a.k.a.", "jt", "jointly", "urf", "minor", "guardian",
+    "nominee",
+];
+/// The same of more than one word.
+const LONG_SEPARATORS: &[&str] = &[
+    "son of",
+    "daughter of",
+    "wife of",
+    "husband of",
+    "care of",
+    "father of",
+    "mother of",
+    "brother of",
+    "through guardian",
+    "either or survivor",
+    "anyone or survivor",
+    "s / o",
+    "d / o",
+    "w / o",
+    "c / o",
+    "s /o",
+    "d /o",
+    "w /o",
+    "c /o",
+    "s/ o",
+    "d/ o",
+    "w/ o",
+    "c/ o",
+];
+/// Words that name a kind of account and nobody.
+const ACCOUNT_WORDS: &[&str] = &[
+    "nre", "nro", "fcnr", "sb", "ca", "od", "ac", "acc", "acct", "account", "accounts", "savings",
+    "saving", "current", "joint", "ors", "others", "huf", "survivor", "either", "jt", "no",
+    "number", "bank",
+];
+
+/// Whether a text holds characters that make it show in another order than it is stored.
+pub fn has_bidi_override(text: &str) -> bool {
+    text.chars().any(|letter| matches!(letter, '\u{202d}' | '\u{202e}'))
+}
+
+/// The readings of a person's name, the plain one first. Never empty; a name without any letter has
+/// a reading without words.
+pub fn readings(name: &str) -> Vec<Reading> {
+    let mut found: Vec<Reading> = Vec::new();
+    let mut add = |words: Vec<String>, is_whole: bool| {
+        let is_known = found.iter().any(|reading| reading.words == words);
+        // A name in single letters is like nothing, word by word.
+        let letters = words.iter().filter(|word| word.chars().nth(1).is_none()).count();
+        let is_whole = is_whole || letters > LETTERS_MAX;
+        if !words.is_empty() && !is_known && found.len() < READINGS_MAX {
+            found.push(Reading { words, is_whole });
+        }
+    };
+    for text in texts(name) {
+        let plain = text::tokens(&text, EntryKind::Individual);
+        let persons = persons(&text);
+        add(plain, persons.len() > 1);
+        for person in &persons {
+            for words in variants(person) {
+                add(words, false);
+            }
+        }
+        if persons.len() > 1 {
+            for words in variants(&text) {
+                add(words, true);
+            }
+        }
+    }
+    if found.is_empty() {
+        found.push(Reading { words: Vec::new(), is_whole: false });
+    }
+    found
+}
+
+/// The text, and as it shows where it is stored in reverse.
+fn texts(name: &str) -> Vec<String> {
+    let mut texts = vec![name.to_owned()];
+    if has_bidi_override(name) {
+        texts.push(name.chars().rev().collect());
+    }
+    texts
+}
+
+/// The persons that a text names, each with what stands between the separators. A lone given name
+/// is completed by the last word of another holder: "Priya and Rajesh Sharma".
+fn persons(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let mut spaced = format!(" {} ", lower.split_whitespace().collect::<Vec<_>>().join(" "));
+    for separator in LONG_SEPARATORS {
+        if spaced.contains(separator) {
+            spaced = spaced.replace(&format!(" {separator} "), " ; ");
+        }
+    }
+    spaced = spaced.replace(['&', '+', ';', '(', ')', '[', ']'], " ; ");
+    let mut parts: Vec<Vec<&str>> = vec![Vec::new()];
+    for word in spaced.split_whitespace() {
+        if word == ";" || SEPARATORS.contains(&word) {
+            parts.push(Vec::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(word);
+        }
+    }
+    // A slash parts holders where no separator was made of it: "A/B".
+    let mut persons: Vec<String> = parts
+        .into_iter()
+        .flat_map(|part| {
+            let part = part.join(" ");
+            if part.contains("a/c") {
+                return vec![part.replace("a/c", " account ")];
+            }
+            part.split('/').map(str::to_owned).collect()
+        })
+        .filter(|person| person.chars().any(char::is_alphabetic))
+        .collect();
+    persons.truncate(PERSONS_MAX);
+    let surname = persons
+        .iter()
+        .filter_map(|person| person.split_whitespace().nth(1).and(person.split_whitespace().last()))
+        .next_back()
+        .map(str::to_owned);
+    if let (true, Some(surname)) = (persons.len() > 1, surname) {
+        for person in &mut persons {
+            if person.split_whitespace().nth(1).is_none() {
+                *person = format!("{person} {surname}");
+            }
+        }
+    }
+    persons
+}
+
+/// The ways to take one person's name apart into words.
+fn variants(person: &str) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    let mut add = |text: &str| {
+        let words = text::tokens(text, EntryKind::Individual);
+        let cleaned = without_additions(&words);
+        all.push(joined_letters(&cleaned));
+        all.push(without_honorifics(&cleaned));
+        all.push(cleaned);
+        if let Some(words) = digits_as_letters(&words) {
+            all.push(words);
+        }
+    };
+    add(person);
+    let closed = closed(person);
+    if closed != person {
+        add(&closed);
+    }
+    all
+}
+
+/// Words of accounts and numbers left out, but never everything.
+fn without_additions(words: &[String]) -> Vec<String> {
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let kept: Vec<String> = words
+        .iter()
+        .filter(|word| !is_number(word) && !ACCOUNT_WORDS.contains(&word.as_str()))
+        .cloned()
+        .collect();
+    // "a c": an account that was written with a mark between.
+    let kept: Vec<String> = match kept.as_slice() {
+        [rest @ .., a, c] if a == "a" && c == "c" && !rest.is_empty() => rest.to_vec(),
+        _ => kept,
+    };
+    if kept.is_empty() { words.to_vec() } else { kept }
+}
+
+/// Forms of address in front left out, but never everything.
+fn without_honorifics(words: &[String]) -> Vec<String> {
+    let count = words.iter().take_while(|word| HONORIFICS.contains(&word.as_str())).count();
+    match words.get(count..) {
+        Some(rest) if !rest.is_empty() => rest.to_vec(),
+        _ => words.to_vec(),
+    }
+}
+
+/// Letters that stand alone, three or more in a row, joined to one word: "m a s o o d".
+fn joined_letters(words: &[String]) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut run = String::new();
+    let close = |run: &mut String, out: &mut Vec<String>| {
+        if run.chars().count() >= 3 {
+            out.push(std::mem::take(run));
+        } else {
+            out.extend(run.drain(..).map(String::from));
+        }
+    };
+    for word in words {
+        if word.chars().nth(1).is_none() {
+            run.push_str(word);
+        } else {
+            close(&mut run, &mut out);
+            out.push(word.clone());
+        }
+    }
+    close(&mut run, &mut out);
+    out
+}
+
+/// The text with the marks inside words left out: "mas-ood", "az'har".
+fn closed(text: &str) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let is_letter = |place: Option<usize>| {
+        place.and_then(|place| letters.get(place)).is_some_and(|letter| letter.is_alphanumeric())
+    };
+    letters
+        .iter()
+        .enumerate()
+        .filter(|(place, letter)| {
+            letter.is_alphanumeric()
+                || letter.is_whitespace()
+                || **letter == ','
+                || !is_letter(place.checked_sub(1))
+                || !is_letter(Some(place + 1))
+        })
+        .map(|(_, letter)| *letter)
+        .collect()
+}
+
+/// Digits that stand for letters of the same shape, where a word has both.
+fn digits_as_letters(words: &[String]) -> Option<Vec<String>> {
+    let is_mixed = |word: &String| {
+        word.bytes().any(|byte| byte.is_ascii_digit())
+            && word.bytes().any(|byte| byte.is_ascii_lowercase())
+    };
+    words.iter().any(is_mixed).then(|| {
+        let letter = |letter: char| match letter {
+            '0' => 'o',
+            '1' => 'i',
+            '3' => 'e',
+            '4' => 'a',
+            '5' => 's',
+            '7' => 't',
+            '8' => 'b',
+            other => other,
+        };
+        words
+            .iter()
+            .map(|word| match is_mixed(word) {
+                true => word.chars().map(letter).collect(),
+                false => word.clone(),
+            })
+            .collect()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(name: &str, words: &str) -> bool {
+        readings(name).iter().any(|reading| reading.words.join(" ") == words)
+    }
+
+    #[test]
+    fn every_way_to_read_a_name_is_tried() {
+        for (name, wanted) in [
+            ("Masood Azhar", "masood azhar"),
+            ("Masood Azhar S/o Allah Bakhsh", "masood azhar"),
+            ("Masood Azhar S/o Allah Bakhsh", "allah bakhsh"),
+            ("MASOOD AZHAR S/O. ALLAH BAKHSH", "masood azhar"),
+            ("Masood Azhar son of Allah Bakhsh", "masood azhar"),
+            ("Masood Azhar OR Asha Rao", "masood azhar"),
+            ("Asha Rao & Masood Azhar", "masood azhar"),
+            ("Asha Rao/Masood Azhar", "masood azhar"),
+            ("Asha and Masood Azhar", "asha azhar"),
+            ("Masood Azhar NRE A/C", "masood azhar"),
+            ("Masood Azhar - NRE SB 50100012345678", "masood azhar"),
+            ("Masood Azhar (NRE)", "masood azhar"),
+            ("Maulana Haji Masood Azhar", "masood azhar"),
+            ("Mas-ood Az'har", "masood azhar"),
+            ("M A S O O D  A Z H A R", "masoodazhar"),
+            ("Mas00d Azhar", "masood azhar"),
+            ("\u{202e}rahzA doosaM", "masood azhar"),
+            ("Mas\u{2066}ood Az\u{e0061}har", "masood azhar"),
+            ("A P J Abdul Kalam", "apj abdul kalam"),
+            ("Kumari", "kumari"),
+        ] {
+            assert!(has(name, wanted), "{name}: {:?}", readings(name));
+        }
+    }
+
+    #[test]
+    fn plain_names_have_one_reading_and_no_name_has_none() {
+        assert_eq!(readings("Asha Rao").len(), 1);
+        assert_eq!(readings("***"), [Reading { words: Vec::new(), is_whole: false }]);
+        assert_eq!(readings("NRE")[0].words, ["nre"]);
+        let many = (0..100).map(|count| format!("A{count}-b or ")).collect::<String>();
+        assert!(readings(&many).len() <= READINGS_MAX);
+    }
+}
