@@ -97,25 +97,34 @@ const SHARES: &[(u16, &str)] = &[
         60,
         "sheikh syed ansari kumari prasad gupta verma yadav reddy rao nair pillai iyer roy sen \
          ghosh jain agarwal mishra pandey mehta joshi desai raj nath chandra thomas john joseph \
-         george mathew fernandes menon naidu chaudhary thakur tiwari khatun bano banu alam haq islam \
+         george mathew fernandes menon naidu chaudhary thakur tiwari khatun bano banu alam \
+         haq islam \
          rahman malik mirza baig pathan qureshi siddiqui hashmi akhtar iqbal raza abdullah ibrahim \
          ismail yusuf khalid saeed umar usman aziz hamid rashid karim rahim salim amin din mahmud",
     ),
     (
         25,
         "farooq imran irfan asif aslam akbar akram anwar ashraf arif adil azhar aftab bashir bilal \
-         faisal farhan feroz ghulam habib haidar hanif haroon hamza idris ilyas imtiaz jabbar jafar \
-         jalil jamal jamil javed junaid kamal kamran kashif khalil latif luqman majid mansoor maqbool \
-         masood mujahid mumtaz mushtaq mustafa nabi nadeem naeem naim nasim nasir naved nawaz nazir \
+         faisal farhan feroz ghulam habib haidar hanif haroon hamza idris ilyas imtiaz \
+         jabbar jafar \
+         jalil jamal jamil javed junaid kamal kamran kashif khalil latif luqman majid \
+         mansoor maqbool \
+         masood mujahid mumtaz mushtaq mustafa nabi nadeem naeem naim nasim nasir naved \
+         nawaz nazir \
          noor parvez qadir qasim rafiq rais rauf riaz riyaz rizwan sabir sadiq sajid salman sami \
          sarfraz sattar shabbir shafi shafiq shahid shakil shamim sharif shaukat siraj sohail \
-         suleiman sultan tahir talib tariq tanveer umair usmani wahid waseem wasim yakub yasin yasir \
-         zahid zahir zakir zaki zaman zia zubair yunus yahya musa daud dawood isa harun jabir abbas \
-         hadi mahdi reza asad osama omar fahad walid munir mubarak mohsin moin muzaffar nizam obaid \
-         aamir amir emran ehsan faiz fayaz gulzar hafiz inayat ishaq jahangir kazi qazi lateef mazhar \
+         suleiman sultan tahir talib tariq tanveer umair usmani wahid waseem wasim yakub \
+         yasin yasir \
+         zahid zahir zakir zaki zaman zia zubair yunus yahya musa daud dawood isa harun \
+         jabir abbas \
+         hadi mahdi reza asad osama omar fahad walid munir mubarak mohsin moin muzaffar \
+         nizam obaid \
+         aamir amir emran ehsan faiz fayaz gulzar hafiz inayat ishaq jahangir kazi qazi \
+         lateef mazhar \
          meraj mehraj nabeel owais qamar rehan saad saif sarwar shams shan shoaib tauseef uddin \
          waqar zafar zain fatima ayesha khadija zainab amina asma farah farida farzana hafsa hina \
-         jamila laila mariam nargis nasreen nazia noorjahan parveen rabia razia rehana rukhsana sadia \
+         jamila laila mariam nargis nasreen nazia noorjahan parveen rabia razia rehana \
+         rukhsana sadia \
          saima sakina salma sana shabana shabnam shahnaz shazia sultana tabassum tahira yasmin \
          zeenat zoya zahra zehra bukhari naqvi rizvi zaidi jafri abidi kazmi gilani chishti faruqi \
          usman farooqui momin mansuri memon bohra lone dar bhat mir wani ganie rather butt lodhi \
@@ -125,14 +134,19 @@ const SHARES: &[(u16, &str)] = &[
     (
         40,
         "amit anil arun ashok rajesh rakesh ramesh suresh sunil sanjay vijay ajay manoj mukesh \
-         dinesh mahesh santosh vinod rahul ravi deepak sandeep pradeep vikas vivek krishna gopal mohan \
-         prakash anand sunita anita geeta gita sita radha lakshmi priya pooja neha kavita rekha meena \
-         usha asha shanti kamala kiran suman jyoti nisha rani bai kapoor malhotra chopra saxena dubey \
+         dinesh mahesh santosh vinod rahul ravi deepak sandeep pradeep vikas vivek krishna \
+         gopal mohan \
+         prakash anand sunita anita geeta gita sita radha lakshmi priya pooja neha kavita \
+         rekha meena \
+         usha asha shanti kamala kiran suman jyoti nisha rani bai kapoor malhotra chopra \
+         saxena dubey \
          trivedi dwivedi chaturvedi shukla bhatt hegde gowda shetty kamath pai naik patil jadhav \
-         shinde pawar more gaikwad kulkarni deshpande deshmukh bose mukherjee banerjee chatterjee dutta \
+         shinde pawar more gaikwad kulkarni deshpande deshmukh bose mukherjee banerjee \
+         chatterjee dutta \
          mitra paul dey saha mandal sahu behera nayak mohanty panda rathore chauhan solanki parmar \
          gill sandhu sidhu dhillon grewal bedi arora khanna bhatia sethi ahuja bansal goyal mittal \
-         iyengar krishnan raman subramanian venkatesh srinivas murthy raju babu varghese dsouza pereira",
+         iyengar krishnan raman subramanian venkatesh srinivas murthy raju babu varghese \
+         dsouza pereira",
     ),
 ];
 

@@ -6,7 +6,8 @@
 //! ```text
 //! Entry { list: Own, id: "own-1", kind: Any, names: [ListedName { text: "A", is_weak: false }],
 //! births: [Day(1980-05-06), Years { first: 1980, last: 1980, is_guess: false }],
-//! countries: [CountryCode([73, 78])], identifiers: [ListedIdentifier { number: "1", country: None }],
+//! countries: [CountryCode([73, 78])],
+//! identifiers: [ListedIdentifier { number: "1", country: None }],
 //! addresses: ["T…"] }
 //! ```
 //!

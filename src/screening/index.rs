@@ -5,7 +5,8 @@
 //! 1. Written as gains and losses against the threshold `t`, a pair of tokens of similarity `s`
 //! contributes `(s - t) * (bytes of both)`, a searched token without a partner `-t * bytes`, and a
 //! name reaches `t` only if the sum is not negative. So at least one pair reaches `t` itself: those
-//! tokens are found in the dictionary of all tokens (`token_trie.rs`), and their names are looked at.
+//! tokens are found in the dictionary of all tokens (`token_trie.rs`), and their names are
+//! looked at.
 //! Where a word is common and that would be many names, fewer words are chosen as *anchors*, of
 //! which every name that is found must contain something alike: what the other words can gain at
 //! most does not pay for what the anchors lose without it. Of the names that are looked at, most

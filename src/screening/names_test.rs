@@ -2,7 +2,8 @@
 //! stopped: a table of rates, and bounds that they must keep.
 //!
 //! `HUNDI_NAMES_FULL=1 cargo test --release --lib screening::names_test -- --nocapture` prints the
-//! table that is kept in `bench/names.md`; an ordinary run makes fewer cases. Every case is made by a generator with a fixed seed from the files in
+//! table that is kept in `bench/names.md`; an ordinary run makes fewer cases. Every case is made by
+//! a generator with a fixed seed from the files in
 //! `tests/fixtures/names`.
 
 use std::fmt::Write as _;
