@@ -56,18 +56,24 @@ impl Follower {
                 Some(receipt) if receipt.block_number.0 > cursor.anchor.height => continue,
                 Some(receipt) => {
                     let header = lead.header(receipt.block_number.0).await.map_err(trouble)?;
-                    if header.is_none_or(|header| header.hash != receipt.block_hash) {
+                    let Some(header) = header.filter(|header| header.hash == receipt.block_hash)
+                    else {
                         continue;
-                    }
+                    };
                     let (scope, transfer_id) = (refund.scope, refund.transfer_id);
-                    let transfer = self.app.store.read(Cost::Point, move |tx| {
-                        Ok(transfers::rows::find(tx, scope, transfer_id)?)
+                    let known = self.app.store.read(Cost::Point, move |tx| {
+                        let offset_seconds = keys::rows::clock_offset_seconds(tx, scope)?;
+                        Ok((transfers::rows::find(tx, scope, transfer_id)?, offset_seconds))
                     });
-                    let told = transfer
-                        .await
-                        .map_err(store)?
-                        .map(|transfer| *transfer.token_contract.bytes());
-                    self.places(&refund, told.as_ref(), receipt)
+                    let (transfer, offset_seconds) = known.await.map_err(store)?;
+                    let contract = transfer.map(|transfer| *transfer.token_contract.bytes());
+                    // What was paid before anything was owed is no refund. A chain knows nothing
+                    // of test clocks.
+                    if header.timestamp.0 < refund.created - offset_seconds {
+                        Err(SentFault::BeforeRefund)
+                    } else {
+                        self.places(&refund, contract.as_ref(), receipt)
+                    }
                 }
             };
             let work =

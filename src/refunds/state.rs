@@ -34,6 +34,7 @@ crate::string_enum!(
         Reverted "reverted",
         NoSuchMovement "no_such_movement",
         AlreadyUsed "already_used",
+        BeforeRefund "before_refund",
     }
 );
 

@@ -174,3 +174,24 @@ async fn a_refund_behind_many_that_are_never_found_is_confirmed() {
     mark_sent(&stage, &owed, &sent.to_string()).await.unwrap();
     awaits(&stage, &owed, "completed").await;
 }
+
+/// What was paid to the same address before the refund was owed is something else.
+#[tokio::test]
+async fn a_payment_of_before_a_refund_does_not_complete_it() {
+    let stage = Stage::set().await;
+    let to = nobody(77);
+    let before = stage.token.transfer(to, 5_000_000).await;
+    stage.mine(2).await;
+    let owed = excesses(&stage, &to.to_string(), 1).await.remove(0);
+    mark_sent(&stage, &owed, &before.to_string()).await.unwrap();
+    eventually("the payment of before to be refused", async || {
+        (fault(&stage, &owed).await == Some("before_refund")).then_some(())
+    })
+    .await;
+    assert_eq!(shown(&stage, &owed).await["status"], "processing");
+    stage.mine(1).await;
+    let sent = stage.token.transfer(to, 5_000_000).await;
+    stage.settle().await;
+    mark_sent(&stage, &owed, &sent.to_string()).await.unwrap();
+    assert_eq!(awaits(&stage, &owed, "completed").await["transaction_hash"], sent.plain());
+}
