@@ -148,6 +148,13 @@ fn settle(
             Some(ReasonCode::AssetUnsupported),
         );
     }
+    let is_late = deposit.block_time.is_none_or(|time| time > transfer.expires_at);
+    if transfer.status == TransferStatus::Funding && is_late && !transfer.received.is_zero() {
+        // The final view has passed the time to pay with too little in it. The hold that follows
+        // does not depend on whether this deposit was read with those before it.
+        let policy = transfer.policy.underpaid;
+        hold(tx, now, services, &mut transfer, StatusReason::Underpaid, policy)?;
+    }
     let classification = classify(&transfer, deposit)?;
     deposits::end(tx, now, deposit, Some(classification), None)?;
     events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
