@@ -103,9 +103,12 @@ pub fn follow(
     else {
         return Ok(());
     };
+    // A node that is behind the one before it counts fewer blocks above the same one.
+    let is_same_block = deposit.block_number == Some(number);
+    deposit.confirmations =
+        if is_same_block { confirmations.max(deposit.confirmations) } else { confirmations };
     deposit.block_number = Some(number);
     deposit.block_time = Some(time);
-    deposit.confirmations = confirmations;
     deposit.unseen_since = None;
     if from == DepositStatus::Initialized {
         deposit.status = DepositStatus::Processing;
