@@ -18,8 +18,9 @@ use secrecy::{ExposeSecret, SecretString};
 const CONNECT_SECONDS_MAX: u64 = 5;
 /// How long an idle connection is kept.
 const IDLE_SECONDS_MAX: u64 = 30;
-/// `Retry-After` beyond this is taken as this.
-pub const RETRY_AFTER_SECONDS_MAX: u64 = 3_600;
+/// Longest `Retry-After` that is honoured: a gateway that asks for hours is asked again after five
+/// minutes, because a limit that ended early would otherwise cost hours.
+pub const RETRY_AFTER_SECONDS_MAX: u64 = 300;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,7 +37,7 @@ pub enum OutboundError {
 
 /// An answer, whatever its status.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpAnswer {
     pub http_status: u16,
     /// `Retry-After` in seconds, where it was given as a number.
     pub retry_after_seconds: Option<u64>,
@@ -85,10 +86,27 @@ impl Endpoint {
     /// Whether what is sent there stays between the two: over https, or without leaving this
     /// machine.
     pub fn keeps_secrets(&self) -> bool {
+        self.uri.scheme_str() == Some("https") || self.is_loopback()
+    }
+
+    /// Whether it is on this machine, as far as its name says.
+    pub fn is_loopback(&self) -> bool {
         let host = self.uri.host().unwrap_or("").trim_matches(['[', ']']);
-        let is_loopback = host == "localhost"
-            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-        self.uri.scheme_str() == Some("https") || is_loopback
+        host == "localhost"
+            || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
+    /// Whether requests to both go to the same place: scheme, host, port and path are the same,
+    /// however they are written.
+    pub fn is_same_place(&self, other: &Endpoint) -> bool {
+        let place = |uri: &Uri| {
+            let scheme = uri.scheme_str().unwrap_or("").to_lowercase();
+            let port = uri.port_u16().unwrap_or(if scheme == "https" { 443 } else { 80 });
+            let host = uri.host().unwrap_or("").trim_end_matches('.').to_lowercase();
+            let path = uri.path().trim_end_matches('/').to_owned();
+            (scheme, host, port, path, uri.query().unwrap_or("").to_owned())
+        };
+        place(&self.uri) == place(&other.uri)
     }
 
     /// The header that goes with each request.
@@ -158,7 +176,7 @@ impl Client {
         endpoint: &Endpoint,
         deadline: Duration,
         bytes_max: usize,
-    ) -> Result<Answer, OutboundError> {
+    ) -> Result<HttpAnswer, OutboundError> {
         self.ask(Method::GET, endpoint, Bytes::new(), deadline, bytes_max).await
     }
 
@@ -169,7 +187,7 @@ impl Client {
         json: Vec<u8>,
         deadline: Duration,
         bytes_max: usize,
-    ) -> Result<Answer, OutboundError> {
+    ) -> Result<HttpAnswer, OutboundError> {
         self.ask(Method::POST, endpoint, json.into(), deadline, bytes_max).await
     }
 
@@ -181,7 +199,7 @@ impl Client {
         body: Bytes,
         deadline: Duration,
         bytes_max: usize,
-    ) -> Result<Answer, OutboundError> {
+    ) -> Result<HttpAnswer, OutboundError> {
         let mut request = Request::builder()
             .method(method.clone())
             .uri(endpoint.uri.clone())
@@ -215,7 +233,7 @@ impl Client {
                 }
                 Err(error) => return Err(OutboundError::Connection(error.to_string())),
             };
-            Ok(Answer { http_status, retry_after_seconds, body })
+            Ok(HttpAnswer { http_status, retry_after_seconds, body })
         });
         answered.await.unwrap_or(Err(OutboundError::Deadline(deadline.as_millis())))
     }

@@ -8,7 +8,7 @@ use super::batches::{Batch, batches, observe};
 use super::follower::{Follower, store};
 use super::owned_logs::OwnedLog;
 use crate::chains::evm::Log;
-use crate::chains::followed::FollowError;
+use crate::chains::followed::{FollowError, NodeHeight};
 use crate::chains::rows::{self, Cursor};
 use crate::chains::rpc::{BlockRange, Node, NodeError};
 use crate::chains::unfiltered_blocks::{self, BlockData, ReadError};
@@ -26,15 +26,16 @@ impl Follower {
     pub(super) async fn advance(
         &mut self,
         cursor: &Cursor,
-        lead: &Node,
+        leading: &NodeHeight<'_>,
         lead_height: i64,
-        node_heights: &[(&Node, i64)],
+        node_heights: &[NodeHeight<'_>],
     ) -> Result<Option<Cursor>, FollowError> {
         let chain = self.chain.clone();
+        let lead = leading.node;
         let from = cursor.anchor.height + 1;
         let to = lead_height.min(cursor.anchor.height + self.blocks_at_once);
         let contracts = chain.contracts();
-        let range = match lead.range(&contracts, from, to).await {
+        let range = match lead.range(&contracts, from, to, leading.header.as_ref()).await {
             Ok(Some(range)) => range,
             Ok(None) => return Err(self.doubted(lead, VerifyError::Stale(to))),
             Err(fault) => {
@@ -59,10 +60,10 @@ impl Follower {
             range.logs.iter().filter(|log| chain.token_log(log) && log.is_deprecation()).collect();
         let logs: Vec<&Log> =
             hits.iter().map(|hit| &hit.log).chain(handed_over.iter().copied()).collect();
-        let has_all =
-            |standing: &&(&Node, i64)| !std::ptr::eq(standing.0, lead) && standing.1 >= to;
-        let others: Vec<&Node> =
-            node_heights.iter().filter(has_all).map(|(node, _)| *node).collect();
+        let others: Vec<&NodeHeight<'_>> = node_heights
+            .iter()
+            .filter(|other| !std::ptr::eq(other.node, lead) && other.height >= to)
+            .collect();
         let known = if failpoint("trust_empty_answers") {
             self.known_of(lead, &hits).await?
         } else {
@@ -71,6 +72,12 @@ impl Follower {
                 None => return Ok(None),
             }
         };
+        if !hits.is_empty()
+            && let Ok(head) = lead.head().await
+        {
+            // Confirmations count from here.
+            chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
+        }
         let (earliest, latest) = (range.first.timestamp.0, range.last.timestamp.0);
         verify::times(known.headers.values(), earliest, latest)
             .map_err(|doubt| self.doubted(lead, doubt))?;
@@ -151,7 +158,7 @@ impl Follower {
     pub(super) async fn cross_check(
         &mut self,
         lead: &Node,
-        others: &[&Node],
+        others: &[&NodeHeight<'_>],
         contracts: &[[u8; 20]],
         range: &BlockRange,
         empty: Vec<i64>,
@@ -161,11 +168,11 @@ impl Follower {
         let mut differing = BTreeSet::new();
         let mut confirming = None;
         for other in others {
-            match other.range(contracts, from, to).await {
+            match other.node.range(contracts, from, to, other.header.as_ref()).await {
                 Ok(Some(told)) => {
                     differing = verify::differences(range, &told)
-                        .map_err(|doubt| self.doubted(other, doubt))?;
-                    confirming = Some(*other);
+                        .map_err(|doubt| self.doubted(other.node, doubt))?;
+                    confirming = Some(other.node);
                     break;
                 }
                 Err(NodeError::TooMuch(_)) if to > from => {

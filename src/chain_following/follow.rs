@@ -16,13 +16,15 @@ use super::addresses;
 use super::batches::Batch;
 use super::follower::{Follower, store};
 use crate::app_state::AppState;
-use crate::chains::followed::{FollowError, FollowedChain, NodeHeights};
+use crate::chains::followed::{FollowError, FollowedChain, NodeHeight, NodeHeights};
 use crate::chains::rows::{self, Cursor, TOKENS_COUNT_MAX};
 use crate::chains::rpc::Node;
 use crate::chains::verify::{self, Anchor, VerifyError};
 use crate::kernel::Now;
 use crate::store::{Cost, Tx, failpoint};
 
+/// A look at the final view that takes longer is slowed down by its gateway.
+const SLOW_STEP: Duration = Duration::from_secs(10);
 /// Longest wait after trouble.
 const TROUBLE_SECONDS_MAX: u64 = 30;
 
@@ -56,6 +58,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
     let _here = FollowedHere::begin(chain.clone());
     let mut troubles_in_a_row = 0_u32;
     while !*stop.borrow() {
+        let (asked_before, begun) = (chain.questions_counts(), chain.settings.timer.now());
         let step = tokio::select! {
             step = follower.step() => step,
             _ = stop.changed() => break,
@@ -70,7 +73,13 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 }
                 troubles_in_a_row = 0;
                 chain.stats.is_in_trouble.store(follower.is_handed_over, Ordering::Relaxed);
-                if progress == Progress::Behind { Duration::ZERO } else { poll }
+                match progress {
+                    Progress::Behind => Duration::ZERO,
+                    Progress::CaughtUp => {
+                        let took = chain.settings.timer.now().saturating_sub(begun);
+                        poll.max(chain.routine_pause(&asked_before).saturating_sub(took))
+                    }
+                }
             }
             Err(trouble) => {
                 if follower.log_throttle.is_due(&trouble.to_string()) {
@@ -84,9 +93,13 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
                 }
                 chain.stats.is_in_trouble.store(true, Ordering::Relaxed);
                 follower.lead_offset += 1;
-                let wait = poll
+                let mut wait = poll
                     .saturating_mul(1 << troubles_in_a_row.min(6))
                     .min(Duration::from_secs(TROUBLE_SECONDS_MAX));
+                // Where all nodes rest, the first one is asked again as soon as it may be.
+                if let Some(left) = chain.resting_for() {
+                    wait = wait.min(left.max(poll));
+                }
                 // One other node is tried at once before anybody waits.
                 let is_first = troubles_in_a_row == 0 && chain.nodes.len() > 1;
                 troubles_in_a_row += 1;
@@ -94,7 +107,7 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
             }
         };
         tokio::select! {
-            () = tokio::time::sleep(wait) => {}
+            () = chain.settings.timer.sleep(wait) => {}
             _ = stop.changed() => {}
         }
     }
@@ -103,6 +116,16 @@ pub async fn run(app: Arc<AppState>, chain: Arc<FollowedChain>, mut stop: watch:
 impl Follower {
     pub(super) async fn step(&mut self) -> Result<Progress, FollowError> {
         let chain = self.chain.clone();
+        let begun = chain.settings.timer.now();
+        if chain.stats.height.load(Ordering::Relaxed) == 0 {
+            // Before any node is asked: how far the chain was followed shows while none answers.
+            let (mode, name) = (chain.mode, chain.settings.name);
+            let stored =
+                self.app.store.read(Cost::Point, move |tx| Ok(rows::cursor(tx, mode, name)?));
+            if let Some(cursor) = stored.await.map_err(store)? {
+                self.note(&cursor);
+            }
+        }
         if !self.knows_addresses
             && !self.app.store.is_shared()
             && let Ok(ports) = self.app.services.ports(chain.mode)
@@ -133,7 +156,7 @@ impl Follower {
         let mut cursor = self.cursor(&node_heights).await?;
         self.note(&cursor);
         self.tell_of_deprecation(&mut cursor).await?;
-        let (first, highest) = node_heights.nodes[0];
+        let NodeHeight { node: first, height: highest, .. } = node_heights.nodes[0];
         if highest < cursor.anchor.height {
             // The final view never goes back: all nodes that answer are behind.
             return Err(self.doubted(first, VerifyError::Stale(cursor.anchor.height)));
@@ -165,20 +188,25 @@ impl Follower {
         // next.
         let is_behind = final_height > cursor.anchor.height;
         let lowest = cursor.anchor.height + i64::from(is_behind);
-        let leads: Vec<(&Node, i64)> =
-            node_heights.nodes.iter().filter(|(_, number)| *number >= lowest).copied().collect();
-        let (lead, lead_height) = leads[self.lead_offset % leads.len()];
-        let lead_height = lead_height.min(final_height);
+        let leads: Vec<&NodeHeight<'_>> =
+            node_heights.nodes.iter().filter(|one| one.height >= lowest).collect();
+        let leading = leads[self.lead_offset % leads.len()];
+        let (lead, lead_height) = (leading.node, leading.height.min(final_height));
         let place = chain.nodes.iter().position(|node| std::ptr::eq(node, lead));
         chain.stats.lead.store(place.unwrap_or(0), Ordering::Relaxed);
         if is_behind {
-            match self.advance(&cursor, lead, lead_height, &node_heights.nodes).await? {
+            match self.advance(&cursor, leading, lead_height, &node_heights.nodes).await? {
                 Some(next) if next.anchor.height >= lead_height => cursor = next,
                 _ => return Ok(Progress::Behind),
             }
         }
         // In the same step: on a chain that is busy there is always something final to read.
-        self.look_above(&cursor, lead).await?;
+        // Behind a slow gateway every second time: what is final comes first.
+        let took = chain.settings.timer.now().saturating_sub(begun);
+        self.has_skipped_pending = took > SLOW_STEP && !self.has_skipped_pending;
+        if !self.has_skipped_pending {
+            self.look_above(&cursor, lead).await?;
+        }
         self.look_for_refunds(&cursor, lead).await?;
         Ok(Progress::CaughtUp)
     }
@@ -263,17 +291,17 @@ impl Follower {
             }
             return Ok(cursor);
         }
-        let ((node, _), number) = (node_heights.nodes[0], node_heights.final_view.height);
+        let (node, number) = (node_heights.nodes[0].node, node_heights.final_view.height);
         let header = node.header(number).await.map_err(|fault| self.node_trouble(node, fault))?;
         let header = header.ok_or_else(|| self.doubted(node, VerifyError::Stale(number)))?;
         verify::times([&header], 0, self.latest_time())
             .map_err(|doubt| self.doubted(node, doubt))?;
         // A beginning on another fork would be found only later, and not by itself be left again.
-        for (other, _) in node_heights
-            .nodes
-            .iter()
-            .filter(|(other, height)| !std::ptr::eq(*other, node) && *height >= number)
-        {
+        for other in &node_heights.nodes {
+            if std::ptr::eq(other.node, node) || other.height < number {
+                continue;
+            }
+            let other = other.node;
             let told =
                 other.header(number).await.map_err(|fault| self.node_trouble(other, fault))?;
             if told.is_none_or(|told| !verify::is_same_block(&told, &header)) {

@@ -36,6 +36,8 @@ pub(super) struct Follower {
     pub(super) refunds_after: Option<(Scope, Id<kind::Refund>)>,
     /// The addresses handed out before the start are in memory.
     pub(super) knows_addresses: bool,
+    /// The last look left the view above the cursor out.
+    pub(super) has_skipped_pending: bool,
     /// The configured token was seen to hand over to another one.
     pub(super) is_handed_over: bool,
     /// Two nodes can take turns with two troubles, so more than the last one is kept.
@@ -53,6 +55,7 @@ impl Follower {
             refunds_looked_at: None,
             refunds_after: None,
             knows_addresses: false,
+            has_skipped_pending: false,
             is_handed_over: false,
             log_throttle: LogThrottle::default(),
         }

@@ -1,6 +1,7 @@
 //! Finds the logs that concern our addresses, and turns them into deposits and sweeps.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::Ordering;
 
 use super::follower::{Follower, store};
 use crate::chains::evm::{Log, Transfer, millionths};
@@ -151,7 +152,10 @@ impl Follower {
                 continue;
             }
             let depth = match final_height {
-                Some(height) => Depth::Final { number, time, confirmations: height - number + 1 },
+                Some(height) => {
+                    let head = self.chain.stats.head_height.load(Ordering::Relaxed).max(height);
+                    Depth::Final { number, time, confirmations: head - number + 1 }
+                }
                 None => Depth::Block { number, time, confirmations: 1 },
             };
             movements.push(Movement {

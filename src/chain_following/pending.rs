@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::batches::observe;
 use super::follower::{Follower, Pending, store};
@@ -30,36 +31,26 @@ impl Follower {
     ) -> Result<(), FollowError> {
         let trouble = |fault| FollowError::Node { node: lead.label(), fault };
         let head = lead.head().await.map_err(trouble)?;
+        self.chain.stats.head_height.store(head.number.0, Ordering::Relaxed);
         let head_height = head.number.0.min(cursor.anchor.height + PENDING_BLOCKS_MAX);
-        let mut base = cursor.anchor;
         // Taken out together with its movements: one without the other, after a request that fails,
         // would be a view without deposits.
-        let kept = self
-            .pending
-            .top
-            .take()
-            .filter(|top| top.height > cursor.anchor.height && top.height <= head_height);
+        let mut kept = self.pending.top.take().filter(|top| {
+            top.height > cursor.anchor.height
+                && (top.height < head_height
+                    || (top.height == head.number.0 && top.hash == head.hash))
+        });
         let mut movements = std::mem::take(&mut self.pending.movements);
-        let still_stands = match kept {
-            Some(top) => lead
-                .header(top.height)
-                .await
-                .map_err(trouble)?
-                .is_some_and(|header| header.hash == top.hash),
-            None => false,
-        };
-        match kept.filter(|_| still_stands) {
-            Some(top) => {
-                base = top;
-                movements.retain(|(_, block)| block.height > cursor.anchor.height);
+        let contracts = self.chain.contracts();
+        let base = 'view: loop {
+            match kept {
+                Some(_) => movements.retain(|(_, block)| block.height > cursor.anchor.height),
+                None => movements.clear(),
             }
-            None => movements.clear(),
-        }
-        if head_height > base.height {
-            let contracts = self.chain.contracts();
+            let mut base = kept.unwrap_or(cursor.anchor);
             while base.height < head_height {
                 let to = head_height.min(base.height + self.blocks_at_once);
-                let range = match lead.range(&contracts, base.height + 1, to).await {
+                let range = match lead.range(&contracts, base.height + 1, to, Some(&head)).await {
                     Ok(Some(range)) => range,
                     // Gone again, or another node answered.
                     Ok(None) => return Ok(()),
@@ -69,6 +60,11 @@ impl Follower {
                     }
                     Err(fault) => return Err(trouble(fault)),
                 };
+                if kept.is_some_and(|top| top == base) && range.first.parent_hash != base.hash {
+                    // The top of the view was replaced: it is made again from the final view.
+                    kept = None;
+                    continue 'view;
+                }
                 // What is missing here is found when it is final; a contradiction only means that a
                 // block was replaced meanwhile.
                 let times = verify::times(
@@ -93,7 +89,8 @@ impl Follower {
                 }
                 base = Anchor { height: to, hash: range.last.hash };
             }
-        }
+            break base;
+        };
         for (movement, block) in &mut movements {
             if let Depth::Block { confirmations, .. } = &mut movement.depth {
                 *confirmations = head.number.0 - block.height + 1;

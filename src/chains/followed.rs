@@ -4,16 +4,17 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 
 use super::address::AddressForm;
-use super::evm::Log;
-use super::finality_blocks;
+use super::evm::{Header, Log};
 use super::rows::{Identity, Token};
 use super::rpc::{FinalBlock, Node, NodeError};
 use super::settings::ChainSettings;
 use super::verify::{self, BEHIND_SECONDS_MAX, FinalView, VerifyError};
+use super::{ChainName, finality_blocks};
 use crate::kernel::Mode;
 use crate::metrics::ChainFigures;
 use crate::outbound::Client;
@@ -45,6 +46,8 @@ pub struct FollowStats {
     pub block_time: AtomicI64,
     /// Height of the final view as the nodes tell it.
     pub final_height: AtomicI64,
+    /// Height of the newest block, as the node that was read from last tells it.
+    pub head_height: AtomicI64,
     pub blocks: AtomicU64,
     pub deposits: AtomicU64,
     pub doubts: AtomicU64,
@@ -85,7 +88,12 @@ impl FollowedChain {
         let nodes = settings
             .endpoints
             .iter()
-            .map(|endpoint| Node::new(client.clone(), endpoint.clone()))
+            .zip(&settings.request_limits)
+            .map(|(endpoint, limits)| {
+                let is_tron = settings.name == ChainName::Tron;
+                let timer = settings.timer.clone();
+                Node::new(client.clone(), endpoint.clone(), *limits, timer, is_tron)
+            })
             .collect();
         FollowedChain {
             mode,
@@ -143,6 +151,26 @@ impl FollowedChain {
         *contract == self.token().contract || (Some(contract) == told && self.was_token(contract))
     }
 
+    /// How many questions each node was asked since the start.
+    pub fn questions_counts(&self) -> Vec<u64> {
+        self.nodes.iter().map(Node::questions_count).collect()
+    }
+
+    /// How long to pause after a look at the chain, so that looks stay within each node's share of
+    /// a day; `before` are the counts of questions when it began.
+    pub fn routine_pause(&self, before: &[u64]) -> Duration {
+        let pauses = self.nodes.iter().zip(before).map(|(node, before)| {
+            node.routine_pause(node.questions_count().saturating_sub(*before))
+        });
+        pauses.max().unwrap_or(Duration::ZERO)
+    }
+
+    /// How long until the first node may be asked again; `None` where one may be asked now.
+    pub fn resting_for(&self) -> Option<Duration> {
+        let left: Option<Vec<Duration>> = self.nodes.iter().map(Node::resting_for).collect();
+        left.and_then(|left| left.into_iter().min())
+    }
+
     /// How far the followed view lies behind a moment, in seconds.
     pub fn behind_seconds(&self, now_seconds: i64) -> i64 {
         (now_seconds - self.stats.block_time.load(Ordering::Relaxed)).max(0)
@@ -189,7 +217,9 @@ impl FollowedChain {
         let decimals =
             match node.call_number(settings.token_contract.bytes(), DECIMALS_SELECTOR).await {
                 Ok(decimals) => decimals,
-                Err(NodeError::Refused(_)) => None,
+                Err(NodeError::Refused(words) | NodeError::MethodMissing(words)) => {
+                    return Ok(Err(call_refused(node, settings, &words)));
+                }
                 Err(fault) => return Err(fault),
             };
         if decimals != Some(u128::from(settings.decimals)) {
@@ -221,7 +251,45 @@ impl FollowedChain {
                     .or_insert(decimals);
             }
         }
-        node.final_block().await?;
+        self.check_questions(node).await
+    }
+
+    /// Asks a node what following asks: the logs of its last final block in one batch, and all
+    /// receipts of that block. `Err` names the question that it does not answer.
+    async fn check_questions(&self, node: &Node) -> Result<Result<(), String>, NodeError> {
+        let last = node.final_block().await?.number;
+        match node.range(&self.contracts(), last, last, None).await {
+            Ok(_) => {}
+            Err(NodeError::MethodMissing(words)) => {
+                return Ok(Err(format!(
+                    "{} does not show blocks or logs (eth_getBlockByNumber, eth_getLogs): {words}",
+                    node.label()
+                )));
+            }
+            Err(fault) => return Err(fault),
+        }
+        if let Some(header) = node.header(last).await?
+            && !header.transactions.is_empty()
+        {
+            match node.receipts_in(&header).await {
+                Ok(_) | Err(NodeError::TooMuch(_)) => {}
+                Err(NodeError::MethodMissing(words)) => {
+                    return Ok(Err(format!(
+                        "{} does not show receipts (eth_getTransactionReceipt): {words}",
+                        node.label()
+                    )));
+                }
+                Err(fault) => return Err(fault),
+            }
+        }
+        let lacks = node.lacks();
+        if !lacks.is_empty() {
+            tracing::info!(
+                node = node.label(),
+                lacks = lacks.join(", "),
+                "a node lacks something; the same is read in another way, with more requests"
+            );
+        }
         Ok(Ok(()))
     }
 
@@ -324,7 +392,7 @@ impl FollowedChain {
             );
         }
         self.stats.nodes_missing.store(missing.len(), Ordering::Relaxed);
-        let Some(final_view) = verify::final_view(told.iter().map(|(_, block)| *block)) else {
+        let Some(final_view) = verify::final_view(told.iter().map(|(_, block)| block)) else {
             return Err(FollowError::NoNode(
                 missing
                     .iter()
@@ -334,21 +402,29 @@ impl FollowedChain {
             ));
         };
         let mut node_heights = NodeHeights {
-            nodes: told.into_iter().map(|(node, block)| (node, block.number)).collect(),
+            nodes: told
+                .into_iter()
+                .map(|(node, block)| NodeHeight {
+                    node,
+                    height: block.number,
+                    header: block.header,
+                })
+                .collect(),
             final_view,
             missing,
         };
-        if let (false, Some(depth), Some((node, told))) = (
+        if let (false, Some(depth), Some(first)) = (
             final_view.is_checked,
             finality_blocks(self.settings.chain_id),
             node_heights.nodes.first_mut(),
         ) {
-            let head = node
+            let head = first
+                .node
                 .head()
                 .await
-                .map_err(|fault| FollowError::Node { node: node.label(), fault })?;
-            *told = (*told).min(head.number.0 - depth);
-            node_heights.final_view.height = *told;
+                .map_err(|fault| FollowError::Node { node: first.node.label(), fault })?;
+            first.height = first.height.min(head.number.0 - depth);
+            node_heights.final_view.height = first.height;
         }
         Ok(node_heights)
     }
@@ -379,10 +455,35 @@ impl FollowedChain {
     }
 }
 
+/// What to say of a node that refused to call the token's contract.
+fn call_refused(node: &Node, settings: &ChainSettings, words: &str) -> String {
+    let label = node.label();
+    if words.contains("does not support constant") {
+        return format!(
+            "{label} does not call contracts (eth_call: {words}). On a java-tron of your own set \
+             vm.supportConstant = true in its configuration and restart it"
+        );
+    }
+    format!(
+        "{label} refused to call decimals() of the contract {} (eth_call: {words}): the contract \
+         is not the token, or the node does not call contracts",
+        settings.token_contract
+    )
+}
+
+/// What one node calls final.
+pub struct NodeHeight<'a> {
+    pub node: &'a Node,
+    pub height: i64,
+    /// The head of the last final block, where the node told it; of another height where the node
+    /// is not believed about its newest blocks.
+    pub header: Option<Header>,
+}
+
 /// What the nodes say of the final view.
 pub struct NodeHeights<'a> {
     /// Those that answer, with what each calls final, the highest first.
-    pub nodes: Vec<(&'a Node, i64)>,
+    pub nodes: Vec<NodeHeight<'a>>,
     /// Up to where it is taken.
     pub final_view: FinalView,
     /// Those that are of no use now, and why.

@@ -8,6 +8,7 @@
 //! asks about.
 
 pub mod address;
+pub mod budget;
 #[allow(
     clippy::expect_used,
     reason = "constants of the curve and lengths checked before; nothing from outside reaches them"
@@ -26,6 +27,7 @@ pub mod rows;
 pub mod rpc;
 pub mod settings;
 pub mod simulated;
+pub mod timer;
 pub mod tron_address;
 pub mod unfiltered_blocks;
 pub mod verify;

@@ -8,7 +8,12 @@ use serde::Deserialize;
 
 use super::ChainName;
 use super::address::{Address, AddressForm};
+use super::budget::{
+    REQUESTS_PER_DAY_DEFAULT, REQUESTS_PER_DAY_MAX, REQUESTS_PER_SECOND_DEFAULT,
+    REQUESTS_PER_SECOND_MAX, RequestLimits,
+};
 use super::derivation::AccountKey;
+use super::timer::Timer;
 use crate::outbound::Endpoint;
 
 /// Nodes that one chain is read from.
@@ -35,8 +40,57 @@ pub struct ChainSources {
     pub poll_milliseconds: Option<u64>,
     pub blocks_at_once: Option<u64>,
     pub lag_alarm_seconds: Option<i64>,
+    pub requests_per_second: Option<PerEndpoint>,
+    pub requests_per_day: Option<PerEndpoint>,
     /// Other tokens by their symbol: what arrives of them is shown as a failed deposit.
     pub other_tokens: Option<BTreeMap<String, String>>,
+}
+
+/// A figure for each endpoint: one for all of them, or as many as there are endpoints.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+pub enum PerEndpoint {
+    All(u32),
+    Each(Vec<u32>),
+}
+
+impl PerEndpoint {
+    fn parse(name: &str, text: &str) -> Result<PerEndpoint, String> {
+        let figures: Result<Vec<u32>, _> =
+            text.split(',').map(|part| part.trim().parse()).collect();
+        match figures.map_err(|_| format!("{name} must be whole numbers with commas between"))? {
+            one if one.len() == 1 => Ok(PerEndpoint::All(one[0])),
+            several => Ok(PerEndpoint::Each(several)),
+        }
+    }
+
+    /// The figure of each endpoint; `default` gives those that nothing is said of.
+    fn of_each(
+        figures: Option<&PerEndpoint>,
+        table: &str,
+        key: &str,
+        endpoints: &[Endpoint],
+        default: u32,
+        max: u32,
+    ) -> Result<Vec<u32>, String> {
+        let figures = match figures {
+            None => endpoints
+                .iter()
+                .map(|endpoint| if endpoint.is_loopback() { 0 } else { default })
+                .collect(),
+            Some(PerEndpoint::All(figure)) => vec![*figure; endpoints.len()],
+            Some(PerEndpoint::Each(figures)) if figures.len() == endpoints.len() => figures.clone(),
+            Some(PerEndpoint::Each(figures)) => {
+                return Err(format!(
+                    "{table}.{key} has {} figures for {} endpoints: give one for all, or one for \
+                     each",
+                    figures.len(),
+                    endpoints.len()
+                ));
+            }
+        };
+        figures.into_iter().map(|figure| within(table, key, figure, 0, max)).collect()
+    }
 }
 
 /// The keys of the nodes' gateways, which are only read from the environment. Each goes to one
@@ -158,7 +212,11 @@ pub struct ChainSettings {
     pub blocks_at_once: u64,
     /// How far the final view may lie behind the clock before that is an alarm: 60 to 86 400.
     pub lag_alarm_seconds: i64,
+    /// What the gateway of each endpoint allows, in the order of the endpoints.
+    pub request_limits: Vec<RequestLimits>,
     pub other_tokens: BTreeMap<String, Address>,
+    /// The time by which requests are paced; a test may move it.
+    pub timer: Timer,
 }
 
 impl ChainSources {
@@ -194,6 +252,11 @@ impl ChainSources {
             number(variable("blocks_at_once"), text("blocks_at_once"))?.or(self.blocks_at_once);
         self.lag_alarm_seconds = number(variable("lag_alarm_seconds"), text("lag_alarm_seconds"))?
             .or(self.lag_alarm_seconds);
+        let per_endpoint =
+            |key: &str| text(key).map(|text| PerEndpoint::parse(&variable(key), &text)).transpose();
+        self.requests_per_second =
+            per_endpoint("requests_per_second")?.or(self.requests_per_second);
+        self.requests_per_day = per_endpoint("requests_per_day")?.or(self.requests_per_day);
         Ok(self)
     }
 
@@ -277,6 +340,31 @@ impl ChainSources {
         })?;
         let header = self.api_key_header.as_deref().unwrap_or(API_KEY_HEADER_DEFAULT);
         let endpoints = api_keys.endpoints(table, endpoints, header)?;
+        for (place, one) in endpoints.iter().enumerate() {
+            if endpoints[..place].iter().any(|other| other.is_same_place(one)) {
+                return Err(format!(
+                    "{table}.endpoints names {} twice: an endpoint cannot check itself",
+                    one.label()
+                ));
+            }
+        }
+        let per_second = PerEndpoint::of_each(
+            self.requests_per_second.as_ref(),
+            table,
+            "requests_per_second",
+            &endpoints,
+            REQUESTS_PER_SECOND_DEFAULT,
+            REQUESTS_PER_SECOND_MAX,
+        )?;
+        let per_day = PerEndpoint::of_each(
+            self.requests_per_day.as_ref(),
+            table,
+            "requests_per_day",
+            &endpoints,
+            REQUESTS_PER_DAY_DEFAULT,
+            REQUESTS_PER_DAY_MAX,
+        )?;
+        let limits = per_second.into_iter().zip(per_day);
         Ok(Some(ChainSettings {
             name,
             endpoints,
@@ -314,7 +402,11 @@ impl ChainSources {
                 60,
                 86_400,
             )?,
+            request_limits: limits
+                .map(|(per_second, per_day)| RequestLimits { per_second, per_day })
+                .collect(),
             other_tokens: others,
+            timer: Timer::default(),
         }))
     }
 }
@@ -374,7 +466,7 @@ mod tests {
     fn the_chapter_and_the_example_name_every_key() {
         let told = toml::from_str::<ChainSources>("no_such_key = 1").unwrap_err().to_string();
         let keys: Vec<&str> = told.split('`').skip(3).step_by(2).collect();
-        assert!(keys.len() == 12 && keys.contains(&"lag_alarm_seconds"), "{told}");
+        assert!(keys.len() == 14 && keys.contains(&"lag_alarm_seconds"), "{told}");
         let read = |name: &str| {
             std::fs::read_to_string(std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(name))
                 .unwrap()
@@ -518,6 +610,49 @@ mod tests {
                 read(&rest).err().is_some_and(|message| message.contains(&missing.to_lowercase())),
                 "{missing}"
             );
+        }
+    }
+
+    #[test]
+    fn limits_are_of_each_endpoint_and_none_stands_twice() {
+        let limits = |endpoints: &str, more: &[(&str, &str)]| {
+            let mut variables =
+                vec![("PRESET", "tron"), ("ENDPOINTS", endpoints), ("ACCOUNT_KEY", KEY)];
+            variables.extend_from_slice(more);
+            read(&variables).map(|settings| {
+                let limits = settings.unwrap().request_limits;
+                limits.iter().map(|one| (one.per_second, one.per_day)).collect::<Vec<_>>()
+            })
+        };
+        const TWO: &str = "http://127.0.0.1:8545,https://b.example/jsonrpc";
+        assert_eq!(limits(TWO, &[]), Ok(vec![(0, 0), (5, 100_000)]));
+        assert_eq!(
+            limits(TWO, &[("REQUESTS_PER_SECOND", "3"), ("REQUESTS_PER_DAY", "0, 5000")]),
+            Ok(vec![(3, 0), (3, 5_000)])
+        );
+        for more in [
+            ("REQUESTS_PER_SECOND", "1,2,3"),
+            ("REQUESTS_PER_SECOND", "x"),
+            ("REQUESTS_PER_SECOND", "1001"),
+            ("REQUESTS_PER_DAY", "100000001"),
+            ("REQUESTS_PER_DAY", "-1"),
+        ] {
+            assert!(limits(TWO, &[more]).is_err(), "{more:?}");
+        }
+        for twice in [
+            "https://a.example/jsonrpc,https://a.example/jsonrpc",
+            "https://a.example/jsonrpc,https://A.example:443/jsonrpc/",
+            "http://127.0.0.1:80/,http://b.example,http://127.0.0.1",
+        ] {
+            let refused = limits(twice, &[]).unwrap_err();
+            assert!(refused.contains("twice"), "{refused}");
+        }
+        for apart in [
+            "https://a.example/one,https://a.example/two",
+            "http://a.example,https://a.example",
+            "https://a.example/?key=1,https://a.example/?key=2",
+        ] {
+            assert!(limits(apart, &[]).is_ok(), "{apart}");
         }
     }
 }

@@ -52,10 +52,10 @@ pub struct FinalView {
 /// What counts as final of what nodes call so: what two of them do. One is taken at its word where
 /// no other answers, or where all others are so far behind that they stand still. `None` where
 /// nobody says anything.
-pub fn final_view(told: impl IntoIterator<Item = FinalBlock>) -> Option<FinalView> {
-    let mut told: Vec<FinalBlock> = told.into_iter().collect();
-    told.sort_by_key(|block| std::cmp::Reverse(block.number));
-    match told.as_slice() {
+pub fn final_view<'a>(blocks: impl IntoIterator<Item = &'a FinalBlock>) -> Option<FinalView> {
+    let mut blocks: Vec<&FinalBlock> = blocks.into_iter().collect();
+    blocks.sort_by_key(|block| std::cmp::Reverse(block.number));
+    match blocks.as_slice() {
         [] => None,
         [first, second, ..] if first.time - second.time <= BEHIND_SECONDS_MAX => {
             Some(FinalView { height: second.number, is_checked: true })
@@ -380,7 +380,14 @@ mod tests {
         for (told, expected) in table {
             assert_eq!(
                 final_view(
-                    told.iter().map(|(number, time)| FinalBlock { number: *number, time: *time })
+                    &told
+                        .iter()
+                        .map(|(number, time)| FinalBlock {
+                            number: *number,
+                            time: *time,
+                            header: None,
+                        })
+                        .collect::<Vec<_>>()
                 ),
                 expected,
                 "{told:?}"

@@ -147,6 +147,8 @@ async fn lies_of_the_only_node_stop_and_lose_nothing() {
         ("a stale replica for receipts", |faults, _| {
             (faults.behind_blocks, faults.behind_methods) =
                 (60, Some(["eth_getBlockReceipts", "eth_getTransactionReceipt"].into()));
+            // TRON's own interface would be a third way to read them.
+            faults.is_block_info_missing = true;
         }),
         ("a stale replica for blocks", |faults, _| {
             (faults.behind_blocks, faults.behind_methods) =
@@ -614,4 +616,73 @@ async fn a_second_node_of_another_chain_is_left_out() {
     stop.send(true).unwrap();
     following.await.unwrap();
     app.state.store.close().await;
+}
+
+/// One deposit in time and too small, the next one late: whether a node was away meanwhile changes
+/// nothing of what follows.
+#[tokio::test]
+async fn a_hold_has_the_same_reason_whether_deposits_are_read_apart_or_together() {
+    for policy in ["hold", "refund"] {
+        let mut outcomes = Vec::new();
+        for is_together in [false, true] {
+            let stage = Stage::set().await;
+            let leg = json!({"refund_address": nobody(77).to_string(),
+                "policy": {"underpaid": policy, "late": "hold"}});
+            let transfer = stage.caller.transfer_with("100.00", leg).await;
+            let expires_at = transfer["funding"]["expires_at"].as_i64().unwrap();
+            stage.token.transfer(address(&transfer), 40_000_000).await;
+            if is_together {
+                stage.proxy().change(|faults| faults.is_dropping_connections = true);
+            }
+            stage.mine(1).await;
+            stage.mine_at(expires_at + 3).await;
+            stage.mine(FINALITY_BLOCKS).await;
+            if !is_together {
+                stage.followed().await;
+                let held = if policy == "hold" { "funding_hold" } else { "refund_processing" };
+                stage.awaits(&transfer, held).await;
+            }
+            stage.token.transfer(address(&transfer), 60_000_000).await;
+            stage.mine(1 + FINALITY_BLOCKS).await;
+            stage.proxy().heal();
+            stage.followed().await;
+            let deposits = stage
+                .awaits_deposits(&transfer, |all| {
+                    all.len() == 2 && all.iter().all(|one| one["status"] == "completed")
+                })
+                .await;
+            assert!(
+                deposits.iter().all(|one| one["confirmations"].as_u64() > Some(FINALITY_BLOCKS)),
+                "confirmations count from the head: {deposits:?}"
+            );
+            let shown = stage.shown(&transfer).await;
+            let classes: Vec<_> =
+                deposits.iter().map(|one| one["classification"].clone()).collect();
+            outcomes.push((
+                shown["status"].clone(),
+                shown["status_reason"].clone(),
+                shown["funding"]["amount_received"].clone(),
+                classes,
+            ));
+        }
+        assert_eq!(outcomes[0], outcomes[1], "{policy}");
+    }
+}
+
+/// After a start with all nodes away the stored cursor shows, so that monitoring sees how far
+/// behind the service is.
+#[tokio::test]
+async fn the_stored_cursor_shows_while_no_node_answers() {
+    let stage = Stage::set().await;
+    stage.settle().await;
+    let height = stage.height();
+    stage.proxy().change(|faults| faults.is_dropping_connections = true);
+    let second = stage.follow_twice().await;
+    eventually("the stored cursor", async || {
+        (second.stats.height.load(Ordering::Relaxed) == height).then_some(())
+    })
+    .await;
+    let figures = second.figures(stage.now());
+    assert_eq!(figures.height, Some(height));
+    assert!(figures.behind_seconds.is_some());
 }

@@ -39,6 +39,7 @@ mod audit;
 mod deposits;
 mod doctor;
 mod faults;
+mod gateways;
 mod identity;
 mod kills;
 mod live;

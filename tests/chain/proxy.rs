@@ -32,11 +32,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
+use hundi::chains::timer::Timer;
 use hundi::chains::tron_address::TronAddress;
 use hundi::outbound::Endpoint;
 use hyper::body::Incoming;
@@ -174,6 +175,16 @@ pub struct Faults {
     pub batch_calls_max: Option<usize>,
     /// More calls than this within a second meet the sanction. Each call of a batch counts.
     pub calls_per_second_max: Option<(usize, Sanction)>,
+    /// After so many calls in all, the day's quota is used up: more than one a second meets 403.
+    pub quota_calls: Option<usize>,
+    /// What a batch of several calls is answered: a status and a body.
+    pub batch_refusal: Option<(u16, Value)>,
+    /// What `eth_getBlockReceipts` is answered: a status and a body.
+    pub receipts_refusal: Option<(u16, Value)>,
+    /// `eth_call` is refused, as by a java-tron without `vm.supportConstant`.
+    pub is_constant_refused: bool,
+    /// `/wallet/gettransactioninfobyblocknum` is not there.
+    pub is_block_info_missing: bool,
 
     // ---- The way ----
     /// Before anything else happens.
@@ -240,6 +251,11 @@ impl Default for Faults {
             response_bytes_max: Some(25 << 20),
             batch_calls_max: Some(100),
             calls_per_second_max: None,
+            quota_calls: None,
+            batch_refusal: None,
+            receipts_refusal: None,
+            is_constant_refused: false,
+            is_block_info_missing: false,
             delay: Duration::ZERO,
             is_dropping_connections: false,
             garbage: None,
@@ -295,9 +311,13 @@ struct State {
     faults: Faults,
     /// Stands in for `faults` in the next so many requests.
     next: Option<(u64, Faults)>,
-    banned_until: Option<Instant>,
+    /// The time by which limits count; a test may move it.
+    timer: Timer,
+    banned_until: Option<Duration>,
     /// When the calls of the last second arrived.
-    recent: Vec<Instant>,
+    recent: Vec<Duration>,
+    calls_count: usize,
+    refusals_count: usize,
     calls: Vec<Call>,
     headers: Vec<http::HeaderMap>,
     requests_count: u64,
@@ -402,10 +422,12 @@ impl Proxy {
     }
     /// 403 for everything from now on, for this long.
     pub fn ban(&self, duration: Duration) {
-        self.shared.state().banned_until = Some(Instant::now() + duration);
+        let mut state = self.shared.state();
+        state.banned_until = Some(state.timer.now() + duration);
     }
     pub fn is_banned(&self) -> bool {
-        self.shared.state().banned_until.is_some_and(|until| Instant::now() < until)
+        let state = self.shared.state();
+        state.banned_until.is_some_and(|until| state.timer.now() < until)
     }
     /// Keeps back the answer to the next call of a method, after it was made. The calls behind it
     /// in a batch are made after the release. A path such as `/walletsolidity/getnowblock` is a
@@ -428,6 +450,19 @@ impl Proxy {
     pub fn calls_seen(&self) -> Vec<Call> {
         self.shared.state().calls.clone()
     }
+    /// Has limits and bans count by this time.
+    pub fn set_timer(&self, timer: Timer) {
+        self.shared.state().timer = timer;
+    }
+    /// Calls and requests of other paths since the start or the last `forget_calls`, each call of a
+    /// batch and those refused included.
+    pub fn calls_count(&self) -> usize {
+        self.shared.state().calls_count
+    }
+    /// Requests that met a limit.
+    pub fn refusals_count(&self) -> usize {
+        self.shared.state().refusals_count
+    }
     /// HTTP requests of any kind.
     pub fn requests(&self) -> u64 {
         self.shared.state().requests_count
@@ -443,7 +478,7 @@ impl Proxy {
         let mut state = self.shared.state();
         state.calls.clear();
         state.headers.clear();
-        state.requests_count = 0;
+        (state.requests_count, state.calls_count, state.refusals_count) = (0, 0, 0);
     }
     /// Waits until a method was called so often.
     pub async fn await_calls(&self, method: &str, count: usize) {
@@ -516,6 +551,20 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
         let told = json!({"Error": "the key asks too often and is suspended for 30 s"});
         return Ok(json_reply(StatusCode::FORBIDDEN, &told));
     }
+    let refusal_of = |planned: &Option<(u16, Value)>| {
+        planned.as_ref().map(|(status, body)| {
+            json_reply(StatusCode::from_u16(*status).expect("a status"), body)
+        })
+    };
+    if let Some(refused) = refusal_of(&faults.batch_refusal).filter(|_| calls.len() > 1) {
+        return Ok(refused);
+    }
+    if let [only] = calls.as_slice()
+        && only["method"] == "eth_getBlockReceipts"
+        && let Some(refused) = refusal_of(&faults.receipts_refusal)
+    {
+        return Ok(refused);
+    }
     if let Some(seconds) = faults.too_many_retry_after_seconds.or(is_too_many) {
         let mut told =
             json_reply(StatusCode::TOO_MANY_REQUESTS, &json!({"Error": "too many requests"}));
@@ -558,6 +607,10 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
             "/walletsolidity/getnowblock" if !faults.is_solid_missing => {
                 view.now_block("finalized").await
             }
+            "/wallet/gettransactioninfobyblocknum" if !faults.is_block_info_missing => {
+                let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+                view.block_info(asked["num"].as_u64().unwrap_or(0)).await
+            }
             _ => return Ok(reply(StatusCode::NOT_FOUND, "text/plain", "not found")),
         };
         wait_if_held(&shared, &path).await;
@@ -592,8 +645,9 @@ fn register(
     } else {
         vec![Call { method: path.to_owned(), params: Value::Null }]
     };
-    let now = Instant::now();
-    state.recent.retain(|at| now.duration_since(*at) < Duration::from_secs(1));
+    let now = state.timer.now();
+    state.calls_count += seen.len();
+    state.recent.retain(|at| now - *at < Duration::from_secs(1));
     let recent_count = state.recent.len() + seen.len();
     state.recent.resize(recent_count, now);
     if state.calls.len() < CALLS_REMEMBERED_MAX {
@@ -619,7 +673,11 @@ fn register(
             Sanction::TooMany { retry_after_seconds } => is_too_many = Some(retry_after_seconds),
         }
     }
-    (faults, state.banned_until.is_some_and(|until| now < until), is_too_many)
+    let is_over_quota =
+        faults.quota_calls.is_some_and(|max| state.calls_count > max) && recent_count > 1;
+    let is_banned = is_over_quota || state.banned_until.is_some_and(|until| now < until);
+    state.refusals_count += usize::from(is_banned || is_too_many.is_some());
+    (faults, is_banned, is_too_many)
 }
 
 fn spoil(answered: &mut Value, garbage: Garbage) {
@@ -729,6 +787,9 @@ impl View<'_> {
                 METHOD_MISSING,
                 format!("the method {method} does not exist/is not available"),
             ));
+        }
+        if method == "eth_call" && self.faults.is_constant_refused {
+            return Err(RpcError::refused(-32600, "this node does not support constant"));
         }
         let first = params.first().unwrap_or(&Value::Null);
         let mut result = match method {
@@ -1009,6 +1070,36 @@ impl View<'_> {
                 "witness_signature": hex(&[0; 65]),
             },
         }))
+    }
+
+    /// All transactions of a block in the shape of TRON's own HTTP interface.
+    async fn block_info(&self, number: u64) -> Result<Value, RpcError> {
+        self.touch(number, number)?;
+        let mut receipts =
+            self.node.call("eth_getBlockReceipts", json!([quantity(number)])).await?;
+        self.dress(&mut receipts);
+        let plain =
+            |value: &Value| value.as_str().unwrap_or_default().trim_start_matches("0x").to_owned();
+        let info = |receipt: &Value| {
+            let no_logs = Vec::new();
+            let logs = receipt["logs"].as_array().unwrap_or(&no_logs).iter();
+            let log = |log: &Value| {
+                let topics = log["topics"].as_array().cloned().unwrap_or_default();
+                json!({"address": plain(&log["address"]), "data": plain(&log["data"]),
+                    "topics": topics.iter().map(plain).collect::<Vec<_>>()})
+            };
+            let is_failed = receipt["status"] == "0x0";
+            let result = if is_failed { "REVERT" } else { "SUCCESS" };
+            let mut info = json!({"id": plain(&receipt["transactionHash"]), "blockNumber": number,
+                "receipt": {"result": result}, "log": logs.map(log).collect::<Vec<_>>()});
+            if is_failed {
+                info["result"] = json!("FAILED");
+            }
+            info
+        };
+        let no_receipts = Vec::new();
+        let receipts = receipts.as_array().unwrap_or(&no_receipts);
+        Ok(Value::Array(receipts.iter().map(info).collect()))
     }
 
     /// The hash that this view gives a block.

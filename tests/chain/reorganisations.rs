@@ -266,12 +266,12 @@ async fn a_request_that_fails_hides_no_deposit() {
         |deposits: &[Value]| deposits.first().and_then(|deposit| deposit["confirmations"].as_i64());
     let before =
         stage.awaits_deposits(&transfer, |deposits| confirmations(deposits) > Some(1)).await;
-    // The block up to which they were looked at cannot be read for a moment.
+    // The block after those that were looked at cannot be read for a moment.
     let top = stage.chain.head().await;
-    stage.proxy().change(|faults| faults.poison = Blocks::only([top]));
+    stage.proxy().change(|faults| faults.poison = Blocks::only([top + 1]));
     let is_in_trouble =
         || stage.followed_chain().stats.is_in_trouble.load(std::sync::atomic::Ordering::Relaxed);
-    stage.mine(1).await;
+    stage.mine(2).await;
     eventually("the node to fail", async || is_in_trouble().then_some(())).await;
     stage.proxy().heal();
     eventually("the node to be well", async || (!is_in_trouble()).then_some(())).await;

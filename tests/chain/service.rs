@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use hundi::app::{self, App, KeyRequest};
 use hundi::chains::address::Address;
 use hundi::chains::followed::FollowedChain;
+use hundi::chains::timer::Timer;
 use hundi::chains::tron_address::TronAddress;
 use hundi::config::{Config, Flags};
 use hundi::http::server;
@@ -85,6 +86,8 @@ pub struct Setup {
     pub chain: Options,
     /// Any other variables.
     pub more: Vec<(&'static str, &'static str)>,
+    /// The time by which requests to nodes are paced.
+    pub timer: Timer,
 }
 
 impl Default for Setup {
@@ -98,12 +101,15 @@ impl Default for Setup {
             blocks_at_once: 50,
             chain: Options::default(),
             more: Vec::new(),
+            timer: Timer::default(),
         }
     }
 }
 
 /// The variables that point a service at nodes.
 pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, String)> {
+    let is_said = |name: &str| setup.more.iter().any(|(said, _)| *said == name);
+    let more = setup.more.iter().map(|(name, value)| (*name, (*value).to_owned()));
     [
         ("HUNDI_TEST_CHAIN_NAME", setup.name.to_owned()),
         ("HUNDI_TEST_CHAIN_ENDPOINTS", urls.join(",")),
@@ -121,7 +127,8 @@ pub fn variables(urls: &[String], token: &Token, setup: &Setup) -> Vec<(String, 
         ("HUNDI_RATE_LIMIT_WRITES", "0".to_owned()),
     ]
     .into_iter()
-    .chain(setup.more.iter().map(|(name, value)| (*name, (*value).to_owned())))
+    .filter(|(name, _)| !is_said(name))
+    .chain(more)
     .map(|(name, value)| (name.to_owned(), value))
     .collect()
 }
@@ -312,6 +319,8 @@ impl Stage {
         let folder = Folder::new();
         let mut config = config(&folder.database(), &variables(&urls, &token, &setup));
         let watched = config.test_chain.as_mut().expect("a chain");
+        watched.timer = setup.timer.clone();
+        proxies.iter().for_each(|proxy| proxy.set_timer(setup.timer.clone()));
         for (symbol, other) in &others {
             let address = Address::of_chain(setup.name, *other.address.as_evm());
             watched.other_tokens.insert(symbol.clone(), address);

@@ -210,8 +210,10 @@ impl Audit<'_> {
         let mut reached = height;
         while reached < head {
             let to = head.min(reached + settings.blocks_at_once as i64);
-            let mut range =
-                node.range(&contracts, reached + 1, to).await?.ok_or(VerifyError::Stale(to))?;
+            let mut range = node
+                .range(&contracts, reached + 1, to, None)
+                .await?
+                .ok_or(VerifyError::Stale(to))?;
             range.logs.sort_by_key(|log| (log.block_number, log.log_index));
             for moved in self.moved(&range) {
                 let contract = moved.log.address.0;

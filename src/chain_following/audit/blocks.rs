@@ -116,7 +116,7 @@ impl Audit<'_> {
     ) -> Result<AuditedRange, StepError> {
         let contracts = self.chain.contracts();
         let from = before.height + 1;
-        let range = node.range(&contracts, from, to).await?.ok_or(VerifyError::Stale(to))?;
+        let range = node.range(&contracts, from, to, None).await?.ok_or(VerifyError::Stale(to))?;
         let empty: BTreeSet<i64> =
             verify::range(before, to, &contracts, &range)?.into_iter().collect();
         unfiltered_blocks::blocks(node, &contracts, &range, &empty).await?;

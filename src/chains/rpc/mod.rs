@@ -1,65 +1,27 @@
 //! One node, asked over the Ethereum JSON-RPC: what it answers, and in which ways it fails to.
 //!
-//! Nothing here is believed yet; `verify` judges. Nodes and gateways answer faults in many ways: as
-//! JSON-RPC errors, as HTTP statuses, and as HTTP 200 with a text of their own. Each becomes one
-//! `NodeError`.
+//! Nothing here is believed yet; `verify` judges. `transport` sends the questions within the limits
+//! of the node's gateway, `error` sorts the many ways in which nodes and gateways refuse, and
+//! `block_info` reads a block over TRON's own interface where the JSON-RPC has no way to.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+mod block_info;
+mod error;
+mod transport;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+pub use error::NodeError;
+use transport::{Answered, REST_SECONDS_MAX, RpcRequest, Transport};
+
+use super::budget::RequestLimits;
 use super::evm::{DEPRECATE_TOPIC, Data, Hash, Header, Log, Quantity, Receipt, TRANSFER_TOPIC};
-use crate::outbound::{Client, Endpoint, OutboundError};
-
-/// How long one request to a node may take.
-const ANSWER_SECONDS_MAX: u64 = 20;
-/// java-tron answers at most 25 MiB.
-const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
-/// Requests in one batch; java-tron takes 100.
-const BATCH_REQUESTS_MAX: usize = 50;
-/// How long a node rests that said "too many requests" and not for how long: TRON's gateway bans
-/// for 30 s.
-const REST_SECONDS_BANNED: u64 = 30;
-/// Rests after other faults grow from this, doubling, up to the longest.
-const REST_SECONDS_MIN: u64 = 1;
-const REST_SECONDS_MAX: u64 = 60;
-
-/// Why a node did not answer a question.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NodeError {
-    #[error("not reached: {0}")]
-    Unreachable(String),
-    /// Too many requests, or no computing resources; it rests.
-    #[error("refuses for now: {0}")]
-    Limited(String),
-    /// The range covers too many blocks or too many results: ask for less.
-    #[error("wants a smaller range: {0}")]
-    TooMuch(String),
-    /// The method or the tag is not there.
-    #[error("does not know the method: {0}")]
-    MethodMissing(String),
-    #[error("answers an error: {0}")]
-    Refused(String),
-    /// What came is not what the question asks for.
-    #[error("does not answer sensibly: {0}")]
-    Garbage(String),
-    /// It rests after a fault and is not asked.
-    #[error("rests after a fault")]
-    Resting,
-}
-
-impl NodeError {
-    /// Whether another question would meet the same fault soon.
-    const fn is_of_the_node(&self) -> bool {
-        matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
-    }
-}
+use super::timer::Timer;
+use crate::outbound::{Client, Endpoint};
 
 /// What one range of blocks holds of the watched contracts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,104 +32,25 @@ pub struct BlockRange {
 }
 
 /// A block that nobody can replace any more, as a node tells it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FinalBlock {
     pub number: i64,
     /// Unix seconds.
     pub time: i64,
-}
-
-#[derive(Default)]
-struct Pause {
-    until: Option<Instant>,
-    faults_in_a_row: u32,
+    /// The head of the block, where the node was asked for it in this way.
+    pub header: Option<Header>,
 }
 
 /// One node.
 pub struct Node {
-    client: Client,
-    endpoint: Endpoint,
-    next_id: AtomicU64,
-    rest: Mutex<Pause>,
-    /// Questions that the node takes in one request, as far as it let us know.
-    batch_questions_max: AtomicUsize,
+    transport: Transport,
     /// Whether it was found to be of the configured chain.
     fits: AtomicBool,
     /// Whether the node has the tag `finalized`; asked once.
     lacks_finalized: AtomicBool,
     lacks_block_receipts: AtomicBool,
-}
-
-#[derive(Deserialize)]
-struct RpcResponse<'a> {
-    id: Option<u64>,
-    #[serde(borrow)]
-    result: Option<&'a RawValue>,
-    error: Option<RpcError>,
-}
-
-#[derive(Deserialize)]
-struct RpcError {
-    code: i64,
-    #[serde(default)]
-    message: String,
-}
-
-impl RpcError {
-    fn fault(&self) -> NodeError {
-        let message: String = self.message.chars().take(200).collect();
-        let told = format!("{} {message}", self.code);
-        let lower = message.to_lowercase();
-        let says = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        match self.code {
-            -32601 => NodeError::MethodMissing(told),
-            // Before the codes: some gateways say -32005 for too many requests too.
-            _ if says(&[
-                "rate limit",
-                "request count",
-                "too many requests",
-                "lack of computing resources",
-                "frequency limit",
-            ]) =>
-            {
-                NodeError::Limited(told)
-            }
-            -32005 | -32003 => NodeError::TooMuch(told),
-            _ if says(&[
-                "block range",
-                "more than",
-                "too large",
-                "too many results",
-                "response size",
-            ]) =>
-            {
-                NodeError::TooMuch(told)
-            }
-            _ if says(&[
-                "not supported",
-                "does not exist/is not available",
-                "method not found",
-                "unsupported",
-                "tag",
-            ]) =>
-            {
-                NodeError::MethodMissing(told)
-            }
-            _ => NodeError::Refused(told),
-        }
-    }
-}
-
-/// A question of a batch.
-struct RpcRequest {
-    method: &'static str,
-    params: Value,
-}
-
-impl RpcRequest {
-    const fn new(method: &'static str, params: Value) -> RpcRequest {
-        RpcRequest { method, params }
-    }
+    /// Whether TRON's own interface does not show blocks either; true on other chains.
+    lacks_block_info: AtomicBool,
 }
 
 fn hex(number: i64) -> String {
@@ -180,28 +63,59 @@ fn prefixed(bytes: impl AsRef<[u8]>) -> String {
 }
 
 impl Node {
-    pub fn new(client: Client, endpoint: Endpoint) -> Node {
+    /// `is_tron` says whether TRON's own interface may stand beside the JSON-RPC.
+    pub fn new(
+        client: Client,
+        endpoint: Endpoint,
+        limits: RequestLimits,
+        timer: Timer,
+        is_tron: bool,
+    ) -> Node {
         Node {
-            client,
-            endpoint,
-            next_id: AtomicU64::new(1),
-            rest: Mutex::default(),
-            batch_questions_max: BATCH_REQUESTS_MAX.into(),
+            transport: Transport::new(client, endpoint, limits, timer),
             fits: false.into(),
             lacks_finalized: false.into(),
             lacks_block_receipts: false.into(),
+            lacks_block_info: (!is_tron).into(),
         }
     }
 
     /// Host and port, for the log.
     pub fn label(&self) -> String {
-        self.endpoint.label()
+        self.transport.endpoint.label()
     }
 
-    /// Whether the node is asked now, or rests after faults.
+    /// Whether it rests after faults and is not asked now.
     pub fn is_resting(&self) -> bool {
-        let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        rest.until.is_some_and(|until| Instant::now() < until)
+        self.resting_for().is_some()
+    }
+
+    /// How much longer it rests after a fault.
+    pub fn resting_for(&self) -> Option<Duration> {
+        self.transport.resting_for()
+    }
+
+    /// How many questions it was asked since the start; each question of a batch counts.
+    pub fn questions_count(&self) -> u64 {
+        self.transport.sent_count()
+    }
+
+    /// How long to pause after a look at the chain that asked so many questions.
+    pub fn routine_pause(&self, count: u64) -> Duration {
+        self.transport.routine_pause(count)
+    }
+
+    /// What the node was found to lack, each in a few words.
+    pub fn lacks(&self) -> Vec<&'static str> {
+        let is = |flag: &AtomicBool| flag.load(Ordering::Relaxed);
+        [
+            (!self.transport.takes_batches(), "batches"),
+            (is(&self.lacks_finalized), "the tag `finalized`"),
+            (is(&self.lacks_block_receipts), "eth_getBlockReceipts"),
+        ]
+        .into_iter()
+        .filter_map(|(lacks, what)| lacks.then_some(what))
+        .collect()
     }
 
     /// Whether it was found to be of the configured chain; only such nodes are listened to.
@@ -213,208 +127,26 @@ impl Node {
     pub fn note_fit(&self, fits: bool) {
         self.fits.store(fits, Ordering::Relaxed);
         if !fits {
-            let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-            rest.until = Some(Instant::now() + Duration::from_secs(REST_SECONDS_MAX));
+            self.transport.rest(REST_SECONDS_MAX);
         }
     }
 
-    fn note<T>(
-        &self,
-        outcome: Result<T, NodeError>,
-        retry_after_seconds: Option<u64>,
-    ) -> Result<T, NodeError> {
-        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
-        match &outcome {
-            Err(fault) if fault.is_of_the_node() => {
-                rest.faults_in_a_row = (rest.faults_in_a_row + 1).min(16);
-                let grown = (REST_SECONDS_MIN << (rest.faults_in_a_row - 1)).min(REST_SECONDS_MAX);
-                let seconds = match fault {
-                    NodeError::Limited(_) => retry_after_seconds.unwrap_or(grown),
-                    _ => grown,
-                };
-                rest.until = Some(Instant::now() + Duration::from_secs(seconds));
-            }
-            // An error about one question says that the node lives.
-            _ => *rest = Pause::default(),
-        }
-        outcome
-    }
-
-    /// Sends raw JSON and answers the body; HTTP's own faults are sorted.
-    async fn exchange(
-        &self,
-        endpoint: &Endpoint,
-        body: Vec<u8>,
-        deadline: Duration,
-    ) -> Result<bytes::Bytes, NodeError> {
-        let answer = match self.client.post(endpoint, body, deadline, ANSWER_BYTES_MAX).await {
-            Ok(answer) => answer,
-            Err(OutboundError::TooLong(bytes)) => {
-                return Err(NodeError::TooMuch(format!("the answer is longer than {bytes} bytes")));
-            }
-            Err(error) => return self.note(Err(NodeError::Unreachable(error.to_string())), None),
-        };
-        let told = format!("HTTP {}", answer.http_status);
-        match answer.http_status {
-            200 => {}
-            403 => {
-                return self.note(
-                    Err(NodeError::Limited(told)),
-                    answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED)),
-                );
-            }
-            429 | 503 => {
-                return self.note(Err(NodeError::Limited(told)), answer.retry_after_seconds);
-            }
-            413 => return Err(NodeError::TooMuch(told)),
-            // Some nodes put a JSON-RPC error behind 400 or 500.
-            400 | 500 if answer.body.starts_with(b"{\"jsonrpc\"") => {}
-            _ => return self.note(Err(NodeError::Unreachable(told)), None),
-        }
-        // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
-        #[derive(Deserialize)]
-        struct Bare {
-            #[serde(rename = "Error")]
-            error: String,
-        }
-        if let Ok(bare) = serde_json::from_slice::<Bare>(&answer.body) {
-            let message: String = bare.error.chars().take(200).collect();
-            let is_limit = ["computing resources", "frequency", "limit"]
-                .iter()
-                .any(|word| message.contains(word));
-            let fault = if is_limit {
-                NodeError::Limited(message)
-            } else {
-                NodeError::Unreachable(message)
-            };
-            return self.note(Err(fault), answer.retry_after_seconds);
-        }
-        Ok(answer.body)
-    }
-
-    /// Asks several questions in one request; each has an answer of its own.
-    async fn batch(
-        &self,
-        questions: &[RpcRequest],
-        deadline: Duration,
-    ) -> Result<Vec<Result<Box<RawValue>, NodeError>>, NodeError> {
-        if self.is_resting() {
-            return Err(NodeError::Resting);
-        }
-        let first = self.next_id.fetch_add(questions.len() as u64, Ordering::Relaxed);
-        let requests: Vec<Value> = questions
-            .iter()
-            .zip(first..)
-            .map(|(question, id)| {
-                json!({ "jsonrpc": "2.0", "id": id, "method": question.method,
-                "params": question.params })
-            })
-            .collect();
-        let body = match requests.as_slice() {
-            [one] => serde_json::to_vec(one),
-            many => serde_json::to_vec(many),
-        };
-        let body = body.map_err(|error| NodeError::Garbage(error.to_string()))?;
-        let bytes = self.exchange(&self.endpoint, body, deadline).await?;
-        let garbage = |what: String| NodeError::Garbage(what);
-        // A node that refuses the whole batch answers one error instead of a list.
-        let answers: Vec<RpcResponse<'_>> =
-            if questions.len() == 1 || bytes.trim_ascii_start().starts_with(b"{") {
-                match serde_json::from_slice::<RpcResponse<'_>>(&bytes) {
-                    Ok(answer) => vec![answer],
-                    Err(error) => return self.note(Err(garbage(error.to_string())), None),
-                }
-            } else {
-                match serde_json::from_slice(&bytes) {
-                    Ok(answers) => answers,
-                    Err(error) => return self.note(Err(garbage(error.to_string())), None),
-                }
-            };
-        if questions.len() > 1
-            && let [RpcResponse { error: Some(error), .. }] = answers.as_slice()
-        {
-            return self.note(Err(error.fault()), None);
-        }
-        let mut sorted: Vec<Option<Result<Box<RawValue>, NodeError>>> =
-            questions.iter().map(|_| None).collect();
-        for answer in &answers {
-            // Some gateways answer a single question with another id.
-            let place = if questions.len() == 1 {
-                Some(0)
-            } else {
-                answer.id.and_then(|id| id.checked_sub(first)).map(|place| place as usize)
-            };
-            let Some(slot) = place.and_then(|place| sorted.get_mut(place)) else { continue };
-            *slot = Some(match (&answer.error, answer.result) {
-                (Some(error), _) => Err(error.fault()),
-                (None, Some(result)) => Ok(result.to_owned()),
-                // `"result": null` reads as none.
-                (None, None) => {
-                    RawValue::from_string("null".into()).map_err(|error| garbage(error.to_string()))
-                }
-            });
-        }
-        let all: Option<Vec<_>> = sorted.into_iter().collect();
-        // One question that meets a limit is the node's limit: it would meet the others soon.
-        let limited = |answers: &Vec<Result<_, NodeError>>| {
-            answers.iter().find_map(|answer| {
-                answer
-                    .as_ref()
-                    .err()
-                    .filter(|fault| matches!(fault, NodeError::Limited(_)))
-                    .cloned()
-            })
-        };
-        let outcome = match all {
-            None => Err(garbage("an answer of the batch is missing".into())),
-            Some(all) => limited(&all).map_or(Ok(all), Err),
-        };
-        self.note(outcome, None)
-    }
-
-    fn read<T: DeserializeOwned>(
-        &self,
-        answer: Result<Box<RawValue>, NodeError>,
-    ) -> Result<T, NodeError> {
+    fn read<T: DeserializeOwned>(&self, answer: Answered) -> Result<T, NodeError> {
         let raw = answer?;
         match serde_json::from_str(raw.get()) {
             Ok(value) => Ok(value),
-            Err(error) => self.note(Err(NodeError::Garbage(error.to_string())), None),
+            Err(error) => self.transport.note(Err(NodeError::Garbage(error.to_string())), None),
         }
     }
 
-    /// Asks many questions that are answered alike, in as few requests as the node takes.
+    /// Asks many questions that are answered alike. Something was read before them, so that a node
+    /// that refuses for a while is waited for.
     async fn many<T: DeserializeOwned>(
         &self,
-        questions: &[RpcRequest],
+        requests: &[RpcRequest],
     ) -> Result<Vec<T>, NodeError> {
-        let mut values = Vec::with_capacity(questions.len());
-        let mut rest = questions;
-        while !rest.is_empty() {
-            let count = self.batch_questions_max.load(Ordering::Relaxed).clamp(1, rest.len());
-            let (part, after) = rest.split_at(count);
-            let answered = self.batch(part, Duration::from_secs(ANSWER_SECONDS_MAX)).await;
-            let read = answered.and_then(|answers| {
-                answers.into_iter().map(|answer| self.read(answer)).collect::<Result<Vec<T>, _>>()
-            });
-            match read {
-                Ok(read) => {
-                    values.extend(read);
-                    rest = after;
-                    if count > 1 {
-                        self.batch_questions_max
-                            .fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
-                        self.batch_questions_max.fetch_add(1, Ordering::Relaxed);
-                    }
-                }
-                // The batch has too many questions, or their answers together are too long.
-                Err(NodeError::TooMuch(_)) if count > 1 => {
-                    self.batch_questions_max.store(count / 2, Ordering::Relaxed)
-                }
-                Err(fault) => return Err(fault),
-            }
-        }
-        Ok(values)
+        let answers = self.transport.ask(requests, true).await?;
+        answers.into_iter().map(|answer| self.read(answer)).collect()
     }
 
     async fn one<T: DeserializeOwned>(
@@ -422,9 +154,7 @@ impl Node {
         method: &'static str,
         params: Value,
     ) -> Result<T, NodeError> {
-        let mut answers = self
-            .batch(&[RpcRequest::new(method, params)], Duration::from_secs(ANSWER_SECONDS_MAX))
-            .await?;
+        let mut answers = self.transport.ask(&[RpcRequest::new(method, params)], false).await?;
         self.read(answers.pop().unwrap_or(Err(NodeError::Garbage("no answer".into()))))
     }
 
@@ -495,7 +225,11 @@ impl Node {
                 self.one("eth_getBlockByNumber", json!(["finalized", false])).await;
             match header {
                 Ok(Some(header)) => {
-                    return Ok(FinalBlock { number: header.number.0, time: header.timestamp.0 });
+                    return Ok(FinalBlock {
+                        number: header.number.0,
+                        time: header.timestamp.0,
+                        header: Some(header),
+                    });
                 }
                 Ok(None) => return Err(NodeError::Refused("no block is final yet".into())),
                 Err(NodeError::MethodMissing(_) | NodeError::Refused(_)) => {}
@@ -524,19 +258,17 @@ impl Node {
             #[serde(default)]
             timestamp: i64,
         }
-        let endpoint = self
-            .endpoint
-            .with_path("/walletsolidity/getnowblock")
-            .map_err(|error| NodeError::Unreachable(error.to_string()))?;
-        let body = self
-            .exchange(&endpoint, b"{}".to_vec(), Duration::from_secs(ANSWER_SECONDS_MAX))
-            .await?;
+        let body = self.transport.post("/walletsolidity/getnowblock", json!({})).await?;
         match serde_json::from_slice::<Block>(&body) {
-            Ok(Block { block_header: BlockHeader { raw_data } }) => self.note(
-                Ok(FinalBlock { number: raw_data.number, time: raw_data.timestamp / 1000 }),
+            Ok(Block { block_header: BlockHeader { raw_data } }) => self.transport.note(
+                Ok(FinalBlock {
+                    number: raw_data.number,
+                    time: raw_data.timestamp / 1000,
+                    header: None,
+                }),
                 None,
             ),
-            Err(error) => self.note(
+            Err(error) => self.transport.note(
                 Err(NodeError::Garbage(format!("the solidified block does not read: {error}"))),
                 None,
             ),
@@ -557,40 +289,41 @@ impl Node {
         self.many(&questions).await
     }
 
-    /// Logs of the contracts in a range of blocks, with the heads of its first and last block, in
-    /// one request. `None` where the node lacks one of the two blocks.
+    /// Logs of the contracts in a range of blocks, with the heads of its first and last block.
+    /// `last` is the head of block `to`, where the node has told it already: it is not asked for
+    /// again. `None` where the node lacks one of the two blocks.
     pub async fn range(
         &self,
         contracts: &[[u8; 20]],
         from: i64,
         to: i64,
+        last: Option<&Header>,
     ) -> Result<Option<BlockRange>, NodeError> {
         let addresses: Vec<String> = contracts.iter().map(prefixed).collect();
         let topics = [TRANSFER_TOPIC.to_string(), DEPRECATE_TOPIC.to_string()];
         let filter = json!([{ "fromBlock": hex(from), "toBlock": hex(to), "address": addresses,
             "topics": [topics] }]);
-        let questions = [
-            RpcRequest::new("eth_getBlockByNumber", json!([hex(from), false])),
-            RpcRequest::new("eth_getLogs", filter),
-            RpcRequest::new("eth_getBlockByNumber", json!([hex(to), false])),
-        ];
-        let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
-        let answers = match self.batch(&questions, deadline).await {
-            // Three questions are too many for it, or their answers together: one after the other.
-            Err(NodeError::TooMuch(_)) => {
-                let mut answers = Vec::with_capacity(questions.len());
-                for question in &questions {
-                    answers.extend(self.batch(std::slice::from_ref(question), deadline).await?);
-                }
-                answers
-            }
-            answered => answered?,
-        };
-        let Ok([first, logs, last]) = <[_; 3]>::try_from(answers) else {
-            return Err(NodeError::Garbage("an answer of the batch is missing".into()));
-        };
+        let head =
+            |number: i64| RpcRequest::new("eth_getBlockByNumber", json!([hex(number), false]));
+        let last = last.filter(|last| last.number.0 == to).cloned();
+        let mut requests = Vec::with_capacity(3);
+        let is_first_known = from == to && last.is_some();
+        if !is_first_known {
+            requests.push(head(from));
+        }
+        requests.push(RpcRequest::new("eth_getLogs", filter));
+        if last.is_none() {
+            requests.push(head(to));
+        }
+        let mut answers = self.transport.ask(&requests, false).await?.into_iter();
+        let mut next = || answers.next().unwrap_or(Err(NodeError::Garbage("no answer".into())));
         // The heads first: a node that lacks them may answer anything to the filter.
-        let (first, last): (Option<Header>, Option<Header>) = (self.read(first)?, self.read(last)?);
+        let first: Option<Header> = if is_first_known { last.clone() } else { self.read(next())? };
+        let logs = next();
+        let last: Option<Header> = match last {
+            Some(last) => Some(last),
+            None => self.read(next())?,
+        };
         let (Some(first), Some(last)) = (first, last) else { return Ok(None) };
         // Nodes that know no lists of topics show the contracts' other logs too.
         let mut logs: Vec<Log> = self.read(logs)?;
@@ -615,20 +348,46 @@ impl Node {
         self.many(&questions).await
     }
 
-    /// Everything that happened in a block, without a filter. Nodes without `eth_getBlockReceipts`
-    /// are asked for each transaction. `None` where the node does not know all of them.
+    /// Everything that happened in a block, without a filter. A node that does not answer
+    /// `eth_getBlockReceipts`, or not with the whole block, is asked over TRON's own interface, and
+    /// then for each transaction. `None` where the node does not know all of them.
     pub async fn receipts_in(&self, block: &Header) -> Result<Option<Vec<Receipt>>, NodeError> {
+        let is_whole = |receipts: &[Receipt]| {
+            block.transactions.iter().all(|transaction| {
+                receipts.iter().any(|receipt| receipt.transaction_hash == *transaction)
+            })
+        };
         if !self.lacks_block_receipts.load(Ordering::Relaxed) {
-            match self
-                .one::<Option<Vec<Receipt>>>("eth_getBlockReceipts", json!([hex(block.number.0)]))
-                .await
-            {
-                Err(NodeError::MethodMissing(_)) => {
-                    self.lacks_block_receipts.store(true, Ordering::Relaxed)
+            let request = RpcRequest::new("eth_getBlockReceipts", json!([hex(block.number.0)]));
+            let answer = self.transport.ask(&[request], true).await?.pop();
+            match answer.map(|answer| self.read::<Option<Vec<Receipt>>>(answer)) {
+                Some(Ok(Some(receipts))) if is_whole(&receipts) => return Ok(Some(receipts)),
+                Some(Err(NodeError::MethodMissing(words))) => {
+                    tracing::info!(
+                        node = self.label(),
+                        words,
+                        "a node lacks eth_getBlockReceipts; its blocks are read in another way"
+                    );
+                    self.lacks_block_receipts.store(true, Ordering::Relaxed);
                 }
-                // Longer than the node answers at once: one by one.
-                Err(NodeError::TooMuch(_)) => {}
-                other => return other,
+                Some(Err(error)) if !error.is_refusal() => return Err(error),
+                _ => {}
+            }
+        }
+        if block.transactions.len() > 1 && !self.lacks_block_info.load(Ordering::Relaxed) {
+            match self.transport.post(block_info::PATH, json!({ "num": block.number.0 })).await {
+                Ok(body) => {
+                    if let Some(receipts) = block_info::receipts(&body, block)
+                        && is_whole(&receipts)
+                    {
+                        return Ok(Some(receipts));
+                    }
+                }
+                Err(NodeError::MethodMissing(_)) => {
+                    self.lacks_block_info.store(true, Ordering::Relaxed);
+                }
+                Err(error) if !error.is_refusal() => return Err(error),
+                Err(_) => {}
             }
         }
         Ok(self.receipts_of(&block.transactions).await?.into_iter().collect())
@@ -638,39 +397,5 @@ impl Node {
 impl serde::Serialize for Hash {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn errors_are_sorted() {
-        let fault = |code: i64, message: &str| RpcError { code, message: message.into() }.fault();
-        type Is = fn(&NodeError) -> bool;
-        let table: [(i64, &str, Is); 8] = [
-            (-32602, "exceed max block range: 5000", |fault| {
-                matches!(fault, NodeError::TooMuch(_))
-            }),
-            (-32005, "query returned more than 10000 results", |fault| {
-                matches!(fault, NodeError::TooMuch(_))
-            }),
-            (-32003, "response too large", |fault| matches!(fault, NodeError::TooMuch(_))),
-            (-32601, "the method eth_getBlockReceipts does not exist", |fault| {
-                matches!(fault, NodeError::MethodMissing(_))
-            }),
-            (-32602, "TAG [finalized] not supported", |fault| {
-                matches!(fault, NodeError::MethodMissing(_))
-            }),
-            (-32000, "illegal state. 0", |fault| matches!(fault, NodeError::Refused(_))),
-            (-32000, "Too Many Requests", |fault| matches!(fault, NodeError::Limited(_))),
-            (-32005, "daily request count exceeded, request rate limited", |fault| {
-                matches!(fault, NodeError::Limited(_))
-            }),
-        ];
-        for (code, message, is) in table {
-            assert!(is(&fault(code, message)), "{code} {message}: {:?}", fault(code, message));
-        }
     }
 }

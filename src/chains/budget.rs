@@ -1,0 +1,271 @@
+//! How many requests an endpoint is sent: the limits of its gateway, and less after the gateway
+//! refused. Pure: time comes in as an argument.
+//!
+//! Gateways count each call of a batch, so a request here is one call. Their windows are not ours:
+//! a call that was sent a second ago may arrive later, so the window is a little longer than a
+//! second, and a day's calls come from a bucket that can never give more than the limit in any 24
+//! hours. After each refusal the rate is halved; it doubles again after a while without one, later
+//! each time it was refused.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Requests a second to an endpoint beyond this machine, where nothing else is configured: TronGrid
+/// serves 5 a second once the day's quota is used up, and limits requests without a key further.
+pub const REQUESTS_PER_SECOND_DEFAULT: u32 = 5;
+/// Requests a day to such an endpoint: TronGrid's quota for a free account.
+pub const REQUESTS_PER_DAY_DEFAULT: u32 = 100_000;
+/// Most that can be configured for a second.
+pub const REQUESTS_PER_SECOND_MAX: u32 = 1_000;
+/// Most that can be configured for a day.
+pub const REQUESTS_PER_DAY_MAX: u32 = 100_000_000;
+
+/// Of a day's requests, what following a chain without news may use, in percent. The rest is for
+/// deposits, for catching up, for the daily comparison and for the deposit doctor.
+const ROUTINE_PERCENT: u32 = 55;
+/// Of a day's requests, what can be spent at once, in percent; the rest comes back evenly.
+const BURST_PERCENT: u32 = 25;
+/// Longest pause after a look at the chain that found everything read.
+const ROUTINE_PAUSE_MAX: Duration = Duration::from_secs(20);
+/// Requests count as of the same second for this long.
+const WINDOW: Duration = Duration::from_millis(1_100);
+/// What an endpoint without a limit is slowed down from.
+const UNKNOWN_PER_SECOND: u32 = 64;
+/// Halvings below one request a window: at most one request in 8.8 s.
+const HALVINGS_BELOW_ONE: u32 = 3;
+/// The rate doubles this long after the first refusal, and twice as long after each further one.
+const RECOVER_AFTER_MIN: Duration = Duration::from_secs(60);
+const RECOVER_AFTER_MAX: Duration = Duration::from_secs(3_600);
+/// A gateway that refuses for this long has banned the client.
+const BAN: Duration = Duration::from_secs(10);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What an endpoint's gateway allows; 0 is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RequestLimits {
+    pub per_second: u32,
+    pub per_day: u32,
+}
+
+/// What was sent to one endpoint, and how fast the next requests may follow.
+#[derive(Debug)]
+pub struct RequestBudget {
+    limits: RequestLimits,
+    /// When the last requests were sent, oldest first.
+    recent: VecDeque<Duration>,
+    /// What is left of the day's bucket at `filled_at`.
+    day_left: f64,
+    filled_at: Duration,
+    /// How often the rate was halved.
+    halvings: u32,
+    recover_after: Duration,
+    recover_at: Duration,
+}
+
+impl RequestBudget {
+    pub fn new(limits: RequestLimits, now: Duration) -> RequestBudget {
+        RequestBudget {
+            limits,
+            recent: VecDeque::new(),
+            day_left: f64::from(limits.per_day) * f64::from(BURST_PERCENT) / 100.0,
+            filled_at: now,
+            halvings: 0,
+            recover_after: Duration::ZERO,
+            recover_at: Duration::ZERO,
+        }
+    }
+
+    /// How many requests may be sent within how long; `None` is no limit.
+    fn rate(&self) -> Option<(usize, Duration)> {
+        let full = match (self.limits.per_second, self.halvings) {
+            (0, 0) => return None,
+            (0, _) => UNKNOWN_PER_SECOND,
+            (limit, _) => limit,
+        };
+        let count = full.checked_shr(self.halvings).unwrap_or(0);
+        let below_one = self.halvings.saturating_sub(full.ilog2());
+        Some(((count.max(1)) as usize, WINDOW * (1 << below_one.min(HALVINGS_BELOW_ONE))))
+    }
+
+    /// Calls that one batch may have.
+    pub fn batch_max(&self) -> usize {
+        self.rate().map_or(usize::MAX, |(count, _)| count)
+    }
+
+    /// Takes `count` requests, at most [`RequestBudget::batch_max`]. `Err` says how long to wait
+    /// before asking again.
+    pub fn take(&mut self, count: usize, now: Duration) -> Result<(), Duration> {
+        if self.halvings > 0 && now >= self.recover_at {
+            self.halvings -= 1;
+            self.recover_at = now + self.recover_after;
+        }
+        if let Some((count_max, window)) = self.rate() {
+            while self.recent.front().is_some_and(|sent| *sent + window <= now) {
+                self.recent.pop_front();
+            }
+            let excess = (self.recent.len() + count).saturating_sub(count_max);
+            if excess > 0
+                && let Some(last) = self.recent.get(excess.min(self.recent.len()).max(1) - 1)
+            {
+                return Err((*last + window).saturating_sub(now).max(Duration::from_millis(1)));
+            }
+        }
+        if self.limits.per_day > 0 {
+            let per_day = f64::from(self.limits.per_day);
+            let refill_a_second =
+                per_day * f64::from(100 - BURST_PERCENT) / 100.0 / DAY.as_secs_f64();
+            let filled = now.saturating_sub(self.filled_at).as_secs_f64() * refill_a_second;
+            let full = per_day * f64::from(BURST_PERCENT) / 100.0;
+            self.day_left = (self.day_left + filled).min(full);
+            self.filled_at = now;
+            // A batch may be larger than a tiny bucket.
+            let missing = (count as f64).min(full) - self.day_left;
+            if missing > 0.0 {
+                return Err(Duration::from_secs_f64(missing / refill_a_second)
+                    .max(Duration::from_millis(1)));
+            }
+            self.day_left -= count as f64;
+        }
+        if self.rate().is_some() {
+            self.recent.extend(std::iter::repeat_n(now, count));
+        }
+        Ok(())
+    }
+
+    /// The gateway refused a request as one too many, and said that it does so for `rest`. After a
+    /// ban the next attempt is more careful, because each one that fails costs another ban.
+    pub fn note_refusal(&mut self, now: Duration, rest: Duration) {
+        let is_ban = rest >= BAN;
+        let full = match self.limits.per_second {
+            0 => UNKNOWN_PER_SECOND,
+            limit => limit,
+        };
+        let halvings = if is_ban { 2 } else { 1 };
+        self.halvings = (self.halvings + halvings).min(full.ilog2() + HALVINGS_BELOW_ONE);
+        let recover_after_min = if is_ban { rest * 10 } else { RECOVER_AFTER_MIN };
+        self.recover_after = (self.recover_after * 2)
+            .clamp(recover_after_min.min(RECOVER_AFTER_MAX), RECOVER_AFTER_MAX);
+        self.recover_at = now + self.recover_after;
+    }
+
+    /// How long to pause after a look at the chain that used `count` requests, so that looks alone
+    /// stay within their share of a day.
+    pub fn routine_pause(&self, count: u64) -> Duration {
+        if self.limits.per_day == 0 {
+            return Duration::ZERO;
+        }
+        let share = f64::from(self.limits.per_day) * f64::from(ROUTINE_PERCENT) / 100.0;
+        Duration::from_secs_f64(count as f64 * DAY.as_secs_f64() / share).min(ROUTINE_PAUSE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(per_second: u32, per_day: u32) -> RequestLimits {
+        RequestLimits { per_second, per_day }
+    }
+
+    /// Sends single requests as fast as the budget lets them; answers when each was sent.
+    fn send(budget: &mut RequestBudget, from: Duration, count: usize) -> Vec<Duration> {
+        let mut now = from;
+        let mut sent = Vec::new();
+        while sent.len() < count {
+            match budget.take(1, now) {
+                Ok(()) => sent.push(now),
+                Err(wait) => now += wait,
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn no_second_has_more_than_its_limit() {
+        for limit in [1, 2, 5, 15] {
+            let mut budget = RequestBudget::new(limits(limit, 0), Duration::ZERO);
+            let sent = send(&mut budget, Duration::ZERO, 100);
+            for (index, first) in sent.iter().enumerate() {
+                let within = sent[index..]
+                    .iter()
+                    .filter(|at| **at < *first + Duration::from_secs(1))
+                    .count();
+                assert!(within <= limit as usize, "{within} of {limit} a second");
+            }
+            let seconds = sent[99].as_secs_f64();
+            assert!(seconds < 100.0 / f64::from(limit) * 1.2, "no slower than that: {seconds} s");
+        }
+    }
+
+    #[test]
+    fn no_day_has_more_than_its_limit() {
+        let mut budget = RequestBudget::new(limits(0, 1_000), Duration::ZERO);
+        let sent = send(&mut budget, Duration::ZERO, 3_000);
+        for (index, first) in sent.iter().enumerate() {
+            let within = sent[index..].iter().filter(|at| **at < *first + DAY).count();
+            assert!(within <= 1_000, "{within} requests within a day");
+        }
+        assert!(sent[999] < DAY * 11 / 10, "the limit is used: {:?}", sent[999]);
+    }
+
+    #[test]
+    fn a_batch_counts_each_of_its_calls() {
+        let mut budget = RequestBudget::new(limits(5, 0), Duration::ZERO);
+        assert_eq!(budget.batch_max(), 5);
+        assert_eq!(budget.take(4, Duration::ZERO), Ok(()));
+        assert_eq!(budget.take(2, Duration::ZERO), Err(WINDOW));
+        assert_eq!(budget.take(1, Duration::ZERO), Ok(()));
+        assert_eq!(budget.take(2, WINDOW), Ok(()));
+    }
+
+    #[test]
+    fn refusals_slow_down_and_quiet_speeds_up_later_each_time() {
+        let mut budget = RequestBudget::new(limits(5, 0), Duration::ZERO);
+        let mut rates = Vec::new();
+        for second in 0..7 {
+            budget.note_refusal(Duration::from_secs(second), Duration::ZERO);
+            rates.push(budget.rate().unwrap());
+        }
+        let window = |times: u32| WINDOW * times;
+        assert_eq!(
+            rates,
+            [
+                (2, window(1)),
+                (1, window(1)),
+                (1, window(2)),
+                (1, window(4)),
+                (1, window(8)),
+                (1, window(8)),
+                (1, window(8)),
+            ]
+        );
+        let mut budget = RequestBudget::new(limits(5, 0), Duration::ZERO);
+        for (refused_at, recovers_at) in [(0, 60), (60, 180), (180, 420)] {
+            budget.note_refusal(Duration::from_secs(refused_at), Duration::from_secs(1));
+            let _ = budget.take(1, Duration::from_secs(recovers_at - 1));
+            assert_eq!(budget.batch_max(), 2, "before {recovers_at} s");
+            let _ = budget.take(1, Duration::from_secs(recovers_at));
+            assert_eq!(budget.batch_max(), 5, "after {recovers_at} s");
+        }
+        let mut own = RequestBudget::new(limits(0, 0), Duration::ZERO);
+        assert_eq!(own.batch_max(), usize::MAX);
+        own.note_refusal(Duration::ZERO, Duration::ZERO);
+        assert_eq!(own.batch_max(), 32);
+        own.note_refusal(Duration::ZERO, Duration::from_secs(30));
+        assert_eq!(own.batch_max(), 8, "a ban quarters the rate");
+        let _ = own.take(1, Duration::from_secs(299));
+        assert_eq!(own.batch_max(), 8, "and for five minutes at least");
+        let _ = own.take(1, Duration::from_secs(300));
+        assert_eq!(own.batch_max(), 16);
+    }
+
+    #[test]
+    fn looking_at_a_quiet_chain_leaves_room_in_the_day() {
+        let budget = RequestBudget::new(limits(5, REQUESTS_PER_DAY_DEFAULT), Duration::ZERO);
+        let a_day = DAY.as_secs_f64() / budget.routine_pause(6).as_secs_f64() * 6.0;
+        assert!((54_000.0..56_000.0).contains(&a_day), "{a_day}");
+        assert_eq!(budget.routine_pause(1_000), ROUTINE_PAUSE_MAX);
+        let own = RequestBudget::new(limits(0, 0), Duration::ZERO);
+        assert_eq!(own.routine_pause(1_000), Duration::ZERO);
+    }
+}

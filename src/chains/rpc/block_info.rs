@@ -1,0 +1,115 @@
+//! A block over TRON's own HTTP interface, `/wallet/gettransactioninfobyblocknum`: all its
+//! transactions with their logs in one answer, for nodes without `eth_getBlockReceipts`.
+//!
+//! The answer names no block hash; that of the block's head is taken, and the caller compares the
+//! transactions with the head's. Logs are numbered through the block in the order of its
+//! transactions, as the JSON-RPC numbers them.
+
+use serde::Deserialize;
+
+use crate::chains::evm::{AddressBytes, Data, Hash, Header, Log, Quantity, Receipt};
+use crate::kernel::hex;
+
+pub(super) const PATH: &str = "/wallet/gettransactioninfobyblocknum";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TransactionInfo {
+    id: Hash,
+    #[serde(default)]
+    block_number: i64,
+    /// `FAILED`, or absent.
+    result: Option<String>,
+    #[serde(default)]
+    receipt: ResourceReceipt,
+    #[serde(default)]
+    log: Vec<InfoLog>,
+}
+
+#[derive(Default, Deserialize)]
+struct ResourceReceipt {
+    /// What the contract came to, such as `SUCCESS` or `OUT_OF_ENERGY`; absent where none ran.
+    result: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct InfoLog {
+    address: AddressBytes,
+    #[serde(default)]
+    topics: Vec<Hash>,
+    #[serde(default)]
+    data: String,
+}
+
+/// The receipts of a block; `None` where the answer is not of this block or does not read.
+pub(super) fn receipts(body: &[u8], block: &Header) -> Option<Vec<Receipt>> {
+    let infos: Vec<TransactionInfo> = serde_json::from_slice(body).ok()?;
+    let mut log_index = 0;
+    let mut receipts = Vec::with_capacity(infos.len());
+    for info in infos {
+        if info.block_number != block.number.0 {
+            return None;
+        }
+        let is_failed = info.result.as_deref() == Some("FAILED")
+            || info.receipt.result.as_deref().is_some_and(|result| result != "SUCCESS");
+        let mut logs = Vec::with_capacity(info.log.len());
+        for log in info.log {
+            logs.push(Log {
+                address: log.address,
+                topics: log.topics,
+                data: Data(hex::decode(&log.data)?),
+                block_number: block.number,
+                block_hash: block.hash,
+                transaction_hash: info.id,
+                log_index: Quantity(log_index),
+                removed: false,
+            });
+            log_index += 1;
+        }
+        receipts.push(Receipt {
+            transaction_hash: info.id,
+            block_hash: block.hash,
+            block_number: block.number,
+            status: Quantity(i64::from(!is_failed)),
+            logs,
+        });
+    }
+    Some(receipts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chains::evm::samples::header;
+
+    #[test]
+    fn a_block_reads_with_its_logs_numbered_through() {
+        let body = br#"[
+            {"id":"0101010101010101010101010101010101010101010101010101010101010101","fee":345000,"blockNumber":12,
+             "blockTimeStamp":36000,"contractResult":["01"],"contract_address":"41a614f803b6fd780986a42c78ec9c7f77e6ded13c",
+             "receipt":{"energy_usage":1,"result":"SUCCESS"},
+             "log":[{"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c",
+               "topics":["ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
+                 "0000000000000000000000001111111111111111111111111111111111111111",
+                 "0000000000000000000000002222222222222222222222222222222222222222"],
+               "data":"00000000000000000000000000000000000000000000000000000000000f4240"}]},
+            {"id":"0202020202020202020202020202020202020202020202020202020202020202","blockNumber":12,"contractResult":[""],"receipt":{"net_fee":1}},
+            {"id":"0303030303030303030303030303030303030303030303030303030303030303","blockNumber":12,"result":"FAILED","receipt":{"result":"OUT_OF_ENERGY"}},
+            {"id":"0404040404040404040404040404040404040404040404040404040404040404","blockNumber":12,"receipt":{"result":"SUCCESS"},
+             "log":[{"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c"}]}]"#;
+        let receipts = receipts(body, &header(12)).unwrap();
+        let statuses: Vec<bool> = receipts.iter().map(Receipt::has_succeeded).collect();
+        assert_eq!(statuses, [true, true, false, true]);
+        assert_eq!(receipts[0].logs[0].transfer().map(|transfer| transfer.value), Some(1_000_000));
+        assert_eq!(receipts[3].logs[0].log_index, Quantity(1));
+        assert!(receipts.iter().all(|receipt| receipt.block_hash == header(12).hash));
+    }
+
+    #[test]
+    fn what_is_not_of_the_block_is_nothing() {
+        for body in ["{}", "[{\"id\":\"01\"}]", "{\"Error\":\"x\"}", ""] {
+            assert_eq!(receipts(body.as_bytes(), &header(12)), None, "{body}");
+        }
+        assert_eq!(receipts(b"[]", &header(12)), Some(Vec::new()), "an empty block");
+    }
+}

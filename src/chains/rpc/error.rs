@@ -1,0 +1,179 @@
+//! Why a node did not answer a question, sorted from the many ways in which nodes and gateways say
+//! so.
+
+use serde::Deserialize;
+
+/// Characters of a node's own words that are kept.
+const WORDS_LENGTH_MAX: usize = 200;
+
+/// Why a node did not answer a question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeError {
+    #[error("not reached: {0}")]
+    Unreachable(String),
+    /// Too many requests, or no computing resources; it rests.
+    #[error("refuses for now: {0}")]
+    Limited(String),
+    /// The range covers too many blocks or too many results: ask for less.
+    #[error("wants a smaller range: {0}")]
+    TooMuch(String),
+    /// The method or the tag is not there.
+    #[error("does not know the method: {0}")]
+    MethodMissing(String),
+    #[error("answers an error: {0}")]
+    Refused(String),
+    /// What came is not what the question asks for.
+    #[error("does not answer sensibly: {0}")]
+    Garbage(String),
+    /// It rests after a fault and is not asked.
+    #[error("rests after a fault")]
+    Resting,
+}
+
+impl NodeError {
+    /// Whether another question would meet the same fault soon.
+    pub(super) const fn is_of_the_node(&self) -> bool {
+        matches!(self, NodeError::Unreachable(_) | NodeError::Limited(_) | NodeError::Garbage(_))
+    }
+
+    /// Whether the node answered and did not want the question, so that it can be asked in another
+    /// way.
+    pub(super) const fn is_refusal(&self) -> bool {
+        matches!(
+            self,
+            NodeError::MethodMissing(_)
+                | NodeError::Refused(_)
+                | NodeError::TooMuch(_)
+                | NodeError::Garbage(_)
+        )
+    }
+}
+
+/// A node's own words, short and on one line, for logs and messages.
+pub(super) fn words(text: &str) -> String {
+    let plain = |letter: char| if letter.is_control() { ' ' } else { letter };
+    text.chars().take(WORDS_LENGTH_MAX).map(plain).collect()
+}
+
+/// Whether a text says that there were too many requests.
+pub(super) fn is_rate_limit(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    [
+        "rate limit",
+        "request count",
+        "too many requests",
+        "computing resources",
+        "frequency limit",
+        "daily usage",
+        "suspended for",
+        "asks too often",
+    ]
+    .iter()
+    .any(|known| lower.contains(known))
+}
+
+/// An error in the form of the JSON-RPC.
+#[derive(Deserialize)]
+pub(super) struct RpcErrorBody {
+    #[serde(default)]
+    pub code: i64,
+    #[serde(default)]
+    pub message: String,
+}
+
+impl RpcErrorBody {
+    /// Whether it is about the batch, and each question alone may be answered.
+    pub fn is_about_batch(&self) -> bool {
+        self.message.to_lowercase().contains("batch")
+    }
+
+    pub fn sorted(&self) -> NodeError {
+        let message = words(&self.message);
+        let text = format!("{} {message}", self.code);
+        let lower = message.to_lowercase();
+        let says = |known: &[&str]| known.iter().any(|word| lower.contains(word));
+        match self.code {
+            -32601 => NodeError::MethodMissing(text),
+            // Before the codes: some gateways say -32005 for too many requests too.
+            _ if is_rate_limit(&message) => NodeError::Limited(text),
+            -32005 | -32003 => NodeError::TooMuch(text),
+            _ if says(&[
+                "block range",
+                "more than",
+                "too large",
+                "too many results",
+                "response size",
+            ]) =>
+            {
+                NodeError::TooMuch(text)
+            }
+            _ if says(&[
+                "not supported",
+                "does not exist/is not available",
+                "method not found",
+                "not whitelisted",
+                "not allowed",
+                "unsupported",
+                "tag",
+            ]) =>
+            {
+                NodeError::MethodMissing(text)
+            }
+            _ => NodeError::Refused(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_sorted() {
+        let sorted =
+            |code: i64, message: &str| RpcErrorBody { code, message: message.into() }.sorted();
+        type Is = fn(&NodeError) -> bool;
+        let table: [(i64, &str, Is); 13] = [
+            (-32602, "exceed max block range: 5000", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
+            (-32005, "query returned more than 10000 results", |error| {
+                matches!(error, NodeError::TooMuch(_))
+            }),
+            (-32003, "response too large", |error| matches!(error, NodeError::TooMuch(_))),
+            (-32601, "the method eth_getBlockReceipts does not exist", |error| {
+                matches!(error, NodeError::MethodMissing(_))
+            }),
+            (-32602, "TAG [finalized] not supported", |error| {
+                matches!(error, NodeError::MethodMissing(_))
+            }),
+            (-32052, "method eth_getBlockReceipts is not whitelisted", |error| {
+                matches!(error, NodeError::MethodMissing(_))
+            }),
+            (-32000, "illegal state. 0", |error| matches!(error, NodeError::Refused(_))),
+            (-32000, "receipts length mismatch: 0 vs 1", |error| {
+                matches!(error, NodeError::Refused(_))
+            }),
+            (-32600, "this node does not support constant", |error| {
+                matches!(error, NodeError::Refused(_))
+            }),
+            (-32000, "Too Many Requests", |error| matches!(error, NodeError::Limited(_))),
+            (-32000, "Exceed the user daily usage", |error| matches!(error, NodeError::Limited(_))),
+            (-32005, "daily request count exceeded, request rate limited", |error| {
+                matches!(error, NodeError::Limited(_))
+            }),
+            (-32600, "Too many [\"eth_getLogs\"] methods in the batch", |error| {
+                matches!(error, NodeError::Refused(_))
+            }),
+        ];
+        for (code, message, is) in table {
+            assert!(is(&sorted(code, message)), "{code} {message}: {:?}", sorted(code, message));
+        }
+    }
+
+    #[test]
+    fn a_nodes_words_are_short_and_on_one_line() {
+        let text = words(&format!("one\ntwo\u{1b}[31m{}", "x".repeat(1_000)));
+        assert!(text.chars().count() == WORDS_LENGTH_MAX && text.starts_with("one two [31mx"));
+    }
+}

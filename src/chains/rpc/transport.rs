@@ -1,0 +1,429 @@
+//! Sends questions to one node: in batches as large as it takes, no faster than its gateway allows,
+//! and again where it refused for a while.
+//!
+//! What one question of several was answered is kept when a later one meets a limit: only the rest
+//! is asked again. A batch that is refused as a whole, in whatever words, is asked one by one.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::error::{NodeError, RpcErrorBody, is_rate_limit, words};
+use crate::chains::budget::{RequestBudget, RequestLimits};
+use crate::chains::timer::Timer;
+use crate::outbound::{Client, Endpoint, OutboundError};
+
+/// How long one request to a node may take.
+const ANSWER_SECONDS_MAX: u64 = 20;
+/// java-tron answers at most 25 MiB.
+const ANSWER_BYTES_MAX: usize = 26 * 1024 * 1024;
+/// Requests in one batch; java-tron takes 100.
+const BATCH_REQUESTS_MAX: usize = 50;
+/// How long a node that refused a batch is asked without any.
+const BATCH_REFUSED: Duration = Duration::from_secs(3_600);
+/// How long a node rests that said "too many requests" and not for how long: TRON's gateway bans
+/// for 30 s.
+const REST_SECONDS_BANNED: u64 = 30;
+/// Rests after other faults grow from this, doubling, up to the longest.
+const REST_SECONDS_MIN: u64 = 1;
+pub(super) const REST_SECONDS_MAX: u64 = 60;
+/// How long the rest of several questions waits for a node that refused one of them.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A question of a batch.
+pub(super) struct RpcRequest {
+    method: &'static str,
+    params: Value,
+}
+
+impl RpcRequest {
+    pub const fn new(method: &'static str, params: Value) -> RpcRequest {
+        RpcRequest { method, params }
+    }
+}
+
+#[derive(Deserialize)]
+struct RpcResponse<'a> {
+    id: Option<u64>,
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+    error: Option<RpcErrorBody>,
+}
+
+/// What a question was answered: its result as it came, or the node's refusal of this question.
+pub(super) type Answered = Result<Box<RawValue>, NodeError>;
+
+#[derive(Default)]
+struct Pause {
+    until: Option<Duration>,
+    faults_in_a_row: u32,
+}
+
+/// The connection to one node.
+pub(super) struct Transport {
+    client: Client,
+    pub endpoint: Endpoint,
+    timer: Timer,
+    next_id: AtomicU64,
+    pause: Mutex<Pause>,
+    budget: Mutex<RequestBudget>,
+    /// Questions that the node takes in one request, as far as it let us know.
+    batch_max: AtomicUsize,
+    /// Until when no batch is tried.
+    singles_until: Mutex<Option<Duration>>,
+    sent: AtomicU64,
+}
+
+impl Transport {
+    pub fn new(
+        client: Client,
+        endpoint: Endpoint,
+        limits: RequestLimits,
+        timer: Timer,
+    ) -> Transport {
+        Transport {
+            client,
+            endpoint,
+            next_id: AtomicU64::new(1),
+            pause: Mutex::default(),
+            budget: Mutex::new(RequestBudget::new(limits, timer.now())),
+            timer,
+            batch_max: BATCH_REQUESTS_MAX.into(),
+            singles_until: Mutex::default(),
+            sent: AtomicU64::new(0),
+        }
+    }
+
+    fn pause(&self) -> MutexGuard<'_, Pause> {
+        self.pause.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn budget(&self) -> MutexGuard<'_, RequestBudget> {
+        self.budget.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many questions were sent since the start.
+    pub fn sent_count(&self) -> u64 {
+        self.sent.load(Ordering::Relaxed)
+    }
+
+    /// How long to pause after a look at the chain that sent so many questions.
+    pub fn routine_pause(&self, count: u64) -> Duration {
+        self.budget().routine_pause(count)
+    }
+
+    /// How much longer the node rests after a fault; `None` where it is asked.
+    pub fn resting_for(&self) -> Option<Duration> {
+        let until = self.pause().until?;
+        let left = until.saturating_sub(self.timer.now());
+        (left > Duration::ZERO).then_some(left)
+    }
+
+    pub fn rest(&self, seconds: u64) {
+        self.pause().until = Some(self.timer.now() + Duration::from_secs(seconds));
+    }
+
+    /// Whether batches are taken, as far as is known.
+    pub fn takes_batches(&self) -> bool {
+        let until = *self.singles_until.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_none_or(|until| until <= self.timer.now())
+    }
+
+    fn refuse_batches(&self, error: &NodeError) {
+        tracing::warn!(
+            node = self.endpoint.label(),
+            %error,
+            "a node refuses batches; it is asked one question at a time"
+        );
+        *self.singles_until.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(self.timer.now() + BATCH_REFUSED);
+    }
+
+    /// Keeps what an answer says about the node: after a fault of its own it rests.
+    pub fn note<T>(
+        &self,
+        outcome: Result<T, NodeError>,
+        retry_after_seconds: Option<u64>,
+    ) -> Result<T, NodeError> {
+        let now = self.timer.now();
+        let mut pause = self.pause();
+        match &outcome {
+            Err(error) if error.is_of_the_node() => {
+                pause.faults_in_a_row = (pause.faults_in_a_row + 1).min(16);
+                let grown = (REST_SECONDS_MIN << (pause.faults_in_a_row - 1)).min(REST_SECONDS_MAX);
+                let is_limit = matches!(error, NodeError::Limited(_));
+                let said = retry_after_seconds.filter(|_| is_limit);
+                if is_limit {
+                    let rest = said.map_or(Duration::ZERO, Duration::from_secs);
+                    self.budget().note_refusal(now, rest);
+                }
+                pause.until = Some(now + Duration::from_secs(said.unwrap_or(grown)));
+            }
+            // An error about one question says that the node lives.
+            _ => *pause = Pause::default(),
+        }
+        outcome
+    }
+
+    /// Waits until the budget lets so many questions through.
+    async fn admit(&self, count: usize) {
+        loop {
+            let taken = self.budget().take(count, self.timer.now());
+            match taken {
+                Ok(()) => break,
+                Err(wait) => self.timer.sleep(wait).await,
+            }
+        }
+        self.sent.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    /// Posts JSON to the node, or to another path of its host, and answers the body. HTTP's own
+    /// errors are sorted; a body in the form of the JSON-RPC is read behind any status.
+    async fn exchange(
+        &self,
+        endpoint: &Endpoint,
+        body: Vec<u8>,
+    ) -> Result<bytes::Bytes, NodeError> {
+        let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
+        let answer = match self.client.post(endpoint, body, deadline, ANSWER_BYTES_MAX).await {
+            Ok(answer) => answer,
+            Err(OutboundError::TooLong(bytes)) => {
+                return Err(NodeError::TooMuch(format!("the answer is longer than {bytes} bytes")));
+            }
+            Err(error) => return self.note(Err(NodeError::Unreachable(error.to_string())), None),
+        };
+        let status = answer.http_status;
+        let text = || {
+            let body = String::from_utf8_lossy(&answer.body[..answer.body.len().min(1_000)]);
+            words(format!("HTTP {status} {body}").trim())
+        };
+        if matches!(status, 429 | 503) {
+            return self.note(Err(NodeError::Limited(text())), answer.retry_after_seconds);
+        }
+        if status != 200 && is_rpc(&answer.body) {
+            return Ok(answer.body);
+        }
+        match status {
+            200 => {}
+            403 => {
+                let rest = answer.retry_after_seconds.or(Some(REST_SECONDS_BANNED));
+                return self.note(Err(NodeError::Limited(text())), rest);
+            }
+            413 => return Err(NodeError::TooMuch(text())),
+            // The question as it was put: another one, or another way, may be answered.
+            400 | 404 | 405 | 406 | 415 | 422 | 501 => {
+                return Err(NodeError::MethodMissing(text()));
+            }
+            _ => return self.note(Err(NodeError::Unreachable(text())), None),
+        }
+        // HTTP 200 with `{"Error": "…"}` stands outside the JSON-RPC.
+        #[derive(Deserialize)]
+        struct Bare {
+            #[serde(rename = "Error")]
+            error: String,
+        }
+        if let Ok(bare) = serde_json::from_slice::<Bare>(&answer.body) {
+            let message = words(&bare.error);
+            let error = if is_rate_limit(&message) {
+                NodeError::Limited(message)
+            } else {
+                NodeError::Unreachable(message)
+            };
+            return self.note(Err(error), answer.retry_after_seconds);
+        }
+        Ok(answer.body)
+    }
+
+    /// Posts to another path of the node's host, such as TRON's own interface.
+    pub async fn post(&self, path: &str, body: Value) -> Result<bytes::Bytes, NodeError> {
+        if self.resting_for().is_some() {
+            return Err(NodeError::Resting);
+        }
+        let endpoint = self
+            .endpoint
+            .with_path(path)
+            .map_err(|error| NodeError::Unreachable(error.to_string()))?;
+        self.admit(1).await;
+        self.exchange(&endpoint, body.to_string().into_bytes()).await
+    }
+
+    /// Sends some questions in one request. `Err` where none of them was answered.
+    async fn send(&self, requests: &[RpcRequest]) -> Result<Vec<Answered>, SendError> {
+        let first = self.next_id.fetch_add(requests.len() as u64, Ordering::Relaxed);
+        let bodies: Vec<Value> = requests
+            .iter()
+            .zip(first..)
+            .map(|(request, id)| {
+                json!({ "jsonrpc": "2.0", "id": id, "method": request.method,
+                "params": request.params })
+            })
+            .collect();
+        let body = match bodies.as_slice() {
+            [one] => serde_json::to_vec(one),
+            many => serde_json::to_vec(many),
+        };
+        let body = body.map_err(|error| NodeError::Garbage(error.to_string()))?;
+        let is_batch = requests.len() > 1;
+        let bytes = match self.exchange(&self.endpoint, body).await {
+            // A gateway without batches may not even read one.
+            Err(error @ NodeError::MethodMissing(_)) if is_batch => {
+                return Err(SendError::BatchRefused(error));
+            }
+            bytes => bytes?,
+        };
+        let is_list = bytes.trim_ascii_start().starts_with(b"[");
+        let read: Result<Vec<RpcResponse<'_>>, _> = if is_list {
+            serde_json::from_slice(&bytes)
+        } else {
+            serde_json::from_slice(&bytes).map(|one| vec![one])
+        };
+        let responses = match read {
+            Ok(responses) => responses,
+            Err(error) => return Ok(self.note(Err(NodeError::Garbage(error.to_string())), None)?),
+        };
+        if is_batch && (!is_list || responses.len() < requests.len()) {
+            let error = match responses.iter().find_map(|response| response.error.as_ref()) {
+                Some(error) => error.sorted(),
+                None => NodeError::Refused("fewer answers than questions".into()),
+            };
+            return Err(match error {
+                NodeError::Limited(_) => self.note::<()>(Err(error.clone()), None).err().into(),
+                NodeError::TooMuch(_) => SendError::Node(error),
+                error => SendError::BatchRefused(error),
+            });
+        }
+        let mut sorted: Vec<Option<Answered>> = requests.iter().map(|_| None).collect();
+        for response in &responses {
+            // Some gateways answer a single question with another id.
+            let place = if is_batch {
+                response.id.and_then(|id| id.checked_sub(first)).map(|place| place as usize)
+            } else {
+                Some(0)
+            };
+            let Some(slot) = place.and_then(|place| sorted.get_mut(place)) else { continue };
+            *slot = Some(match (&response.error, response.result) {
+                (Some(error), _) if is_batch && error.is_about_batch() => {
+                    return Err(SendError::BatchRefused(error.sorted()));
+                }
+                (Some(error), _) => Err(error.sorted()),
+                (None, Some(result)) => Ok(result.to_owned()),
+                // `"result": null` reads as none.
+                (None, None) => RawValue::from_string("null".into())
+                    .map_err(|error| NodeError::Garbage(error.to_string())),
+            });
+        }
+        let all: Option<Vec<Answered>> = sorted.into_iter().collect();
+        let missing = || NodeError::Garbage("an answer of the batch is missing".into());
+        let Some(mut answers) = all else { return Ok(self.note(Err(missing()), None)?) };
+        // One question that meets a limit is the node's limit: it would meet the others soon. What
+        // was answered before it is kept.
+        let limited =
+            answers.iter().position(|answer| matches!(answer, Err(NodeError::Limited(_))));
+        match limited {
+            None => Ok(self.note(Ok(answers), None)?),
+            Some(place) => {
+                let refused = answers.swap_remove(place);
+                answers.truncate(place);
+                let error = self.note(refused, None).err();
+                if answers.is_empty() { Err(error.into()) } else { Ok(answers) }
+            }
+        }
+    }
+
+    /// Asks questions, each of which gets an answer of its own, in as few requests as the node
+    /// takes. A node that refuses one of them for a while is waited for where something was read
+    /// already, by this call or, with `is_patient`, before it.
+    pub async fn ask(
+        &self,
+        requests: &[RpcRequest],
+        mut is_patient: bool,
+    ) -> Result<Vec<Answered>, NodeError> {
+        let begun = self.timer.now();
+        let mut answers: Vec<Answered> = Vec::with_capacity(requests.len());
+        while answers.len() < requests.len() {
+            if let Some(left) = self.resting_for() {
+                if !is_patient || self.timer.now() + left > begun + PATIENCE {
+                    return Err(NodeError::Resting);
+                }
+                self.timer.sleep(left).await;
+                continue;
+            }
+            let left = &requests[answers.len()..];
+            let batch_max =
+                if self.takes_batches() { self.batch_max.load(Ordering::Relaxed) } else { 1 };
+            let count = batch_max.min(self.budget().batch_max()).clamp(1, left.len());
+            self.admit(count).await;
+            match self.send(&left[..count]).await {
+                Ok(part) => {
+                    // The answers of a batch together can be too long where each alone is not.
+                    let too_much =
+                        part.iter().position(|one| matches!(one, Err(NodeError::TooMuch(_))));
+                    match too_much.filter(|_| count > 1) {
+                        Some(place) => {
+                            self.batch_max.store((count / 2).max(1), Ordering::Relaxed);
+                            answers.extend(part.into_iter().take(place));
+                        }
+                        None => {
+                            answers.extend(part);
+                            if count > 1 {
+                                self.batch_max.fetch_min(BATCH_REQUESTS_MAX - 1, Ordering::Relaxed);
+                                self.batch_max.fetch_add(1, Ordering::Relaxed);
+                            }
+                        }
+                    }
+                    is_patient |= !answers.is_empty();
+                }
+                Err(SendError::BatchRefused(error)) => self.refuse_batches(&error),
+                Err(SendError::Node(NodeError::TooMuch(_))) if count > 1 => {
+                    self.batch_max.store(count / 2, Ordering::Relaxed)
+                }
+                Err(SendError::Node(NodeError::Limited(_))) if is_patient => {}
+                // HTTP's way to refuse this one question.
+                Err(SendError::Node(
+                    error @ (NodeError::MethodMissing(_)
+                    | NodeError::Refused(_)
+                    | NodeError::TooMuch(_)),
+                )) => answers.push(Err(error)),
+                Err(SendError::Node(error)) => return Err(error),
+            }
+        }
+        Ok(answers)
+    }
+}
+
+/// Why none of the questions of a request was answered.
+enum SendError {
+    Node(NodeError),
+    /// The batch as such; each question alone may be answered.
+    BatchRefused(NodeError),
+}
+
+impl From<NodeError> for SendError {
+    fn from(error: NodeError) -> SendError {
+        SendError::Node(error)
+    }
+}
+
+impl From<Option<NodeError>> for SendError {
+    fn from(error: Option<NodeError>) -> SendError {
+        SendError::Node(error.unwrap_or(NodeError::Resting))
+    }
+}
+
+/// Whether a body is an answer of the JSON-RPC.
+fn is_rpc(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Form<'a> {
+        #[serde(borrow)]
+        result: Option<&'a RawValue>,
+        error: Option<RpcErrorBody>,
+    }
+    let is_answer = |one: &Form<'_>| one.result.is_some() || one.error.is_some();
+    serde_json::from_slice::<Form<'_>>(body).is_ok_and(|one| is_answer(&one))
+        || serde_json::from_slice::<Vec<Form<'_>>>(body)
+            .is_ok_and(|all| !all.is_empty() && all.iter().all(is_answer))
+}
