@@ -84,19 +84,28 @@ mod tests {
 
     #[test]
     fn a_block_reads_with_its_logs_numbered_through() {
-        let body = br#"[
-            {"id":"0101010101010101010101010101010101010101010101010101010101010101","fee":345000,"blockNumber":12,
-             "blockTimeStamp":36000,"contractResult":["01"],"contract_address":"41a614f803b6fd780986a42c78ec9c7f77e6ded13c",
-             "receipt":{"energy_usage":1,"result":"SUCCESS"},
-             "log":[{"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c",
-               "topics":["ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
-                 "0000000000000000000000001111111111111111111111111111111111111111",
-                 "0000000000000000000000002222222222222222222222222222222222222222"],
-               "data":"00000000000000000000000000000000000000000000000000000000000f4240"}]},
-            {"id":"0202020202020202020202020202020202020202020202020202020202020202","blockNumber":12,"contractResult":[""],"receipt":{"net_fee":1}},
-            {"id":"0303030303030303030303030303030303030303030303030303030303030303","blockNumber":12,"result":"FAILED","receipt":{"result":"OUT_OF_ENERGY"}},
-            {"id":"0404040404040404040404040404040404040404040404040404040404040404","blockNumber":12,"receipt":{"result":"SUCCESS"},
-             "log":[{"address":"a614f803b6fd780986a42c78ec9c7f77e6ded13c"}]}]"#;
+        let id = |digit: char| digit.to_string().repeat(64);
+        let log = serde_json::json!({
+            "address": "a614f803b6fd780986a42c78ec9c7f77e6ded13c",
+            "topics": [
+                "ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef",
+                format!("{:0>64}", "11".repeat(20)),
+                format!("{:0>64}", "22".repeat(20)),
+            ],
+            "data": format!("{:064x}", 1_000_000),
+        });
+        let body = serde_json::json!([
+            {"id": id('1'), "fee": 345_000, "blockNumber": 12, "blockTimeStamp": 36_000,
+             "contractResult": ["01"], "receipt": {"energy_usage": 1, "result": "SUCCESS"},
+             "log": [log]},
+            {"id": id('2'), "blockNumber": 12, "contractResult": [""], "receipt": {"net_fee": 1}},
+            {"id": id('3'), "blockNumber": 12, "result": "FAILED",
+             "receipt": {"result": "OUT_OF_ENERGY"}},
+            {"id": id('4'), "blockNumber": 12, "receipt": {"result": "SUCCESS"},
+             "log": [{"address": log["address"]}]},
+        ]);
+        let body = body.to_string();
+        let body = body.as_bytes();
         let receipts = receipts(body, &header(12)).unwrap();
         let statuses: Vec<bool> = receipts.iter().map(Receipt::has_succeeded).collect();
         assert_eq!(statuses, [true, true, false, true]);
