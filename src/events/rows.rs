@@ -94,14 +94,46 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
-/// Removes events of one account past their time, a bounded number at once.
-pub fn purge(tx: &mut dyn Tx, now: &Now, scope: Scope, rows_max: i64) -> Result<u64, StoreError> {
+/// What a purge of one account left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Purged {
+    pub removed_count: u64,
+    /// When the oldest event that is left was made, in milliseconds since 1970.
+    pub oldest_milliseconds: Option<i64>,
+}
+
+/// Removes events of one account past their time, a bounded number at once. The first statement
+/// finds how far they go, so that the second is one range of the primary key on every planner.
+pub fn purge(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scope: Scope,
+    rows_max: i64,
+) -> Result<Purged, StoreError> {
     let bound = ((now.instant() - super::EVENT_KEPT_SECONDS).max(0) as u128 * 1000) << 80;
-    tx.execute(
-        "DELETE FROM events WHERE scope = ?1 AND id IN (SELECT id FROM events WHERE scope = ?1 \
-         AND id < ?2 ORDER BY id LIMIT ?3)",
-        values![scope, &bound.to_be_bytes(), rows_max],
-    )
+    let oldest = "SELECT id FROM events WHERE scope = ?1 ORDER BY id LIMIT 1";
+    let mut removed_count = 0;
+    loop {
+        let row = tx.row(oldest, values![scope])?;
+        let oldest: Option<Id<kind::Event>> = row.map(|mut row| row.id()).transpose()?;
+        let rows_left = rows_max - removed_count as i64;
+        let is_past = oldest.is_some_and(|id| id.as_u128() < bound);
+        if !is_past || rows_left <= 0 {
+            let oldest_milliseconds =
+                oldest.map(|id| i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX));
+            return Ok(Purged { removed_count, oldest_milliseconds });
+        }
+        let last = tx.row(
+            "SELECT old.id FROM (SELECT id FROM events WHERE scope = ?1 AND id < ?2 ORDER BY id \
+             LIMIT ?3) old ORDER BY old.id DESC LIMIT 1",
+            values![scope, &bound.to_be_bytes(), rows_left],
+        )?;
+        let Some(mut last) = last else { continue };
+        removed_count += tx.execute(
+            "DELETE FROM events WHERE scope = ?1 AND id <= ?2",
+            values![scope, &last.bytes()?],
+        )?;
+    }
 }
 
 /// The first of the outbox rows that wait because no group of the lane took them with it.

@@ -1,7 +1,7 @@
 //! The idempotent transaction: claim, effect and stored answer commit together, so a crash leaves
 //! no stuck key.
 
-use super::{Tx, key_segments, pack};
+use super::{Tx, Value, key_segments, pack};
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, Now, OperationError, Refusal, StoreError};
 use crate::values;
@@ -166,7 +166,14 @@ fn claim_first(
         return Ok(Taken::Place(Place::Claimed(answer_id)));
     }
     match find(tx, now, claim, seal)? {
-        Found::Answer(answer) => Ok(Taken::Answered(answer)),
+        Found::Answer(answer) => {
+            // The lock is written to the log, so that the commit waits for a synchronous standby as
+            // the first answer's did: that one may have been cut off while it waited.
+            let lock = "SELECT part FROM idempotency_keys WHERE part = ?1 AND key_hash = ?2 FOR \
+             SHARE";
+            tx.rows(lock, values![part, &claim.key_hash]).map_err(while_locked)?;
+            Ok(Taken::Answered(answer))
+        }
         Found::Expired { part, answer_id: expired } => {
             let renew = "UPDATE idempotency_keys SET answer_id = ?3 WHERE part = ?1 AND key_hash \
              = ?2 AND answer_id = ?4";
@@ -319,21 +326,32 @@ fn store(
     )
 }
 
-/// The same where all keys are in one part, in two exchanges and not two for each row.
+/// The same where all keys are in one part, with few statements and not two for each row. Every
+/// statement reads by a primary key on every planner.
 fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64, StoreError> {
-    // A key that was used again has another answer, and stays.
-    tx.execute(
-        "DELETE FROM idempotency_keys WHERE (part, key_hash, answer_id) IN ( \
-           SELECT 0, key_hash, answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
-           answer_id LIMIT ?2)",
+    let old = tx.rows(
+        "SELECT answer_id, key_hash FROM idempotency_answers WHERE answer_id < ?1 ORDER BY \
+         answer_id LIMIT ?2",
         values![bound, rows_max],
     )?;
-    tx.execute(
-        "DELETE FROM idempotency_answers WHERE answer_id IN ( \
-           SELECT answer_id FROM idempotency_answers WHERE answer_id < ?1 ORDER BY answer_id \
-           LIMIT ?2)",
-        values![bound, rows_max],
-    )
+    let old: Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> =
+        old.into_iter().map(|mut row| Ok((row.bytes()?, row.bytes()?))).collect();
+    let old = old?;
+    let Some((last, _)) = old.last() else { return Ok(0) };
+    for part in super::at_once(&old) {
+        // A key that was used again has a later answer, and stays.
+        let hashes: Vec<String> = (0..part.len()).map(|index| format!("?{}", index + 2)).collect();
+        let sql = format!(
+            "DELETE FROM idempotency_keys WHERE part = 0 AND answer_id <= ?1 AND key_hash IN ({})",
+            hashes.join(", ")
+        );
+        let values: Vec<Value<'_>> = std::iter::once(last)
+            .chain(part.iter().map(|(_, hash)| hash))
+            .map(Value::from)
+            .collect();
+        tx.execute(&sql, &values)?;
+    }
+    tx.execute("DELETE FROM idempotency_answers WHERE answer_id <= ?1", values![last])
 }
 
 /// Removes answers past their time, a bounded number at once; answers how many.

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0003_indexes_for_one_purpose.sql"),
     include_str!("../../migrations/0004_references_and_refund_addresses.sql"),
     include_str!("../../migrations/0005_bank.sql"),
+    include_str!("../../migrations/0006_indexes_beside_primary_keys.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -108,8 +108,34 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
                 path.display()
             )))
         }
-        _ => Ok(()),
+        Err(_) => tighten(path),
+        Ok(_) => Ok(()),
     }
+}
+
+/// Takes others' rights away from a database and the files that SQLite has beside it. It holds
+/// personal data; where the file belongs to somebody else the start is refused.
+fn tighten(path: &Path) -> Result<(), StoreError> {
+    use std::os::unix::fs::PermissionsExt;
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        let Ok(metadata) = std::fs::metadata(&name) else { continue };
+        let mode = metadata.permissions().mode() & 0o777;
+        if !metadata.is_file() || mode & 0o077 == 0 {
+            continue;
+        }
+        let shown = name.display();
+        let tightened = std::fs::Permissions::from_mode(mode & 0o700);
+        if let Err(error) = std::fs::set_permissions(&name, tightened) {
+            return Err(StoreError::Broken(format!(
+                "others can read or write the database {shown}, and its mode cannot be changed \
+                 ({error}): run chmod 600 {shown}"
+            )));
+        }
+        tracing::warn!(file = %shown, "others could read or write the database: its mode is 600 now");
+    }
+    Ok(())
 }
 
 /// Postings are never changed or deleted: the connection itself refuses to prepare such a
@@ -461,32 +487,32 @@ mod tests {
             ),
             (
                 "transfers WHERE scope = 1 AND beneficiary_id = x'00' ORDER BY id LIMIT 11",
-                "transfers_beneficiary",
+                "transfers_by_beneficiary",
             ),
             (
                 "transfers WHERE scope = 1 AND sender_id = x'00' ORDER BY id DESC LIMIT 11",
-                "transfers_sender",
+                "transfers_by_sender",
             ),
             (
                 "deposits WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
-                "deposits_transfer",
+                "deposits_by_transfer",
             ),
             (
                 "deposits WHERE scope = 1 AND transfer_id = x'00' AND status <> 'failed' LIMIT 1",
-                "deposits_transfer",
+                "deposits_by_transfer",
             ),
             (
                 "deposits WHERE scope = 1 AND transaction_hash = 'x' AND log_index = 1 ORDER BY \
                  id DESC LIMIT 1",
-                "deposits_transaction",
+                "deposits_by_transaction",
             ),
             (
                 "payouts WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
-                "payouts_transfer",
+                "payouts_by_transfer",
             ),
             (
                 "refunds WHERE scope = 1 AND transfer_id = x'00' ORDER BY id LIMIT 11",
-                "refunds_transfer",
+                "refunds_by_transfer",
             ),
         ];
         let reads_an_account =

@@ -1,6 +1,7 @@
 //! Housekeeping: addresses derived ahead, rows past their time removed a few at once, outbox rows
 //! of other processes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,9 @@ use crate::{events, keys};
 /// Rows that one purge removes, so that it never stands long in the write lane.
 const PURGED_ROWS_MAX: i64 = 500;
 /// Accounts whose events are looked through in one transaction.
-const ACCOUNTS_PURGED_MAX: i64 = 100;
+const ACCOUNTS_PURGED_MAX: usize = 100;
+/// How long an account's events are left alone at least after a look.
+const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
 const PURGE_SECONDS: u64 = 60;
 /// Addresses derived before the thread lets others run.
 const DERIVED_AT_ONCE: usize = 64;
@@ -70,8 +73,9 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
 /// Removes answers, events and deliveries past their time, and sequences outbox rows that another
 /// process wrote.
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
+    let mut purger = Purger::default();
     while !*stop.borrow() {
-        let more = purge_once(&app).await;
+        let more = purger.run_once(&app).await;
         let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
         tokio::select! {
             () = tokio::time::sleep(wait) => {}
@@ -80,30 +84,81 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Removes some of each kind; answers whether there may be more. Each kind has a transaction of its
-/// own, so that no number of accounts and no slow way to the store makes one too long.
-pub async fn purge_once(app: &AppState) -> bool {
-    let accounts_count =
-        app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await.unwrap_or(0);
-    let mut is_more = purged(app, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
-    is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
-    let mut next = 1;
-    while next <= accounts_count {
-        let numbers = next..(next + ACCOUNTS_PURGED_MAX).min(accounts_count + 1);
-        next = numbers.end;
-        let events = move |tx: &mut dyn Tx, now: &mut Now| {
-            let mut removed = 0;
-            for number in numbers.clone() {
-                for mode in [Mode::Test, Mode::Live] {
-                    let rows_left = PURGED_ROWS_MAX - removed as i64;
-                    removed += events::rows::purge(tx, now, Scope::new(number, mode), rows_left)?;
+/// Removes what is past its time, and remembers when to look at each account's events again:
+/// accounts in which nothing expires cost nothing.
+#[derive(Default)]
+pub struct Purger {
+    /// Accounts that were looked at, by the time of the next look.
+    looks: BTreeSet<(i64, Scope)>,
+    /// Accounts up to this number are in `looks`.
+    accounts_known: i64,
+}
+
+impl Purger {
+    /// Removes some of each kind; answers whether there may be more. Each kind has a transaction of
+    /// its own, so that no number of accounts and no slow way to the store makes one too long.
+    pub async fn run_once(&mut self, app: &AppState) -> bool {
+        let mut is_more = purged(app, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
+        is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
+        let accounts_count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?));
+        for number in self.accounts_known + 1..=accounts_count.await.unwrap_or(0) {
+            self.looks.extend([Mode::Test, Mode::Live].map(|mode| (0, Scope::new(number, mode))));
+            self.accounts_known = number;
+        }
+        let now_milliseconds = app.store.clock.milliseconds();
+        loop {
+            let due = self.looks.iter().take_while(|(due, _)| *due <= now_milliseconds);
+            let due: Vec<(i64, Scope)> = due.take(2 * ACCOUNTS_PURGED_MAX).copied().collect();
+            if due.is_empty() {
+                return is_more;
+            }
+            let scopes: Vec<Scope> = due.iter().map(|(_, scope)| *scope).collect();
+            match app.store.write(move |tx, now| Ok(purge_events(tx, now, &scopes)?)).await {
+                Ok(looks) => {
+                    for (look, (milliseconds, is_whole)) in due.into_iter().zip(looks) {
+                        is_more |= !is_whole;
+                        self.looks.remove(&look);
+                        self.looks.insert((milliseconds, look.1));
+                    }
+                }
+                Err(failure) => {
+                    tracing::error!(?failure, "expired events could not be removed; tried again");
+                    return false;
                 }
             }
-            Ok(removed)
-        };
-        is_more |= purged(app, events).await;
+            if is_more {
+                return true;
+            }
+        }
     }
-    is_more
+}
+
+/// Removes expired events of some accounts; answers for each when to look again, and whether all
+/// of them are gone.
+fn purge_events(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scopes: &[Scope],
+) -> Result<Vec<(i64, bool)>, StoreError> {
+    let mut rows_left = PURGED_ROWS_MAX;
+    let kept_milliseconds = events::EVENT_KEPT_SECONDS * 1000;
+    let mut looks = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        if rows_left <= 0 {
+            looks.push((0, false));
+            continue;
+        }
+        let purged = events::rows::purge(tx, now, *scope, rows_left)?;
+        rows_left -= purged.removed_count as i64;
+        if rows_left <= 0 {
+            looks.push((0, false));
+            continue;
+        }
+        let oldest = purged.oldest_milliseconds.unwrap_or(now.instant_milliseconds());
+        let expires = oldest.saturating_add(kept_milliseconds);
+        looks.push((expires.max(now.instant_milliseconds() + LOOK_PAUSE_MILLISECONDS), true));
+    }
+    Ok(looks)
 }
 
 /// Runs one purge; answers whether it removed as many rows as it may.

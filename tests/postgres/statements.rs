@@ -22,6 +22,7 @@ const OF_ONE_STORE: &[&str] = &[
     "COMMIT",
     "migration_turns",
     "FOR UPDATE",
+    "FOR SHARE",
 ];
 /// What only tests write: damage that they plant, with bytes and tables of their own, and looks at
 /// plans.

@@ -337,7 +337,7 @@ mod tests {
                 format!("{HELD} AND t.id > ?3 ORDER BY t.id LIMIT ?4"),
                 vec![
                     "t USING PRIMARY KEY",
-                    "d USING INDEX deposits_transfer",
+                    "d USING INDEX deposits_by_transfer",
                     "USING INDEX chain_sweeps_recipient",
                     "USING INDEX chain_sweeps_address",
                 ],

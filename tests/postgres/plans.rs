@@ -1,0 +1,161 @@
+//! No statistics can make a hot statement read more rows than it needs: beside a large account, and
+//! with many objects that the statistics do not know, a payment reads about as many pages as in an
+//! empty database.
+
+use std::time::Duration;
+
+use hundi::kernel::{Clock, Mode};
+use hundi::workers::housekeeping::Purger;
+
+use crate::nodes::Nodes;
+use crate::support::postgres::Database;
+use crate::support::{Client, Receiver, steps};
+
+const PAYMENTS_COUNT: usize = 5;
+/// Rows of each table, of an account that the statistics know and of one that they do not.
+const KNOWN_ROWS: u64 = 10_000;
+const UNKNOWN_ROWS: u64 = 8_000;
+/// How much more a payment may read then. Indexes have one more level.
+const FACTOR_MAX: f64 = 1.6;
+
+const TABLES: [&str; 6] =
+    ["events", "transfers", "deposits", "payouts", "beneficiaries", "quote_locks"];
+
+/// Pages of tables and indexes that statements have read so far.
+fn pages(database: &Database) -> u64 {
+    // A back end reports its figures a second after the last time at the latest.
+    std::thread::sleep(Duration::from_millis(1_500));
+    let sql = "SELECT SUM(COALESCE(heap_blks_read, 0) + COALESCE(heap_blks_hit, 0) + \
+         COALESCE(idx_blks_read, 0) + COALESCE(idx_blks_hit, 0)) FROM pg_statio_user_tables";
+    database.value(sql).parse().expect("a number")
+}
+
+/// What one payment with its reads and deliveries costs.
+fn pages_per_payment(database: &Database, client: &mut Client) -> f64 {
+    let before = pages(database);
+    for _ in 0..PAYMENTS_COUNT {
+        let payment = steps::six_steps(client, "100.00");
+        for path in [
+            format!("/v1/transfers?beneficiary_id={}", payment.beneficiary_id),
+            format!("/v1/deposits?transfer_id={}", payment.transfer_id),
+            format!("/v1/payouts?transfer_id={}", payment.transfer_id),
+            format!("/v1/events?linked_id={}", payment.transfer_id),
+        ] {
+            client.get(&path).expect_success("a list");
+        }
+    }
+    (pages(database) - before) as f64 / PAYMENTS_COUNT as f64
+}
+
+/// Copies a row of the account with this key over and over, as objects of yesterday.
+fn fill(database: &Database, scope: &str, rows_count: u64) {
+    for table in TABLES {
+        let unique = match table {
+            "deposits" => ", 'transaction_hash', g::text",
+            "payouts" => ", 'unique_transaction_reference', g::text",
+            _ => "",
+        };
+        database.sql(&format!(
+            "INSERT INTO {table} SELECT (jsonb_populate_record(x.t, jsonb_build_object('id', '\\x' \
+             || lpad(to_hex((EXTRACT(EPOCH FROM now()) * 1000)::bigint - 86400000), 12, '0') || \
+             lpad(to_hex(g), 20, '0'){unique}))).* FROM (SELECT {table} AS t FROM {table} WHERE \
+             scope = {scope} LIMIT 1) x, generate_series(1, {rows_count}) g"
+        ));
+    }
+}
+
+/// The pages of a payment in a small database, and once there are many rows in it.
+fn costs(damage: &str, fault: Option<&str>) -> (f64, f64) {
+    let database = Database::fresh();
+    let shape = |_, home: crate::support::Home| {
+        home.with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault)
+    };
+    let nodes = Nodes::start(&[database.url()], shape);
+    database.sql(damage);
+    let tables = database.sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
+    for table in tables.iter().flatten() {
+        database.sql(&format!("ALTER TABLE {table} SET (autovacuum_enabled = off)"));
+    }
+    let receiver = Receiver::start();
+    let mut known = nodes.nodes[0].client(&nodes.probe_key);
+    let mut unknown = nodes.client();
+    receiver.register(&mut known);
+    receiver.register(&mut unknown);
+    steps::six_steps(&mut known, "100.00");
+    steps::six_steps(&mut unknown, "100.00");
+    let scope_of = |order: &str| {
+        database.value(&format!("SELECT scope FROM transfers ORDER BY id {order} LIMIT 1"))
+    };
+    let (known_scope, unknown_scope) = (scope_of("ASC"), scope_of("DESC"));
+    assert_ne!(known_scope, unknown_scope);
+    // Plans are kept from here on, when every table has one page.
+    database.sql("ANALYZE");
+    pages_per_payment(&database, &mut unknown);
+    let small = pages_per_payment(&database, &mut unknown);
+    fill(&database, &known_scope, KNOWN_ROWS);
+    fill(&database, &unknown_scope, UNKNOWN_ROWS);
+    let large = pages_per_payment(&database, &mut unknown);
+    println!("{small:.0} pages a payment in a small database, {large:.0} in a large one");
+    (small, large)
+}
+
+#[test]
+fn stale_statistics_make_no_statement_read_more() {
+    let (small, large) = costs("SELECT 1", None);
+    assert!(large <= small * FACTOR_MAX, "{small:.0} pages a payment became {large:.0}");
+}
+
+/// Plans that may read a whole table stay when it has grown, and with an index that begins as the
+/// primary key does the planner takes it for as good as that.
+#[test]
+fn control_plans_of_small_tables_are_found_out() {
+    let (small, large) = costs(
+        "CREATE INDEX kept_transfers ON transfers (scope, sender_id, id); CREATE INDEX \
+         kept_events ON events (scope, linked_id, id); CREATE INDEX kept_payouts ON payouts \
+         (scope, transfer_id, id); CREATE INDEX kept_deposits ON deposits (scope, transfer_id, id)",
+        Some("plans_as_they_come"),
+    );
+    assert!(large > small * FACTOR_MAX, "{small:.0} pages a payment became {large:.0} only");
+}
+
+/// Accounts in which nothing expires cost a purge nothing after the first look.
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_accounts_cost_a_purge_nothing() {
+    const ACCOUNTS_COUNT: u64 = 1_500;
+    let database = Database::fresh();
+    let variables = [("HUNDI_ENCRYPTION_KEY", crate::support::postgres::ENCRYPTION_KEY)];
+    let environment = |name: &str| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    };
+    let flags = hundi::config::Flags {
+        database: Some(database.url()),
+        listen: Some("127.0.0.1:0".into()),
+        ..Default::default()
+    };
+    let config = hundi::config::Config::read(&flags, &environment).expect("a configuration");
+    let app = hundi::app::App::open(&config, Clock::System).await.expect("the service");
+    let request = hundi::app::KeyRequest {
+        account: "default".into(),
+        mode: Mode::Test,
+        permissions: hundi::keys::Permissions::All,
+        expires_at: None,
+    };
+    let made = app.state.store.write(move |tx, now| Ok(hundi::app::create_key(tx, now, &request)?));
+    made.await.expect("a key");
+    database.sql(&format!(
+        "INSERT INTO accounts (number, id, name, suspended, clock_offset_seconds, created) SELECT \
+         g, decode(lpad(to_hex(g), 32, '0'), 'hex'), 'idle ' || g, false, 0, 0 FROM \
+         generate_series(2, {ACCOUNTS_COUNT}) g"
+    ));
+    let round_trips =
+        || app.state.store.stats.round_trips.load(std::sync::atomic::Ordering::SeqCst);
+    let mut purger = Purger::default();
+    let mut costs = Vec::new();
+    for _ in 0..2 {
+        let before = round_trips();
+        purger.run_once(&app.state).await;
+        costs.push(round_trips() - before);
+    }
+    assert!(costs[0] > ACCOUNTS_COUNT && costs[1] < 40, "{costs:?}");
+    app.state.store.close().await;
+}
