@@ -11,7 +11,7 @@ use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::{Clock, Mode};
 use hundi::keys::Permissions;
-use hundi::workers::housekeeping;
+use hundi::workers::housekeeping::Purger;
 use tokio::sync::watch;
 
 use crate::support::load::{Load, Writer};
@@ -20,8 +20,10 @@ use crate::support::random::{number, seed};
 use crate::support::{Client, Receiver, until};
 
 const WRITERS_COUNT: usize = 8;
-/// How long each round writes.
-const ROUND: Duration = Duration::from_secs(3);
+/// How many payments each round makes, so that rounds write about as much as each other however
+/// fast the machine is, and how long they may take.
+const ROUND_PAYMENTS: usize = 24;
+const ROUND_MAX: Duration = Duration::from_secs(60);
 /// Between two rounds everything that is kept for a time is past it: events are kept for 30 days.
 const BETWEEN_ROUNDS_MILLISECONDS: i64 = 31 * 24 * 3600 * 1000;
 /// Tables whose rows leave after their time.
@@ -135,6 +137,7 @@ fn round(
     let load = Load::default();
     let is_over = AtomicBool::new(false);
     let (mut purge_slowest, mut purges_count) = (Duration::ZERO, 0);
+    let mut purger = Purger::default();
     let (slowest, waits) = std::thread::scope(|scope| {
         let (load, is_over) = (&load, &is_over);
         let writers: Vec<_> = (0..WRITERS_COUNT)
@@ -162,10 +165,10 @@ fn round(
             waits
         });
         let started = Instant::now();
-        while started.elapsed() < ROUND {
+        while load.payments_count() < ROUND_PAYMENTS && started.elapsed() < ROUND_MAX {
             if purges {
                 let began = Instant::now();
-                runtime.block_on(housekeeping::purge_once(&app.state));
+                runtime.block_on(purger.run_once(&app.state));
                 purge_slowest = purge_slowest.max(began.elapsed());
                 purges_count += 1;
             }
@@ -184,7 +187,7 @@ fn round(
         )
     });
     // What is past its time has gone by now; let vacuum see it.
-    while purges && runtime.block_on(housekeeping::purge_once(&app.state)) {}
+    while purges && runtime.block_on(purger.run_once(&app.state)) {}
     std::thread::sleep(Duration::from_millis(2_500));
     let size = |table: &str| {
         database
