@@ -1,8 +1,9 @@
-//! `hundi pause` and `hundi resume`: the stop switch.
+//! `hundi pause` and `hundi resume`: the stop switch, and the operator's word that a database that
+//! went back in time is the one to go on with.
 
 use clap::{Args, ValueEnum};
 
-use super::{DatabaseArgs, error_message, open, print};
+use super::{DatabaseArgs, config, error_message, open, print};
 use crate::kernel::{Mode, Now, OperationError, Scope};
 use crate::keys;
 use crate::pauses::{self, Operation};
@@ -17,6 +18,20 @@ enum OperationFlag {
     Transfers,
     /// No new instructions to the bank; what the bank has goes on
     Payouts,
+}
+
+/// What `hundi resume` lets go on.
+#[derive(Clone, Copy, ValueEnum)]
+enum ResumeFlag {
+    /// Quote locks
+    Quotes,
+    /// Transfers
+    Transfers,
+    /// Instructions to the bank
+    Payouts,
+    /// Writes to a PostgreSQL database that went back in time, as it is now: first take the steps
+    /// in docs/postgresql.md
+    Database,
 }
 
 impl OperationFlag {
@@ -51,7 +66,7 @@ pub struct Pause {
 #[derive(Args)]
 pub struct Resume {
     #[arg(value_enum)]
-    operation: OperationFlag,
+    operation: ResumeFlag,
     /// The account that was paused alone
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
@@ -75,7 +90,12 @@ impl Pause {
 
 impl Resume {
     pub async fn run(self) -> Result<(), String> {
-        let operation = self.operation.operation();
+        let operation = match self.operation {
+            ResumeFlag::Quotes => Operation::Quotes,
+            ResumeFlag::Transfers => Operation::Transfers,
+            ResumeFlag::Payouts => Operation::Payouts,
+            ResumeFlag::Database => return resume_database(&self.database).await,
+        };
         let store = open(&self.database).await?;
         let account = self.account.clone();
         let resume = move |tx: &mut dyn Tx, _: &mut Now| {
@@ -93,6 +113,15 @@ impl Resume {
             submit_waiting(&store).await?;
         }
         print(&format!("{} go on for {}", operation.as_str(), whom(&self.account)))
+    }
+}
+
+async fn resume_database(database: &DatabaseArgs) -> Result<(), String> {
+    let database = config(database)?.database;
+    let resumed = tokio::task::spawn_blocking(move || database.resume());
+    match resumed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())? {
+        true => print("all nodes work with the database as it is now"),
+        false => Err("this database has no server: nothing stops writing to it by itself".into()),
     }
 }
 

@@ -263,10 +263,14 @@ pub struct Minter {
     state: Arc<Mutex<MinterState>>,
 }
 
+/// How far a reckoned time can be ahead of what the store's clock last told and still mean the same
+/// moment.
+const RECKONED_AHEAD_MILLISECONDS_MAX: i64 = 2_000;
+
 #[derive(Debug)]
 struct MinterState {
     last: u128,
-    /// The earliest time of a new identifier, in milliseconds since 1970.
+    /// The latest time that the store's own clock told, in milliseconds since 1970.
     milliseconds_min: i64,
 }
 
@@ -280,7 +284,8 @@ impl Minter {
         let mut state = self.lock();
         state.last = floor.max(state.last);
     }
-    /// Mints only identifiers of this time or later from now on, in milliseconds since 1970.
+    /// Mints only identifiers of this time or later from now on, in milliseconds since 1970. It is
+    /// what the store's own clock says; for a moment it stands for a reckoned time that is ahead.
     pub fn not_before(&self, milliseconds: i64) {
         let mut state = self.lock();
         state.milliseconds_min = milliseconds.max(state.milliseconds_min);
@@ -291,7 +296,12 @@ impl Minter {
     /// `milliseconds` is the store's clock, `random` 80 fresh bits.
     pub fn mint<K: Kind>(&self, milliseconds: i64, random: u128) -> Id<K> {
         let mut state = self.lock();
-        let milliseconds = milliseconds.max(state.milliseconds_min);
+        let ahead_milliseconds = milliseconds - state.milliseconds_min;
+        let milliseconds = match (0..RECKONED_AHEAD_MILLISECONDS_MAX).contains(&ahead_milliseconds)
+        {
+            true => state.milliseconds_min,
+            false => milliseconds.max(state.milliseconds_min),
+        };
         let fresh =
             ((milliseconds.max(0) as u128 & 0xFFFF_FFFF_FFFF) << 80) | (random & ((1 << 80) - 1));
         let within_last = (fresh >> 80) <= (state.last >> 80);

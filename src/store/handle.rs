@@ -70,6 +70,12 @@ pub struct LaneStats {
     pub round_trips: AtomicU64,
     /// The last commit that had anything to write failed.
     pub is_failing: AtomicBool,
+    /// Connections made to a server, reconnects included.
+    pub connections_made: AtomicU64,
+    /// How long writing transactions waited for a connection that was free.
+    pub wait_microseconds: AtomicU64,
+    /// Why writes do not succeed, for an operator, where the store knows.
+    pub write_fault: std::sync::Mutex<Option<String>>,
 }
 
 /// What a read is likely to cost. A few rows by key run where they are asked for, and keep
@@ -234,6 +240,27 @@ impl Database {
         }
     }
 
+    /// Lets nodes that stopped writing, because the database went back in time, go on with it as it
+    /// is; `false` where there is no server. Not to be called on a thread of a runtime.
+    pub fn resume(&self) -> Result<bool, StoreError> {
+        match self {
+            Database::Sqlite(_) => Ok(false),
+            Database::Postgres(url) => postgres::resume(url).map(|()| true),
+        }
+    }
+
+    /// The leases that nodes hold now, as the database's clock has it; none where one process
+    /// serves. Not to be called on a thread of a runtime.
+    pub fn leases_held(&self) -> Result<Vec<String>, StoreError> {
+        match self {
+            Database::Sqlite(_) => Ok(Vec::new()),
+            Database::Postgres(url) => {
+                let now_milliseconds = postgres::clock_milliseconds(url)?;
+                postgres::examine(url, |tx| super::lease::held(tx, now_milliseconds))
+            }
+        }
+    }
+
     /// Runs `work` on one consistent view, beside a running server too, however long it takes. Not
     /// to be called on a thread of a runtime.
     pub fn examine<T>(
@@ -311,6 +338,7 @@ impl Store {
         epilogue: Epilogue,
         keys_max: usize,
     ) -> Result<Store, StoreError> {
+        let clock = clock.carried();
         let (signals, stats) = (Arc::<Signals>::default(), Arc::<LaneStats>::default());
         let embedded =
             Embedded::open(path, &clock, epilogue, keys_max, signals.clone(), stats.clone())?;
@@ -342,6 +370,21 @@ impl Store {
     /// there is.
     pub fn is_shared(&self) -> bool {
         matches!(*self.engine, Engine::Postgres(_))
+    }
+
+    /// Connections to primaries of before a fail-over that were refused; `None` where there is no
+    /// server.
+    pub fn old_primaries_refused_count(&self) -> Option<u64> {
+        match &*self.engine {
+            Engine::Embedded { .. } => None,
+            Engine::Postgres(postgres) => Some(postgres.refused_count()),
+        }
+    }
+
+    /// Why nothing can be written, where the store knows: a commit that does not end, or a
+    /// database that went back in time.
+    pub fn write_fault(&self) -> Option<String> {
+        self.stats.write_fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
     /// Runs `work` as one transaction and answers after it is durable. `work` may run twice after a

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs Debian's PostgreSQL server where its programs are missing. No cluster is made and none is started: the tests make their own.
+# Installs Debian's PostgreSQL server, PgBouncer and faketime where they are missing. No cluster is made and none is started: the tests make their own.
 set -euo pipefail
 
 has_programs() {
@@ -11,7 +11,11 @@ has_programs() {
   return 1
 }
 
-if has_programs; then
+has_extras() {
+  [ -x /usr/sbin/pgbouncer ] && ls /usr/lib/*/faketime/libfaketimeMT.so.1 >/dev/null 2>&1
+}
+
+if has_programs && has_extras; then
   exit 0
 fi
 command -v apt-get >/dev/null || { echo "the tests need the programs of PostgreSQL 15 or later in /usr/lib/postgresql" >&2; exit 1; }
@@ -25,4 +29,7 @@ $sudo mkdir -p "$(dirname "$setting")"
 echo 'create_main_cluster = false' | $sudo tee "$setting" >/dev/null
 trap '$sudo rm -f "$setting"' EXIT
 $sudo apt-get install -y -q --no-install-recommends postgresql
+# Tests that need one of these are skipped, with a message, where it cannot be installed.
+$sudo apt-get install -y -q --no-install-recommends pgbouncer || echo "PgBouncer cannot be installed: its tests are skipped" >&2
+$sudo apt-get install -y -q --no-install-recommends faketime || echo "faketime cannot be installed: its tests are skipped" >&2
 has_programs || { echo "the distribution's PostgreSQL is older than version 15" >&2; exit 1; }

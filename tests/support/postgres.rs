@@ -137,6 +137,24 @@ impl Cluster {
         Copy { url: format!("postgres://postgres@127.0.0.1:{port}/postgres"), cluster: self, data }
     }
 
+    /// Runs statements that need a database to themselves, each by itself, while nobody can connect
+    /// to it.
+    pub fn sql_alone(&self, name: &str, statements: &str) {
+        sql(&self.url, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"));
+        for statement in statements.split(';') {
+            let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE \
+             'hundi_%'";
+            let started = Instant::now();
+            while try_sql(&self.url, end)
+                .and_then(|_| try_sql(&self.url, statement))
+                .is_err_and(|_| started.elapsed() < START_PATIENCE)
+            {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        sql(&self.url, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS true"));
+    }
+
     /// Changes lines of the server's configuration, such as `ssl=on`; new connections find them in
     /// force.
     pub fn set(&self, settings: &[&str]) {

@@ -10,6 +10,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
+use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
 use super::session::{Connecting, Session, Waited};
 use super::tx::{CommitFault, Kind, PgTx};
@@ -27,6 +28,9 @@ const BEGIN_MILLISECONDS_MIN: u64 = 500;
 /// Pauses between attempts to connect, and between runs of a transaction that met another one.
 const CONNECT_PAUSE_MILLISECONDS: u64 = 100;
 const CONFLICT_PAUSE_MILLISECONDS_MAX: u64 = 20;
+
+/// How long a job may take from when it was put into the queue.
+const QUEUED_MAX: Duration = Duration::from_secs(TRANSACTION_SECONDS_MAX);
 
 /// What waits for a lane, and since when.
 struct Queue<J: ?Sized> {
@@ -59,9 +63,7 @@ impl<J: ?Sized> Queue<J> {
         if waiting.jobs.len() >= QUEUE_JOBS_MAX {
             return Err(StoreError::Unavailable("the store's queue is full".into()));
         }
-        waiting
-            .jobs
-            .push_back((job, Instant::now() + Duration::from_secs(TRANSACTION_SECONDS_MAX)));
+        waiting.jobs.push_back((job, Instant::now() + QUEUED_MAX));
         drop(waiting);
         self.ready.notify_one();
         Ok(())
@@ -101,6 +103,7 @@ struct Shared {
     signals: Arc<Signals>,
     stats: Arc<LaneStats>,
     id_floor: Arc<IdFloor>,
+    fence: Arc<Fence>,
 }
 
 impl Lanes {
@@ -111,10 +114,11 @@ impl Lanes {
         connections_count: usize,
         signals: Arc<Signals>,
         stats: Arc<LaneStats>,
+        fence: Arc<Fence>,
     ) -> Result<Lanes, StoreError> {
         let (url, clock) = (url.clone(), clock.clone());
         let id_floor = Arc::<IdFloor>::default();
-        let shared = Arc::new(Shared { url, clock, signals, stats, id_floor });
+        let shared = Arc::new(Shared { url, clock, signals, stats, id_floor, fence });
         let (writes, reads) =
             (Arc::new(Queue::<dyn Job>::new()), Arc::new(Queue::<dyn ReadJob>::new()));
         let (alive, ended) = watch::channel(());
@@ -205,6 +209,7 @@ impl<'s> Link<'s> {
     fn session(&mut self, until: Instant) -> Result<&mut Session, StoreError> {
         let is_good = self.session.as_ref().is_some_and(|session| {
             !session.is_lost
+                && session.generation == self.shared.fence.generation()
                 && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS)
                     || session.is_open())
         });
@@ -226,7 +231,7 @@ impl<'s> Link<'s> {
                         return Err(unreachable());
                     }
                     std::thread::sleep(self.next_attempt.saturating_duration_since(Instant::now()));
-                    match Connecting::start(&self.shared.url) {
+                    match Connecting::start(&self.shared.url, Some(&self.shared.fence)) {
                         Ok(connecting) => connecting.wait(until),
                         Err(error) => Waited::Failed(error),
                     }
@@ -235,6 +240,7 @@ impl<'s> Link<'s> {
             match waited {
                 Waited::Open(session) => {
                     self.shared.stats.is_failing.store(false, Ordering::Relaxed);
+                    self.shared.stats.connections_made.fetch_add(1, Ordering::Relaxed);
                     return Ok(*session);
                 }
                 Waited::Still(connecting) => {
@@ -244,6 +250,10 @@ impl<'s> Link<'s> {
                         self.connecting = Some(connecting);
                     }
                     return Err(unreachable());
+                }
+                // Another address may lead to the primary; the fence reports it.
+                Waited::Failed(StoreError::Unavailable(reason)) if reason == OLD_PRIMARY => {
+                    self.next_attempt = Instant::now() + Duration::from_millis(20);
                 }
                 Waited::Failed(error) => {
                     if !self.shared.stats.is_failing.swap(true, Ordering::Relaxed) {
@@ -311,6 +321,9 @@ enum Run {
 impl WriteLane<'_> {
     fn run(mut self, queue: &Queue<dyn Job>) {
         while let Some((mut job, end)) = queue.take() {
+            let waited = Instant::now().saturating_duration_since(end - QUEUED_MAX);
+            let waits = &self.shared.stats.wait_microseconds;
+            waits.fetch_add(waited.as_micros() as u64, Ordering::Relaxed);
             let started = Instant::now();
             let outcome = self.carry_out(&mut *job, end);
             let stats = &self.shared.stats;
@@ -384,6 +397,9 @@ impl WriteLane<'_> {
             Ok(session) => session,
             Err(error) => return Run::Over(Err(error)),
         };
+        if let Some(reason) = self.shared.fence.halted() {
+            return Run::Over(Err(StoreError::Unavailable(reason.into())));
+        }
         let round_trips_before = session.round_trips;
         self.now.set_to(self.shared.clock.milliseconds());
         let now = &mut self.now;
@@ -451,6 +467,11 @@ impl WriteLane<'_> {
                 }
                 let signals = std::mem::take(&mut tx.signals);
                 match tx.commit() {
+                    // It may have taken place on a server that is no longer the primary.
+                    Ok(()) if session.generation != shared.fence.generation() => {
+                        session.is_lost = true;
+                        Run::Unknown("the database failed over meanwhile".into())
+                    }
                     Ok(()) => {
                         signals.into_iter().for_each(|signal| shared.signals.tell(signal));
                         Run::Over(Ok(()))

@@ -4,20 +4,22 @@
 //! the threads that run them, `id_floor.rs` what lets lists miss nothing. A transaction is READ COMMITTED; rules repeat what they rely on in
 //! the conditions of their updates, and one that met another transaction runs again.
 
+mod fence;
 mod id_floor;
 mod lane;
 mod session;
 mod tx;
 mod url;
+mod watch;
 
-use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-
-use tokio::sync::watch;
 
 use super::handle::{Job, LaneStats, ReadJob, Signals};
 use super::{Tx, migrate};
 use crate::kernel::{Carried, Clock, StoreError};
+use fence::Fence;
 use lane::Lanes;
 use session::Session;
 pub use url::PostgresUrl;
@@ -41,6 +43,8 @@ pub const CONNECTIONS_MIN: usize = 4;
 pub const CONNECTIONS_MAX: usize = 512;
 /// How often the database's clock is read.
 const CLOCK_SECONDS: u64 = 30;
+/// How often a start looks for a pooler that shares back ends.
+const POOLER_TRIES: usize = 3;
 /// How long a start waits for other nodes' migrations and its own.
 const MIGRATION_SECONDS_MAX: u64 = 120;
 /// How long a start waits for a database that is not there yet.
@@ -49,7 +53,9 @@ const START_SECONDS_MAX: u64 = 30;
 /// A node's connections.
 pub(super) struct Postgres {
     lanes: Lanes,
-    stop: watch::Sender<bool>,
+    /// Ends the watch when it is dropped.
+    stop: Mutex<Option<Sender<()>>>,
+    fence: Arc<Fence>,
 }
 
 impl Postgres {
@@ -66,6 +72,7 @@ impl Postgres {
         let start = move || -> Result<Carried, StoreError> {
             let mut session = first_session(&url_start)?;
             let (asked, answered, theirs_milliseconds) = read_clock(&mut session)?;
+            refuse_pooler(&url_start, &mut session)?;
             migrate(&mut session)?;
             Ok(Carried::new(asked, answered, theirs_milliseconds))
         };
@@ -77,12 +84,27 @@ impl Postgres {
             // Tests that move the clock themselves share it with every node.
             other => other,
         };
-        let lanes = Lanes::start(url, &clock, connections_count, signals, stats)?;
-        let (stop, stopping) = watch::channel(false);
-        if let Clock::Measured(carried) = &clock {
-            tokio::spawn(keep_measuring(url.clone(), carried.clone(), stopping));
-        }
-        Ok((Postgres { lanes, stop }, clock))
+        let fence = Arc::<Fence>::default();
+        let lanes =
+            Lanes::start(url, &clock, connections_count, signals, stats.clone(), fence.clone())?;
+        let (stop, stopping) = std::sync::mpsc::channel();
+        let carried = match &clock {
+            Clock::Measured(carried) => Some(carried.clone()),
+            _ => None,
+        };
+        let watcher = watch::Watcher {
+            url: url.clone(),
+            fence: fence.clone(),
+            stats,
+            carried,
+            session: None,
+            clock_read_at: Instant::now(),
+        };
+        std::thread::Builder::new()
+            .name("database-watch".into())
+            .spawn(move || watch::run(watcher, &stopping))
+            .map_err(|error| StoreError::Unavailable(format!("cannot start the watch: {error}")))?;
+        Ok((Postgres { lanes, stop: Mutex::new(Some(stop)), fence }, clock))
     }
 
     pub(super) fn submit(&self, job: Box<dyn Job>) -> Result<(), StoreError> {
@@ -93,11 +115,40 @@ impl Postgres {
         self.lanes.read(job)
     }
 
+    /// Connections to primaries of before a fail-over that were refused.
+    pub(super) fn refused_count(&self) -> u64 {
+        self.fence.refused_count.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
     /// Ends the lanes after what waits for them.
     pub(super) async fn close(&self) {
-        let _ = self.stop.send(true);
+        self.stop.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.lanes.close().await;
     }
+}
+
+/// Says for the operator that the database as it is now is the one to work with. Not to be called
+/// on a thread of a runtime.
+pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
+    watch::resume(url)
+}
+
+/// Refuses a pooler that gives out connections by transaction: two sessions are then on one back
+/// end, one of them in a transaction, and prepared statements and settings of one are the other's.
+fn refuse_pooler(url: &PostgresUrl, first: &mut Session) -> Result<(), StoreError> {
+    let mut second = Session::connect(url, soon())?;
+    let mut others = Vec::new();
+    for _ in 0..POOLER_TRIES {
+        others.push(first.back_end(soon())?);
+        let mut tx = tx::PgTx::begin(&mut second, tx::Kind::Read, soon());
+        let row = tx.row("SELECT CAST(pg_backend_pid() AS BIGINT)", &[]);
+        tx.roll_back();
+        let in_transaction = row?.map_or(Ok(0), |mut row| row.int())?;
+        if others.contains(&in_transaction) {
+            return Err(StoreError::Broken(session::POOLER.into()));
+        }
+    }
+    Ok(())
 }
 
 /// When a connection has to be there that no caller waits for.
@@ -119,6 +170,7 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
     const SETTINGS: &str = "SELECT current_setting('server_version'), current_setting('fsync'), \
      current_setting('full_page_writes')";
     let mut session = Session::connect(url, soon())?;
+    refuse_pooler(url, &mut session)?;
     let mut tx = tx::PgTx::begin(&mut session, tx::Kind::Read, soon());
     let row = tx.row(SETTINGS, &[]);
     tx.roll_back();
@@ -134,6 +186,11 @@ pub(super) fn look(url: &PostgresUrl) -> Result<Server, StoreError> {
         }
     }
     Ok(Server { version, doubts })
+}
+
+/// The server's clock, in milliseconds since 1970.
+pub(super) fn clock_milliseconds(url: &PostgresUrl) -> Result<i64, StoreError> {
+    Session::connect(url, soon())?.clock_milliseconds()
 }
 
 /// Runs `work` on one view, on a connection of its own and without a limit of time.
@@ -207,34 +264,4 @@ fn read_clock(session: &mut Session) -> Result<(Instant, Instant, i64), StoreErr
     let asked = Instant::now();
     let theirs_milliseconds = session.clock_milliseconds()?;
     Ok((asked, Instant::now(), theirs_milliseconds))
-}
-
-async fn keep_measuring(url: PostgresUrl, carried: Arc<Carried>, mut stop: watch::Receiver<bool>) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(Duration::from_secs(CLOCK_SECONDS)) => {}
-            _ = stop.changed() => return,
-        }
-        let url = url.clone();
-        let read = tokio::task::spawn_blocking(move || {
-            Session::connect(&url, soon()).and_then(|mut session| read_clock(&mut session))
-        })
-        .await;
-        match read {
-            Ok(Ok((asked, answered, theirs_milliseconds))) => {
-                if !carried.correct(asked, answered, theirs_milliseconds) {
-                    tracing::warn!(
-                        "a reading of the database's clock took too long; the last one is used"
-                    );
-                }
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "the database's clock could not be read; the last reading \
-                 is used")
-            }
-            Err(_) => {
-                tracing::error!("a reading of the database's clock panicked; the last one is used")
-            }
-        }
-    }
 }

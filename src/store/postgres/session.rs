@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -9,8 +10,9 @@ use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type};
-use tokio_postgres::{Client, NoTls, Statement};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage, Statement};
 
+use super::fence::{self, Fence, Mark, Position};
 use super::url::PostgresUrl;
 use super::{
     CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
@@ -20,6 +22,12 @@ use crate::store::{Cell, Row, Value, failpoint, statements};
 
 /// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
+
+/// Said where sessions share back ends.
+pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
+    connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
+    pooler to session mode (PgBouncer: pool_mode = session) with at least as many connections as \
+    HUNDI_DATABASE_CONNECTIONS on every node, and one more for each";
 
 /// Said of a server that takes no connection and refuses none.
 const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
@@ -135,6 +143,8 @@ pub(super) struct Session {
     pub(super) used_at: Instant,
     /// Times that the server was waited for.
     pub(super) round_trips: u64,
+    /// The fence's generation when the server was admitted.
+    pub(super) generation: u64,
 }
 
 /// `?1` becomes `$1`; our statements have question marks nowhere else.
@@ -187,6 +197,11 @@ fn fault(error: &tokio_postgres::Error) -> SessionError {
             "PostgreSQL lacks a resource ({})",
             code.code()
         ))),
+        // Statements that this session prepared are gone, or others' are in their place.
+        (_, &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT) => {
+            tracing::error!(alarm = "pooler", code = code.code(), "{POOLER}");
+            SessionError::Lost(POOLER.into())
+        }
         // A fault of ours in a statement: its text names tables and columns, not values.
         ("42", _) => SessionError::Answered(StoreError::Broken(format!(
             "PostgreSQL refused a statement ({}): {}",
@@ -225,7 +240,9 @@ fn connect_error(error: &tokio_postgres::Error) -> StoreError {
     }
 }
 
-/// What a connection sets for itself, in one exchange. A server, database or role that calls a
+/// What a connection sets for itself, in one exchange. Every hot statement reads by an index, and a
+/// plan that is kept from the time when a table was small must not read all of it later, so a plan
+/// that reads whole tables is the last choice. A server, database or role that calls a
 /// commit done before it is on the disk (`off`), or before the synchronous standby has it
 /// (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a
 /// standby has to be.
@@ -236,17 +253,95 @@ fn settings() -> String {
         "SELECT set_config('synchronous_commit', 'on', false) WHERE \
          current_setting('synchronous_commit', true) IN ('off', 'local')"
     };
+    let scans = if failpoint("plans_as_they_come") { "on" } else { "off" };
     format!(
-        "SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = \
+        "SET enable_seqscan = {scans}; SET jit = off; SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = \
          '{LOCK_SECONDS_MAX}s'; \
          SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'; {commit}"
     )
 }
 
+/// Reads where a server is and judges it; answers the fence's generation. An engine that has no
+/// such functions, or lets the role read none, is not fenced.
+async fn admit(client: &Client, fence: &Fence) -> Result<u64, StoreError> {
+    let before = fence.known();
+    let Some(position) = position(client).await? else { return Ok(fence.generation()) };
+    let sql =
+        format!("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = '{}'", fence::MARK_NAME);
+    let mark = match client.simple_query(&sql).await {
+        Ok(messages) => first_row(&messages)
+            .and_then(|row| Mark::parse(row.get(0)?.as_bytes()))
+            .unwrap_or_default(),
+        // A database that has no schema yet.
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Mark::default(),
+        Err(error) => return Err(fault(&error).into_error()),
+    };
+    fence.admit(before, position, mark)
+}
+
+/// `None` where the server does not say.
+async fn position(client: &Client) -> Result<Option<Position>, StoreError> {
+    let messages = match client.simple_query(fence::POSITION).await {
+        Ok(messages) => messages,
+        Err(error)
+            if error
+                .code()
+                .is_some_and(|code| matches!(code.code().get(..2), Some("42" | "0A" | "55"))) =>
+        {
+            return Ok(None);
+        }
+        Err(error) => return Err(fault(&error).into_error()),
+    };
+    let numbers: Option<Vec<i64>> = first_row(&messages)
+        .and_then(|row| (0..4).map(|index| row.get(index)?.parse().ok()).collect());
+    Ok(numbers.and_then(|numbers| match numbers[..] {
+        [system, timeline, inserted, flushed] => {
+            Some(Position { system, timeline, inserted, flushed })
+        }
+        _ => None,
+    }))
+}
+
+fn first_row(messages: &[SimpleQueryMessage]) -> Option<&tokio_postgres::SimpleQueryRow> {
+    messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => Some(row),
+        _ => None,
+    })
+}
+
+/// Where one server of an address with several is, if it takes writes.
+pub(super) fn position_of_host(url: &PostgresUrl, index: usize) -> Option<Position> {
+    let (mut config, tls) = (url.config_of_host(index)?, url.tls.clone());
+    config.connect_timeout(Duration::from_secs(1)).application_name("hundi");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let ask = async move {
+        let client = match tls {
+            None => {
+                let (client, connection) = config.connect(NoTls).await.ok()?;
+                tokio::spawn(connection);
+                client
+            }
+            Some(tls) => {
+                let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
+                let (client, connection) = config.connect(tls).await.ok()?;
+                tokio::spawn(connection);
+                client
+            }
+        };
+        // A standby refuses the question.
+        position(&client).await.ok()?
+    };
+    let answered = runtime.block_on(async {
+        tokio::time::timeout(Duration::from_secs(CONNECT_SECONDS_MAX), ask).await
+    });
+    runtime.shutdown_background();
+    answered.ok().flatten()
+}
+
 /// A connection that is being made. It goes on while it is waited for, by one caller after the
 /// other.
 pub(super) struct Connecting {
-    open: Pin<Box<dyn Future<Output = Result<Client, StoreError>>>>,
+    open: Pin<Box<dyn Future<Output = Result<(Client, u64), StoreError>>>>,
     runtime: tokio::runtime::Runtime,
     /// When it is given up, whoever waits.
     end: Instant,
@@ -263,7 +358,10 @@ pub(super) enum Waited {
 impl Connecting {
     /// Begins to connect and to set the limits of every statement and what durability needs; that
     /// takes a few seconds at most, from now on. Nothing is sent before somebody waits.
-    pub(super) fn start(url: &PostgresUrl) -> Result<Connecting, StoreError> {
+    pub(super) fn start(
+        url: &PostgresUrl,
+        fence: Option<&Arc<Fence>>,
+    ) -> Result<Connecting, StoreError> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
             |error| StoreError::Unavailable(format!("no runtime for a connection: {error}")),
         )?;
@@ -279,7 +377,7 @@ impl Connecting {
         if config.get_application_name().is_none() {
             config.application_name("hundi");
         }
-        let (settings, tls) = (settings(), url.tls.clone());
+        let (settings, tls, fence) = (settings(), url.tls.clone(), fence.cloned());
         let open = async move {
             let client = match tls {
                 None => {
@@ -297,7 +395,11 @@ impl Connecting {
                 }
             };
             client.batch_execute(&settings).await.map_err(|error| fault(&error).into_error())?;
-            Ok(client)
+            let generation = match fence {
+                None => 0,
+                Some(fence) => admit(&client, &fence).await?,
+            };
+            Ok((client, generation))
         };
         Ok(Connecting {
             open: Box::pin(open),
@@ -311,7 +413,7 @@ impl Connecting {
         let until = until.min(self.end);
         let open = self.open.as_mut();
         match self.runtime.block_on(async { tokio::time::timeout_at(until.into(), open).await }) {
-            Ok(Ok(client)) => {
+            Ok(Ok((client, generation))) => {
                 let Connecting { runtime, .. } = self;
                 let session = Session {
                     runtime,
@@ -320,6 +422,7 @@ impl Connecting {
                     is_lost: false,
                     used_at: Instant::now(),
                     round_trips: 0,
+                    generation,
                 };
                 Waited::Open(Box::new(session))
             }
@@ -346,7 +449,16 @@ impl Connecting {
 impl Session {
     /// Connects, before `end` and within a few seconds. Not to be called on a thread of a runtime.
     pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<Session, StoreError> {
-        match Connecting::start(url)?.wait(end) {
+        Session::connect_admitted(url, None, end)
+    }
+
+    /// The same with a server that the fence admits.
+    pub(super) fn connect_admitted(
+        url: &PostgresUrl,
+        fence: Option<&Arc<Fence>>,
+        end: Instant,
+    ) -> Result<Session, StoreError> {
+        match Connecting::start(url, fence)?.wait(end) {
             Waited::Open(session) => Ok(*session),
             Waited::Failed(error) => Err(error),
             Waited::Still(connecting) => {
@@ -431,22 +543,50 @@ impl Session {
         }
     }
 
+    /// Reads where the server is and the mark, and judges them anew.
+    pub(super) fn admit_again(&mut self, fence: &Fence, end: Instant) -> Result<(), StoreError> {
+        let client = &self.client;
+        let admitted = self
+            .runtime
+            .block_on(async { tokio::time::timeout_at(end.into(), admit(client, fence)).await });
+        self.used_at = Instant::now();
+        let outcome = admitted
+            .unwrap_or_else(|_| Err(StoreError::Unavailable("PostgreSQL does not answer".into())));
+        match outcome {
+            Ok(generation) => {
+                self.generation = generation;
+                Ok(())
+            }
+            Err(error) => {
+                self.is_lost = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// The number of the server's process.
+    pub(super) fn back_end(&mut self, end: Instant) -> Result<i64, StoreError> {
+        self.number("SELECT CAST(pg_backend_pid() AS BIGINT)", end)
+    }
+
+    /// The only number of a query.
+    fn number(&mut self, sql: &str, end: Instant) -> Result<i64, StoreError> {
+        let statement = self.statement(sql, end).map_err(SessionError::into_error)?;
+        let message = Message::Query { statement, parameters: Vec::new() };
+        let answers = self.exchange(&[message], end).map_err(SessionError::into_error)?;
+        match answers.first() {
+            Some(Answer::Rows(rows)) => match rows.first().map(row) {
+                Some(read) => read?.int(),
+                None => Err(StoreError::Broken("PostgreSQL answered no number".into())),
+            },
+            _ => Err(StoreError::Broken("PostgreSQL answered no number".into())),
+        }
+    }
+
     /// The database's clock, in milliseconds since 1970.
     pub(super) fn clock_milliseconds(&mut self) -> Result<i64, StoreError> {
         let end = Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX);
-        let statement = self
-            .statement("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
-            .map_err(SessionError::into_error)?;
-        let answers = self
-            .exchange(&[Message::Query { statement, parameters: Vec::new() }], end)
-            .map_err(SessionError::into_error)?;
-        match answers.into_iter().next() {
-            Some(Answer::Rows(rows)) => match rows.first().map(row) {
-                Some(read) => read?.int(),
-                None => Err(StoreError::Broken("PostgreSQL told no time".into())),
-            },
-            _ => Err(StoreError::Broken("PostgreSQL told no time".into())),
-        }
+        self.number("SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)", end)
     }
 
     /// Lets the connection notice that the server has closed it, and answers whether it is good as

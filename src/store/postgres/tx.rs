@@ -29,7 +29,8 @@ impl Kind {
             Kind::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
             Kind::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Kind::Examine => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; \
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = on; SET \
+                 LOCAL statement_timeout = 0; \
                  SET LOCAL idle_in_transaction_session_timeout = 0"
             }
             Kind::Migrate => {

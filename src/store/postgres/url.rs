@@ -29,6 +29,29 @@ impl fmt::Debug for PostgresUrl {
 }
 
 impl PostgresUrl {
+    /// The address of one of several servers. `None` if there is no such, or only one.
+    pub(super) fn config_of_host(&self, index: usize) -> Option<tokio_postgres::Config> {
+        let hosts = self.config.get_hosts();
+        if hosts.len() < 2 {
+            return None;
+        }
+        let host = hosts.get(index)?;
+        let mut config = tokio_postgres::Config::new();
+        match host {
+            Host::Unix(path) => config.host_path(path),
+            Host::Tcp(name) => config.host(name),
+        };
+        let ports = self.config.get_ports();
+        config.port(*ports.get(index).or(ports.first()).unwrap_or(&5432));
+        config.ssl_mode(self.config.get_ssl_mode());
+        config.user(self.config.get_user().unwrap_or_default());
+        config.dbname(self.config.get_dbname().unwrap_or_default());
+        if let Some(password) = self.config.get_password() {
+            config.password(password);
+        }
+        Some(config)
+    }
+
     /// `sslmode=disable` sends in clear, `require`, `verify-ca` and `verify-full` encrypt and
     /// verify the server's certificate and name, against the file that `sslrootcert` names or else
     /// the machine's roots. Without `sslmode` only a server on this machine is spoken to in clear.

@@ -1,0 +1,137 @@
+//! A primary of before a fail-over that comes back, and a database that went back in time: nothing
+//! is written to them, and nothing is read from the first.
+
+use std::time::Duration;
+
+use crate::nodes::{Node, home};
+use crate::support::postgres::{Cluster, Database, try_sql};
+use crate::support::{Client, Home, fresh_key, steps, until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const STANDBY: &str = "standby";
+
+fn sender(client: &mut Client) -> Option<String> {
+    let (key, body) = (fresh_key(), steps::sender_body().to_string());
+    let answer = client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes())).ok()?;
+    answer.is_success().then(|| answer.id())
+}
+
+/// The process of a server whose data are here.
+fn signal(data: &std::path::Path, name: &str) {
+    let file = std::fs::read_to_string(data.join("postmaster.pid")).expect("the server's file");
+    let leader = file.lines().next().expect("its number").to_owned();
+    let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children"))
+        .unwrap_or_default();
+    let all: Vec<&str> = children.split_whitespace().chain([leader.as_str()]).collect();
+    let status = std::process::Command::new("kill").arg(format!("-{name}")).args(&all).status();
+    assert!(status.expect("kill").success());
+}
+
+/// Freezes the primary, promotes the standby, wakes the old one; answers how many of the objects
+/// that were acknowledged afterwards cannot be read, and how many of `count` there were.
+fn zombie(fault: Option<&str>) -> (usize, usize, Home) {
+    let cluster = Cluster::start(&["wal_level=replica", "max_wal_senders=4"]);
+    let copied = cluster.base_backup(STANDBY, &["-R"]);
+    let standby = cluster.start_copy(copied, &[]);
+    let database = Database::in_cluster(&cluster.url);
+    until("the standby to follow", PATIENCE, || {
+        let sql = "SELECT COUNT(*) FROM pg_stat_replication WHERE state = 'streaming'";
+        (database.value(sql) == "1").then_some(())
+    });
+    let servers = format!("{},{}", database.server_address(), standby.place());
+    let url = format!("postgres://postgres@{servers}/{}", database.name);
+    let mut node =
+        Node::start(home(&url).with("HUNDI_DATABASE_CONNECTIONS", "6").with_fault(fault));
+    let mut client = node.client(&node.home.key());
+    let mut made: Vec<String> = (0..5).filter_map(|_| sender(&mut client)).collect();
+    assert_eq!(made.len(), 5);
+    // What is acknowledged so far reaches the standby.
+    let lag =
+        "SELECT COUNT(*) FROM pg_stat_replication WHERE replay_lsn < pg_current_wal_flush_lsn()";
+    until("the standby to have it", PATIENCE, || (database.value(lag) == "0").then_some(()));
+    let (data, _) = cluster.places();
+    signal(data, "STOP");
+    standby.promote();
+    made.push(until("a write on the new primary", PATIENCE, || sender(&mut client)));
+    signal(data, "CONT");
+    let (server, _) = standby.url.rsplit_once('/').expect("a URL");
+    let promoted = format!("{server}/{}", database.name);
+    let mut lost_count = 0;
+    let started = std::time::Instant::now();
+    while started.elapsed() < Duration::from_secs(6) {
+        // Connections come and go, as they do over a day.
+        let _ = try_sql(
+            &promoted,
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \
+             application_name = 'hundi' AND random() < 0.2",
+        );
+        made.extend(sender(&mut client));
+        for id in made.iter().rev().take(3) {
+            let seen = client.once("GET", &format!("/v1/senders/{id}"), None, None);
+            lost_count += usize::from(seen.is_ok_and(|answer| answer.status == 404));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    node.kill();
+    // What the new primary has is what counts.
+    let there = "SELECT COUNT(*) FROM senders";
+    let kept: usize =
+        try_sql(&promoted, there).expect("the new primary")[0][0].parse().expect("one");
+    println!("{} acknowledged, {kept} kept, {lost_count} reads found nothing", made.len());
+    (lost_count + made.len().saturating_sub(kept), made.len(), node.home)
+}
+
+#[test]
+fn an_old_primary_that_wakes_is_not_used() {
+    let (lost_count, made_count, home) = zombie(None);
+    assert!(made_count > 10, "only {made_count} senders were made");
+    assert_eq!(lost_count, 0);
+    assert!(home.log().contains("old_primary"), "no alarm");
+}
+
+#[test]
+fn control_without_the_fence_an_old_primary_is_used() {
+    let (lost_count, ..) = zombie(Some("no_fence"));
+    assert!(lost_count > 0, "nothing was lost without the fence");
+}
+
+#[test]
+fn a_database_that_went_back_in_time_is_not_written_until_the_operator_resumes() {
+    let cluster = Cluster::start(&[]);
+    let database = Database::in_cluster(&cluster.url);
+    let node = Node::start(home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "6"));
+    let api_key = node.home.key();
+    let mut client = node.client(&api_key);
+    sender(&mut client).expect("a sender");
+    let marks = "SELECT convert_from(value, 'UTF8') FROM meta WHERE name = 'database_mark'";
+    until("a mark", PATIENCE, || (database.value(marks).len() > 2).then_some(()));
+    // A copy of now takes the database's place later.
+    let earlier = format!("{}_earlier", database.name);
+    cluster.sql_alone(
+        &database.name,
+        &format!("CREATE DATABASE {earlier} TEMPLATE {}", database.name),
+    );
+    let before = database.value(marks);
+    until("a later mark", PATIENCE, || (database.value(marks) != before).then_some(()));
+    let lost = sender(&mut client).expect("a sender that the restore loses");
+    cluster.sql_alone(
+        &database.name,
+        &format!(
+            "ALTER DATABASE {0} RENAME TO {0}_later; ALTER DATABASE {earlier} RENAME TO {0}",
+            database.name
+        ),
+    );
+    until("the node to notice", PATIENCE, || {
+        node.home.log().contains("database_went_back").then_some(())
+    });
+    assert!(sender(&mut client).is_none(), "it writes");
+    assert!(!node.is_ready(), "it says that it is ready");
+    assert_eq!(client.get(&format!("/v1/senders/{lost}")).status, 404);
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(sender(&mut client).is_none(), "it writes again by itself");
+    node.home.run(&["resume", "database"]).expect_success("resume");
+    until("the node to go on", PATIENCE, || sender(&mut client));
+    until("the node to be ready", PATIENCE, || node.is_ready().then_some(()));
+    node.home.check().expect_success("the check");
+    let _ = try_sql(&cluster.url, &format!("DROP DATABASE {}_later WITH (FORCE)", database.name));
+}
