@@ -140,6 +140,11 @@ pub fn put_off(tx: &mut dyn Tx, task: &Task, due_milliseconds: i64) -> Result<()
     Ok(())
 }
 
+/// Moves all tasks nearer by a time: the clock that they were reckoned with was ahead.
+pub fn bring_all_forward(tx: &mut dyn Tx, milliseconds: i64) -> Result<u64, StoreError> {
+    tx.execute("UPDATE tasks SET due_milliseconds = due_milliseconds - ?1", values![milliseconds])
+}
+
 /// Brings the tasks of an account that are reckoned with one test clock nearer, because it moved on
 /// to another.
 pub fn bring_forward(

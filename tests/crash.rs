@@ -416,3 +416,105 @@ fn first_start_survives_a_kill() {
         "ready after {slowest:?}: a start is promised within {READY_MAX:?}"
     );
 }
+
+/// Of Debian's `faketime`, which tests/postgres/install.sh installs.
+fn faketime_library() -> Option<String> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?;
+    let library = |folder: std::fs::DirEntry| folder.path().join("faketime/libfaketimeMT.so.1");
+    folders.flatten().map(library).find(|path| path.exists()).map(|path| path.display().to_string())
+}
+
+/// A server whose clock is as far from the truth as a file says, in seconds.
+struct SteppedClock {
+    home: Home,
+    offset_file: std::path::PathBuf,
+    library: String,
+}
+
+impl SteppedClock {
+    fn new(name: &str) -> Option<SteppedClock> {
+        let Some(library) = faketime_library() else {
+            println!("skipped: faketime is not installed (tests/postgres/install.sh)");
+            return None;
+        };
+        let home = Home::new(name);
+        let offset_file = home.database_path().with_extension("offset");
+        let clock = SteppedClock { home, offset_file, library };
+        clock.step_to(0);
+        Some(clock)
+    }
+    fn step_to(&self, seconds: i64) {
+        std::fs::write(&self.offset_file, format!("{seconds:+}\n")).expect("the offset");
+    }
+    fn start(&self) -> Server {
+        let preload = format!("LD_PRELOAD={}", self.library);
+        let offset = format!("FAKETIME_TIMESTAMP_FILE={}", self.offset_file.display());
+        let wrapper = [
+            "env",
+            &preload,
+            &offset,
+            "FAKETIME_NO_CACHE=1",
+            "DONT_FAKE_MONOTONIC=1",
+            "FAKETIME_DONT_FAKE_MONOTONIC=1",
+        ];
+        self.home.start_as(&wrapper, "127.0.0.1:0")
+    }
+}
+
+#[test]
+fn a_step_of_the_machines_clock_stops_nothing_and_expires_nothing() {
+    for step_seconds in [-180, -7_200, 180, 7_200, 30 * 3_600] {
+        let Some(clock) = SteppedClock::new("clock-step") else { return };
+        let server = clock.start();
+        let api_key = clock.home.key();
+        let mut client = server.client(&api_key);
+        let receiver = Receiver::start();
+        receiver.register(&mut client);
+        let (beneficiary, sender) =
+            (steps::beneficiary_payable(&mut client), steps::sender(&mut client));
+        let lock = steps::quote_lock(&mut client, "100.00");
+        let first = client.post_with("/v1/senders", "before", &steps::sender_body()).id();
+        clock.step_to(step_seconds);
+        until("the alarm", Duration::from_secs(20), || {
+            clock.home.log().contains("clock_step").then_some(())
+        });
+        let again = client.post_with("/v1/senders", "before", &steps::sender_body());
+        assert!(again.is_replay() && again.id() == first, "{step_seconds}: a key was freed");
+        let body = steps::transfer_body(&sender, &beneficiary, &lock, "100.00");
+        let transfer = client.post("/v1/transfers", &body).expect_success("the lock still holds");
+        let transfer_id = steps::text(&transfer, "id");
+        steps::deposit(&mut client, &transfer_id);
+        steps::settlement(&mut client, &transfer_id);
+        until("its events to be delivered", Duration::from_secs(20), || {
+            let settled = client.list("/v1/events", &format!("&linked_id={transfer_id}"));
+            let ids = settled.iter().map(|event| steps::text(event, "id"));
+            ids.collect::<Vec<_>>().iter().all(|id| receiver.valid_count(id) > 0).then_some(())
+        });
+        // A lock still ends after its time: no rate is free for as long as the step.
+        let fresh = client.post("/v1/quote_locks", &steps::quote_lock_body("100.00"));
+        let fresh = fresh.expect_success("a lock");
+        let life = fresh["expires_at"].as_i64().zip(fresh["created"].as_i64());
+        assert!(life.is_some_and(|(end, created)| end - created == 300), "{fresh}");
+        assert_eq!(server.panics(), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn a_start_with_a_clock_that_went_back_or_forth_works_at_once() {
+    for step_seconds in [-300, -7_200, 7_200] {
+        let Some(clock) = SteppedClock::new("clock-restart") else { return };
+        let mut server = clock.start();
+        let api_key = clock.home.key();
+        let made = server.client(&api_key).post("/v1/beneficiaries", &steps::beneficiary_body());
+        let id = steps::text(&made.expect_success("a beneficiary"), "id");
+        server.kill_now();
+        clock.step_to(step_seconds);
+        let server = clock.start();
+        let mut client = server.client(&api_key);
+        until("the task of before to run", Duration::from_secs(20), || {
+            let seen = client.get(&format!("/v1/beneficiaries/{id}")).json();
+            (seen["status"] == "active").then_some(())
+        });
+        steps::six_steps(&mut client, "100.00");
+    }
+}

@@ -24,6 +24,34 @@ pub enum Clock {
 }
 
 impl Clock {
+    /// The machine's clock as it is now, carried on by its monotonic one: a later step of the
+    /// machine's time changes nothing. Other clocks stay as they are.
+    pub fn carried(self) -> Clock {
+        match self {
+            Clock::System => {
+                let now = Instant::now();
+                Clock::Measured(Arc::new(Carried::new(now, now, machine_milliseconds())))
+            }
+            other => other,
+        }
+    }
+
+    /// How far the machine's clock is ahead of this one, in milliseconds; negative where it is
+    /// behind.
+    pub fn machine_ahead_milliseconds(&self) -> i64 {
+        match self {
+            Clock::Measured(_) => machine_milliseconds() - self.milliseconds(),
+            Clock::System | Clock::Manual(_) => 0,
+        }
+    }
+
+    /// Lets time pass in which the machine slept and its monotonic clock stood.
+    pub fn slept(&self, milliseconds: i64) {
+        if let Clock::Measured(carried) = self {
+            carried.at_origin_milliseconds.fetch_add(milliseconds.max(0), Ordering::SeqCst);
+        }
+    }
+
     /// Milliseconds since 1970.
     pub fn milliseconds(&self) -> i64 {
         match self {
@@ -95,6 +123,37 @@ pub fn system_random<const N: usize>() -> Result<[u8; N], String> {
     getrandom::fill(&mut bytes)
         .map_err(|error| format!("the operating system gives no randomness: {error}"))?;
     Ok(bytes)
+}
+
+/// Finds out how long the machine slept: its time since the boot goes on then, and the monotonic
+/// clock does not.
+pub struct SleepMeter {
+    monotonic: Instant,
+    since_boot: Option<Duration>,
+}
+
+impl SleepMeter {
+    pub fn start() -> SleepMeter {
+        SleepMeter { monotonic: Instant::now(), since_boot: since_boot() }
+    }
+
+    /// Milliseconds of sleep since the last call, or the start.
+    pub fn slept_milliseconds(&mut self) -> i64 {
+        // Sleeps are seconds long; differences below are the two clocks' resolution.
+        const SLEEP_MILLISECONDS_MIN: i64 = 1_000;
+        let before = std::mem::replace(self, SleepMeter::start());
+        let (Some(from), Some(to)) = (before.since_boot, self.since_boot) else { return 0 };
+        let passed = self.monotonic.duration_since(before.monotonic);
+        let slept = to.saturating_sub(from).saturating_sub(passed);
+        let slept = i64::try_from(slept.as_millis()).unwrap_or(0);
+        if slept < SLEEP_MILLISECONDS_MIN { 0 } else { slept }
+    }
+}
+
+/// Linux counts in this the time in which the machine slept (proc_uptime(5)).
+fn since_boot() -> Option<Duration> {
+    let text = std::fs::read_to_string("/proc/uptime").ok()?;
+    Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
 }
 
 fn machine_milliseconds() -> i64 {

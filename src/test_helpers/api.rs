@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::clock;
 use crate::http::fields::Int;
 use crate::http::route::{self, Context, Route};
-use crate::kernel::OperationError;
+use crate::kernel::{Code, OperationError, RefusalEntry};
 
 crate::string_enum!(TestClockWord { TestClock "test_clock" });
 
@@ -39,6 +39,14 @@ fn advance(
     form: AdvanceClock,
 ) -> Result<TestClock, OperationError> {
     let scope = context.scope();
+    let latest = context.now.business() + form.advance_seconds.0;
+    if latest > clock::LAST_SECONDS {
+        let message = "The test clock ends on 1 January 9998.";
+        return Err(RefusalEntry::field(Code::ParameterRangeInvalid, "advance_seconds", message)
+            .with("minimum", "1")
+            .with("maximum", (clock::LAST_SECONDS - context.now.business()).max(0).to_string())
+            .into());
+    }
     clock::advance(context.tx, context.now, context.services, scope, form.advance_seconds.0)?;
     Ok(TestClock { object: TestClockWord::TestClock, now: context.now.business() })
 }

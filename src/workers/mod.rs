@@ -2,6 +2,7 @@
 
 pub mod account_look_ups;
 pub mod bank;
+pub mod clock;
 pub mod housekeeping;
 pub mod rates;
 pub mod screening;
