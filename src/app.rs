@@ -48,7 +48,7 @@ use crate::webhooks::sending::attempt::WebhookClientOptions;
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sequencer::sequence;
 use crate::workers::{
-    account_look_ups, bank, housekeeping, rates as rates_worker, screening, tasks,
+    account_look_ups, bank, clock, housekeeping, rates as rates_worker, screening, tasks,
 };
 use crate::{ifsc, keys, live, secrets, webhooks};
 
@@ -197,7 +197,8 @@ impl App {
         })?;
         let node_id = system_random()?;
         let metrics = Arc::new(Metrics::default());
-        let state = Arc::new(AppState { node_id, store, services, chains, metrics });
+        let is_draining = false.into();
+        let state = Arc::new(AppState { node_id, store, services, chains, metrics, is_draining });
         let api = Api::new(state.clone(), Limiter::new(config.rate_limits), routes())?;
         // Relative, so that the reference page asks the server that it came from.
         let document = openapi::document(&api.router.routes, "/");
@@ -308,6 +309,7 @@ impl App {
         let mut workers = vec![
             with_app("addresses", Place::Servers, app(), housekeeping::derive_addresses),
             with_app("sequencer_nudge", Place::Embedded, app(), housekeeping::nudge_sequencer),
+            with_app("clock", Place::Embedded, app(), clock::run),
             leading("tasks", app(), tasks::run),
             leading("purge", app(), housekeeping::purge),
             Worker::leading("look_ups", move |stop, _| {

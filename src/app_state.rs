@@ -1,6 +1,7 @@
 //! What one running process holds, shared by requests and workers.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::chains::followed::FollowedChain;
 use crate::metrics::Metrics;
@@ -16,4 +17,6 @@ pub struct AppState {
     /// The real chains that are followed: one for each mode at most.
     pub chains: Vec<Arc<FollowedChain>>,
     pub metrics: Arc<Metrics>,
+    /// Set before the port closes, so that load balancers send requests elsewhere.
+    pub is_draining: AtomicBool,
 }

@@ -27,6 +27,11 @@ crate::string_enum!(
     Role { All "all", Serve "serve", Work "work" }
 );
 
+/// How long a node of several drains unless the configuration says otherwise, and the longest that
+/// it may: twice the interval at which load balancers commonly ask.
+const DRAIN_SECONDS_DEFAULT: i64 = 5;
+const DRAIN_SECONDS_MAX: i64 = 300;
+
 /// The file's keys; each is also `HUNDI_<NAME>` in the environment.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -34,6 +39,7 @@ struct Sources {
     listen: Option<String>,
     database: Option<String>,
     database_connections: Option<i64>,
+    drain_seconds: Option<i64>,
     role: Option<String>,
     public_url: Option<String>,
     metrics: Option<bool>,
@@ -81,6 +87,8 @@ pub struct Config {
     pub database: Database,
     /// Connections to a database that is reached over a network.
     pub database_connections: usize,
+    /// How long a node that is told to stop says that it is not ready before its port closes.
+    pub drain_seconds: u64,
     pub role: Role,
     pub encryption_key: Option<SecretString>,
     pub rate_limits: Rates,
@@ -194,6 +202,14 @@ impl Config {
         let database_connections =
             within("database_connections", connections, default, connections_min, connections_max)?
                 as usize;
+        let drain_default = match database {
+            Database::Sqlite(_) => 0,
+            Database::Postgres(_) => DRAIN_SECONDS_DEFAULT,
+        };
+        let drain_seconds = value!(drain_seconds);
+        let drain_seconds =
+            within("drain_seconds", drain_seconds, drain_default, 0, DRAIN_SECONDS_MAX)?
+                .unsigned_abs();
         let defaults = Settings::default();
         let loopback_webhooks = flags
             .allow_loopback_webhooks
@@ -273,6 +289,7 @@ impl Config {
             checks: file.checks,
             database,
             database_connections,
+            drain_seconds,
             role,
             encryption_key: environment("HUNDI_ENCRYPTION_KEY")
                 .filter(|text| !text.is_empty())

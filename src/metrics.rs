@@ -59,6 +59,11 @@ pub struct OperationLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct LeaseLabels {
+    lease: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct ChainLabels {
     chain: &'static str,
     mode: &'static str,
@@ -124,6 +129,7 @@ registered!(
     Family<OutcomeLabels, Counter>,
     Family<ListLabels, Gauge>,
     Family<OperationLabels, Gauge>,
+    Family<LeaseLabels, Gauge>,
     Family<ChainLabels, Gauge>,
     Family<ChainLabels, Counter>,
 );
@@ -201,6 +207,19 @@ metrics! {
         "store_commit_failures" "Commits that failed and kept nothing",
     groups_again: Counter<u64, AtomicU64> =
         "store_groups_again" "Groups that ran again because one transaction was undone",
+    clock_step_seconds: Gauge =
+        "clock_step_seconds" "How far the machine's clock was stepped from the service's since the start",
+    /// 1 for each lease that this node holds.
+    leases_held: Family<LeaseLabels, Gauge> =
+        "leases_held" "1 while this node holds the lease of a worker",
+    database_connections: Counter<u64, AtomicU64> =
+        "database_connections" "Connections made to the database server, reconnects included",
+    database_wait_microseconds: Counter<u64, AtomicU64> =
+        "database_wait_microseconds" "Time that transactions waited for a free connection",
+    old_primaries_refused: Counter<u64, AtomicU64> =
+        "database_old_primaries_refused" "Connections to a primary of before a fail-over that were refused",
+    database_writable: Gauge =
+        "database_writable" "0 while nothing can be written to the database",
     chain_height: Family<ChainLabels, Gauge> =
         "chain_height" "Last final block that was read and credited",
     chain_final_height: Family<ChainLabels, Gauge> =
@@ -243,6 +262,9 @@ impl Metrics {
     pub fn paused(&self, operation: &'static str, count: i64) {
         self.pauses.get_or_create(&OperationLabels { operation }).set(count);
     }
+    pub fn lease_held(&self, lease: &'static str, is_held: bool) {
+        self.leases_held.get_or_create(&LeaseLabels { lease }).set(i64::from(is_held));
+    }
     pub fn webhook_in_flight(&self, delta: i64) {
         self.webhook_in_flight.inc_by(delta);
     }
@@ -256,6 +278,11 @@ impl Metrics {
         catch_up(&self.jobs, store.stats.jobs.load(Relaxed));
         catch_up(&self.commit_failures, store.stats.commit_failures.load(Relaxed));
         catch_up(&self.groups_again, store.stats.groups_again.load(Relaxed));
+        catch_up(&self.database_connections, store.stats.connections_made.load(Relaxed));
+        catch_up(&self.database_wait_microseconds, store.stats.wait_microseconds.load(Relaxed));
+        catch_up(&self.old_primaries_refused, store.old_primaries_refused_count().unwrap_or(0));
+        let is_writable = !store.stats.is_failing.load(Relaxed) && store.write_fault().is_none();
+        self.database_writable.set(i64::from(is_writable));
         for chain in chains {
             let labels = ChainLabels { chain: chain.chain, mode: chain.mode };
             let figure = |gauge: &Family<ChainLabels, Gauge>, value: Option<i64>| match value {

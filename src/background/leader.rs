@@ -51,6 +51,7 @@ pub async fn run_as_leader<F>(
             }
             continue;
         };
+        app.metrics.lease_held(name, true);
         tracing::info!(lease = name, "this node took over");
         let (end, ending) = watch::channel(false);
         let mut running = tokio::spawn(work(ending, Some(lease)));
@@ -92,6 +93,7 @@ pub async fn run_as_leader<F>(
         if !is_over && running.await.is_err() {
             tracing::error!(lease = name, "a worker panicked");
         }
+        app.metrics.lease_held(name, false);
         // Release the lease, so that the next node need not wait for it to end.
         let _ = app.store.write(move |tx, _| Ok(lease.release(tx)?)).await;
         if is_over {

@@ -146,6 +146,18 @@ async fn skip(count: u32, database: &DatabaseArgs) -> Result<(), String> {
     config.database.must_exist()?;
     // A running server would go on with what it reserved before.
     let _lock = secrets::lock_database(&config.database)?;
+    let asked = config.database.clone();
+    let nodes = tokio::task::spawn_blocking(move || asked.leases_held())
+        .await
+        .map_err(|error| error.to_string())?
+        .map_err(|error| error.to_string())?;
+    if !nodes.is_empty() {
+        return Err(format!(
+            "a node runs on this database (it holds the leases {}): stop all nodes first; a node \
+             that was killed holds its leases for a few seconds",
+            nodes.join(", ")
+        ));
+    }
     let configured = app::address_index_names(&config);
     let store = open_or_make(&config).await?;
     let skipped = store.write(move |tx, _| {

@@ -66,10 +66,14 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     };
     print("part         state        what")?;
     // What every start needs is told where it is not right.
+    let mut is_database_shown = false;
     for (part, fault) in foundations(&config).await {
+        is_database_shown |= part == "database";
         show(part, Some(Err(PartError::Stops(fault))), "")?;
     }
-    if let Database::Postgres(_) = &config.database {
+    if let Database::Postgres(_) = &config.database
+        && !is_database_shown
+    {
         show("database", Some(server(config.database.clone()).await), "")?;
     }
     for part in live::parts(&config) {

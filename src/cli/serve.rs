@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use clap::Args;
 use tokio::sync::watch;
@@ -75,9 +77,23 @@ async fn serve(mut config: Config) -> Result<(), String> {
     if let Some(key) = first_key {
         show_first_key(&config.database, address, &key)?;
     }
+    notify("READY=1");
     let (stop, stopping) = watch::channel(false);
+    let (state, drain) = (app.state.clone(), Duration::from_secs(config.drain_seconds));
     tokio::spawn(async move {
-        wait_for_signal().await;
+        // The terminal's user does not wait for load balancers.
+        if wait_for_signal().await == StopSignal::Terminate && !drain.is_zero() {
+            notify("STOPPING=1");
+            state.is_draining.store(true, Ordering::Relaxed);
+            tracing::info!(
+                seconds = drain.as_secs(),
+                "draining: /readyz answers 503, and requests are still taken"
+            );
+            tokio::select! {
+                () = tokio::time::sleep(drain) => {}
+                _ = wait_for_signal() => {}
+            }
+        }
         tracing::info!("stopping: running requests finish, new ones are refused");
         let _ = stop.send(true);
         // Keeps the channel open until the process ends.
@@ -137,16 +153,40 @@ async fn warn_of_settings(config: &Config) {
     }
 }
 
-async fn wait_for_signal() {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StopSignal {
+    Terminate,
+    Interrupt,
+}
+
+async fn wait_for_signal() -> StopSignal {
     use tokio::signal::unix::{SignalKind, signal};
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(mut terminate), Ok(mut interrupt)) => {
             tokio::select! {
-                _ = terminate.recv() => {}
-                _ = interrupt.recv() => {}
+                _ = terminate.recv() => StopSignal::Terminate,
+                _ = interrupt.recv() => StopSignal::Interrupt,
             }
         }
         _ => std::future::pending().await,
+    }
+}
+
+/// Tells a service manager that asked for it, by a datagram to the socket in `NOTIFY_SOCKET`
+/// (systemd's sd_notify(3)). A name that begins with `@` is in the abstract namespace.
+fn notify(state: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Some(name) = environment("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
+    let address = match name.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&name),
+    };
+    let sent = address.and_then(|address| {
+        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+    });
+    if let Err(error) = sent {
+        tracing::warn!(%error, "the service manager could not be notified");
     }
 }
 

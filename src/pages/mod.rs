@@ -147,9 +147,18 @@ pub async fn metrics_page(app: &AppState) -> String {
     app.metrics.page(&app.store, &figures)
 }
 
-/// Ready means: the store answers. A load balancer asks this; `/healthz` only says that the process
+/// Ready means: the store answers and takes writes, and the node is not stopping. A load balancer asks this; `/healthz` only says that the process
 /// lives.
 async fn ready(app: &AppState) -> Reply {
+    let unready = |why: String| {
+        text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", format!("{why}\n"))
+    };
+    if app.is_draining.load(std::sync::atomic::Ordering::Relaxed) {
+        return unready("this node is stopping: send requests to another one".into());
+    }
+    if let Some(fault) = app.store.write_fault() {
+        return unready(fault);
+    }
     // After a failed commit only a real write tells whether the disk takes writes again.
     let is_failing = app.store.stats.is_failing.load(std::sync::atomic::Ordering::Relaxed);
     let answers = async {
@@ -172,11 +181,8 @@ async fn ready(app: &AppState) -> Reply {
             "text/plain; charset=utf-8",
             format!("ready\n{}{}", chain_lines(app), pause_lines(&pauses)),
         ),
-        Err(_) => text(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "text/plain; charset=utf-8",
-            "the store does not answer\n",
-        ),
+        Err(_) if is_failing => unready("the store takes no writes: see the log".into()),
+        Err(_) => unready("the store does not answer".into()),
     }
 }
 

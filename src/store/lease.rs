@@ -90,6 +90,12 @@ impl Lease {
     }
 }
 
+/// The names of the leases that somebody holds at a moment, in milliseconds since 1970.
+pub fn held(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT name FROM leases WHERE ends_milliseconds > ?1 ORDER BY name";
+    tx.rows(sql, values![now_milliseconds])?.into_iter().map(|mut row| row.text()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
