@@ -13,8 +13,6 @@ use support::client::until;
 use support::steps;
 use support::{Answer, Client, Home, Server, fresh_key};
 
-/// Without this the kernel ends a process that writes past the limit instead of refusing the write.
-const SIGNAL_IGNORED: &[&str] = &["env", "--ignore-signal=XFSZ"];
 const REFUSALS_COUNT: usize = 40;
 /// How soon after the end of the shortage writes must be taken again.
 const RECOVERY_MAX: Duration = Duration::from_secs(10);
@@ -75,7 +73,7 @@ fn sender_counts(client: &mut Client, numbers_count: usize) -> Vec<usize> {
 fn full_disk_is_answered_503_and_heals_by_itself() {
     // Links in answers name the address, which differs after the restart in the end.
     let home = Home::new("disk").with("HUNDI_PUBLIC_URL", "https://pay.example.com");
-    let mut server = home.start_as(SIGNAL_IGNORED, "127.0.0.1:0");
+    let mut server = home.start_as(&[], "127.0.0.1:0");
     let mut client = server.client(&home.key());
     let payment = steps::six_steps(&mut client, "120.00");
     // One more payment whose money is under way when the disk is full.
@@ -167,7 +165,7 @@ fn disk_that_fills_up_under_load_loses_nothing_acknowledged() {
     let home = Home::new("disk-filling")
         .with("HUNDI_RATE_LIMIT_READS", "0")
         .with("HUNDI_RATE_LIMIT_WRITES", "0");
-    let server = home.start_as(SIGNAL_IGNORED, "127.0.0.1:0");
+    let server = home.start_as(&[], "127.0.0.1:0");
     let mut client = server.client(&home.key());
     client.post("/v1/senders", &sender_numbered(usize::MAX)).expect_success("the first write");
     let mut acknowledged: Vec<String> = Vec::new();

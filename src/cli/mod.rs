@@ -28,12 +28,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 use crate::config::{Config, Flags};
 use crate::kernel::{AnyId, Clock, Mode, Now, OperationError};
 use crate::operator::{self, OperatorDecision};
 use crate::store::{Store, Tx, handle, postgres};
+
+/// "File size limit exceeded", on Linux for x86 and ARM (signal(7)).
+const SIGXFSZ: i32 = 25;
 
 #[derive(Parser)]
 #[command(
@@ -89,7 +93,12 @@ pub fn main() -> ExitCode {
     start_log();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let outcome = match runtime {
-        Ok(runtime) => runtime.block_on(run(Cli::parse().command)),
+        Ok(runtime) => runtime.block_on(async {
+            // A write beyond a limit on file sizes then fails as one on a full disk does, where
+            // SIGXFSZ would end the process. The handler stays when its receiver goes.
+            drop(signal(SignalKind::from_raw(SIGXFSZ)));
+            run(Cli::parse().command).await
+        }),
         Err(error) => Err(format!("the runtime cannot start: {error}")),
     };
     match outcome {
