@@ -48,6 +48,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "idempotency_filters",
             "market_rates",
             "migration_turns",
+            "pauses",
         ],
     ),
 ];

@@ -29,9 +29,9 @@ pub(super) const RUNNING: &str = "SELECT CAST(FLOOR(EXTRACT(EPOCH FROM statement
     l.locktype = 'advisory' AND l.classid = 1752525412 AND l.objsubid = 2 AND l.database = \
     (SELECT oid FROM pg_database WHERE datname = current_database())";
 
-/// The first number of the key of our advisory locks: `hund` in ASCII.
+/// The first number of the key of our advisory locks, made up so that other programs' differ.
 #[cfg(test)]
-const LOCK_CLASS: i64 = 0x6875_6e64;
+const LOCK_CLASS: i64 = 1_752_525_412;
 /// The keys hold times modulo this.
 const KEY_MODULUS: i64 = 1 << 32;
 
