@@ -31,6 +31,8 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "bank_files",
             "bank_statements",
             "bank_statement_lines",
+            "bank_references",
+            "bank_line_shares",
         ],
     ),
     (
