@@ -65,6 +65,6 @@ mod tests {
         let refused = turns.take_within(one, Duration::ZERO).await.unwrap_err();
         assert_eq!((refused.http_status(), refused.retry_after_seconds), (429, Some(5)));
         drop(held);
-        turns.take(one).await.unwrap();
+        let _again = turns.take(one).await.unwrap();
     }
 }
