@@ -569,6 +569,15 @@ fn decide_payout(
             };
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
+        // Whoever is cleared by now is screened again when it is submitted.
+        (PayoutStatus::Hold, OperatorDecision::Approve) => {
+            let decided =
+                decide_hits(tx, now, scope, payout.transfer_id.any(), hits::Decision::Cleared)?;
+            paying::submit(tx, now, services, scope, payout.id)?;
+            let status = payouts::rows::find(tx, scope, payout.id)?.map(|found| found.status);
+            let status = status.map_or("gone", Status::as_str);
+            return Ok(format!("{id} is {status}{decided}"));
+        }
         (PayoutStatus::Hold, OperatorDecision::Refuse) => {
             paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?
         }

@@ -26,7 +26,9 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
 use super::name_match::{self, NameThresholds};
-use super::{AccountAnswer, AccountCheck, AccountQuestion, AccountVerifier, LookedUp, NameMatch};
+use super::{
+    AccountAnswer, AccountCheck, AccountQuestion, AccountVerifier, HolderName, LookedUp, NameMatch,
+};
 use crate::outbound::{Client, Endpoint, OutboundError};
 
 /// How long one question may take. The worker's lease is longer.
@@ -163,7 +165,11 @@ fn read(body: &[u8], given: &str, thresholds: &NameThresholds) -> LookedUp {
         {
             None => AccountAnswer::Name(NameMatch::Unavailable),
             Some(held) => {
-                AccountAnswer::Name(name_match::compare(given, &held, thresholds).name_match)
+                let name_match = name_match::compare(given, &held, thresholds).name_match;
+                return LookedUp::Named {
+                    answer: AccountAnswer::Name(name_match),
+                    holder_name: HolderName(held),
+                };
             }
         },
     })
@@ -212,15 +218,17 @@ mod tests {
             (r#"[]"#, None),
             ("", None),
         ] {
-            let wanted = answer.map_or(
-                LookedUp::Unanswered { reason: "answer_not_understood", retry_after_seconds: None },
-                LookedUp::Answered,
-            );
-            assert_eq!(
-                read(body.as_bytes(), "Asha Rao", &NameThresholds::default()),
-                wanted,
-                "{body}"
-            );
+            let read = read(body.as_bytes(), "Asha Rao", &NameThresholds::default());
+            let names_holder = body.contains("ao") && body.contains("found");
+            assert_eq!(matches!(read, LookedUp::Named { .. }), names_holder, "{body}");
+            let found = match read {
+                LookedUp::Answered(answer) | LookedUp::Named { answer, .. } => Some(answer),
+                LookedUp::Unanswered { reason, .. } => {
+                    assert_eq!(reason, "answer_not_understood", "{body}");
+                    None
+                }
+            };
+            assert_eq!(found, answer, "{body}");
         }
     }
 

@@ -48,10 +48,25 @@ pub enum AccountCheck {
     Review,
 }
 
+/// The account holder's name as the bank has it. Personal data: its `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HolderName(pub String);
+
+impl std::fmt::Debug for HolderName {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("HolderName(…)")
+    }
+}
+
 /// What a look-up over the network came to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LookedUp {
     Answered(AccountAnswer),
+    /// The same where the service also named the holder, who is screened too.
+    Named {
+        answer: AccountAnswer,
+        holder_name: HolderName,
+    },
     /// The service did not answer, or not so that it can be understood; it is asked again. The
     /// reason is one word for the log and the metrics.
     Unanswered {

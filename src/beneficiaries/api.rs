@@ -7,7 +7,7 @@ use super::state::{AccountType, BeneficiaryStatus, DisabledReason, Relationship}
 use super::{Beneficiary, BeneficiaryChange, Kyc, KycChange, NewBeneficiary, Requirement, rows};
 use crate::account_verification::NameMatch;
 use crate::http::fields::{
-    AccountNumber, Country, Date, Email, EnumField, Ifsc, Pan, PassportNumber, Phone, Text,
+    AccountNumber, Country, Date, Email, EnumField, Ifsc, NameText, Pan, PassportNumber, Phone,
 };
 use crate::http::form::Replace;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
@@ -23,7 +23,7 @@ crate::string_enum!(BeneficiaryWord { Beneficiary "beneficiary" });
 crate::form! {
     /// Creates a beneficiary.
     CreateBeneficiary {
-        name: Text<1, 140>,
+        name: NameText<1, 140>,
         account_number: AccountNumber,
         ifsc: Ifsc,
         account_type: EnumField<AccountType>,
@@ -42,7 +42,7 @@ crate::form! {
 crate::form! {
     /// Changes a beneficiary in `draft` or `input_required`.
     at_least_one UpdateBeneficiary {
-        name: Replace<Text<1, 140>>,
+        name: Replace<NameText<1, 140>>,
         account_number: Replace<AccountNumber>,
         ifsc: Replace<Ifsc>,
         account_type: Replace<EnumField<AccountType>>,
@@ -165,6 +165,7 @@ fn create(
         email: form.email.map(|email| email.0),
         phone: form.phone.map(|phone| phone.0),
         kyc: Kyc {
+            holder_name: None,
             pan: form.pan.map(|pan| pan.0),
             passport_number: form.passport_number.map(|number| number.0),
             date_of_birth: form.date_of_birth.map(|date| date.0),

@@ -9,7 +9,9 @@ use schemars::JsonSchema;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use crate::account_verification::{AccountAnswer, AccountCheck, AccountQuestion, NameMatch};
+use crate::account_verification::{
+    AccountAnswer, AccountCheck, AccountQuestion, HolderName, NameMatch,
+};
 use crate::events;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
@@ -19,6 +21,7 @@ use crate::kernel::{
 };
 use crate::resource::Resource;
 use crate::screening::hits;
+use crate::screening::text::normalise;
 use crate::screening::{Screening, ScreeningQuestion};
 use crate::services::Services;
 use crate::store::Tx;
@@ -91,6 +94,9 @@ pub struct Kyc {
     pub date_of_birth: Option<String>,
     pub nationality: Option<String>,
     pub relationship: Option<String>,
+    /// The account holder as the bank names it, from the last look-up of this account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder_name: Option<String>,
 }
 
 const ACCOUNT_NUMBER_COLUMN: &str = "beneficiaries.account_number";
@@ -248,6 +254,8 @@ pub fn update(
         date_of_birth: change.kyc.date_of_birth.over(old.date_of_birth),
         nationality: change.kyc.nationality.over(old.nationality),
         relationship: change.kyc.relationship.over(old.relationship),
+        // Of the account as it was; the next look-up names its holder.
+        holder_name: None,
     };
     set_kyc(&mut beneficiary, now, services, &kyc)?;
     if let Some(account_number) = change.account_number {
@@ -363,7 +371,10 @@ pub fn screening_question(
     services: &Services,
 ) -> Result<ScreeningQuestion, StoreError> {
     let kyc = open_kyc(beneficiary, services)?;
+    // The same name again would only end the clearances of those who were cleared without it.
+    let is_other = |held: &String| normalise(held) != normalise(&beneficiary.name);
     Ok(ScreeningQuestion {
+        aliases: kyc.holder_name.into_iter().filter(is_other).collect(),
         date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
         countries: kyc.nationality.into_iter().collect(),
         identifiers: [kyc.pan, kyc.passport_number].into_iter().flatten().collect(),
@@ -444,6 +455,19 @@ pub fn check_again(
     schedule_check(tx, now, services, beneficiary)
 }
 
+/// Keeps the holder name that the bank told, which is screened with the beneficiary from now on. The
+/// caller stores the beneficiary.
+fn name_holder(
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &mut Beneficiary,
+    holder_name: &HolderName,
+) -> Result<(), StoreError> {
+    let holder_name = Some(holder_name.0.clone());
+    let kyc = Kyc { holder_name, ..open_kyc(beneficiary, services)? };
+    set_kyc(beneficiary, now, services, &kyc)
+}
+
 /// Applies what was found about an account some time after its check had screened the beneficiary:
 /// one that would become active is screened with the lists of now, and what they say counts.
 pub fn apply_late(
@@ -454,7 +478,8 @@ pub fn apply_late(
     answer: AccountAnswer,
 ) -> Result<(), StoreError> {
     let answer = match answer {
-        AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => {
+        // Also where the name differs: the holder may be on a list under it.
+        AccountAnswer::Passed | AccountAnswer::Name(_) => {
             screened(tx, now, services, beneficiary)?.unwrap_or(answer)
         }
         _ => answer,

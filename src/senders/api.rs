@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Address, IdentificationType, NewSender, Sender, SenderType, rows};
-use crate::http::fields::{Country, Date, DocumentNumber, Email, EnumField, Text};
+use crate::http::fields::{Country, Date, DocumentNumber, Email, EnumField, NameText, Text};
 use crate::http::preflight::{Asking, PreflightFuture};
 use crate::http::query::{CREATED_FILTERS, Filter};
 use crate::http::route::{self, Context, List, Route};
@@ -34,7 +34,7 @@ crate::form! {
 crate::form! {
     /// Creates a sender.
     CreateSender {
-        name: Text<1, 140>,
+        name: NameText<1, 140>,
         r#type: EnumField<SenderType>,
         country: Country,
         email: Option<Email>,

@@ -158,27 +158,30 @@ fn settle(
     let classification = classify(&transfer, deposit)?;
     deposits::end(tx, now, deposit, Some(classification), None)?;
     events::emit(tx, now, deposit.scope, events::DEPOSIT_COMPLETED, deposit.id.any())?;
-    let is_suspect = is_payer_suspect(tx, now, services, deposit)?;
+    let payer = TronAddress::from_evm(deposit.from_address);
+    let is_suspect =
+        is_address_suspect(tx, now, services, deposit.scope, deposit.transfer_id, &payer)?;
     credit(tx, now, services, &mut transfer, deposit.amount, classification, is_suspect)
 }
 
-/// Whether the address that paid is on a list and the operator did not clear it for this transfer.
-fn is_payer_suspect(
+/// Whether an address that paid, or that a refund goes to, is on a list and the operator did not
+/// clear it for this transfer.
+pub(super) fn is_address_suspect(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
-    deposit: &Deposit,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    address: &TronAddress,
 ) -> Result<bool, StoreError> {
-    let address = TronAddress::from_evm(deposit.from_address);
-    let finding = services.screen_address(deposit.scope.mode(), &address);
+    let finding = services.screen_address(scope.mode(), address);
     if finding.screening == Screening::Clear {
         return Ok(false);
     }
     let basis = |hit: &ScreeningHit| {
         services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
     };
-    Ok(hits::keep(tx, now, deposit.scope, deposit.transfer_id.any(), &finding, &basis)?
-        != Screening::Clear)
+    Ok(hits::keep(tx, now, scope, transfer_id.any(), &finding, &basis)? != Screening::Clear)
 }
 
 /// The row of the contract's table that a final deposit falls under: by the time of its block,

@@ -10,6 +10,7 @@ pub mod funding;
 pub mod paying;
 pub mod refunding;
 pub mod rows;
+pub mod screening;
 pub mod state;
 
 use crate::beneficiaries::{self, Beneficiary};

@@ -1,7 +1,7 @@
 //! The INR leg: instructing the bank, and what its reports do to the transfer.
 
 use super::state::TransferStatus;
-use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows};
+use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows, screening};
 use crate::beneficiaries::state::DisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
@@ -64,6 +64,17 @@ pub fn submit(
             payouts::become_status(tx, now, &mut payout, PayoutStatus::Hold)?;
             let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
             tasks::schedule(tx, now, scope, TaskKind::PayoutHoldExpiry, id, due)?;
+        }
+        return Ok(());
+    }
+    if !screening::is_everybody_clear(tx, now, services, &transfer, &beneficiary)? {
+        // Screened again when the operator approves the payout, and when the hold ends.
+        if payout.status == PayoutStatus::Initialized {
+            // As it is now: a hit of its own has changed it.
+            let (_, beneficiary) = related(tx, &payout)?;
+            beneficiaries::rows::lock(tx, &beneficiary)?;
+            payouts::become_status(tx, now, &mut payout, PayoutStatus::Hold)?;
+            hold_for_a_day(tx, now, &payout)?;
         }
         return Ok(());
     }
@@ -293,6 +304,12 @@ pub fn refuse_held(
     refund_principal(tx, now, services, &mut transfer, RefundReason::PayoutFailed)
 }
 
+/// Looks again at a payout on hold after 24 hours.
+fn hold_for_a_day(tx: &mut dyn Tx, now: &mut Now, payout: &Payout) -> Result<(), StoreError> {
+    let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
+    tasks::schedule(tx, now, payout.scope, TaskKind::PayoutHoldExpiry, payout.id, due)
+}
+
 /// A payout was on hold for 24 hours.
 pub fn hold_expired(
     tx: &mut dyn Tx,
@@ -305,7 +322,14 @@ pub fn hold_expired(
         Some(mut payout) if payout.status == PayoutStatus::Hold => {
             let (_, beneficiary) = related(tx, &payout)?;
             if beneficiary.is_payable() {
-                return submit(tx, now, services, scope, id);
+                submit(tx, now, services, scope, id)?;
+                // Whoever is on a list waits for the operator, however long that takes.
+                return match payouts::rows::find(tx, scope, id)? {
+                    Some(payout) if payout.status == PayoutStatus::Hold => {
+                        hold_for_a_day(tx, now, &payout)
+                    }
+                    _ => Ok(()),
+                };
             }
             let code = match beneficiary.payouts_disabled_reason {
                 Some(DisabledReason::ReturnedPayout) => FailureCode::ReturnedByBeneficiaryBank,

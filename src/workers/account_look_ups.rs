@@ -94,8 +94,8 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
         }
         Err(_) => LookedUp::Unanswered { reason: "not_configured", retry_after_seconds: None },
     };
-    match outcome {
-        LookedUp::Answered(_) => metrics.count("answered"),
+    match &outcome {
+        LookedUp::Answered(_) | LookedUp::Named { .. } => metrics.count("answered"),
         LookedUp::Unanswered { reason, .. } => {
             metrics.count(reason);
             // The first silence and every tenth are told; the counter has them all.
@@ -109,7 +109,7 @@ async fn ask(store: &Store, services: &Arc<Services>, metrics: &Reasons, claimed
     let written = store
         .write(move |tx, now| {
             now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-            Ok(look_ups::finish(tx, now, &services, &claimed.look_up, outcome)?)
+            Ok(look_ups::finish(tx, now, &services, &claimed.look_up, &outcome)?)
         })
         .await;
     if let Err(failure) = written {

@@ -226,7 +226,7 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
         || office.desk.write(|tx, now, services| Ok(look_ups::claim(tx, now, services, 10)?));
     let finish = |look_up, answer| {
         office.desk.write(move |tx, now, services| {
-            Ok(look_ups::finish(tx, now, services, &look_up, LookedUp::Answered(answer))?)
+            Ok(look_ups::finish(tx, now, services, &look_up, &LookedUp::Answered(answer))?)
         })
     };
     let first = claim().await.unwrap();
@@ -364,7 +364,7 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
                             now,
                             services,
                             &claimed[0].look_up,
-                            LookedUp::Answered(AccountAnswer::Passed),
+                            &LookedUp::Answered(AccountAnswer::Passed),
                         )?)
                     });
                     finish
@@ -431,4 +431,30 @@ async fn live_mode_asks_for_another_code_and_test_mode_carries_on() {
     );
     let known = desk.find(LIVE, desk.beneficiary(LIVE, "50100012345678", IFSC).await).await;
     assert_eq!(known.bank_name.as_deref(), Some("HDFC Bank"));
+}
+
+/// The holder that the bank names is screened, each of several, also where the name matches.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_holder_names_that_the_bank_answers_are_screened() {
+    for (holder, is_held) in [
+        ("Asha Rao", false),
+        ("Asha Rao OR Ravi Menon", false),
+        ("Asha Rao OR Zebulon Quackenbush", true),
+        ("ASHA RAO S/O ZEBULON QUACKENBUSH NRE", true),
+        ("Zebulon Quackenbush", true),
+    ] {
+        let office = Office::start().await;
+        let (worker, stop) = office.work();
+        office.feed.say("/look_up", &json!({"status": "found", "account_holder_name": holder}));
+        let id = office.waiting().await;
+        let found = office.until(id, |found| found.checked_at.is_some()).await;
+        let wanted = if is_held {
+            (BeneficiaryStatus::Verifying, Some(DisabledReason::ComplianceHold))
+        } else {
+            (BeneficiaryStatus::Active, None)
+        };
+        assert_eq!((found.status, found.payouts_disabled_reason), wanted, "{holder}");
+        stop.send(true).unwrap();
+        worker.await.unwrap();
+    }
 }

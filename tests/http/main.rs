@@ -29,6 +29,7 @@ mod operator;
 mod pay;
 mod pauses;
 mod payment_advice;
+mod payout_screening;
 mod payouts;
 mod properties;
 mod protocol;

@@ -114,7 +114,7 @@ pub fn finish(
     now: &mut Now,
     services: &Services,
     look_up: &LookUp,
-    outcome: LookedUp,
+    outcome: &LookedUp,
 ) -> Result<bool, StoreError> {
     match outcome {
         LookedUp::Unanswered { retry_after_seconds, .. } => {
@@ -129,12 +129,15 @@ pub fn finish(
                 attempts_count,
             )
         }
-        LookedUp::Answered(answer) => {
+        LookedUp::Answered(answer) | LookedUp::Named { answer, .. } => {
             if !rows::remove(tx, look_up)? {
                 return Ok(false);
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
-            apply_late(tx, now, services, &mut beneficiary, answer)?;
+            if let LookedUp::Named { holder_name, .. } = outcome {
+                super::name_holder(now, services, &mut beneficiary, holder_name)?;
+            }
+            apply_late(tx, now, services, &mut beneficiary, *answer)?;
             Ok(true)
         }
     }

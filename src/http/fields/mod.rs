@@ -68,6 +68,9 @@ pub(super) const PLAIN_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*$";
 /// For schemas: the same, and something to be seen.
 const NOT_BLANK_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F]*[^\u0000-\u001F\u007F-\u009F\s][^\u0000-\u001F\u007F-\u009F]*$";
 
+/// For schemas: the same, and no override of the direction of letters.
+const NAME_PATTERN: &str = r"^[^\u0000-\u001F\u007F-\u009F\u202D\u202E]*[^\u0000-\u001F\u007F-\u009F\u202D\u202E\s][^\u0000-\u001F\u007F-\u009F\u202D\u202E]*$";
+
 /// Any text of `MIN` to `MAX` characters without control characters.
 #[derive(Clone)]
 pub struct Text<const MIN: usize, const MAX: usize>(pub String);
@@ -83,6 +86,25 @@ impl<const MIN: usize, const MAX: usize> Field for Text<MIN, MAX> {
             return wrong(Code::ParameterValueInvalid, name, "must not be blank.", entries);
         }
         Some(Text(text.to_owned()))
+    }
+}
+
+/// The name of a person or business: a text whose letters show in the order in which they stand.
+#[derive(Clone)]
+pub struct NameText<const MIN: usize, const MAX: usize>(pub String);
+
+impl<const MIN: usize, const MAX: usize> Field for NameText<MIN, MAX> {
+    fn schema() -> Value {
+        json!({ "type": "string", "minLength": MIN, "maxLength": MAX, "pattern": NAME_PATTERN })
+    }
+    fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
+        let Text(text) = Text::<MIN, MAX>::parse(node, name, entries)?;
+        // Unicode's overrides (UAX #9) make a name show as another one than is compared and paid.
+        if text.chars().any(|letter| matches!(letter, '\u{202d}' | '\u{202e}')) {
+            let message = "must not hold characters that change the direction of its letters.";
+            return wrong(Code::ParameterValueInvalid, name, message, entries);
+        }
+        Some(NameText(text))
     }
 }
 

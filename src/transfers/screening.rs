@@ -1,0 +1,55 @@
+//! Screens everybody concerned with a payout at the moment it is instructed.
+//!
+//! A sender who was listed after the transfer was created must not be paid out for. Everybody is
+//! compared with the lists as they are now, in the transaction that instructs the bank, and what
+//! the operator decided counts.
+
+use super::{Transfer, funding};
+use crate::beneficiaries::{self, Beneficiary};
+use crate::chains::address::Address;
+use crate::chains::tron_address::TronAddress;
+use crate::deposits;
+use crate::kernel::{Now, StoreError};
+use crate::screening::Screening;
+use crate::senders;
+use crate::services::Services;
+use crate::store::Tx;
+
+/// Paying addresses of one transfer that are screened; one with more is held.
+const DEPOSITS_MAX: i64 = 100;
+
+/// Whether nobody concerned is on a list, or the operator cleared everybody who is: the sender, the
+/// beneficiary with the holder name that its bank told, the addresses that paid, and the address of
+/// a refund. Keeps what was found for the operator. Stops payouts to a beneficiary with a hit.
+pub fn is_everybody_clear(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &Transfer,
+    beneficiary: &Beneficiary,
+) -> Result<bool, StoreError> {
+    let scope = transfer.scope;
+    // Each is asked, also after a first hit, so that the operator sees everything at once.
+    senders::rescreen(tx, now, services, scope, transfer.sender_id)?;
+    let sender = senders::rows::find(tx, scope, transfer.sender_id)?;
+    let mut is_clear = sender.is_some_and(|sender| sender.screening == Screening::Clear);
+    beneficiaries::rescreen(tx, now, services, scope, beneficiary.id)?;
+    let found = beneficiaries::rows::find(tx, scope, beneficiary.id)?;
+    is_clear &= found.is_some_and(|beneficiary| beneficiary.is_payable());
+    let (paid, count) =
+        deposits::rows::counted_for_transfer(tx, scope, transfer.id, i64::MAX, DEPOSITS_MAX)?;
+    is_clear &= count <= DEPOSITS_MAX;
+    let mut addresses: Vec<[u8; 20]> = paid.iter().map(|deposit| deposit.from_address).collect();
+    addresses.extend(transfer.refund_address.iter().map(refund_bytes));
+    addresses.sort_unstable();
+    addresses.dedup();
+    for address in addresses {
+        let address = TronAddress::from_evm(address);
+        is_clear &= !funding::is_address_suspect(tx, now, services, scope, transfer.id, &address)?;
+    }
+    Ok(is_clear)
+}
+
+fn refund_bytes(address: &Address) -> [u8; 20] {
+    *address.bytes()
+}
