@@ -1,4 +1,4 @@
-//! The service put together: the store, the services, the router and the workers, from start to stop.
+//! Assembles the service: the store, the services, the routes and the workers, from start to stop.
 
 use std::sync::Arc;
 

@@ -239,7 +239,7 @@ metrics! {
     chain_audited_height: Family<ChainLabels, Gauge> =
         "chain_audited_height" "Last block whose movements the book was compared with",
     chain_audited_at: Family<ChainLabels, Gauge> =
-        "chain_audited_at_seconds" "When the book was last compared with the chain as a whole, in Unix seconds",
+        "chain_audited_at_seconds" "Last comparison of the whole chain, in Unix seconds",
     chain_differences: Family<ChainLabels, Gauge> =
         "chain_differences" "Differences between book and chain that nobody has explained",
 }

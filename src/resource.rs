@@ -1,5 +1,5 @@
-//! What a resource declares of itself, so that routes, event types and the checks of the book follow
-//! from its own folder.
+//! What a resource declares of itself. Routes, event types and the checks of the book follow from
+//! it, so that a new resource is a folder and a line in a list.
 
 use crate::http::route::Route;
 use crate::kernel::state::Status;

@@ -22,6 +22,8 @@ crate::string_enum!(
     }
 );
 
+/// Tasks that one transaction takes, so that requests get their turn in between.
+pub const TASKS_AT_ONCE_MAX: i64 = 64;
 /// How long the worker waits at most until it looks for tasks, whatever it is told.
 pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
 

@@ -822,8 +822,8 @@ fn wrong_command_lines_are_refused() {
     );
 }
 
-/// A first start on an empty database makes one test key. Its output is no terminal here, so the key
-/// goes to a file that its owner alone reads, and the output names it.
+/// A first start on an empty database makes one test key. Its output is no terminal here, so the
+/// key goes to a file that its owner alone reads, and the output names it.
 #[cfg(unix)]
 #[test]
 fn first_start_makes_a_key_that_works_and_shows_it_in_no_log() {

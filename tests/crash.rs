@@ -1,5 +1,5 @@
 //! kill -9 at random moments under concurrent load: nothing acknowledged is lost, nothing happens
-//! twice, every event arrives. A negative control failpoint a fault and passes only if the same oracle
+//! twice, every event arrives. A negative control plants a fault and passes only if the same oracle
 //! notices it.
 
 mod support;

@@ -336,14 +336,13 @@ fn sql_in_wrong_files(tree: &Tree) -> Vec<String> {
 /// Crates that only some places may name.
 fn crates_in_wrong_files(tree: &Tree) -> Vec<String> {
     const DRIVERS: &[&str] = &["rusqlite", "tokio_postgres", "tokio_postgres_rustls"];
-    const SERVER: &[&str] = &["hyper::server", "hyper::service", "hyper::body::Incoming"];
-    let serves = |path: &str| {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        ["src/http/", "src/pages/"].iter().any(|room| path.starts_with(room))
-            || name == "api.rs"
-            // A receiver of its own for the demonstration.
-            || path.starts_with("src/demo")
-    };
+    const SERVER: &[&str] = &["hyper::server", "hyper::service"];
+    // The demonstration has a webhook receiver of its own.
+    const SERVERS: &[&str] = &["src/http/", "src/pages/", "src/demo"];
+    const HTTP: &[&str] =
+        &["src/http/", "src/pages/", "src/test_helpers/", "src/cli/", "src/demo", "src/app.rs"];
+    const ROUTES: &[&str] = &["src/resource.rs", "src/routes.rs"];
+    let is_below = |path: &str, places: &[&str]| places.iter().any(|place| path.starts_with(place));
     let mut broken = Vec::new();
     for (path, text) in tree.iter().filter(|(path, _)| !is_test_file(path)) {
         let bare = bare(without_tests(text));
@@ -353,12 +352,21 @@ fn crates_in_wrong_files(tree: &Tree) -> Vec<String> {
             }
         }
         for server in SERVER {
-            if !serves(path) && bare.contains(server) {
-                broken.push(format!("{path} names {server}: only http/, pages/ and api.rs may"));
+            if !is_below(path, SERVERS) && bare.contains(server) {
+                broken.push(format!("{path} names {server}: only http/ and pages/ may"));
             }
+        }
+        let speaks_http = is_below(path, HTTP) || is_below(path, ROUTES) || is_api(path);
+        if !speaks_http && imports(path, text).iter().any(|import| import.starts_with("http::")) {
+            broken.push(format!("{path} imports http/: only api.rs, pages/ and the top may"));
         }
     }
     broken
+}
+
+/// A resource's face to HTTP: `api.rs`, or a folder of that name.
+fn is_api(path: &str) -> bool {
+    path.ends_with("/api.rs") || path.ends_with("_api.rs") || path.contains("/api/")
 }
 
 /// `http/` is a framework: it knows no resource.
@@ -493,8 +501,10 @@ fn drivers_and_server_types_stay_in_their_rooms() {
     assert_none(crates_in_wrong_files(&sources()));
     let driver = with("src/deposits/extra.rs", "use rusqlite::Connection;\n");
     assert_eq!(crates_in_wrong_files(&driver).len(), 1);
-    let server = with("src/deposits/extra.rs", "use hyper::body::Incoming;\n");
+    let server = with("src/deposits/extra.rs", "use hyper::service::Service;\n");
     assert_eq!(crates_in_wrong_files(&server).len(), 1);
+    let http = with("src/deposits/extra.rs", "use crate::http::route::Route;\n");
+    assert_eq!(crates_in_wrong_files(&http).len(), 1);
 }
 
 #[test]

@@ -9,7 +9,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| match reading::read(bytes) {
     Ok(found) => {
         assert!((1..=35).contains(&found.message_id.chars().count()));
         if let Content::Accounts(accounts) = found.content {
-            assert!(accounts.iter().flat_map(|account| &account.lines).all(|line| line.amount.units >= 0));
+            let mut lines = accounts.iter().flat_map(|account| &account.lines);
+            assert!(lines.all(|line| line.amount.units >= 0));
         }
     }
 });

@@ -343,7 +343,10 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
         #[test]
-        fn every_branch_of_a_directory_is_found_and_no_other(codes in proptest::collection::btree_set("[A-C]{4}0[A-B0-2]{6}", 1..700), other in "[A-C]{4}0[A-B0-2]{6}") {
+        fn every_branch_of_a_directory_is_found_and_no_other(
+            codes in proptest::collection::btree_set("[A-C]{4}0[A-B0-2]{6}", 1..700),
+            other in "[A-C]{4}0[A-B0-2]{6}",
+        ) {
             let rows: String = codes.iter().map(|code| format!("Bank {},{code},Branch \
              {code},true,true,true,true\n", &code[..4])).collect();
             let directory = Directory::from_bytes(pack::pack(csv(&rows).as_bytes(), "2026-01-31",

@@ -1,4 +1,5 @@
-//! Writes the compact directory from a CSV of branches, with the column names that Razorpay's releases use.
+//! Writes the compact directory from a CSV of branches, with the column names that Razorpay's
+//! releases use.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -19,8 +20,9 @@ struct Record {
     rails: Rails,
 }
 
-/// Reads a CSV with a header that names IFSC, BANK and BRANCH, and where known NEFT, RTGS, IMPS and UPI, and answers the
-/// compact form. `as_of` is the data's date as `YYYY-MM-DD`, `source` a line that says where it came from.
+/// Reads a CSV with a header that names IFSC, BANK and BRANCH, and where known NEFT, RTGS, IMPS and
+/// UPI, and answers the compact form. `as_of` is the data's date as `YYYY-MM-DD`, `source` a line
+/// that says where it came from.
 pub fn pack(csv: impl Read, as_of: &str, source: &str) -> Result<Vec<u8>, String> {
     as_of
         .parse::<jiff::civil::Date>()
@@ -126,7 +128,8 @@ fn read(csv: impl Read) -> Result<BTreeMap<String, Record>, String> {
                 rails = Rails(rails.0 | rail.0);
             }
         }
-        // A directory without rail columns says nothing about rails, and that is not the same as none.
+        // A directory without rail columns says nothing about rails, and that is not the same as
+        // none.
         if rail_columns.iter().all(|(at, _)| at.is_none()) {
             rails = Rails::NOT_TOLD;
         }

@@ -199,7 +199,8 @@ mod tests {
         fn words_say_the_amount(paise in prop_oneof![0..=WORDS_PAISE_MAX, 0..=1_000_000_i64,
             (0..=10_000_i64).prop_map(|crore| crore * 1_000_000_000)]) {
             let spelt = in_words(inr(paise)).unwrap();
-            let spelt = spelt.strip_prefix("Rupees ").and_then(|rest| rest.strip_suffix(" Only")).unwrap();
+            let spelt = spelt.strip_prefix("Rupees ").unwrap();
+            let spelt = spelt.strip_suffix(" Only").unwrap();
             let (rupees, coins) = spelt.split_once(" and Paise ").unwrap_or((spelt, "Zero"));
             prop_assert_eq!(read_back(rupees) * 100 + read_back(coins), paise as u64);
         }
@@ -216,7 +217,8 @@ mod tests {
                 for (index, group) in groups.iter().enumerate() {
                     let is_last = index + 1 == groups.len();
                     let length_max = if is_last { 3 } else { middle };
-                    prop_assert!(group.len() <= length_max && (index == 0 || group.len() == length_max), "{}", text);
+                    prop_assert!(group.len() <= length_max, "{}", text);
+                    prop_assert!(index == 0 || group.len() == length_max, "{}", text);
                 }
             }
         }

@@ -1,4 +1,5 @@
-//! Workers: each takes rows that are due, does one thing with each, and may be stopped at any moment.
+//! Workers: each takes rows that are due and does one thing with each. A worker may be stopped at
+//! any moment.
 
 pub mod account_look_ups;
 pub mod bank;

@@ -17,8 +17,7 @@ use crate::screening::rows::{self, Table};
 use crate::services::Services;
 use crate::store::Cost;
 use crate::store::{Tx, migrate};
-use crate::tasks::{self, TaskKind};
-use crate::workers::tasks::TASKS_MAX;
+use crate::tasks::{self, TASKS_AT_ONCE_MAX, TaskKind};
 use crate::{beneficiaries, senders};
 
 /// How often the files are looked at.
@@ -128,7 +127,7 @@ fn questions_of_checks(
     until_milliseconds: i64,
 ) -> Result<Vec<ScreeningQuestion>, StoreError> {
     let mut questions = Vec::new();
-    for task in tasks::due(tx, until_milliseconds, TASKS_MAX)? {
+    for task in tasks::due(tx, until_milliseconds, TASKS_AT_ONCE_MAX)? {
         if task.kind == TaskKind::BeneficiaryCheck && services.lists(task.scope.mode()).is_some() {
             let found = beneficiaries::rows::find(tx, task.scope, task.object())?;
             let waiting =

@@ -13,11 +13,9 @@ use crate::services::Services;
 use crate::store::Cost;
 use crate::store::Tx;
 use crate::task_runner::run_task;
-use crate::tasks::{self, Task, TaskKind};
+use crate::tasks::{self, TASKS_AT_ONCE_MAX, Task, TaskKind};
 use crate::test_helpers::clock;
 
-/// Tasks that one transaction takes, so that requests get their turn in between.
-pub const TASKS_MAX: i64 = 64;
 /// How long one transaction goes on to take tasks, far from the time in which a store that is
 /// reached over a network gives it up: slow statements make batches smaller, and never undo all of
 /// them again and again.
@@ -106,7 +104,7 @@ fn run_apart(
 
 /// The task worker: woken by commits that wrote tasks, and by the next due time.
 pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
-    let mut tasks_max = TASKS_MAX;
+    let mut tasks_max = TASKS_AT_ONCE_MAX;
     while !*stop.borrow() {
         let mut wait = until_next(&app).await;
         if wait == 0 {
@@ -114,7 +112,7 @@ pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
             let services = app.services.clone();
             match app.store.write(move |tx, now| run_due(tx, now, &services, tasks_max)).await {
                 Ok(_) => {
-                    tasks_max = (tasks_max * 2).min(TASKS_MAX);
+                    tasks_max = (tasks_max * 2).min(TASKS_AT_ONCE_MAX);
                     continue;
                 }
                 Err(failure) => {

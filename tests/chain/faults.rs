@@ -14,7 +14,7 @@ use crate::service::{
 };
 use crate::wire::{Hash, nobody};
 
-/// What a case knows when it failpoint its fault.
+/// What a case knows when it plants its fault.
 struct Place {
     /// The block that the money goes into.
     block: u64,

@@ -160,9 +160,11 @@ impl Desk {
     /// Runs the tasks that are due within a second.
     pub async fn run_tasks(&self) {
         self.advance_seconds(1);
-        self.write(|tx, now, services| tasks::run_due(tx, now, services, tasks::TASKS_MAX))
-            .await
-            .unwrap();
+        self.write(|tx, now, services| {
+            tasks::run_due(tx, now, services, hundi::tasks::TASKS_AT_ONCE_MAX)
+        })
+        .await
+        .unwrap();
     }
 
     pub async fn find(&self, scope: Scope, id: Id<kind::Beneficiary>) -> Beneficiary {

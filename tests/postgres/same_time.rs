@@ -380,7 +380,7 @@ fn a_payout_that_goes_on_hold_is_not_left_there() {
     let run_due = |then: Box<dyn FnMut() + Send>| {
         let (services, mut then) = (app.state.services.clone(), then);
         let work = move |tx: &mut dyn Tx, now: &mut Now| {
-            tasks::run_due(tx, now, &services, tasks::TASKS_MAX)?;
+            tasks::run_due(tx, now, &services, hundi::tasks::TASKS_AT_ONCE_MAX)?;
             // What was written so far is at the server.
             tx.row("SELECT number FROM accounts LIMIT 1", &[])?;
             then();
