@@ -413,7 +413,7 @@ async fn a_refund_is_sent_confirmed_and_its_address_emptied() {
     stage
         .awaits(&format!("/v1/transfers/{}", id(&owed[0])), |found| found["status"] == "refunded")
         .await;
-    assert_eq!(line(&first)[7..], ["completed".to_owned(), right.plain(), "-".to_owned()]);
+    assert_eq!(line(&first)[7..10], ["completed".to_owned(), right.plain(), "-".to_owned()]);
     refused(&["refunds", "complete", &first, "--hash", &right.plain()], "completed");
 
     // One movement pays one refund, also where the operator calls it a batch.
