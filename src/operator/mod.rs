@@ -23,7 +23,7 @@ use crate::screening::hits;
 use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
-use crate::transfers::{self, funding, refunding};
+use crate::transfers::{self, holds, refunding};
 
 pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
 
@@ -133,12 +133,12 @@ fn decide_transfer(
     let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose()?.flatten();
     let mut transfer = found.ok_or_else(|| declined(id, "there is no such object"))?;
     let is_taken = match decision {
-        OperatorDecision::Review => funding::begin_review(tx, now, &mut transfer)?,
+        OperatorDecision::Review => holds::begin_review(tx, now, &mut transfer)?,
         OperatorDecision::Approve | OperatorDecision::Refuse => {
             let late =
                 deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late)?;
             let late = Money::new(late, transfer.received.currency);
-            funding::end_review(
+            holds::end_review(
                 tx,
                 now,
                 services,
