@@ -40,7 +40,7 @@ pub mod quote_locks;
 pub mod deposits;
 pub mod payouts;
 pub mod refunds;
-pub mod transfers; // funding, paying, refunding
+pub mod transfers; // funding, holds, paying, refunding
 pub mod payment_advices; // the signed document of a settled payout
 pub mod corridors; // what can be sent
 pub mod balance;

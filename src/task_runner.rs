@@ -6,7 +6,7 @@ use crate::kernel::{Now, StoreError};
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, Task, TaskKind};
-use crate::transfers::{funding, paying, refunding};
+use crate::transfers::{funding, holds, paying, refunding};
 use crate::{beneficiaries, deposits};
 
 /// Runs one task. A task whose object has moved on changes nothing.
@@ -22,7 +22,7 @@ pub fn run_task(
         TaskKind::DepositWatch => watch_deposit(tx, now, services, task),
         TaskKind::DepositDrop => funding::drop_unseen(tx, now, scope, task.object()),
         TaskKind::FundingExpiry => funding::expire(tx, now, services, scope, task.object()),
-        TaskKind::HoldExpiry => funding::hold_expired(tx, now, services, scope, task.object()),
+        TaskKind::HoldExpiry => holds::hold_expired(tx, now, services, scope, task.object()),
         TaskKind::PayoutSubmit => paying::submit(tx, now, services, scope, task.object()),
         TaskKind::PayoutInquire => paying::inquire(tx, now, services, scope, task.object()),
         TaskKind::PayoutHoldExpiry => paying::hold_expired(tx, now, services, scope, task.object()),

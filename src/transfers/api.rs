@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::diagnosis;
-use super::funding::{self, Resolution};
+use super::holds::{self, Resolution};
 use super::state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
 use crate::chains::address::Address;
@@ -422,7 +422,7 @@ fn resolve(
         form.refund_address.as_ref(),
     ));
     Refusal::check(entries)?;
-    funding::resolve(
+    holds::resolve(
         context.tx,
         context.now,
         context.services,

@@ -1,12 +1,14 @@
 //! Transfers: from a locked rate over a deposit to an INR payout, or back to the sender.
 //!
-//! `funding` judges deposits, `paying` follows the INR leg, `refunding` gives money back,
-//! `diagnosis` says what became of a payment. Each function takes a transfer along the arrows of
-//! `state`, writes its postings and emits its events in one transaction.
+//! `funding` judges deposits, `holds` keeps money that waits for a decision, `paying` follows the
+//! INR leg, `refunding` gives money back, `diagnosis` says what became of a payment. Each function
+//! takes a transfer along the arrows of `state`, writes its postings and emits its events in one
+//! transaction.
 
 pub mod api;
 pub mod diagnosis;
 pub mod funding;
+pub mod holds;
 pub mod paying;
 pub mod refunding;
 pub mod rows;

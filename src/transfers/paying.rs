@@ -1,7 +1,8 @@
-//! The INR leg: instructing the bank, and what its reports do to the transfer.
+//! The INR leg: creating the payout of a funded transfer, instructing the bank, and what the bank's
+//! reports do to the transfer.
 
 use super::state::TransferStatus;
-use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows, screening};
+use super::{HOLD_SECONDS, Transfer, become_status, refunding, rows, save, screening};
 use crate::beneficiaries::state::DisabledReason;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::kernel::id::kind;
@@ -37,6 +38,66 @@ fn sold(transfer: &Transfer) -> Result<(Money, Money), StoreError> {
 /// The GST that was deducted from the rupees, owed to the state while the payout stands.
 fn tax(transfer: &Transfer, payout: &Payout) -> Money {
     transfer.gst.map_or(Money::zero(payout.amount.currency), |gst| gst.amount)
+}
+
+/// The amount is final on chain: the payout begins, and what came above the amount is owed back.
+pub(super) fn fund(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+) -> Result<(), StoreError> {
+    fund_from(tx, now, services, transfer, Account::Available, RefundReason::Overpaid)
+}
+
+/// The same, with money that stands in `from`.
+pub(super) fn fund_from(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+    from: Account,
+    excess_reason: RefundReason,
+) -> Result<(), StoreError> {
+    let excess = transfer.received.minus(transfer.expected)?;
+    transfer.excess = excess;
+    let entry = if from == Account::Hold { Entry::FundsReleased } else { Entry::TransferFunded };
+    ledger::post(
+        tx,
+        now,
+        transfer.scope,
+        entry,
+        transfer.id,
+        &[Posting::new(from, Account::Processing, transfer.expected)],
+    )?;
+    if from != Account::Hold {
+        ledger::post(
+            tx,
+            now,
+            transfer.scope,
+            Entry::ExcessHeld,
+            transfer.id,
+            &[Posting::new(from, Account::Hold, excess)],
+        )?;
+    }
+    become_status(tx, now, transfer, TransferStatus::Funded, None)?;
+    let payout = payouts::begin(
+        tx,
+        now,
+        transfer.scope,
+        transfer.id,
+        transfer.beneficiary_id,
+        transfer.payout_amount,
+        transfer.purpose_code.as_str(),
+    )?;
+    transfer.payout_id = Some(payout.id);
+    save(tx, transfer)?;
+    let due = now.business_milliseconds();
+    tasks::schedule(tx, now, transfer.scope, TaskKind::PayoutSubmit, payout.id, due)?;
+    if !excess.is_zero() {
+        refunding::owe(tx, now, services, transfer, RefundKind::Excess, excess_reason, excess)?;
+    }
+    Ok(())
 }
 
 /// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on

@@ -1,16 +1,18 @@
-//! Screens everybody concerned with a payout at the moment it is instructed.
+//! Screens an address that pays, and everybody concerned with a payout when it is instructed.
 //!
 //! A sender who was listed after the transfer was created must not be paid out for. Everybody is
 //! compared with the lists as they are now, in the transaction that instructs the bank, and what
 //! the operator decided counts.
 
-use super::{Transfer, funding};
+use super::Transfer;
 use crate::beneficiaries::{self, Beneficiary};
 use crate::chains::address::Address;
 use crate::chains::tron_address::TronAddress;
 use crate::deposits;
-use crate::kernel::{Now, StoreError};
-use crate::screening::Screening;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::screening::hits;
+use crate::screening::{Screening, ScreeningHit};
 use crate::senders;
 use crate::services::Services;
 use crate::store::Tx;
@@ -45,9 +47,29 @@ pub fn is_everybody_clear(
     addresses.dedup();
     for address in addresses {
         let address = TronAddress::from_evm(address);
-        is_clear &= !funding::is_address_suspect(tx, now, services, scope, transfer.id, &address)?;
+        is_clear &= !is_address_suspect(tx, now, services, scope, transfer.id, &address)?;
     }
     Ok(is_clear)
+}
+
+/// Whether an address that paid, or that a refund goes to, is on a list and the operator did not
+/// clear it for this transfer.
+pub(super) fn is_address_suspect(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    address: &TronAddress,
+) -> Result<bool, StoreError> {
+    let finding = services.screen_address(scope.mode(), address);
+    if finding.screening == Screening::Clear {
+        return Ok(false);
+    }
+    let basis = |hit: &ScreeningHit| {
+        services.sealer.fingerprint(&[b"screening", &hit.entry_hash, address.as_evm()])
+    };
+    Ok(hits::keep(tx, now, scope, transfer_id.any(), &finding, &basis)? != Screening::Clear)
 }
 
 fn refund_bytes(address: &Address) -> [u8; 20] {

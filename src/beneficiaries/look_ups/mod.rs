@@ -6,8 +6,9 @@
 
 mod rows;
 
+use super::Beneficiary;
 use super::state::BeneficiaryStatus;
-use super::{Beneficiary, apply_late};
+use super::verification::{apply_late, name_holder, question};
 use crate::account_verification::{AccountQuestion, LookedUp};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, Now, Scope, StoreError};
@@ -88,7 +89,7 @@ pub fn claim(
             continue;
         }
         look_up.due_milliseconds = lease_end;
-        match super::question(&beneficiary, services) {
+        match question(&beneficiary, services) {
             Ok(question) => claimed.push(Claimed { look_up, question }),
             // One row that does not read must not stop the others.
             Err(error) => {
@@ -135,7 +136,7 @@ pub fn finish(
             }
             let Some(mut beneficiary) = waiting(tx, look_up)? else { return Ok(false) };
             if let LookedUp::Named { holder_name, .. } = outcome {
-                super::name_holder(now, services, &mut beneficiary, holder_name)?;
+                name_holder(now, services, &mut beneficiary, holder_name)?;
             }
             apply_late(tx, now, services, &mut beneficiary, *answer)?;
             Ok(true)

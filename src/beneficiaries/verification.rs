@@ -1,0 +1,318 @@
+//! Verification: the questions about a beneficiary to its bank and to screening, and what an answer
+//! or the operator's decision changes.
+
+use super::state::{BeneficiaryStatus, DisabledReason};
+use super::{
+    Beneficiary, Kyc, Requirement, become_status, disable_payouts, open_account_number, open_kyc,
+    rows, set_kyc,
+};
+use crate::account_verification::{AccountAnswer, AccountQuestion, HolderName, NameMatch};
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::screening::hits;
+use crate::screening::text::normalise;
+use crate::screening::{Screening, ScreeningQuestion};
+use crate::services::Services;
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+
+/// Failed passes of verification after which a beneficiary is rejected.
+pub const FAILED_PASSES_MAX: i64 = 6;
+/// How long a check without an answer rests before it is asked again.
+const CHECK_AGAIN_MILLISECONDS: i64 = 3_600_000;
+
+/// What a check is asked.
+pub fn question(
+    beneficiary: &Beneficiary,
+    services: &Services,
+) -> Result<AccountQuestion, StoreError> {
+    Ok(AccountQuestion {
+        name: beneficiary.name.clone(),
+        account_number: open_account_number(beneficiary, services)?,
+        ifsc: beneficiary.ifsc.clone(),
+    })
+}
+
+/// What screening is asked about a beneficiary.
+pub fn screening_question(
+    beneficiary: &Beneficiary,
+    services: &Services,
+) -> Result<ScreeningQuestion, StoreError> {
+    let kyc = open_kyc(beneficiary, services)?;
+    // The same name again would only end the clearances of those who were cleared without it.
+    let is_other = |held: &String| normalise(held) != normalise(&beneficiary.name);
+    Ok(ScreeningQuestion {
+        aliases: kyc.holder_name.into_iter().filter(is_other).collect(),
+        date_of_birth: kyc.date_of_birth.as_deref().and_then(|text| text.parse().ok()),
+        countries: kyc.nationality.into_iter().collect(),
+        identifiers: [kyc.pan, kyc.passport_number].into_iter().flatten().collect(),
+        ..ScreeningQuestion::person(&beneficiary.name)
+    })
+}
+
+/// Screens a beneficiary and keeps what was found; answers what counts, which the operator's
+/// decisions are part of.
+fn screen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &Beneficiary,
+) -> Result<Screening, StoreError> {
+    let scope = beneficiary.scope;
+    let question = screening_question(beneficiary, services)?;
+    let finding = services.screen(scope.mode(), &question);
+    hits::keep(tx, now, scope, beneficiary.id.any(), &finding, &|hit| {
+        services.screening_basis(&question, hit)
+    })
+}
+
+/// The first part of a check, before the bank is asked: what screening already answers. `None`
+/// where it is clear.
+pub fn screened(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &Beneficiary,
+) -> Result<Option<AccountAnswer>, StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Ok(None);
+    }
+    Ok(match screen(tx, now, services, beneficiary)? {
+        Screening::Clear => None,
+        Screening::PossibleMatch => Some(AccountAnswer::PossiblySanctioned),
+        Screening::ConfirmedMatch => Some(AccountAnswer::Sanctioned),
+    })
+}
+
+/// Screens a beneficiary again, because the lists changed. One that is active and no longer clear
+/// is not paid until the operator decides; others are screened with their next check, and when they
+/// become active.
+pub fn rescreen(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: Id<kind::Beneficiary>,
+) -> Result<(), StoreError> {
+    let Some(mut beneficiary) = rows::find(tx, scope, id)? else { return Ok(()) };
+    if beneficiary.status != BeneficiaryStatus::Active
+        || screen(tx, now, services, &beneficiary)? == Screening::Clear
+    {
+        return Ok(());
+    }
+    if !beneficiary.payouts_enabled
+        && beneficiary.payouts_disabled_reason != Some(DisabledReason::ComplianceHold)
+    {
+        // Stopped for another reason already; what the operator has to look at first is the list.
+        beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+        return rows::update(tx, &mut beneficiary, BeneficiaryStatus::Active);
+    }
+    disable_payouts(tx, now, &mut beneficiary, DisabledReason::ComplianceHold)
+}
+
+/// Schedules the check of a beneficiary that was submitted.
+pub(super) fn schedule_check(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &Beneficiary,
+) -> Result<(), StoreError> {
+    let due = now.business_milliseconds() + services.settings.simulation_step_milliseconds;
+    tasks::schedule(tx, now, beneficiary.scope, TaskKind::BeneficiaryCheck, beneficiary.id, due)
+}
+
+/// Lets the verification of a beneficiary go on that the operator cleared: everything is checked
+/// again.
+pub fn check_again(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), StoreError> {
+    beneficiary.payouts_disabled_reason = Some(DisabledReason::VerificationPending);
+    rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
+    schedule_check(tx, now, services, beneficiary)
+}
+
+/// Keeps the holder name that the bank told, which is screened with the beneficiary from now on.
+/// The caller stores the beneficiary.
+pub(super) fn name_holder(
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &mut Beneficiary,
+    holder_name: &HolderName,
+) -> Result<(), StoreError> {
+    let holder_name = Some(holder_name.0.clone());
+    let kyc = Kyc { holder_name, ..open_kyc(beneficiary, services)? };
+    set_kyc(beneficiary, now, services, &kyc)
+}
+
+/// Applies what was found about an account some time after its check had screened the beneficiary:
+/// one that would become active is screened with the lists of now, and what they say counts.
+pub fn apply_late(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    beneficiary: &mut Beneficiary,
+    answer: AccountAnswer,
+) -> Result<(), StoreError> {
+    let answer = match answer {
+        // Also where the name differs: the holder may be on a list under it.
+        AccountAnswer::Passed | AccountAnswer::Name(_) => {
+            screened(tx, now, services, beneficiary)?.unwrap_or(answer)
+        }
+        _ => answer,
+    };
+    apply_check(tx, now, beneficiary, answer)
+}
+
+/// Applies the answer of a check to a beneficiary that is still in verification; any other is left
+/// alone.
+pub fn apply_check(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    answer: AccountAnswer,
+) -> Result<(), StoreError> {
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Ok(());
+    }
+    beneficiary.checked_at = Some(now.business());
+    match answer {
+        AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => {
+            beneficiary.name_match = Some(NameMatch::Match);
+            activate(tx, now, beneficiary)
+        }
+        // The account is there and nobody says whose: the caller cannot mend that, so it waits for
+        // the operator.
+        AccountAnswer::Name(NameMatch::Unavailable) => {
+            beneficiary.name_match = Some(NameMatch::Unavailable);
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
+        }
+        AccountAnswer::Name(name_match) => {
+            beneficiary.name_match = Some(name_match);
+            let message = "The bank holds this account under a different name. Give the name as \
+             the bank has it.";
+            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
+        }
+        AccountAnswer::IfscUnknown => {
+            let message = "No branch with this IFSC is known that takes NEFT or RTGS. Check it \
+             with the account holder's bank.";
+            require(tx, now, beneficiary, DisabledReason::IfscUnknown, "ifsc", message)
+        }
+        AccountAnswer::AccountInvalid => {
+            reject(tx, now, beneficiary, DisabledReason::AccountInvalid)
+        }
+        AccountAnswer::AccountNotNre => reject(tx, now, beneficiary, DisabledReason::AccountNotNre),
+        AccountAnswer::Sanctioned => reject(tx, now, beneficiary, DisabledReason::ComplianceHold),
+        AccountAnswer::PossiblySanctioned => {
+            beneficiary.payouts_disabled_reason = Some(DisabledReason::ComplianceHold);
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)
+        }
+        AccountAnswer::Unknown => {
+            rows::update(tx, beneficiary, BeneficiaryStatus::Verifying)?;
+            let due = now.business_milliseconds() + CHECK_AGAIN_MILLISECONDS;
+            tasks::schedule(
+                tx,
+                now,
+                beneficiary.scope,
+                TaskKind::BeneficiaryCheck,
+                beneficiary.id,
+                due,
+            )
+        }
+    }
+}
+
+fn activate(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+) -> Result<(), StoreError> {
+    beneficiary.payouts_enabled = true;
+    beneficiary.payouts_disabled_reason = None;
+    beneficiary.requirements.clear();
+    become_status(tx, now, beneficiary, BeneficiaryStatus::Active)
+}
+
+fn reject(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    reason: DisabledReason,
+) -> Result<(), StoreError> {
+    beneficiary.payouts_disabled_reason = Some(reason);
+    beneficiary.requirements.clear();
+    become_status(tx, now, beneficiary, BeneficiaryStatus::Rejected)
+}
+
+/// A pass failed for something the caller can mend; the sixth failed pass rejects.
+fn require(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    reason: DisabledReason,
+    field_name: &str,
+    message: &str,
+) -> Result<(), StoreError> {
+    beneficiary.failed_passes_count += 1;
+    if beneficiary.failed_passes_count >= FAILED_PASSES_MAX {
+        return reject(tx, now, beneficiary, reason);
+    }
+    beneficiary.payouts_disabled_reason = Some(reason);
+    beneficiary.requirements = vec![Requirement {
+        field_name: field_name.into(),
+        code: reason.as_str().into(),
+        message: message.into(),
+    }];
+    become_status(tx, now, beneficiary, BeneficiaryStatus::InputRequired)
+}
+
+/// The operator's decisions, which test mode offers as helpers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decision {
+    Activate,
+    RequireInput,
+    Reject,
+}
+
+/// Carries out a decision, or answers `false` where the beneficiary's status does not take it.
+pub fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    beneficiary: &mut Beneficiary,
+    decision: Decision,
+) -> Result<bool, StoreError> {
+    match (beneficiary.status, decision) {
+        (BeneficiaryStatus::Active, Decision::Activate) if !beneficiary.payouts_enabled => {
+            beneficiary.payouts_enabled = true;
+            beneficiary.payouts_disabled_reason = None;
+            rows::update(tx, beneficiary, BeneficiaryStatus::Active)?;
+            events::emit(
+                tx,
+                now,
+                beneficiary.scope,
+                events::BENEFICIARY_PAYOUTS_ENABLED_UPDATED,
+                beneficiary.id.any(),
+            )?;
+        }
+        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+            beneficiary.checked_at = Some(now.business());
+            activate(tx, now, beneficiary)?;
+        }
+        (BeneficiaryStatus::Verifying, Decision::RequireInput) => {
+            beneficiary.checked_at = Some(now.business());
+            beneficiary.name_match = Some(NameMatch::Partial);
+            let message = "The bank holds this account under a different name. Give the name as \
+             the bank has it.";
+            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)?;
+        }
+        (BeneficiaryStatus::Verifying, Decision::Reject) => {
+            beneficiary.checked_at = Some(now.business());
+            reject(tx, now, beneficiary, DisabledReason::AccountInvalid)?;
+        }
+        _ => return Ok(false),
+    }
+    Ok(true)
+}

@@ -1,0 +1,106 @@
+//! The operator's decisions about beneficiaries: approving them, refusing them, and saying what a
+//! look at an account by hand found.
+
+use super::{OperatorDecision, Outcome, decide_hits, declined, not_taken};
+use crate::account_verification::{AccountAnswer, NameMatch};
+use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+use crate::beneficiaries::{self, Beneficiary, Decision};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Now, Scope};
+use crate::screening::hits;
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers::paying;
+
+/// Decides about a beneficiary: whether it is paid, and what was found about its account.
+pub(super) fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let decision = match decision {
+        OperatorDecision::Approve => Decision::Activate,
+        OperatorDecision::Refuse => Decision::Reject,
+        OperatorDecision::Check(answer) => {
+            return apply_check_by_hand(tx, now, services, scope, id, *answer);
+        }
+        _ => return Err(declined(id, "a beneficiary is approved or refused")),
+    };
+    let found =
+        id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
+    let mut beneficiary = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let decided = match (decision, is_held) {
+        (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
+        (Decision::Activate, _) => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        _ => decide_hits(tx, now, scope, id, hits::Decision::Refused)?,
+    };
+    match (beneficiary.status, decision) {
+        // Cleared by the operator is not verified by the bank: the check goes on.
+        (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
+            beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
+            return Ok(format!("{id} is checked again{decided}"));
+        }
+        (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
+            beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
+            return Ok(format!("{id} is rejected{decided}"));
+        }
+        // The lists may have changed since its check.
+        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+            if let Some(answer) = beneficiaries::screened(tx, now, services, &beneficiary)? {
+                beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
+                return Ok(outcome_of(&beneficiary));
+            }
+        }
+        // Nothing leads from active to rejected: it stays unpaid, and screening again does not
+        // change that.
+        (BeneficiaryStatus::Active, Decision::Reject) if is_held => {
+            return Ok(format!("{id} stays without payouts{decided}"));
+        }
+        _ => {}
+    }
+    if !beneficiaries::decide(tx, now, &mut beneficiary, decision)? {
+        return Err(not_taken(id, beneficiary.status));
+    }
+    if beneficiary.is_payable() {
+        paying::resume_held(tx, now, scope, beneficiary.id)?;
+    }
+    Ok(format!("{id} is {}{decided}", Status::as_str(beneficiary.status)))
+}
+
+/// What a beneficiary has become, and whether screening keeps it from being paid.
+fn outcome_of(beneficiary: &Beneficiary) -> String {
+    let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let held = if is_held { "; screening holds it" } else { "" };
+    format!("{} is {}{held}", beneficiary.id, Status::as_str(beneficiary.status))
+}
+
+/// Applies what a person found about an account, as the answer of a look-up would be.
+fn apply_check_by_hand(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    answer: AccountAnswer,
+) -> Outcome {
+    let found =
+        id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
+    let mut beneficiary = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    if beneficiary.status != BeneficiaryStatus::Verifying {
+        return Err(not_taken(id, beneficiary.status));
+    }
+    let passes = matches!(answer, AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match));
+    if passes && beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold) {
+        return Err(declined(
+            id,
+            "screening holds it, which a right account does not end: `hundi decide ID approve` or \
+             `refuse`",
+        ));
+    }
+    beneficiaries::apply_late(tx, now, services, &mut beneficiary, answer)?;
+    Ok(outcome_of(&beneficiary))
+}

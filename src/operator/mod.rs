@@ -1,0 +1,237 @@
+//! What only the operator decides: suspending accounts, clearing senders, ending reviews, giving
+//! unmatched money back, naming the transactions of refunds, and closing payouts whose outcome the
+//! bank has not told. Each decision is one transaction with its events.
+//!
+//! [`decide`] finds the object and decides about senders, transfers and deposits itself; each other
+//! kind of object has a file.
+
+mod beneficiaries;
+mod payouts;
+mod refunds;
+
+use crate::account_verification::AccountAnswer;
+use crate::chains;
+use crate::chains::address::Address;
+use crate::deposits;
+use crate::deposits::state::Classification;
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError};
+use crate::keys;
+use crate::refunds::address_refused;
+use crate::screening::Screening;
+use crate::screening::hits;
+use crate::senders;
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers::{self, holds, refunding};
+
+pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
+
+/// A decision about one object.
+#[derive(Clone, Debug)]
+pub enum OperatorDecision {
+    /// Sender: may send. Beneficiary: is payable. Transfer under review: the deposits are judged
+    /// again.
+    Approve,
+    /// Sender: may not send. Beneficiary: rejected. Transfer under review, or payout on hold: the
+    /// money goes back.
+    Refuse,
+    /// Transfer whose money waits: put it under review.
+    Review,
+    /// Unmatched deposit: give it back, to this address where one is known.
+    Refund(Option<Address>),
+    /// Payout whose outcome is unknown: the bank paid it, under this reference.
+    Settle(String),
+    /// Payout whose outcome is unknown: the bank did not pay it.
+    Fail,
+    /// Payout whose file the bank refused, or that it refused for a cause on our side: the cause is
+    /// mended, so it is sent once more, in a new file and under the same identity.
+    Resend,
+    /// Settled payout: its money came back to the account, in a way that names it nowhere.
+    Return,
+    /// Beneficiary in verification: what a look at its account by hand found.
+    Check(AccountAnswer),
+}
+
+/// Carries a decision out and answers what happened.
+pub fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
+    // Before the first look: decisions about one object, and screening everybody again, would each
+    // miss what the other writes.
+    keys::rows::take_turns(tx, scope)?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    match id.kind {
+        ObjectKind::Sender => decide_sender(tx, now, scope, id, decision),
+        ObjectKind::Beneficiary => beneficiaries::decide(tx, now, services, scope, id, decision),
+        ObjectKind::Transfer => decide_transfer(tx, now, services, scope, id, decision),
+        ObjectKind::Deposit => decide_deposit(tx, now, services, scope, id, decision),
+        ObjectKind::Payout => payouts::decide(tx, now, services, scope, id, decision),
+        ObjectKind::Refund => refunds::decide(tx, now, services, scope, id, decision),
+        _ => Err(declined(id, "there is nothing to decide about an object of this kind")),
+    }
+}
+
+/// Accounts and modes that one statement asks for.
+const SCOPES_ASKED_MAX: usize = 500;
+
+/// Whose an object is. The operator names objects of every account.
+fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
+    let table = match id.kind {
+        ObjectKind::Sender => "senders",
+        ObjectKind::Beneficiary => "beneficiaries",
+        ObjectKind::Transfer => "transfers",
+        ObjectKind::Deposit => "deposits",
+        ObjectKind::Payout => "payouts",
+        ObjectKind::Refund => "refunds",
+        _ => return Ok(None),
+    };
+    let scopes: Vec<Scope> = (1..=keys::rows::accounts_count(tx)?)
+        .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
+        .collect();
+    for some in scopes.chunks(SCOPES_ASKED_MAX) {
+        if let Some(scope) = crate::store::list::owner(tx, table, some, id)? {
+            return Ok(Some(scope));
+        }
+    }
+    Ok(None)
+}
+
+fn decide_sender(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let (screening, decision, outcome) = match decision {
+        OperatorDecision::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
+        OperatorDecision::Refuse => {
+            (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send")
+        }
+        _ => return Err(declined(id, "a sender is approved or refused")),
+    };
+    let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
+    senders::rows::set_screening(tx, scope, sender, screening)?;
+    let decided = decide_hits(tx, now, scope, id, decision)?;
+    Ok(format!("{id} {outcome}{decided}"))
+}
+
+fn decide_transfer(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose()?.flatten();
+    let mut transfer = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let is_taken = match decision {
+        OperatorDecision::Review => holds::begin_review(tx, now, &mut transfer)?,
+        OperatorDecision::Approve | OperatorDecision::Refuse => {
+            let late =
+                deposits::rows::classified_units(tx, scope, transfer.id, Classification::Late)?;
+            let late = Money::new(late, transfer.received.currency);
+            holds::end_review(
+                tx,
+                now,
+                services,
+                &mut transfer,
+                matches!(decision, OperatorDecision::Approve),
+                late,
+            )?
+        }
+        _ => return Err(declined(id, "a transfer is put under review, approved or refused")),
+    };
+    if !is_taken {
+        return Err(not_taken(id, transfer.status));
+    }
+    let decided = match decision {
+        OperatorDecision::Approve => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        // Without a hit there is nothing to keep a refusal for: the money goes back once.
+        OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
+            decide_hits(tx, now, scope, id, hits::Decision::Refused)?
+        }
+        _ => String::new(),
+    };
+    Ok(format!("{id} is {}{decided}", Status::as_str(transfer.status)))
+}
+
+fn decide_deposit(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let OperatorDecision::Refund(to_address) = decision else {
+        return Err(declined(id, "a deposit is refunded"));
+    };
+    let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
+    let deposit = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    // The other form would be written as this chain's, and be nobody's address there.
+    if let Some(misfit) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
+        return Err(declined(id, misfit.message));
+    }
+    if let Some(address) = to_address {
+        let transfer = transfers::rows::find(tx, scope, deposit.transfer_id)?
+            .ok_or_else(|| declined(id, "its transfer is gone"))?;
+        let refused = address_refused(tx, "--to", address, &transfer.token_contract)?;
+        if let Some(refused) = refused {
+            return Err(declined(id, refused.message));
+        }
+    }
+    let refund = refunding::refund_unmatched(tx, now, services, &deposit, *to_address)
+        .map_err(|error| declined_by(id, error))?;
+    let next = match refund.to_address {
+        Some(_) => "",
+        None => ": give it one with --to, or let the caller declare it with POST /v1/refunds/:id",
+    };
+    Ok(format!("{} is {}{next}", refund.id, Status::as_str(refund.status)))
+}
+
+/// Decides about what screening found of an object; answers words to add to the outcome.
+fn decide_hits(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    id: AnyId,
+    decision: hits::Decision,
+) -> Outcome {
+    let count = hits::decide(tx, now, scope, id, decision)?;
+    Ok(if count == 0 {
+        String::new()
+    } else {
+        format!("; screening hits {}: {count}", decision.as_str())
+    })
+}
+
+/// What the operator is answered: what happened, or why nothing did.
+type Outcome = Result<String, OperationError>;
+
+fn declined(id: AnyId, reason: impl std::fmt::Display) -> OperationError {
+    OperationError::Declined(format!("{id}: {reason}"))
+}
+
+/// A refusal in words for the operator.
+fn declined_by(id: AnyId, error: OperationError) -> OperationError {
+    match error {
+        OperationError::Refused(refusal) => match refusal.entries().first() {
+            Some(entry) => declined(id, &entry.message),
+            None => declined(id, "refused"),
+        },
+        other => other,
+    }
+}
+
+/// Says in which status an object takes no such decision.
+fn not_taken<S: Status>(id: AnyId, status: S) -> OperationError {
+    declined(id, format!("it is {}, which does not take this decision", status.as_str()))
+}

@@ -1,0 +1,144 @@
+//! The operator's decisions about payouts: closing those whose outcome the bank has not told,
+//! sending again what it refused, and ending holds.
+
+use super::{OperatorDecision, Outcome, decide_hits, declined, not_taken};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Now, OperationError, Scope};
+use crate::payouts;
+use crate::payouts::state::PayoutStatus;
+use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
+use crate::rails::files::values::Utr;
+use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::screening::hits;
+use crate::services::Services;
+use crate::store::Tx;
+use crate::transfers::paying;
+
+/// Decides about a payout that is with the bank, came back from it, or is on hold.
+pub(super) fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
+    let mut payout = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    match (payout.status, decision) {
+        (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
+            let reference = utr(id, reference)?;
+            // The bank cannot have paid what it was never sent.
+            let is_unsent = |status| {
+                matches!(
+                    status,
+                    InstructionStatus::Queued
+                        | InstructionStatus::Writing
+                        | InstructionStatus::Withdrawn
+                )
+            };
+            // One that was queued again has been with the bank before.
+            if journal::find(tx, payout.id)?
+                .is_some_and(|found| is_unsent(found.status) && !found.was_sent)
+            {
+                return Err(declined(id, "it has not been sent to the bank"));
+            }
+            if !journal::claim_reference(tx, reference.as_str(), payout.id)? {
+                return Err(declined(id, "another payout was settled under this reference"));
+            }
+            journal::withdraw_again(tx, payout.id)?;
+            journal::set_attention(tx, now, payout.id, None)?;
+            // A return of the money names this reference.
+            journal::answer(tx, payout.id, Some(reference.as_str()))?;
+            let report =
+                BankReport::Settled { unique_transaction_reference: reference.as_str().to_owned() };
+            paying::apply_report(tx, now, services, &mut payout, report)?;
+        }
+        (PayoutStatus::Settled, OperatorDecision::Settle(reference)) => {
+            let reference = utr(id, reference)?;
+            let is_same =
+                payout.unique_transaction_reference.as_deref() == Some(reference.as_str());
+            if !is_same || !journal::set_attention(tx, now, payout.id, None)? {
+                return Err(not_taken(id, payout.status));
+            }
+        }
+        (PayoutStatus::Processing, OperatorDecision::Resend) => {
+            let attention = journal::find(tx, payout.id)?.and_then(|found| found.attention);
+            let is_refused =
+                matches!(attention, Some(Attention::FileRefused | Attention::RefusedForUs));
+            if !is_refused || !journal::queue_again(tx, payout.id)? {
+                return Err(declined(
+                    id,
+                    "only a payout that the bank refused for a cause on our side is sent again",
+                ));
+            }
+            payout.failure = None;
+            payouts::rows::update(tx, &mut payout, PayoutStatus::Processing)?;
+            return Ok(format!("{id} is sent to the bank again"));
+        }
+        (PayoutStatus::Settled, OperatorDecision::Return) => {
+            journal::set_attention(tx, now, payout.id, None)?;
+            let report = BankReport::Returned {
+                code: FailureCode::ReturnedByBeneficiaryBank,
+                source: FailureSource::BeneficiaryBank,
+            };
+            paying::apply_report(tx, now, services, &mut payout, report)?;
+        }
+        (PayoutStatus::Processing, OperatorDecision::Fail) => {
+            // Nothing may go to the bank any more once the money goes back. Withdrawn before it is
+            // looked at: whoever claims it for the bank at this moment is waited for.
+            let is_withdrawn = journal::withdraw(tx, payout.id)?;
+            let sent = if is_withdrawn { None } else { journal::find(tx, payout.id)? };
+            match sent.map(|found| found.status) {
+                Some(InstructionStatus::Queued | InstructionStatus::Writing) => {
+                    return Err(declined(
+                        id,
+                        "it is being written for the bank now: try again in a minute",
+                    ));
+                }
+                Some(InstructionStatus::Published) if payout.failure.is_none() => {
+                    return Err(declined(
+                        id,
+                        "the bank has it and may still pay it: wait until its outcome is unknown",
+                    ));
+                }
+                _ => {}
+            }
+            journal::answer(tx, payout.id, None)?;
+            // The statement may still show the payment and its return.
+            let before = journal::find(tx, payout.id)?.and_then(|found| found.attention);
+            let after = before
+                .filter(|attention| {
+                    matches!(attention, Attention::ReturnedWhileProcessing | Attention::Reversed)
+                })
+                .map(|_| Attention::ReturnedAndFailed);
+            journal::set_attention(tx, now, payout.id, after)?;
+            let report = BankReport::Failed {
+                code: FailureCode::TechnicalError,
+                source: FailureSource::SponsorBank,
+            };
+            paying::apply_report(tx, now, services, &mut payout, report)?;
+        }
+        // Whoever is cleared by now is screened again when it is submitted.
+        (PayoutStatus::Hold, OperatorDecision::Approve) => {
+            let decided =
+                decide_hits(tx, now, scope, payout.transfer_id.any(), hits::Decision::Cleared)?;
+            paying::submit(tx, now, services, scope, payout.id)?;
+            let status = payouts::rows::find(tx, scope, payout.id)?.map(|found| found.status);
+            let status = status.map_or("gone", Status::as_str);
+            return Ok(format!("{id} is {status}{decided}"));
+        }
+        (PayoutStatus::Hold, OperatorDecision::Refuse) => {
+            paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?
+        }
+        (status, _) => return Err(not_taken(id, status)),
+    }
+    Ok(format!("{id} is {}", Status::as_str(payout.status)))
+}
+
+/// The bank's reference, as the operator typed it.
+fn utr(id: AnyId, reference: &str) -> Result<Utr, OperationError> {
+    Utr::parse(&reference.to_ascii_uppercase()).ok_or_else(|| {
+        declined(id, "a bank's reference has 10 to 22 letters and digits, and a digit among them")
+    })
+}

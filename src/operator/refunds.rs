@@ -1,0 +1,145 @@
+//! The operator's decisions about refunds: where the money goes, what screening holds, which
+//! transaction sent it, and whether it may be sent although the bank paid.
+
+use super::{OperatorDecision, Outcome, decide_hits, declined, declined_by, find_scope};
+use crate::chains;
+use crate::chains::address::Address;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Id, Now, Scope};
+use crate::keys;
+use crate::refunds::state::{AddressDeclarer, RefundStatus};
+use crate::refunds::{self, AddressDeclaration};
+use crate::screening::hits;
+use crate::services::Services;
+use crate::store::Tx;
+
+/// Decides about a refund whose address screening found on a list. Refused, it stays held until it
+/// gets another address.
+pub(super) fn decide(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: AnyId,
+    decision: &OperatorDecision,
+) -> Outcome {
+    let found = id.typed().map(|id| refunds::rows::find(tx, scope, id)).transpose()?.flatten();
+    let mut refund = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    if !refund.is_held {
+        return Err(declined(id, "screening does not hold it, so there is nothing to decide"));
+    }
+    match decision {
+        OperatorDecision::Approve => {
+            let decided = decide_hits(tx, now, scope, id, hits::Decision::Cleared)?;
+            refunds::release(tx, now, services, &mut refund)?;
+            Ok(format!("{id} may be sent{decided}"))
+        }
+        OperatorDecision::Refuse => {
+            let decided = decide_hits(tx, now, scope, id, hits::Decision::Refused)?;
+            Ok(format!(
+                "{id} stays held{decided}; `hundi refunds address` gives it another address"
+            ))
+        }
+        _ => Err(declined(id, "a refund is approved or refused")),
+    }
+}
+
+/// Declares where a refund goes that has no address, or whose address screening holds. The reason
+/// is kept with it.
+pub fn set_refund_address(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    id: Id<kind::Refund>,
+    to_address: Address,
+    reason: &str,
+) -> Outcome {
+    let any = id.any();
+    let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    keys::rows::take_turns(tx, scope)?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    let mut refund = refunds::rows::find(tx, scope, id)?
+        .ok_or_else(|| declined(any, "there is no such refund"))?;
+    if refund.status != RefundStatus::RequiresAddress && !refund.is_held {
+        let status = Status::as_str(refund.status);
+        return Err(declined(any, format!("it is {status}, and its address stays as it is")));
+    }
+    if let Some(misfit) = chains::address_fault(&refund.chain, "--to", Some(&to_address)) {
+        return Err(declined(any, misfit.message));
+    }
+    let contract = refunds::rows::token_contract(tx, &refund)?;
+    if let Some(refused) = refunds::address_refused(tx, "--to", &to_address, &contract)? {
+        return Err(declined(any, refused.message));
+    }
+    if refund.is_held {
+        // Another address takes the place of the one that was found on a list.
+        hits::decide(tx, now, scope, any, hits::Decision::Refused)?;
+    }
+    let declaration = AddressDeclaration {
+        to_address,
+        declared_by: AddressDeclarer::Operator,
+        reason: Some(reason.to_owned()),
+    };
+    refunds::declare_address(tx, now, services, &mut refund, declaration)?;
+    tracing::info!(refund = %id, "the operator declared the address of a refund");
+    let held = if refund.is_held {
+        "; screening found the address on a list: `hundi screening` shows it, `hundi decide ID \
+         approve` or `refuse` decides"
+    } else {
+        ""
+    };
+    Ok(format!("{id} goes to {to_address}{held}"))
+}
+
+/// Takes over the transaction in which the operator sent a refund; the chain confirms it. A
+/// transaction that confirmed another refund already is a slip of the hand, unless the operator
+/// says that it is a batch that pays several.
+pub fn mark_refund_sent(
+    tx: &mut dyn Tx,
+    services: &Services,
+    id: Id<kind::Refund>,
+    transaction_hash: &str,
+    is_batch: bool,
+) -> Outcome {
+    let any = id.any();
+    let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id)?
+        .ok_or_else(|| declined(any, "there is no such refund"))?;
+    if services.simulates(scope.mode(), &refund.chain) {
+        return Err(declined(any, "its chain is simulated, where refunds complete by themselves"));
+    }
+    refunds::mark_sent(tx, &mut refund, transaction_hash)
+        .map_err(|error| declined_by(any, error))?;
+    let given = refund.sent_transaction_hash.clone().unwrap_or_default();
+    let other = refunds::rows::confirmed_by(tx, &refund.chain, &given)?;
+    if let Some(other) = other.filter(|_| !is_batch) {
+        return Err(declined(
+            any,
+            format!(
+                "this transaction confirmed {other} already; if it is a batch that pays this \
+                 refund too, add --batch"
+            ),
+        ));
+    }
+    Ok(format!("{id} waits for {given} to be final on {}", refund.chain))
+}
+
+/// Lets a refund be sent that was held because the bank paid its payout after all.
+pub fn release_refund(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    id: Id<kind::Refund>,
+) -> Outcome {
+    let any = id.any();
+    let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    let mut refund = refunds::rows::find(tx, scope, id)?
+        .ok_or_else(|| declined(any, "there is no such refund"))?;
+    now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    if !refunds::release_from_bank(tx, now, services, &mut refund)? {
+        return Err(declined(any, "it is not held for what the bank reported"));
+    }
+    let screened = if refund.is_held { "; screening still holds it" } else { "" };
+    Ok(format!("{id} is no longer held for what the bank reported{screened}"))
+}

@@ -1,0 +1,261 @@
+//! Holds: money that arrived and waits for a decision. The caller resolves a hold, and the operator
+//! ends a review. After 24 hours without a decision the money goes back; a review has no timer.
+
+use super::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
+use super::{HOLD_SECONDS, Transfer, become_status, paying, refunding, rows, save};
+use crate::beneficiaries;
+use crate::chains::address::Address;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{
+    Code, Id, Money, Now, OperationError, Reference, Refusal, RefusalEntry, Scope, StoreError,
+};
+use crate::ledger::{self, Account, Entry, Posting};
+use crate::quote_locks::{self, QuoteLock};
+use crate::refunds;
+use crate::refunds::state::{RefundKind, RefundReason};
+use crate::services::Services;
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+
+/// Money is here and needs a decision; with the policy `refund` the decision is made already.
+pub(super) fn hold(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+    reason: StatusReason,
+    policy: HoldPolicy,
+) -> Result<(), StoreError> {
+    become_status(tx, now, transfer, TransferStatus::FundingHold, Some(reason))?;
+    let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+    ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])?;
+    if policy == HoldPolicy::Refund {
+        return refund_hold(tx, now, services, transfer, reason);
+    }
+    await_decision(tx, now, transfer)
+}
+
+/// Gives the caller 24 hours, after which the money goes back.
+fn await_decision(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+) -> Result<(), StoreError> {
+    let until = now.business() + HOLD_SECONDS;
+    transfer.hold_until = Some(until);
+    save(tx, transfer)?;
+    tasks::schedule(tx, now, transfer.scope, TaskKind::HoldExpiry, transfer.id, until * 1000)
+}
+
+fn refund_hold(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+    reason: StatusReason,
+) -> Result<(), StoreError> {
+    let reason = match reason {
+        StatusReason::Underpaid => RefundReason::Underpaid,
+        StatusReason::Overpaid => RefundReason::Overpaid,
+        StatusReason::Late => RefundReason::Late,
+        StatusReason::ComplianceReview => RefundReason::ComplianceRejected,
+    };
+    // After a hold, everything received goes back.
+    let received = transfer.received;
+    become_status(tx, now, transfer, TransferStatus::RefundProcessing, None)?;
+    refunding::owe(tx, now, services, transfer, RefundKind::Principal, reason, received)
+}
+
+/// Nobody decided within 24 hours: the money goes back. A compliance review has no timer.
+pub fn hold_expired(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: Id<kind::Transfer>,
+) -> Result<(), StoreError> {
+    let Some(mut transfer) = rows::find(tx, scope, id)? else { return Ok(()) };
+    match (transfer.status, transfer.status_reason) {
+        (TransferStatus::FundingHold, Some(reason)) if reason != StatusReason::ComplianceReview => {
+            // A review that ended meanwhile began the 24 hours anew.
+            if transfer.hold_until.is_some_and(|until| now.business() < until) {
+                return Ok(());
+            }
+            refund_hold(tx, now, services, &mut transfer, reason)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a caller decides about money in a hold.
+pub enum Resolution {
+    Refund,
+    Requote(Reference<kind::QuoteLock>),
+}
+
+/// Carries out a caller's decision on a hold.
+pub fn resolve(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+    resolution: Resolution,
+    refund_address: Option<Address>,
+) -> Result<(), OperationError> {
+    let lock = match resolution {
+        Resolution::Refund => None,
+        Resolution::Requote(reference) => {
+            let scope = transfer.scope;
+            let found = reference.id.map(|id| quote_locks::rows::find(tx, scope, id));
+            let lock = found.transpose()?.flatten();
+            Some(lock.ok_or_else(|| reference.missing("quote_lock_id", scope.mode()))?)
+        }
+    };
+    let reason = match (transfer.status, transfer.status_reason) {
+        (TransferStatus::FundingHold, Some(StatusReason::ComplianceReview)) => {
+            return Err(Refusal::new(
+                Code::TransferActionInvalid,
+                "The transfer is under review by the operator, who alone can end it. Wait for its \
+                 next event.",
+            )
+            .into());
+        }
+        (TransferStatus::FundingHold, Some(reason)) => reason,
+        _ => {
+            let message = format!(
+                "The transfer is {}; only one in funding_hold can be resolved.",
+                transfer.status.as_str()
+            );
+            return Err(Refusal::new(Code::TransferActionInvalid, message).into());
+        }
+    };
+    if let Some(address) = &refund_address {
+        let contract = &transfer.token_contract;
+        let refused = refunds::address_refused(tx, "refund_address", address, contract)?;
+        Refusal::check(Vec::from_iter(refused))?;
+    }
+    transfer.refund_address = refund_address.or(transfer.refund_address);
+    match lock {
+        None => {
+            if transfer.refund_address.is_none() {
+                let message = "No refund address is known. Send refund_address: the address that \
+                               the money goes back to.";
+                return Err(
+                    Refusal::field(Code::RefundAddressRequired, "refund_address", message).into()
+                );
+            }
+            Ok(refund_hold(tx, now, services, transfer, reason)?)
+        }
+        Some(lock) => requote(tx, now, services, transfer, &lock),
+    }
+}
+
+/// Puts a fresh lock in the place of the old one and pays from what was received; the rest is owed
+/// back.
+fn requote(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+    lock: &QuoteLock,
+) -> Result<(), OperationError> {
+    let expected = lock.sell.at_par(transfer.expected.currency)?;
+    let mut entries = Vec::from_iter(lock.usable(now.business()));
+    let is_same_pair = lock.sell.currency == transfer.amount.currency
+        && lock.buy.currency == transfer.payout_amount.currency;
+    if !is_same_pair || expected.units > transfer.received.units {
+        let message = format!(
+            "The quote lock must be of the same pair and for at most what was received, {}.",
+            transfer.received
+        );
+        entries.push(RefusalEntry::field(Code::QuoteLockMismatch, "quote_lock_id", message));
+    }
+    let beneficiary = beneficiaries::rows::find(tx, transfer.scope, transfer.beneficiary_id)?;
+    match beneficiary {
+        Some(beneficiary) if beneficiary.is_payable() => {}
+        Some(beneficiary) => {
+            entries.extend(beneficiaries::not_payable(&beneficiary).entries().iter().cloned());
+        }
+        None => return Err(Refusal::internal().into()),
+    }
+    Refusal::check(entries)?;
+    quote_locks::rows::take(tx, lock, transfer.id)?;
+    transfer.quote_lock_id = lock.id;
+    transfer.amount = lock.sell;
+    transfer.payout_amount = lock.buy;
+    transfer.rate = lock.rate;
+    transfer.fee = lock.fee;
+    transfer.gst = lock.gst;
+    transfer.expected = expected;
+    Ok(paying::fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Requoted)?)
+}
+
+/// Puts money that just became final, or that waits in a hold, under the operator's review.
+pub fn begin_review(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+) -> Result<bool, StoreError> {
+    match transfer.status {
+        TransferStatus::FundingHold => {
+            transfer.status_reason = Some(StatusReason::ComplianceReview);
+            save(tx, transfer)?;
+        }
+        TransferStatus::Funding if !transfer.received.is_zero() => review(tx, now, transfer)?,
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Holds what a transfer received for the operator's review.
+pub(super) fn review(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    transfer: &mut Transfer,
+) -> Result<(), StoreError> {
+    become_status(
+        tx,
+        now,
+        transfer,
+        TransferStatus::FundingHold,
+        Some(StatusReason::ComplianceReview),
+    )?;
+    let received = Posting::new(Account::Available, Account::Hold, transfer.received);
+    ledger::post(tx, now, transfer.scope, Entry::FundsHeld, transfer.id, &[received])
+}
+
+/// The operator's decision on a review: refused, everything goes back; approved, the deposits are
+/// judged again. `late` is what came late of what was received. Answers `false` where the transfer
+/// is not under review.
+pub fn end_review(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &mut Transfer,
+    is_approved: bool,
+    late: Money,
+) -> Result<bool, StoreError> {
+    if transfer.status_reason != Some(StatusReason::ComplianceReview) {
+        return Ok(false);
+    }
+    if !is_approved {
+        refund_hold(tx, now, services, transfer, StatusReason::ComplianceReview)?;
+        return Ok(true);
+    }
+    let in_time = transfer.received.minus(late)?;
+    let is_enough = in_time.units >= transfer.expected.units;
+    let is_over = transfer.received.units > transfer.expected.units;
+    let reason = match () {
+        () if !is_enough && !late.is_zero() => StatusReason::Late,
+        () if !is_enough => StatusReason::Underpaid,
+        () if is_over && transfer.policy.overpaid == OverpaidPolicy::Hold => StatusReason::Overpaid,
+        () => {
+            paying::fund_from(tx, now, services, transfer, Account::Hold, RefundReason::Overpaid)?;
+            return Ok(true);
+        }
+    };
+    transfer.status_reason = Some(reason);
+    await_decision(tx, now, transfer)?;
+    Ok(true)
+}
