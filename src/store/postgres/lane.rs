@@ -18,7 +18,7 @@ use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
-use crate::store::handle::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
+use crate::store::jobs::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
 
 /// A connection that was not used for so long is tried before a read is risked on it.
 const TRUSTED_MILLISECONDS: u64 = 500;

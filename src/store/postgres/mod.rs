@@ -16,7 +16,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::handle::{Job, LaneStats, ReadJob, Signals};
+use super::jobs::{Job, LaneStats, ReadJob, Signals};
 use super::{Tx, migrate};
 use crate::kernel::{Carried, Clock, StoreError};
 use fence::Fence;

@@ -13,7 +13,7 @@ use super::url::PostgresUrl;
 use super::{CLOCK_SECONDS, read_clock, soon};
 use crate::kernel::{Carried, StoreError};
 use crate::store::Tx;
-use crate::store::handle::LaneStats;
+use crate::store::jobs::LaneStats;
 use crate::values;
 
 /// A commit that takes longer hangs: such as one that waits for a standby that is not there.
