@@ -10,9 +10,10 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
+use super::connect::{Connecting, Waited};
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
-use super::session::{Connecting, Session, Waited};
+use super::session::Session;
 use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
