@@ -455,8 +455,8 @@ pub fn check_again(
     schedule_check(tx, now, services, beneficiary)
 }
 
-/// Keeps the holder name that the bank told, which is screened with the beneficiary from now on. The
-/// caller stores the beneficiary.
+/// Keeps the holder name that the bank told, which is screened with the beneficiary from now on.
+/// The caller stores the beneficiary.
 fn name_holder(
     now: &mut Now,
     services: &Services,

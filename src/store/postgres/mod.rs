@@ -3,8 +3,8 @@
 //! `connect.rs` makes a connection and `admit.rs` asks its server where it is, for `fence.rs` to
 //! judge. `session.rs` is a connection, `faults.rs` what its faults mean, `tx.rs` a transaction on
 //! it, `lane.rs` the threads that run them, `id_floor.rs` what lets lists miss nothing. A
-//! transaction is READ COMMITTED; rules repeat what they rely on in the conditions of their updates,
-//! and one that met another transaction runs again.
+//! transaction is READ COMMITTED; rules repeat what they rely on in the conditions of their
+//! updates, and one that met another transaction runs again.
 
 mod admit;
 mod connect;
