@@ -208,7 +208,8 @@ metrics! {
     groups_again: Counter<u64, AtomicU64> =
         "store_groups_again" "Groups that ran again because one transaction was undone",
     clock_step_seconds: Gauge =
-        "clock_step_seconds" "How far the machine's clock was stepped from the service's since the start",
+        "clock_step_seconds"
+        "How far the machine's clock was stepped from the service's since the start",
     /// 1 for each lease that this node holds.
     leases_held: Family<LeaseLabels, Gauge> =
         "leases_held" "1 while this node holds the lease of a worker",
@@ -217,7 +218,8 @@ metrics! {
     database_wait_microseconds: Counter<u64, AtomicU64> =
         "database_wait_microseconds" "Time that transactions waited for a free connection",
     old_primaries_refused: Counter<u64, AtomicU64> =
-        "database_old_primaries_refused" "Connections to a primary of before a fail-over that were refused",
+        "database_old_primaries_refused"
+        "Connections to a primary of before a fail-over that were refused",
     database_writable: Gauge =
         "database_writable" "0 while nothing can be written to the database",
     chain_height: Family<ChainLabels, Gauge> =

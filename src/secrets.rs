@@ -11,7 +11,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use crate::kernel::seal::KEY_BYTES;
 use crate::kernel::{StoreError, system_random};
-use crate::store::{Database, Tx, migrate, sqlite};
+use crate::store::sqlite::{self, SqliteTx};
+use crate::store::{Database, Tx, migrate};
 
 fn beside(database: &Path, suffix: &str) -> PathBuf {
     let mut name = database.as_os_str().to_owned();
@@ -60,9 +61,7 @@ fn stored_verifier(database: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let connection = sqlite::open_reader(database).ok()?;
-    connection
-        .query_row("SELECT value FROM meta WHERE name = ?1", [VERIFIER], |row| row.get(0))
-        .ok()
+    migrate::read_meta(&mut SqliteTx::new(&connection), VERIFIER).ok()?
 }
 
 /// The operator's key, or the one in the file beside the database; `None` where neither is there.

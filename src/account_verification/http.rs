@@ -9,7 +9,7 @@
 //!
 //! | `status` | meaning | what becomes of the beneficiary |
 //! |---|---|---|
-//! | `found` | an NRE account of that holder | the names are compared; without a name it waits for the operator |
+//! | `found` | that holder's NRE account | names are compared; without one the operator decides |
 //! | `not_found`, `closed` | no such account that can be paid | `rejected`, `account_invalid` |
 //! | `not_nre` | not an NRE account | `rejected`, `account_not_nre` |
 //! | `unknown` | the service cannot say now | asked again after an hour |

@@ -25,7 +25,8 @@ pub enum Place {
     EveryNode,
     /// On every node that takes requests: roles `serve` and `all`.
     Servers,
-    /// On one of the nodes with the role `work` or `all`: the one that holds the lease of this name.
+    /// On one of the nodes with the role `work` or `all`: the one that holds the lease of this
+    /// name.
     Leader,
     /// On the only process of an embedded store.
     Embedded,

@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn large_ranges_are_cut_between_blocks() {
         let full = MOVEMENTS_AT_ONCE as i64;
-        // Movements in the blocks 11, 12 and 13; what the batches end at, and how many movements and
-        // sweeps they have.
+        // Movements in the blocks 11, 12 and 13; what the batches end at, and how many movements
+        // and sweeps they have.
         let table: [([i64; 3], Option<i64>, &[(i64, usize, usize)]); 6] = [
             ([0, 0, 0], None, &[(20, 0, 3)]),
             ([1, 1, 1], None, &[(20, 3, 3)]),

@@ -1,8 +1,8 @@
 //! A table of multiples of the curve's generator, for deriving many addresses from one account key.
 //!
 //! It is kept for speed only (`bench/README.md`): deriving an address with the table takes 15 µs,
-//! with the library's own tweak-and-add 31 µs. Without it the results are the same and a busy server
-//! spends twice the CPU time on addresses.
+//! with the library's own tweak-and-add 31 µs. Without it the results are the same and a busy
+//! server spends twice the CPU time on addresses.
 
 use std::sync::LazyLock;
 

@@ -111,8 +111,8 @@ pub fn main() -> ExitCode {
 }
 
 /// Logs structured lines to standard error. `HUNDI_LOG` sets the level: error, warn, info (the
-/// default), debug or trace; another value prints a warning, and info is used. A line that cannot be
-/// written is dropped.
+/// default), debug or trace; another value prints a warning, and info is used. A line that cannot
+/// be written is dropped.
 fn start_log() {
     let level = match std::env::var("HUNDI_LOG").ok().filter(|text| !text.is_empty()) {
         None => tracing::Level::INFO,

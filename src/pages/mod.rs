@@ -147,8 +147,8 @@ pub async fn metrics_page(app: &AppState) -> String {
     app.metrics.page(&app.store, &figures)
 }
 
-/// Ready means: the store answers and takes writes, and the node is not stopping. A load balancer asks this; `/healthz` only says that the process
-/// lives.
+/// Ready means: the store answers and takes writes, and the node is not stopping. A load balancer
+/// asks this; `/healthz` only says that the process lives.
 async fn ready(app: &AppState) -> Reply {
     let unready = |why: String| {
         text(StatusCode::SERVICE_UNAVAILABLE, "text/plain; charset=utf-8", format!("{why}\n"))

@@ -3,8 +3,8 @@
 //!
 //! A pause counts from the moment its transaction commits. While quotes or transfers are paused,
 //! callers are refused with 503 `service_paused`, which is not stored under their idempotency key.
-//! While payouts are paused, callers notice nothing: a payout whose instruction is not with the bank
-//! yet waits, and one that the bank has goes on.
+//! While payouts are paused, callers notice nothing: a payout whose instruction is not with the
+//! bank yet waits, and one that the bank has goes on.
 
 pub mod rows;
 

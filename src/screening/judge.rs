@@ -6,16 +6,19 @@
 //! agree only in part, where the alias is weak, and where date of birth or country contradict. The
 //! same day of birth is enough by itself. Then the table:
 //!
-//! | name | and | verdict |
+//! | name's score | and | verdict |
 //! |---|---|---|
-//! | at least `score_confirmed`, not a weak alias | same day of birth, countries do not contradict | confirmed |
-//! | at least `score_confirmed`, not a weak alias | the list has only a year, which is the same, and a country agrees | confirmed |
-//! | at least `score_confirmed` | anything else | possible |
-//! | at least `score_possible` | date of birth *and* country contradict | clear |
-//! | at least `score_possible` | anything else | possible |
+//! | `score_confirmed` | same day of birth, countries do not contradict | confirmed |
+//! | `score_confirmed` | same year of birth, the list has no day, a country agrees | confirmed |
+//! | `score_confirmed` | anything else, or a weak alias | possible |
+//! | `score_possible` | date of birth *and* country contradict | clear |
+//! | `score_possible` | anything else | possible |
 //! | below | | clear |
-//! | – | an identity number is the same, and its country agrees / is not known | confirmed / possible |
-//! | – | a digital currency address is the same | confirmed |
+//! | any | same identity number, its country agrees | confirmed |
+//! | any | same identity number, its country is not known | possible |
+//! | any | same digital currency address | confirmed |
+//!
+//! A score in the table is the least one. A weak alias never confirms by its name.
 //!
 //! A name alone never confirms: common names reach 1.0, and a confirmed match rejects for good
 //! while a possible one only waits.

@@ -5,78 +5,25 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
+use super::Tx;
+pub use super::jobs::{Epilogue, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Signals, no_epilogue};
+use super::jobs::{Job, Ran, ReadJob};
 use super::key_segments::KEYS_IN_PART_MAX;
 use super::lane::Embedded;
 use super::postgres::{self, Postgres, PostgresUrl};
 use super::sqlite::{self, SqliteTx};
-use super::{Signal, Tx};
 use crate::kernel::{Clock, Now, OperationError, StoreError};
 
-/// Jobs that may wait; more are refused with 503 rather than kept waiting past a client's patience.
-pub const QUEUE_JOBS_MAX: usize = 8_192;
-/// Connections of the embedded store that read at the same time.
-pub const READERS_MAX: usize = 8;
 /// Look-ups by key that run at the same time, beside those.
 const POINT_READERS_MAX: usize = 8;
 /// Reports that run at the same time, whoever asks for them.
 const REPORTS_MAX: usize = 2;
 /// How long a read waits for a connection before it is refused with 503.
 const READER_WAIT_SECONDS_MAX: u64 = 5;
-
-/// Runs at the end of a group in which outbox rows were written: the sequencer.
-pub type Epilogue = fn(&mut dyn Tx, &mut Now) -> Result<(), StoreError>;
-
-/// For processes that leave the outbox to the one that sequences.
-pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
-    Ok(())
-}
-
-/// What wakes workers after a commit.
-#[derive(Default)]
-pub struct Signals {
-    pub tasks: Notify,
-    pub deliveries: Notify,
-    pub look_ups: Notify,
-    pub outbox: Notify,
-}
-
-impl Signals {
-    pub(super) fn tell(&self, signal: Signal) {
-        match signal {
-            Signal::Tasks => self.tasks.notify_one(),
-            Signal::Deliveries => self.deliveries.notify_one(),
-            Signal::LookUps => self.look_ups.notify_one(),
-            Signal::Outbox => self.outbox.notify_one(),
-        }
-    }
-}
-
-/// Counters of the lane, for the metrics page.
-#[derive(Default)]
-pub struct LaneStats {
-    pub commits: AtomicU64,
-    pub jobs: AtomicU64,
-    pub commit_failures: AtomicU64,
-    pub commit_microseconds: AtomicU64,
-    /// Groups that ran a second time, with savepoints, because one of their jobs had to be undone.
-    pub groups_again: AtomicU64,
-    /// Times that writing transactions waited for a server, statements that had to be prepared
-    /// included.
-    pub round_trips: AtomicU64,
-    /// The last commit that had anything to write failed.
-    pub is_failing: AtomicBool,
-    /// Connections made to a server, reconnects included.
-    pub connections_made: AtomicU64,
-    /// How long writing transactions waited for a connection that was free.
-    pub wait_microseconds: AtomicU64,
-    /// Why writes do not succeed, for an operator, where the store knows.
-    pub write_fault: std::sync::Mutex<Option<String>>,
-}
 
 /// What a read is likely to cost. A few rows by key run where they are asked for, and keep
 /// connections of their own; anything else runs on a thread that may block.
@@ -86,28 +33,6 @@ pub enum Cost {
     Scan,
     /// Reads much, such as a month of transfers: few of them run at once.
     Report,
-}
-
-/// What became of a job's work, before the commit.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Ran {
-    /// Its effects are to stay.
-    Keep,
-    /// It was refused, or failed: its effects are to go and its answer stands.
-    Undo,
-    /// It met another transaction: a store with several writers runs it again.
-    Again,
-}
-
-/// One transaction that waits for its turn.
-pub(super) trait Job: Send {
-    /// Runs the work; `Err` means that the store itself failed.
-    fn run(&mut self, tx: &mut dyn Tx, now: &mut Now) -> Result<Ran, StoreError>;
-    /// Whether running it once more after a commit of unknown outcome finds out what that was, and
-    /// changes nothing twice.
-    fn is_keyed(&self) -> bool;
-    /// Lets the answer go: `Ok` after the commit, else the reason why nothing was kept.
-    fn finish(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
 struct TypedJob<F, T> {
@@ -157,14 +82,6 @@ where
             let _ = reply.send(answer);
         }
     }
-}
-
-/// A read that waits for a connection of a store that is reached over a network.
-pub(super) trait ReadJob: Send {
-    /// Reads, and lets the answer go.
-    fn run(self: Box<Self>, tx: &mut dyn Tx);
-    /// There is no view to read.
-    fn refuse(self: Box<Self>, error: StoreError);
 }
 
 struct TypedReadJob<F, T> {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
-use super::handle::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
+use super::jobs::{Epilogue, Job, LaneStats, QUEUE_JOBS_MAX, READERS_MAX, Ran, Signals};
 use super::key_segments::KeySegments;
 use super::sqlite::{self, RunAgain, SqliteTx, Undo};
 use super::{Signal, Tx, failpoint};
@@ -406,7 +406,7 @@ mod tests {
 
     use super::*;
     use crate::kernel::{Code, Refusal};
-    use crate::store::handle::no_epilogue;
+    use crate::store::jobs::no_epilogue;
     use crate::store::migrate::{read_meta, write_meta};
     use crate::store::{Cost, Store};
 

@@ -5,6 +5,7 @@ pub mod handle;
 pub mod idempotency;
 #[cfg(test)]
 mod idempotency_model_test;
+mod jobs;
 pub mod key_filter;
 pub mod key_segments;
 pub mod lane;

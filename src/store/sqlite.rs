@@ -133,7 +133,10 @@ fn tighten(path: &Path) -> Result<(), StoreError> {
                  ({error}): run chmod 600 {shown}"
             )));
         }
-        tracing::warn!(file = %shown, "others could read or write the database: its mode is 600 now");
+        tracing::warn!(
+            file = %shown,
+            "others could read or write the database: its mode is 600 now"
+        );
     }
     Ok(())
 }

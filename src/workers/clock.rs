@@ -1,5 +1,5 @@
-//! Watches the machine's clock, which the embedded store's time comes from: the service goes on with
-//! the time of its start when somebody steps it, and reports the step.
+//! Watches the machine's clock, which the embedded store's time comes from: the service goes on
+//! with the time of its start when somebody steps it, and reports the step.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -118,7 +118,8 @@ fn webhooks(routes: &[Route]) -> Map<String, Value> {
             "operationId": format!("on_{}", event_type.replace('.', "_")),
             "summary": format!("Receive {event_type}"),
             "description": "Answer with 2xx at once and work on the event afterwards: fetch the \
-                            object that linked_id names. Deliveries can come twice and out of order.",
+                            object that linked_id names. Deliveries can come twice and out of \
+                            order.",
             "tags": ["events"],
             "security": [],
             "parameters": [
@@ -140,14 +141,17 @@ fn webhooks(routes: &[Route]) -> Map<String, Value> {
 
 /// Headers of answers.
 fn headers() -> Value {
-    let header = |schema: &str, description: &str| json!({ "description": description, "schema": { "type": schema } });
+    let header = |schema: &str, description: &str| {
+        let schema = json!({ "type": schema });
+        json!({ "description": description, "schema": schema })
+    };
     json!({
         "Request-Id": header("string", "Finds the request in the operator's log."),
         "RateLimit": header("string", "What is left of the key's rate, and when it is full again."),
         "RateLimit-Policy": header("string", "The key's rate."),
         "Retry-After": header("integer", "Seconds to wait before the request is sent again."),
-        "Idempotent-Replayed": header("string", "`true` where the answer of an earlier request with \
-            the same idempotency key is sent again."),
+        "Idempotent-Replayed": header("string", "`true` where the answer of an earlier request \
+            with the same idempotency key is sent again."),
         "WWW-Authenticate": header("string", "The scheme that keys are sent with: `Bearer`."),
     })
 }
@@ -251,8 +255,8 @@ fn parameters(route: &Route) -> Vec<Value> {
             "description": "What lies before this ID, nearest first. Not combined with \
                 starting_after." }));
         parameters.push(json!({ "name": "order", "in": "query",
-            "description": "Oldest first (asc) or newest first (desc).", "schema": { "type": "string",
-                "enum": ["asc", "desc"], "default": "asc" } }));
+            "description": "Oldest first (asc) or newest first (desc).",
+            "schema": { "type": "string", "enum": ["asc", "desc"], "default": "asc" } }));
         for filter in filters {
             let description = match filter.name.split_once('.') {
                 Some(_) => "Compares when the object was created, in Unix seconds.".to_owned(),

@@ -4,12 +4,12 @@
 //! and the position of the log) and a row of the database that only rises ([`Mark`]). The node
 //! remembers the highest of both:
 //!
-//! - A server of a lower timeline is a primary of before a fail-over that came back. Its connections
-//!   are refused, and those that are open are dropped.
+//! - A server of a lower timeline is a primary of before a fail-over that came back. Its
+//!   connections are refused, and those that are open are dropped.
 //! - A server whose log or mark is behind what the node has seen lost acknowledged writes: the
 //!   database went back in time (a restore, a fail-over to a standby that was behind) or was made
-//!   anew. The node stops writing until the operator runs `hundi resume database`, which raises the mark's
-//!   epoch.
+//!   anew. The node stops writing until the operator runs `hundi resume database`, which raises the
+//!   mark's epoch.
 //!
 //! The mark rises every [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
 
@@ -91,7 +91,8 @@ pub(super) struct Fence {
 pub(super) const OLD_PRIMARY: &str = "this server is a primary of before a fail-over (its timeline \
     is lower): nothing may be written to it; see \"An old primary\" in docs/postgresql.md";
 const OTHER_CLUSTER: &str = "this server is of another cluster than the one that this node works \
-    with: see \"A database that went back in time\" in docs/postgresql.md, then run `hundi resume database`";
+    with: see \"A database that went back in time\" in docs/postgresql.md, then run \
+    `hundi resume database`";
 const WENT_BACK: &str = "the database lacks writes that it has acknowledged (a restore, or a \
     fail-over to a standby that was behind): nothing is written until the steps under \"A database \
     that went back in time\" in docs/postgresql.md are done and `hundi resume database` was run";

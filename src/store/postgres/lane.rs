@@ -10,15 +10,16 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
+use super::connect::{Connecting, Waited};
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
-use super::session::{Connecting, Session, Waited};
+use super::session::Session;
 use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, StoreError, system_random};
 use crate::store::failpoint;
-use crate::store::handle::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
+use crate::store::jobs::{Job, LaneStats, QUEUE_JOBS_MAX, Ran, ReadJob, Signals};
 
 /// A connection that was not used for so long is tried before a read is risked on it.
 const TRUSTED_MILLISECONDS: u64 = 500;

@@ -1,9 +1,14 @@
 //! The store for many nodes: PostgreSQL, with connections in number and one transaction each.
 //!
-//! `session.rs` is a connection and what its faults mean, `tx.rs` a transaction on it, `lane.rs`
-//! the threads that run them, `id_floor.rs` what lets lists miss nothing. A transaction is READ COMMITTED; rules repeat what they rely on in
-//! the conditions of their updates, and one that met another transaction runs again.
+//! `connect.rs` makes a connection and `admit.rs` asks its server where it is, for `fence.rs` to
+//! judge. `session.rs` is a connection, `faults.rs` what its faults mean, `tx.rs` a transaction on
+//! it, `lane.rs` the threads that run them, `id_floor.rs` what lets lists miss nothing. A
+//! transaction is READ COMMITTED; rules repeat what they rely on in the conditions of their
+//! updates, and one that met another transaction runs again.
 
+mod admit;
+mod connect;
+mod faults;
 mod fence;
 mod id_floor;
 mod lane;
@@ -16,7 +21,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::handle::{Job, LaneStats, ReadJob, Signals};
+use super::jobs::{Job, LaneStats, ReadJob, Signals};
 use super::{Tx, migrate};
 use crate::kernel::{Carried, Clock, StoreError};
 use fence::Fence;
@@ -145,7 +150,7 @@ fn refuse_pooler(url: &PostgresUrl, first: &mut Session) -> Result<(), StoreErro
         tx.roll_back();
         let in_transaction = row?.map_or(Ok(0), |mut row| row.int())?;
         if others.contains(&in_transaction) {
-            return Err(StoreError::Broken(session::POOLER.into()));
+            return Err(StoreError::Broken(faults::POOLER.into()));
         }
     }
     Ok(())

@@ -1,55 +1,22 @@
-//! One connection: its prepared statements, what is sent together, and what its faults mean.
+//! One connection: its prepared statements, and what is sent together.
 
 use std::collections::HashMap;
-use std::pin::Pin;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage, Statement};
+use tokio_postgres::{Client, Statement};
 
-use super::fence::{self, Fence, Mark, Position};
-use super::url::PostgresUrl;
-use super::{
-    CONNECT_SECONDS_MAX, IDLE_IN_TRANSACTION_SECONDS_MAX, LOCK_SECONDS_MAX, STATEMENT_SECONDS_MAX,
-};
+use super::CONNECT_SECONDS_MAX;
+use super::admit::admit;
+use super::faults::{SessionError, fault};
+use super::fence::Fence;
 use crate::kernel::StoreError;
-use crate::store::{Cell, Row, Value, failpoint, statements};
+use crate::store::{Cell, Row, Value, statements};
 
 /// Statements that a connection keeps prepared; with more it forgets them all and begins anew.
 const STATEMENTS_PREPARED_MAX: usize = 1_024;
-
-/// Said where sessions share back ends.
-pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
-    connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
-    pooler to session mode (PgBouncer: pool_mode = session) with at least as many connections as \
-    HUNDI_DATABASE_CONNECTIONS on every node, and one more for each";
-
-/// Said of a server that takes no connection and refuses none.
-const SILENT: &str = "PostgreSQL cannot be reached: it does not answer";
-
-/// Why an exchange with the server failed.
-#[derive(Debug)]
-pub(super) enum SessionError {
-    /// The server answered, and the connection is good.
-    Answered(StoreError),
-    /// The connection is of no more use, and what the server did with what was sent last is not
-    /// known.
-    Lost(String),
-}
-
-impl SessionError {
-    pub(super) fn into_error(self) -> StoreError {
-        match self {
-            SessionError::Answered(error) => error,
-            SessionError::Lost(reason) => StoreError::Unavailable(reason),
-        }
-    }
-}
 
 /// A parameter, owned, because it may be sent later.
 #[derive(Clone, PartialEq, Debug)]
@@ -152,319 +119,21 @@ pub(super) fn translated(sql: &str) -> String {
     sql.replace('?', "$")
 }
 
-fn fault(error: &tokio_postgres::Error) -> SessionError {
-    let Some(answered) = error.as_db_error() else {
-        // The text of other faults may show a parameter, never does ours; `source` is told where
-        // there is one.
-        let reason =
-            std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
-        return if error.is_closed()
-            || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
-        {
-            SessionError::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
-        } else {
-            SessionError::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
-        };
-    };
-    let code = answered.code();
-    let class = code.code().get(..2).unwrap_or("");
-    match (class, code) {
-        (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
-            SessionError::Answered(StoreError::Conflict(
-                "PostgreSQL ended one of two transactions that met",
-            ))
-        }
-        (_, &SqlState::LOCK_NOT_AVAILABLE) => SessionError::Answered(StoreError::Locked),
-        ("23", _) => {
-            // The name of the constraint, and never the detail, which shows values.
-            tracing::warn!(
-                code = code.code(),
-                constraint = answered.constraint(),
-                table = answered.table(),
-                "a constraint of the store refused a row"
-            );
-            SessionError::Answered(StoreError::Conflict("a constraint of the store"))
-        }
-        (_, &SqlState::QUERY_CANCELED) => SessionError::Answered(StoreError::Unavailable(
-            "PostgreSQL took too long for a statement".into(),
-        )),
-        // A server that went down, came up as a standby, or has no place: another connection may
-        // reach one that serves.
-        ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
-            SessionError::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
-        }
-        ("53" | "58", _) => SessionError::Answered(StoreError::Unavailable(format!(
-            "PostgreSQL lacks a resource ({})",
-            code.code()
-        ))),
-        // Statements that this session prepared are gone, or others' are in their place.
-        (_, &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT) => {
-            tracing::error!(alarm = "pooler", code = code.code(), "{POOLER}");
-            SessionError::Lost(POOLER.into())
-        }
-        // A fault of ours in a statement: its text names tables and columns, not values.
-        ("42", _) => SessionError::Answered(StoreError::Broken(format!(
-            "PostgreSQL refused a statement ({}): {}",
-            code.code(),
-            answered.message()
-        ))),
-        ("25", _) => SessionError::Lost(format!(
-            "a transaction stood otherwise than it should ({})",
-            code.code()
-        )),
-        _ => SessionError::Answered(StoreError::Broken(format!(
-            "PostgreSQL refused a statement ({})",
-            code.code()
-        ))),
-    }
-}
-
-/// What a refused connection says to an operator.
-fn connect_error(error: &tokio_postgres::Error) -> StoreError {
-    match error.as_db_error() {
-        Some(answered) => {
-            let told = format!(
-                "PostgreSQL refuses the connection: {} ({})",
-                answered.message(),
-                answered.code().code()
-            );
-            // A wrong password, name or database is not healed by waiting.
-            let is_lasting = matches!(answered.code().code().get(..2), Some("28" | "3D" | "42"));
-            if is_lasting { StoreError::Broken(told) } else { StoreError::Unavailable(told) }
-        }
-        None => {
-            let reason = std::error::Error::source(error)
-                .map_or_else(|| error.to_string(), ToString::to_string);
-            StoreError::Unavailable(format!("PostgreSQL cannot be reached: {reason}"))
-        }
-    }
-}
-
-/// What a connection sets for itself, in one exchange. Every hot statement reads by an index, and a
-/// plan that is kept from the time when a table was small must not read all of it later, so a plan
-/// that reads whole tables is the last choice. A server, database or role that calls a
-/// commit done before it is on the disk (`off`), or before the synchronous standby has it
-/// (`local`), is overruled; `remote_write` and `remote_apply` are an operator's choice of how far a
-/// standby has to be.
-fn settings() -> String {
-    let commit = if failpoint("commit_not_kept") {
-        "SET synchronous_commit = off"
-    } else {
-        "SELECT set_config('synchronous_commit', 'on', false) WHERE \
-         current_setting('synchronous_commit', true) IN ('off', 'local')"
-    };
-    let scans = if failpoint("plans_as_they_come") { "on" } else { "off" };
-    format!(
-        "SET enable_seqscan = {scans}; SET jit = off; SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; SET lock_timeout = \
-         '{LOCK_SECONDS_MAX}s'; \
-         SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'; {commit}"
-    )
-}
-
-/// Reads where a server is and judges it; answers the fence's generation. An engine that has no
-/// such functions, or lets the role read none, is not fenced.
-async fn admit(client: &Client, fence: &Fence) -> Result<u64, StoreError> {
-    let before = fence.known();
-    let Some(position) = position(client).await? else { return Ok(fence.generation()) };
-    let sql =
-        format!("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = '{}'", fence::MARK_NAME);
-    let mark = match client.simple_query(&sql).await {
-        Ok(messages) => first_row(&messages)
-            .and_then(|row| Mark::parse(row.get(0)?.as_bytes()))
-            .unwrap_or_default(),
-        // A database that has no schema yet.
-        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Mark::default(),
-        Err(error) => return Err(fault(&error).into_error()),
-    };
-    fence.admit(before, position, mark)
-}
-
-/// `None` where the server does not say.
-async fn position(client: &Client) -> Result<Option<Position>, StoreError> {
-    let messages = match client.simple_query(fence::POSITION).await {
-        Ok(messages) => messages,
-        Err(error)
-            if error
-                .code()
-                .is_some_and(|code| matches!(code.code().get(..2), Some("42" | "0A" | "55"))) =>
-        {
-            return Ok(None);
-        }
-        Err(error) => return Err(fault(&error).into_error()),
-    };
-    let numbers: Option<Vec<i64>> = first_row(&messages)
-        .and_then(|row| (0..4).map(|index| row.get(index)?.parse().ok()).collect());
-    Ok(numbers.and_then(|numbers| match numbers[..] {
-        [system, timeline, inserted, flushed] => {
-            Some(Position { system, timeline, inserted, flushed })
-        }
-        _ => None,
-    }))
-}
-
-fn first_row(messages: &[SimpleQueryMessage]) -> Option<&tokio_postgres::SimpleQueryRow> {
-    messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => Some(row),
-        _ => None,
-    })
-}
-
-/// Where one server of an address with several is, if it takes writes.
-pub(super) fn position_of_host(url: &PostgresUrl, index: usize) -> Option<Position> {
-    let (mut config, tls) = (url.config_of_host(index)?, url.tls.clone());
-    config.connect_timeout(Duration::from_secs(1)).application_name("hundi");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
-    let ask = async move {
-        let client = match tls {
-            None => {
-                let (client, connection) = config.connect(NoTls).await.ok()?;
-                tokio::spawn(connection);
-                client
-            }
-            Some(tls) => {
-                let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
-                let (client, connection) = config.connect(tls).await.ok()?;
-                tokio::spawn(connection);
-                client
-            }
-        };
-        // A standby refuses the question.
-        position(&client).await.ok()?
-    };
-    let answered = runtime.block_on(async {
-        tokio::time::timeout(Duration::from_secs(CONNECT_SECONDS_MAX), ask).await
-    });
-    runtime.shutdown_background();
-    answered.ok().flatten()
-}
-
-/// A connection that is being made. It goes on while it is waited for, by one caller after the
-/// other.
-pub(super) struct Connecting {
-    open: Pin<Box<dyn Future<Output = Result<(Client, u64), StoreError>>>>,
-    runtime: tokio::runtime::Runtime,
-    /// When it is given up, whoever waits.
-    end: Instant,
-}
-
-/// What a caller that waited for a connection has.
-pub(super) enum Waited {
-    Open(Box<Session>),
-    Failed(StoreError),
-    /// The caller's time is over and the connection's is not.
-    Still(Connecting),
-}
-
-impl Connecting {
-    /// Begins to connect and to set the limits of every statement and what durability needs; that
-    /// takes a few seconds at most, from now on. Nothing is sent before somebody waits.
-    pub(super) fn start(
-        url: &PostgresUrl,
-        fence: Option<&Arc<Fence>>,
-    ) -> Result<Connecting, StoreError> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(
-            |error| StoreError::Unavailable(format!("no runtime for a connection: {error}")),
-        )?;
-        let mut config = url.config.clone();
-        config.connect_timeout(Duration::from_secs(CONNECT_SECONDS_MAX));
-        config.keepalives_idle(Duration::from_secs(30));
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if config.get_hosts().len() > 1 {
-            // A server that takes connections and says nothing must not stand before the others
-            // each time.
-            config.load_balance_hosts(LoadBalanceHosts::Random);
-        }
-        if config.get_application_name().is_none() {
-            config.application_name("hundi");
-        }
-        let (settings, tls, fence) = (settings(), url.tls.clone(), fence.cloned());
-        let open = async move {
-            let client = match tls {
-                None => {
-                    let (client, connection) =
-                        config.connect(NoTls).await.map_err(|error| connect_error(&error))?;
-                    tokio::spawn(connection);
-                    client
-                }
-                Some(tls) => {
-                    let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
-                    let (client, connection) =
-                        config.connect(tls).await.map_err(|error| connect_error(&error))?;
-                    tokio::spawn(connection);
-                    client
-                }
-            };
-            client.batch_execute(&settings).await.map_err(|error| fault(&error).into_error())?;
-            let generation = match fence {
-                None => 0,
-                Some(fence) => admit(&client, &fence).await?,
-            };
-            Ok((client, generation))
-        };
-        Ok(Connecting {
-            open: Box::pin(open),
-            runtime,
-            end: Instant::now() + Duration::from_secs(CONNECT_SECONDS_MAX + 1),
-        })
-    }
-
-    /// Waits until `until` at most. Not to be called on a thread of a runtime.
-    pub(super) fn wait(mut self, until: Instant) -> Waited {
-        let until = until.min(self.end);
-        let open = self.open.as_mut();
-        match self.runtime.block_on(async { tokio::time::timeout_at(until.into(), open).await }) {
-            Ok(Ok((client, generation))) => {
-                let Connecting { runtime, .. } = self;
-                let session = Session {
-                    runtime,
-                    client,
-                    statements: HashMap::new(),
-                    is_lost: false,
-                    used_at: Instant::now(),
-                    round_trips: 0,
-                    generation,
-                };
-                Waited::Open(Box::new(session))
-            }
-            Ok(Err(error)) => Waited::Failed(error),
-            Err(_) if Instant::now() < self.end => Waited::Still(self),
-            Err(_) => {
-                self.give_up();
-                Waited::Failed(StoreError::Unavailable(SILENT.into()))
-            }
-        }
-    }
-
-    /// Whether its time is over, because nobody waited for it meanwhile.
-    pub(super) fn is_stale(&self) -> bool {
-        Instant::now() >= self.end
-    }
-
-    /// A look-up of a name may still run, and nobody waits for it.
-    pub(super) fn give_up(self) {
-        self.runtime.shutdown_background();
-    }
-}
-
 impl Session {
-    /// Connects, before `end` and within a few seconds. Not to be called on a thread of a runtime.
-    pub(super) fn connect(url: &PostgresUrl, end: Instant) -> Result<Session, StoreError> {
-        Session::connect_admitted(url, None, end)
-    }
-
-    /// The same with a server that the fence admits.
-    pub(super) fn connect_admitted(
-        url: &PostgresUrl,
-        fence: Option<&Arc<Fence>>,
-        end: Instant,
-    ) -> Result<Session, StoreError> {
-        match Connecting::start(url, fence)?.wait(end) {
-            Waited::Open(session) => Ok(*session),
-            Waited::Failed(error) => Err(error),
-            Waited::Still(connecting) => {
-                connecting.give_up();
-                Err(StoreError::Unavailable(SILENT.into()))
-            }
+    /// A connection that was just made, to a server that the fence admitted at this generation.
+    pub(super) fn new(
+        runtime: tokio::runtime::Runtime,
+        client: Client,
+        generation: u64,
+    ) -> Session {
+        Session {
+            runtime,
+            client,
+            statements: HashMap::new(),
+            is_lost: false,
+            used_at: Instant::now(),
+            round_trips: 0,
+            generation,
         }
     }
 

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::faults::SessionError;
 use super::id_floor::{self, IdFloor};
-use super::session::{Answer, Message, Parameter, Session, SessionError, Wanted, row};
+use super::session::{Answer, Message, Parameter, Session, Wanted, row};
 use crate::kernel::StoreError;
 use crate::kernel::id::Minter;
 use crate::store::key_segments::KeySegments;
@@ -29,8 +30,8 @@ impl Kind {
             Kind::Write => "BEGIN ISOLATION LEVEL READ COMMITTED",
             Kind::Read => "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
             Kind::Examine => {
-                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL enable_seqscan = on; SET \
-                 LOCAL statement_timeout = 0; \
+                "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+                 SET LOCAL enable_seqscan = on; SET LOCAL statement_timeout = 0; \
                  SET LOCAL idle_in_transaction_session_timeout = 0"
             }
             Kind::Migrate => {

@@ -6,14 +6,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::connect::position_of_host;
 use super::fence::{Fence, MARK_NAME, Mark, WATCH_SECONDS};
-use super::session::{Session, position_of_host};
+use super::session::Session;
 use super::tx::{CommitFault, Kind, PgTx};
 use super::url::PostgresUrl;
 use super::{CLOCK_SECONDS, read_clock, soon};
 use crate::kernel::{Carried, StoreError};
 use crate::store::Tx;
-use crate::store::handle::LaneStats;
+use crate::store::jobs::LaneStats;
 use crate::values;
 
 /// A commit that takes longer hangs: such as one that waits for a standby that is not there.

@@ -1,10 +1,12 @@
 //! The chain of test mode: one for each account, with blocks every three seconds and a final view
 //! that trails.
 
+mod rows;
+
 use super::{Depth, Movement};
-use crate::kernel::{Currency, Money, Now, Scope, StoreError, hex};
-use crate::store::{Row, Tx};
-use crate::values;
+use crate::kernel::{Money, Now, Scope, StoreError, hex};
+use crate::store::Tx;
+pub use rows::{find, last_block_time};
 
 /// Seconds between blocks, as on TRON.
 const BLOCK_SECONDS: i64 = 3;
@@ -26,32 +28,6 @@ pub struct SimulatedTransaction {
     amount: Money,
 }
 
-const COLUMNS: &str = "transaction_hash, block_time, block_number, sent_milliseconds, \
- from_address, to_address, asset, units";
-
-fn read(mut row: Row) -> Result<SimulatedTransaction, StoreError> {
-    Ok(SimulatedTransaction {
-        transaction_hash: row.text()?,
-        block_time: row.int()?,
-        block_number: row.int()?,
-        sent_milliseconds: row.int()?,
-        from_address: row.bytes()?,
-        to_address: row.bytes()?,
-        asset: row.text()?,
-        amount: Money::new(row.int()?, Currency::Usdt),
-    })
-}
-
-/// The time of the account's last block, 0 before the first.
-pub fn last_block_time(tx: &mut dyn Tx, scope: Scope) -> Result<i64, StoreError> {
-    let row = tx.row(
-        "SELECT block_time FROM simulated_transactions WHERE scope = ?1 ORDER BY \
-         block_number DESC LIMIT 1",
-        values![scope],
-    )?;
-    row.map_or(Ok(0), |mut row| row.int())
-}
-
 /// Puts a transaction into a block of the account's chain.
 pub fn send(
     tx: &mut dyn Tx,
@@ -62,12 +38,7 @@ pub fn send(
     amount: Money,
     block_time: i64,
 ) -> Result<SimulatedTransaction, StoreError> {
-    let last = tx.row(
-        "SELECT block_number FROM simulated_transactions WHERE scope = ?1 ORDER BY \
-         block_number DESC LIMIT 1",
-        values![scope],
-    )?;
-    let last_number = last.map_or(Ok(0), |mut row| row.int())?;
+    let last_number = rows::last_block_number(tx, scope)?;
     let transaction_hash = hex::encode(now.random_bytes::<32>());
     let transaction = SimulatedTransaction {
         transaction_hash,
@@ -79,34 +50,8 @@ pub fn send(
         asset: asset.to_owned(),
         amount,
     };
-    tx.execute_one(
-        "INSERT INTO simulated_transactions (scope, transaction_hash, block_time, block_number, \
-         sent_milliseconds, from_address, to_address, asset, units) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        values![
-            scope,
-            &transaction.transaction_hash,
-            transaction.block_time,
-            transaction.block_number,
-            transaction.sent_milliseconds,
-            &transaction.from_address,
-            &transaction.to_address,
-            &transaction.asset,
-            transaction.amount.units,
-        ],
-    )?;
+    rows::insert(tx, scope, &transaction)?;
     Ok(transaction)
-}
-
-pub fn find(
-    tx: &mut dyn Tx,
-    scope: Scope,
-    transaction_hash: &str,
-) -> Result<Option<SimulatedTransaction>, StoreError> {
-    let sql = format!(
-        "SELECT {COLUMNS} FROM simulated_transactions WHERE scope = ?1 AND transaction_hash = ?2"
-    );
-    tx.row(&sql, values![scope, transaction_hash])?.map(read).transpose()
 }
 
 impl SimulatedTransaction {

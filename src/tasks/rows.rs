@@ -1,47 +1,10 @@
-//! What is due later: one row a thing that a worker, or the advance of a test clock, has to do.
+//! The table `tasks`.
 
+use super::{Task, TaskKind};
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Kind, Now, Scope, StoreError};
-use crate::store::{Row, Signal, Tx};
+use crate::kernel::{Id, Scope, StoreError};
+use crate::store::{Row, Tx};
 use crate::values;
-
-crate::string_enum!(
-    /// The kinds of task; each is run by one function of `task_runner::run_task`.
-    TaskKind {
-        BeneficiaryCheck "beneficiary_check",
-        DepositWatch "deposit_watch",
-        DepositDrop "deposit_drop",
-        FundingExpiry "funding_expiry",
-        HoldExpiry "hold_expiry",
-        PayoutSubmit "payout_submit",
-        PayoutInquire "payout_inquire",
-        PayoutHoldExpiry "payout_hold_expiry",
-        AdviceIssue "advice_issue",
-        RefundConfirm "refund_confirm",
-        ClockCatchUp "clock_catch_up",
-    }
-);
-
-/// Tasks that one transaction takes, so that requests get their turn in between.
-pub const TASKS_AT_ONCE_MAX: i64 = 64;
-/// How long the worker waits at most until it looks for tasks, whatever it is told.
-pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
-
-#[derive(Debug)]
-pub struct Task {
-    pub due_milliseconds: i64,
-    pub id: Id<kind::Request>,
-    pub scope: Scope,
-    pub kind: TaskKind,
-    object_id: u128,
-}
-
-impl Task {
-    /// The object that the task is about, of the kind that the task's kind implies.
-    pub const fn object<K: Kind>(&self) -> Id<K> {
-        Id::from_u128(self.object_id)
-    }
-}
 
 const COLUMNS: &str = "due_milliseconds, id, scope, kind, object_id";
 
@@ -55,27 +18,25 @@ fn read(mut row: Row) -> Result<Task, StoreError> {
     })
 }
 
-/// Writes a task that is due at a business time of the account that `now` has entered.
-pub fn schedule<K: Kind>(
+/// Writes a task that is reckoned with a test clock this far ahead.
+pub(super) fn insert(
     tx: &mut dyn Tx,
-    now: &mut Now,
-    scope: Scope,
-    task: TaskKind,
-    object: Id<K>,
-    business_milliseconds: i64,
+    task: &Task,
+    clock_offset_seconds: i64,
 ) -> Result<(), StoreError> {
-    let id: Id<kind::Request> = now.mint();
-    let due_milliseconds = now.due_milliseconds(business_milliseconds);
+    let object = Id::<kind::Request>::from_u128(task.object_id);
     tx.execute_one(
         "INSERT INTO tasks (due_milliseconds, id, scope, clock_offset_seconds, kind, object_id) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-        values![due_milliseconds, id, scope, now.clock_offset_seconds(), task.as_str(), object],
-    )?;
-    // Of what is due later the worker learns in time when it looks by itself.
-    if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
-        tx.signal(Signal::Tasks);
-    }
-    Ok(())
+        values![
+            task.due_milliseconds,
+            task.id,
+            task.scope,
+            clock_offset_seconds,
+            task.kind.as_str(),
+            object,
+        ],
+    )
 }
 
 /// The tasks that are due by the store's clock, oldest first.

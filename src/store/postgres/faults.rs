@@ -1,0 +1,119 @@
+//! What faults of the driver and of the server mean for a connection and for its caller.
+
+use tokio_postgres::error::SqlState;
+
+use crate::kernel::StoreError;
+
+/// Said where sessions share back ends.
+pub(super) const POOLER: &str = "a connection pooler between hundi and PostgreSQL gives out \
+    connections by transaction, and hundi needs its own: connect to PostgreSQL itself, or set the \
+    pooler to session mode (PgBouncer: pool_mode = session) with at least as many connections as \
+    HUNDI_DATABASE_CONNECTIONS on every node, and one more for each";
+
+/// Why an exchange with the server failed.
+#[derive(Debug)]
+pub(super) enum SessionError {
+    /// The server answered, and the connection is good.
+    Answered(StoreError),
+    /// The connection is of no more use, and what the server did with what was sent last is not
+    /// known.
+    Lost(String),
+}
+
+impl SessionError {
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            SessionError::Answered(error) => error,
+            SessionError::Lost(reason) => StoreError::Unavailable(reason),
+        }
+    }
+}
+
+/// What a fault of the driver means, once a connection is made.
+pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
+    let Some(answered) = error.as_db_error() else {
+        // The text of other faults may show a parameter, never does ours; `source` is told where
+        // there is one.
+        let reason =
+            std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
+        return if error.is_closed()
+            || std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>())
+        {
+            SessionError::Lost(format!("the connection to PostgreSQL was lost: {reason}"))
+        } else {
+            SessionError::Answered(StoreError::Broken(format!("PostgreSQL: {reason}")))
+        };
+    };
+    let code = answered.code();
+    let class = code.code().get(..2).unwrap_or("");
+    match (class, code) {
+        (_, &SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
+            SessionError::Answered(StoreError::Conflict(
+                "PostgreSQL ended one of two transactions that met",
+            ))
+        }
+        (_, &SqlState::LOCK_NOT_AVAILABLE) => SessionError::Answered(StoreError::Locked),
+        ("23", _) => {
+            // The name of the constraint, and never the detail, which shows values.
+            tracing::warn!(
+                code = code.code(),
+                constraint = answered.constraint(),
+                table = answered.table(),
+                "a constraint of the store refused a row"
+            );
+            SessionError::Answered(StoreError::Conflict("a constraint of the store"))
+        }
+        (_, &SqlState::QUERY_CANCELED) => SessionError::Answered(StoreError::Unavailable(
+            "PostgreSQL took too long for a statement".into(),
+        )),
+        // A server that went down, came up as a standby, or has no place: another connection may
+        // reach one that serves.
+        ("08" | "57", _) | (_, &SqlState::READ_ONLY_SQL_TRANSACTION) => {
+            SessionError::Lost(format!("PostgreSQL ended the connection ({})", code.code()))
+        }
+        ("53" | "58", _) => SessionError::Answered(StoreError::Unavailable(format!(
+            "PostgreSQL lacks a resource ({})",
+            code.code()
+        ))),
+        // Statements that this session prepared are gone, or others' are in their place.
+        (_, &SqlState::INVALID_SQL_STATEMENT_NAME | &SqlState::DUPLICATE_PSTATEMENT) => {
+            tracing::error!(alarm = "pooler", code = code.code(), "{POOLER}");
+            SessionError::Lost(POOLER.into())
+        }
+        // A fault of ours in a statement: its text names tables and columns, not values.
+        ("42", _) => SessionError::Answered(StoreError::Broken(format!(
+            "PostgreSQL refused a statement ({}): {}",
+            code.code(),
+            answered.message()
+        ))),
+        ("25", _) => SessionError::Lost(format!(
+            "a transaction stood otherwise than it should ({})",
+            code.code()
+        )),
+        _ => SessionError::Answered(StoreError::Broken(format!(
+            "PostgreSQL refused a statement ({})",
+            code.code()
+        ))),
+    }
+}
+
+/// What a refused connection says to an operator.
+pub(super) fn connect_error(error: &tokio_postgres::Error) -> StoreError {
+    match error.as_db_error() {
+        Some(answered) => {
+            let told = format!(
+                "PostgreSQL refuses the connection: {} ({})",
+                answered.message(),
+                answered.code().code()
+            );
+            // A wrong password, name or database is not healed by waiting.
+            let is_lasting = matches!(answered.code().code().get(..2), Some("28" | "3D" | "42"));
+            if is_lasting { StoreError::Broken(told) } else { StoreError::Unavailable(told) }
+        }
+        None => {
+            let reason = std::error::Error::source(error)
+                .map_or_else(|| error.to_string(), ToString::to_string);
+            StoreError::Unavailable(format!("PostgreSQL cannot be reached: {reason}"))
+        }
+    }
+}

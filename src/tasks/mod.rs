@@ -1,0 +1,69 @@
+//! What is due later: one row a thing that a worker, or the advance of a test clock, has to do.
+
+mod rows;
+
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Kind, Now, Scope, StoreError};
+use crate::store::{Signal, Tx};
+pub use rows::{
+    bring_all_forward, bring_forward, clock_offset_behind, due, first_due_of, next_due, put_off,
+    remove,
+};
+
+crate::string_enum!(
+    /// The kinds of task; each is run by one function of `task_runner::run_task`.
+    TaskKind {
+        BeneficiaryCheck "beneficiary_check",
+        DepositWatch "deposit_watch",
+        DepositDrop "deposit_drop",
+        FundingExpiry "funding_expiry",
+        HoldExpiry "hold_expiry",
+        PayoutSubmit "payout_submit",
+        PayoutInquire "payout_inquire",
+        PayoutHoldExpiry "payout_hold_expiry",
+        AdviceIssue "advice_issue",
+        RefundConfirm "refund_confirm",
+        ClockCatchUp "clock_catch_up",
+    }
+);
+
+/// Tasks that one transaction takes, so that requests get their turn in between.
+pub const TASKS_AT_ONCE_MAX: i64 = 64;
+/// How long the worker waits at most until it looks for tasks, whatever it is told.
+pub const LOOK_MILLISECONDS_MAX: i64 = 1_000;
+
+#[derive(Debug)]
+pub struct Task {
+    pub due_milliseconds: i64,
+    pub id: Id<kind::Request>,
+    pub scope: Scope,
+    pub kind: TaskKind,
+    object_id: u128,
+}
+
+impl Task {
+    /// The object that the task is about, of the kind that the task's kind implies.
+    pub const fn object<K: Kind>(&self) -> Id<K> {
+        Id::from_u128(self.object_id)
+    }
+}
+
+/// Writes a task that is due at a business time of the account that `now` has entered.
+pub fn schedule<K: Kind>(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    scope: Scope,
+    task: TaskKind,
+    object: Id<K>,
+    business_milliseconds: i64,
+) -> Result<(), StoreError> {
+    let due_milliseconds = now.due_milliseconds(business_milliseconds);
+    let task =
+        Task { due_milliseconds, id: now.mint(), scope, kind: task, object_id: object.as_u128() };
+    rows::insert(tx, &task, now.clock_offset_seconds())?;
+    // Of what is due later the worker learns in time when it looks by itself.
+    if due_milliseconds <= now.instant_milliseconds() + 2 * LOOK_MILLISECONDS_MAX {
+        tx.signal(Signal::Tasks);
+    }
+    Ok(())
+}
