@@ -21,6 +21,7 @@ use crate::rails::{BankReport, FailureCode, FailureSource};
 use crate::refunds::state::{AddressDeclarer, RefundStatus};
 use crate::refunds::{self, AddressDeclaration};
 use crate::screening::Screening;
+use crate::screening::hit::HitDecision;
 use crate::screening::hits;
 use crate::senders;
 use crate::services::Services;
@@ -182,7 +183,7 @@ pub fn set_refund_address(
     }
     if refund.is_held {
         // Another address takes the place of the one that was found on a list.
-        hits::decide(tx, now, scope, any, hits::Decision::Refused)?;
+        hits::decide(tx, now, scope, any, HitDecision::Refused)?;
     }
     let declaration = AddressDeclaration {
         to_address,
@@ -217,12 +218,12 @@ fn decide_refund(
     }
     match decision {
         OperatorDecision::Approve => {
-            let decided = decide_hits(tx, now, scope, id, hits::Decision::Cleared)?;
+            let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared)?;
             refunds::release(tx, now, services, &mut refund)?;
             Ok(format!("{id} may be sent{decided}"))
         }
         OperatorDecision::Refuse => {
-            let decided = decide_hits(tx, now, scope, id, hits::Decision::Refused)?;
+            let decided = decide_hits(tx, now, scope, id, HitDecision::Refused)?;
             Ok(format!(
                 "{id} stays held{decided}; `hundi refunds address` gives it another address"
             ))
@@ -261,7 +262,7 @@ fn decide_hits(
     now: &mut Now,
     scope: Scope,
     id: AnyId,
-    decision: hits::Decision,
+    decision: HitDecision,
 ) -> Outcome {
     let count = hits::decide(tx, now, scope, id, decision)?;
     Ok(if count == 0 {
@@ -279,9 +280,9 @@ fn decide_sender(
     decision: &OperatorDecision,
 ) -> Outcome {
     let (screening, decision, outcome) = match decision {
-        OperatorDecision::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
+        OperatorDecision::Approve => (Screening::Clear, HitDecision::Cleared, "may send"),
         OperatorDecision::Refuse => {
-            (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send")
+            (Screening::ConfirmedMatch, HitDecision::Refused, "may not send")
         }
         _ => return Err(declined(id, "a sender is approved or refused")),
     };
@@ -313,8 +314,8 @@ fn decide_beneficiary(
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
-        (Decision::Activate, _) => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
-        _ => decide_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        (Decision::Activate, _) => decide_hits(tx, now, scope, id, HitDecision::Cleared)?,
+        _ => decide_hits(tx, now, scope, id, HitDecision::Refused)?,
     };
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.
@@ -414,10 +415,10 @@ fn decide_transfer(
         return Err(not_taken(id, transfer.status));
     }
     let decided = match decision {
-        OperatorDecision::Approve => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared)?,
         // Without a hit there is nothing to keep a refusal for: the money goes back once.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
-            decide_hits(tx, now, scope, id, hits::Decision::Refused)?
+            decide_hits(tx, now, scope, id, HitDecision::Refused)?
         }
         _ => String::new(),
     };
@@ -572,7 +573,7 @@ fn decide_payout(
         // Whoever is cleared by now is screened again when it is submitted.
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
-                decide_hits(tx, now, scope, payout.transfer_id.any(), hits::Decision::Cleared)?;
+                decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared)?;
             paying::submit(tx, now, services, scope, payout.id)?;
             let status = payouts::rows::find(tx, scope, payout.id)?.map(|found| found.status);
             let status = status.map_or("gone", Status::as_str);

@@ -9,6 +9,7 @@ pub mod birth;
 pub mod common_names;
 pub mod countries;
 pub mod entry_digest;
+pub mod hit;
 pub mod hits;
 pub mod index;
 pub mod judge;
