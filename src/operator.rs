@@ -4,7 +4,7 @@
 
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
-use crate::beneficiaries::{self, Beneficiary, Decision};
+use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
 use crate::chains;
 use crate::chains::address::Address;
 use crate::deposits;
@@ -301,8 +301,8 @@ fn decide_beneficiary(
     decision: &OperatorDecision,
 ) -> Outcome {
     let decision = match decision {
-        OperatorDecision::Approve => Decision::Activate,
-        OperatorDecision::Refuse => Decision::Reject,
+        OperatorDecision::Approve => VerificationDecision::Activate,
+        OperatorDecision::Refuse => VerificationDecision::Reject,
         OperatorDecision::Check(answer) => {
             return check_beneficiary(tx, now, services, scope, id, *answer);
         }
@@ -314,21 +314,23 @@ fn decide_beneficiary(
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
-        (Decision::Activate, _) => decide_hits(tx, now, scope, id, HitDecision::Cleared)?,
+        (VerificationDecision::Activate, _) => {
+            decide_hits(tx, now, scope, id, HitDecision::Cleared)?
+        }
         _ => decide_hits(tx, now, scope, id, HitDecision::Refused)?,
     };
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.
-        (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Activate) if is_held => {
             beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
         }
-        (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Reject) if is_held => {
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
         // The lists may have changed since its check.
-        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
             if let Some(answer) = beneficiaries::screened(tx, now, services, &beneficiary)? {
                 beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
                 return Ok(outcome_of(&beneficiary));
@@ -336,7 +338,7 @@ fn decide_beneficiary(
         }
         // Nothing leads from active to rejected: it stays unpaid, and screening again does not
         // change that.
-        (BeneficiaryStatus::Active, Decision::Reject) if is_held => {
+        (BeneficiaryStatus::Active, VerificationDecision::Reject) if is_held => {
             return Ok(format!("{id} stays without payouts{decided}"));
         }
         _ => {}
