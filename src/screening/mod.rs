@@ -15,6 +15,7 @@ pub mod index;
 pub mod judge;
 pub mod lists;
 pub mod matcher;
+mod name_records;
 pub mod ofac;
 pub mod own;
 pub mod person_index;
