@@ -186,7 +186,7 @@ impl Audit<'_> {
         range.logs.iter().filter_map(read).collect()
     }
 
-    /// AddressSelection addresses of some movements were handed out, which contract those were told that moved
+    /// Which addresses of some movements were handed out, which contract those were told that moved
     /// a former token, and what the book has of those blocks and of those movements.
     pub(super) async fn of_book(
         &self,
