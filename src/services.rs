@@ -1,5 +1,5 @@
 //! What a rule may use besides the transaction: settings, the sealer and the ports to the outside
-//! services.
+//! world.
 
 use crate::account_verification::AccountVerifier;
 use crate::chains::pool::AddressPool;

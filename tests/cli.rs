@@ -695,8 +695,9 @@ fn refunds_and_addresses_are_told_to_the_operator() {
     let refund_id = steps::text(&refund, "id");
 
     let listed = home.run(&["refunds", "list"]).expect_success("refunds list").stdout;
-    let wanted =
-        format!("{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-\t-\t-\t-");
+    let wanted = format!(
+        "{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-\t-\t-\t-"
+    );
     assert_eq!(listed.lines().skip(1).collect::<Vec<_>>(), [wanted], "{listed}");
     for (arguments, count) in [
         (&["--status", "requires_address"][..], 1),

@@ -3,6 +3,7 @@
 pub mod http;
 pub mod manual;
 pub mod name_match;
+mod persons;
 pub mod simulated;
 
 use futures_util::future::BoxFuture;

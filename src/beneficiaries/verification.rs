@@ -271,7 +271,7 @@ fn require(
 
 /// The operator's decisions, which test mode offers as helpers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Decision {
+pub enum VerificationDecision {
     Activate,
     RequireInput,
     Reject,
@@ -282,10 +282,12 @@ pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
     beneficiary: &mut Beneficiary,
-    decision: Decision,
+    decision: VerificationDecision,
 ) -> Result<bool, StoreError> {
     match (beneficiary.status, decision) {
-        (BeneficiaryStatus::Active, Decision::Activate) if !beneficiary.payouts_enabled => {
+        (BeneficiaryStatus::Active, VerificationDecision::Activate)
+            if !beneficiary.payouts_enabled =>
+        {
             beneficiary.payouts_enabled = true;
             beneficiary.payouts_disabled_reason = None;
             rows::update(tx, beneficiary, BeneficiaryStatus::Active)?;
@@ -297,18 +299,18 @@ pub fn decide(
                 beneficiary.id.any(),
             )?;
         }
-        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
             beneficiary.checked_at = Some(now.business());
             activate(tx, now, beneficiary)?;
         }
-        (BeneficiaryStatus::Verifying, Decision::RequireInput) => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::RequireInput) => {
             beneficiary.checked_at = Some(now.business());
             beneficiary.name_match = Some(NameMatch::Partial);
             let message = "The bank holds this account under a different name. Give the name as \
              the bank has it.";
             require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)?;
         }
-        (BeneficiaryStatus::Verifying, Decision::Reject) => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Reject) => {
             beneficiary.checked_at = Some(now.business());
             reject(tx, now, beneficiary, DisabledReason::AccountInvalid)?;
         }

@@ -73,7 +73,7 @@ struct Line<'a> {
     transfer_id: Id<kind::Transfer>,
     chain: String,
     asset: String,
-    /// What the transfer was error_message to be paid in.
+    /// What the transfer was told to be paid in.
     token_contract: String,
     received: Money,
     swept: Money,

@@ -109,9 +109,9 @@ fn verdict(bytes: &[u8], keys: &[PublicKey]) -> Result<String, String> {
     }
     // Two members of one name would let two readers see two documents under one signature.
     body::parse(bytes).map_err(|refusal| {
-        let error_message: Vec<&str> =
+        let messages: Vec<&str> =
             refusal.entries().iter().map(|entry| entry.message.as_str()).collect();
-        format!("invalid: it does not read as a document: {}", error_message.join(" "))
+        format!("invalid: it does not read as a document: {}", messages.join(" "))
     })?;
     let document: serde_json::Value =
         serde_json::from_slice(bytes).map_err(|_| "invalid: it is not JSON")?;

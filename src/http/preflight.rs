@@ -1,9 +1,9 @@
 //! Asking the outside world for one request, before its transaction opens: no transaction makes a
 //! network call. What takes long without a network, as screening does, is worked out here too.
 //!
-//! A consult step runs only for a request that permission and form let through, and whose answer is
-//! not stored already. What it learns is handed to the handler as evidence; the handler judges in
-//! the usual order, as if it had always known it. Where nothing is learnt in time the request is
+//! A preflight step runs only for a request that permission and form let through, and whose answer
+//! is not stored already. What it learns is handed to the handler as evidence; the handler judges
+//! in the usual order, as if it had always known it. Where nothing is learnt in time the request is
 //! answered 503, which is not stored, so that the same key works again.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::keys::Caller;
 use crate::store::Cost;
 use crate::store::idempotency::{self, Claim};
 
-/// How long a consult step may take, its wait for its turn included.
+/// How long a preflight step may take, its wait for its turn included.
 pub const PREFLIGHT_SECONDS_MAX: u64 = 5;
 /// Preflight steps that run at once. Each keeps its place for `PREFLIGHT_PLACE_SECONDS`, so that
 /// callers cannot use up what the nodes grant to the follower.
@@ -49,7 +49,7 @@ pub type PreflightFuture = BoxFuture<'static, Result<Option<PreflightResult>, Op
 /// have the form, which the handler refuses.
 pub type Preflight = Box<dyn Fn(Asking, &Node) -> Option<PreflightFuture> + Send + Sync>;
 
-/// Permits for consult steps.
+/// Places for preflight steps.
 pub struct Permits(Arc<Semaphore>);
 
 impl Default for Permits {
@@ -96,7 +96,7 @@ pub async fn run(
         Err(_) => {
             tracing::warn!(
                 seconds = PREFLIGHT_SECONDS_MAX,
-                "a consult step did not end in time; answered 503"
+                "a preflight step did not end in time; answered 503"
             );
             Err(Refusal::unavailable().into())
         }

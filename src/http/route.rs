@@ -46,7 +46,7 @@ pub struct Context<'a> {
     pub ids: &'a [String],
     pub raw_query: Option<&'a str>,
     pub accepts_pdf: bool,
-    /// What the route's consult step learnt of the outside world, where it has one and it ran.
+    /// What the route's preflight step learnt of the outside world, where it has one and it ran.
     pub evidence: Option<&'a PreflightResult>,
 }
 
@@ -178,7 +178,7 @@ impl Route {
         self
     }
     /// Asks the outside world before the transaction opens, for requests that nothing refuses
-    /// before that; see `consult`.
+    /// before that; see `http::preflight`.
     pub fn preflight<F: Form>(
         mut self,
         consult: fn(Asking, F) -> Option<PreflightFuture>,

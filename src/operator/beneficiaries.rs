@@ -4,9 +4,10 @@
 use super::{OperatorDecision, Outcome, decide_hits, declined, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
-use crate::beneficiaries::{self, Beneficiary, Decision};
+use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Now, Scope};
+use crate::screening::hit::HitDecision;
 use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
@@ -22,8 +23,8 @@ pub(super) fn decide(
     decision: &OperatorDecision,
 ) -> Outcome {
     let decision = match decision {
-        OperatorDecision::Approve => Decision::Activate,
-        OperatorDecision::Refuse => Decision::Reject,
+        OperatorDecision::Approve => VerificationDecision::Activate,
+        OperatorDecision::Refuse => VerificationDecision::Reject,
         OperatorDecision::Check(answer) => {
             return apply_check_by_hand(tx, now, services, scope, id, *answer);
         }
@@ -35,21 +36,23 @@ pub(super) fn decide(
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
-        (Decision::Activate, _) => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
-        _ => decide_hits(tx, now, scope, id, hits::Decision::Refused)?,
+        (VerificationDecision::Activate, _) => {
+            decide_hits(tx, now, scope, id, HitDecision::Cleared)?
+        }
+        _ => decide_hits(tx, now, scope, id, HitDecision::Refused)?,
     };
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.
-        (BeneficiaryStatus::Verifying, Decision::Activate) if is_held => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Activate) if is_held => {
             beneficiaries::check_again(tx, now, services, &mut beneficiary)?;
             return Ok(format!("{id} is checked again{decided}"));
         }
-        (BeneficiaryStatus::Verifying, Decision::Reject) if is_held => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Reject) if is_held => {
             beneficiaries::apply_check(tx, now, &mut beneficiary, AccountAnswer::Sanctioned)?;
             return Ok(format!("{id} is rejected{decided}"));
         }
         // The lists may have changed since its check.
-        (BeneficiaryStatus::Verifying, Decision::Activate) => {
+        (BeneficiaryStatus::Verifying, VerificationDecision::Activate) => {
             if let Some(answer) = beneficiaries::screened(tx, now, services, &beneficiary)? {
                 beneficiaries::apply_check(tx, now, &mut beneficiary, answer)?;
                 return Ok(outcome_of(&beneficiary));
@@ -57,7 +60,7 @@ pub(super) fn decide(
         }
         // Nothing leads from active to rejected: it stays unpaid, and screening again does not
         // change that.
-        (BeneficiaryStatus::Active, Decision::Reject) if is_held => {
+        (BeneficiaryStatus::Active, VerificationDecision::Reject) if is_held => {
             return Ok(format!("{id} stays without payouts{decided}"));
         }
         _ => {}

@@ -19,6 +19,7 @@ use crate::kernel::{AnyId, Mode, Money, Now, ObjectKind, OperationError, Scope, 
 use crate::keys;
 use crate::refunds::address_refused;
 use crate::screening::Screening;
+use crate::screening::hit::HitDecision;
 use crate::screening::hits;
 use crate::senders;
 use crate::services::Services;
@@ -110,9 +111,9 @@ fn decide_sender(
     decision: &OperatorDecision,
 ) -> Outcome {
     let (screening, decision, outcome) = match decision {
-        OperatorDecision::Approve => (Screening::Clear, hits::Decision::Cleared, "may send"),
+        OperatorDecision::Approve => (Screening::Clear, HitDecision::Cleared, "may send"),
         OperatorDecision::Refuse => {
-            (Screening::ConfirmedMatch, hits::Decision::Refused, "may not send")
+            (Screening::ConfirmedMatch, HitDecision::Refused, "may not send")
         }
         _ => return Err(declined(id, "a sender is approved or refused")),
     };
@@ -153,10 +154,10 @@ fn decide_transfer(
         return Err(not_taken(id, transfer.status));
     }
     let decided = match decision {
-        OperatorDecision::Approve => decide_hits(tx, now, scope, id, hits::Decision::Cleared)?,
+        OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared)?,
         // Without a hit there is nothing to keep a refusal for: the money goes back once.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
-            decide_hits(tx, now, scope, id, hits::Decision::Refused)?
+            decide_hits(tx, now, scope, id, HitDecision::Refused)?
         }
         _ => String::new(),
     };
@@ -203,7 +204,7 @@ fn decide_hits(
     now: &mut Now,
     scope: Scope,
     id: AnyId,
-    decision: hits::Decision,
+    decision: HitDecision,
 ) -> Outcome {
     let count = hits::decide(tx, now, scope, id, decision)?;
     Ok(if count == 0 {

@@ -9,7 +9,7 @@ use crate::payouts::state::PayoutStatus;
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
 use crate::rails::files::values::Utr;
 use crate::rails::{BankReport, FailureCode, FailureSource};
-use crate::screening::hits;
+use crate::screening::hit::HitDecision;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::transfers::paying;
@@ -122,7 +122,7 @@ pub(super) fn decide(
         // Whoever is cleared by now is screened again when it is submitted.
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
-                decide_hits(tx, now, scope, payout.transfer_id.any(), hits::Decision::Cleared)?;
+                decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared)?;
             paying::submit(tx, now, services, scope, payout.id)?;
             let status = payouts::rows::find(tx, scope, payout.id)?.map(|found| found.status);
             let status = status.map_or("gone", Status::as_str);

@@ -10,6 +10,7 @@ use crate::kernel::{AnyId, Id, Now, Scope};
 use crate::keys;
 use crate::refunds::state::{AddressDeclarer, RefundStatus};
 use crate::refunds::{self, AddressDeclaration};
+use crate::screening::hit::HitDecision;
 use crate::screening::hits;
 use crate::services::Services;
 use crate::store::Tx;
@@ -31,12 +32,12 @@ pub(super) fn decide(
     }
     match decision {
         OperatorDecision::Approve => {
-            let decided = decide_hits(tx, now, scope, id, hits::Decision::Cleared)?;
+            let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared)?;
             refunds::release(tx, now, services, &mut refund)?;
             Ok(format!("{id} may be sent{decided}"))
         }
         OperatorDecision::Refuse => {
-            let decided = decide_hits(tx, now, scope, id, hits::Decision::Refused)?;
+            let decided = decide_hits(tx, now, scope, id, HitDecision::Refused)?;
             Ok(format!(
                 "{id} stays held{decided}; `hundi refunds address` gives it another address"
             ))
@@ -74,7 +75,7 @@ pub fn set_refund_address(
     }
     if refund.is_held {
         // Another address takes the place of the one that was found on a list.
-        hits::decide(tx, now, scope, any, hits::Decision::Refused)?;
+        hits::decide(tx, now, scope, any, HitDecision::Refused)?;
     }
     let declaration = AddressDeclaration {
         to_address,

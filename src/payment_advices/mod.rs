@@ -72,7 +72,7 @@ pub struct AdviceGst {
     pub amount: Money,
 }
 
-/// PreflightResult of a payout that reached a bank.
+/// Evidence of a payout that reached a bank.
 #[derive(Clone, Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PaymentAdviceDocument")]
 pub struct Advice {

@@ -126,7 +126,7 @@ fn inr(units: i64) -> Money {
 }
 
 /// Compares the book with itself and with the bank's statements. Chains are compared by
-/// `work::audit`, which needs their nodes.
+/// `chain_following::audit`, which needs their nodes.
 pub fn run(tx: &mut dyn Tx) -> Result<Report, StoreError> {
     let mut report = Report::default();
     bank(tx, &mut report)?;

@@ -5,68 +5,17 @@
 //! while its basis stays the same: the entry's content and what is known of the subject. A refusal
 //! holds until the operator clears it.
 
+use super::hit::{HitDecision, HitRow, SubjectType};
 use super::rows;
 use super::{Screening, ScreeningFinding, ScreeningHit};
-use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Id, Now, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Now, Scope, StoreError};
 use crate::keys;
 use crate::store::Tx;
-
-crate::string_enum!(
-    /// What is screened: a person, the address that paid for a transfer, or the one that a refund
-    /// goes to.
-    SubjectWord {
-        Sender "sender",
-        Beneficiary "beneficiary",
-        Transfer "transfer",
-        Refund "refund",
-    }
-);
-crate::string_enum!(
-    /// What was decided about a hit. `Withdrawn`: the lists no longer say it.
-    Decision { Cleared "cleared", Refused "refused", Withdrawn "withdrawn" }
-);
 
 /// The operator, where no list is behind a refusal.
 const OPERATOR: &str = "operator";
 /// Who withdraws a hit.
 const LISTS: &str = "lists";
-
-/// A hit as it is stored.
-#[derive(Clone)]
-pub struct HitRow {
-    pub scope: Scope,
-    pub id: Id<kind::Request>,
-    pub subject: SubjectWord,
-    pub subject_id: AnyId,
-    pub list: String,
-    pub entry_id: String,
-    /// A keyed fingerprint of the entry's content and of what is known of the subject.
-    pub basis: Vec<u8>,
-    pub screening: Screening,
-    pub score_basis_points: i64,
-    pub evidence: String,
-    pub decision: Option<Decision>,
-    pub decided_by: Option<String>,
-    pub decided_at: Option<i64>,
-    pub created: i64,
-}
-
-impl HitRow {
-    fn is_of(&self, hit: &ScreeningHit) -> bool {
-        self.list == hit.list && self.entry_id == hit.entry_id
-    }
-}
-
-const fn subject_word(kind: ObjectKind) -> Option<SubjectWord> {
-    match kind {
-        ObjectKind::Sender => Some(SubjectWord::Sender),
-        ObjectKind::Beneficiary => Some(SubjectWord::Beneficiary),
-        ObjectKind::Transfer => Some(SubjectWord::Transfer),
-        ObjectKind::Refund => Some(SubjectWord::Refund),
-        _ => None,
-    }
-}
 
 const fn severity(screening: Screening) -> u8 {
     match screening {
@@ -91,7 +40,7 @@ pub fn keep(
     finding: &ScreeningFinding,
     basis: &dyn Fn(&ScreeningHit) -> [u8; 32],
 ) -> Result<Screening, StoreError> {
-    let Some(subject) = subject_word(subject_id.kind) else {
+    let Some(subject) = SubjectType::of(subject_id.kind) else {
         return Err(StoreError::Broken("an object of this kind is not screened".into()));
     };
     let known = rows::of_subject(tx, scope, subject_id)?;
@@ -101,8 +50,8 @@ pub fn keep(
         let basis = basis(hit).to_vec();
         let row = known.iter().find(|row| row.is_of(hit));
         match row {
-            Some(row) if row.decision == Some(Decision::Refused) => {}
-            Some(row) if row.decision == Some(Decision::Cleared) && row.basis == basis => {}
+            Some(row) if row.decision == Some(HitDecision::Refused) => {}
+            Some(row) if row.decision == Some(HitDecision::Cleared) && row.basis == basis => {}
             Some(row) => {
                 effective = worse(effective, hit.screening);
                 let mut row = row.clone();
@@ -141,14 +90,14 @@ pub fn keep(
         }
     }
     for mut row in known {
-        if row.decision == Some(Decision::Refused) {
+        if row.decision == Some(HitDecision::Refused) {
             effective = Screening::ConfirmedMatch;
         } else if row.decision.is_none()
             && !finding.hits.iter().any(|hit| row.is_of(hit))
             && finding.screening == Screening::Clear
         {
             (row.decision, row.decided_by, row.decided_at) =
-                (Some(Decision::Withdrawn), Some(LISTS.to_owned()), Some(now.business()));
+                (Some(HitDecision::Withdrawn), Some(LISTS.to_owned()), Some(now.business()));
             rows::update(tx, &row)?;
         }
     }
@@ -163,15 +112,14 @@ pub fn decide(
     now: &mut Now,
     scope: Scope,
     subject_id: AnyId,
-    decision: Decision,
+    decision: HitDecision,
 ) -> Result<usize, StoreError> {
-    let Some(subject) = subject_word(subject_id.kind) else { return Ok(0) };
+    let Some(subject) = SubjectType::of(subject_id.kind) else { return Ok(0) };
     let known = rows::of_subject(tx, scope, subject_id)?;
     let mut count = 0;
-    for mut row in known
-        .into_iter()
-        .filter(|row| row.decision != Some(decision) && row.decision != Some(Decision::Withdrawn))
-    {
+    for mut row in known.into_iter().filter(|row| {
+        row.decision != Some(decision) && row.decision != Some(HitDecision::Withdrawn)
+    }) {
         (row.decision, row.decided_by, row.decided_at) =
             (Some(decision), Some(OPERATOR.to_owned()), Some(now.business()));
         rows::update(tx, &row)?;
@@ -179,7 +127,7 @@ pub fn decide(
     }
     let is_bare =
         rows::of_subject(tx, scope, subject_id)?.iter().all(|row| row.decision != Some(decision));
-    if decision == Decision::Refused && is_bare {
+    if decision == HitDecision::Refused && is_bare {
         let row = HitRow {
             scope,
             id: now.mint(),

@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::{Mutex, PoisonError};
 
+use super::name_records::{Bits, Posting, Records, sound_bit};
 use super::similarity::{
     PATTERN_BYTES_MAX, PREFIX_MAX, Pattern, best_pairs, first_sound, similarity_bound, variations,
 };
@@ -52,69 +53,6 @@ struct Sound {
     tries: Vec<TokenTrie>,
     /// Tokens that are too long for a trie.
     long: Vec<u32>,
-}
-
-/// Listed names in every variation of their tokens, one record after the other: the name's number,
-/// how many tokens, the tokens. A search reads many of them in no order, so that what is read of
-/// one stands together.
-#[derive(Default)]
-struct Records(Vec<u32>);
-
-impl Records {
-    fn add(&mut self, name: u32, tokens: &[u32]) {
-        self.0.extend([name, tokens.len() as u32]);
-        self.0.extend(tokens);
-    }
-    /// The name and the tokens of the record at a place.
-    fn get(&self, place: u32) -> Option<(u32, &[u32])> {
-        let (head, rest) = self.0.get(place as usize..)?.split_at_checked(2)?;
-        let [name, count] = head else { return None };
-        Some((*name, rest.get(..*count as usize)?))
-    }
-    /// Every record's place, name and tokens.
-    fn iter(&self) -> impl Iterator<Item = (u32, u32, &[u32])> {
-        let mut place = 0;
-        std::iter::from_fn(move || {
-            let (name, tokens) = self.get(place)?;
-            let found = (place, name, tokens);
-            place += 2 + tokens.len() as u32;
-            Some(found)
-        })
-    }
-}
-
-/// A record that holds a token.
-#[derive(Clone, Copy)]
-struct Posting {
-    place: u32,
-    /// The first sounds of all its tokens, as bits: most records are ruled out by them alone.
-    sounds: u32,
-}
-
-/// The bit of a first sound; some that are rare share one.
-fn sound_bit(sound: Option<char>) -> u32 {
-    sound.map_or(0, |sound| 1 << (u32::from(sound) % 32))
-}
-
-/// A set of small numbers, as bits.
-#[derive(Default)]
-struct Bits(Vec<u64>);
-
-impl Bits {
-    /// Adds a number below what the set was made for; answers whether it is new.
-    fn add(&mut self, number: u32) -> bool {
-        let (Some(word), bit) = (self.0.get_mut(number as usize / 64), 1 << (number % 64)) else {
-            return false;
-        };
-        let is_new = *word & bit == 0;
-        *word |= bit;
-        is_new
-    }
-    fn remove(&mut self, number: u32) {
-        if let Some(word) = self.0.get_mut(number as usize / 64) {
-            *word &= !(1 << (number % 64));
-        }
-    }
 }
 
 /// Names as they are added, before they can be searched.
@@ -277,7 +215,7 @@ impl NameIndex {
         let mut scratch =
             self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         scratch.rows.resize(self.tokens.len(), 0);
-        scratch.seen.0.resize(self.records.0.len() / 128 + 1, 0);
+        scratch.seen.resize(self.records.places_count() / 2);
         let mut known = HashMap::new();
         for variation in variations(tokens) {
             self.search_variation(&variation, &mut scratch, &mut known, &mut best);

@@ -57,7 +57,7 @@ struct Loaded {
 /// The lists of a running service. Questions are answered from what was loaded last.
 pub struct Lists {
     settings: ScreeningSettings,
-    /// Permits for those who screen ahead: each keeps a thread busy.
+    /// Places for those who screen ahead: each keeps a thread busy.
     ahead: Arc<Semaphore>,
     reloading: Mutex<()>,
     /// Told when other entries were read, to the one worker who walks.

@@ -1,9 +1,9 @@
 //! The rows of screening hits.
 
 use super::Screening;
-use super::hits::{Decision, HitRow, SubjectWord};
+use super::hit::{HitDecision, HitRow, SubjectType};
 use crate::kernel::id::kind;
-use crate::kernel::{AnyId, Id, ObjectKind, Scope, StoreError};
+use crate::kernel::{AnyId, Id, Scope, StoreError};
 use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
@@ -17,26 +17,20 @@ const SUBJECT_HITS_MAX: i64 = 200;
 fn read(mut row: Row) -> Result<HitRow, StoreError> {
     let row = &mut row;
     let (scope, id) = (row.scope()?, row.id()?);
-    let subject = row.word(SubjectWord::parse)?;
+    let subject = row.word(SubjectType::parse)?;
     let value = row.id::<kind::Request>()?.as_u128();
-    let kind = match subject {
-        SubjectWord::Sender => ObjectKind::Sender,
-        SubjectWord::Beneficiary => ObjectKind::Beneficiary,
-        SubjectWord::Transfer => ObjectKind::Transfer,
-        SubjectWord::Refund => ObjectKind::Refund,
-    };
     Ok(HitRow {
         scope,
         id,
         subject,
-        subject_id: AnyId { kind, value },
+        subject_id: AnyId { kind: subject.kind(), value },
         list: row.text()?,
         entry_id: row.text()?,
         basis: row.bytes()?,
         screening: row.word(Screening::parse)?,
         score_basis_points: row.int()?,
         evidence: row.text()?,
-        decision: row.word_or_null(Decision::parse)?,
+        decision: row.word_or_null(HitDecision::parse)?,
         decided_by: row.text_or_null()?,
         decided_at: row.int_or_null()?,
         created: row.int()?,
@@ -58,7 +52,7 @@ pub fn insert(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
             hit.screening.as_str(),
             hit.score_basis_points,
             &hit.evidence,
-            hit.decision.map(Decision::as_str),
+            hit.decision.map(HitDecision::as_str),
             &hit.decided_by,
             hit.decided_at,
             hit.created,
@@ -79,7 +73,7 @@ pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
             hit.screening.as_str(),
             hit.score_basis_points,
             &hit.evidence,
-            hit.decision.map(Decision::as_str),
+            hit.decision.map(HitDecision::as_str),
             &hit.decided_by,
             hit.decided_at,
         ],

@@ -157,7 +157,7 @@ impl<'a> Pattern<'a> {
         let range = (listed_bytes.max(self.token.len()) / 2).saturating_sub(1);
         let from = place.saturating_sub(range);
         if from < self.token.len() {
-            // Permits from `from` to `place + range`.
+            // Places from `from` to `place + range`.
             let window = (u64::MAX << from)
                 & (u64::MAX >> (PATTERN_BYTES_MAX - 1).saturating_sub(place + range));
             let found =

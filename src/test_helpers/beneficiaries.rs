@@ -1,7 +1,7 @@
 //! Helpers that end a simulated verification.
 
 use crate::beneficiaries::api::{BeneficiaryView, locate, view};
-use crate::beneficiaries::{self, Beneficiary, Decision};
+use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
 use crate::http::form::Nothing;
 use crate::http::route::{self, Context, Route};
 use crate::kernel::state::Status;
@@ -15,21 +15,21 @@ pub fn routes() -> Vec<Route> {
             "/v1/test_helpers/beneficiaries/{id}/activate",
             "Let a verification pass, or enable payouts again",
             locate,
-            |context, found, _: Nothing| decide(context, found, Decision::Activate),
+            |context, found, _: Nothing| decide(context, found, VerificationDecision::Activate),
         )
         .codes(CODES),
         route::post(
             "/v1/test_helpers/beneficiaries/{id}/require_input",
             "Let a verification ask for input",
             locate,
-            |context, found, _: Nothing| decide(context, found, Decision::RequireInput),
+            |context, found, _: Nothing| decide(context, found, VerificationDecision::RequireInput),
         )
         .codes(CODES),
         route::post(
             "/v1/test_helpers/beneficiaries/{id}/reject",
             "Let a verification reject",
             locate,
-            |context, found, _: Nothing| decide(context, found, Decision::Reject),
+            |context, found, _: Nothing| decide(context, found, VerificationDecision::Reject),
         )
         .codes(CODES),
     ]
@@ -38,7 +38,7 @@ pub fn routes() -> Vec<Route> {
 fn decide(
     context: &mut Context<'_>,
     mut found: Beneficiary,
-    decision: Decision,
+    decision: VerificationDecision,
 ) -> Result<BeneficiaryView, OperationError> {
     let was_payable = found.is_payable();
     if !beneficiaries::decide(context.tx, context.now, &mut found, decision)? {

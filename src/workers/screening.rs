@@ -384,10 +384,10 @@ mod tests {
             stage
         }
 
-        async fn write<T: Send + 'static>(
-            &self,
-            work: impl Fn(&mut dyn Tx, &mut Now, &Services) -> Result<T, StoreError> + Send + 'static,
-        ) -> T {
+        async fn write<T: Send + 'static, W>(&self, work: W) -> T
+        where
+            W: Fn(&mut dyn Tx, &mut Now, &Services) -> Result<T, StoreError> + Send + 'static,
+        {
             let services = self.services.clone();
             self.store.write(move |tx, now| Ok(work(tx, now, &services)?)).await.unwrap()
         }

@@ -2,11 +2,11 @@
 //! and the follower stands a proxy that can behave like every kind of bad node.
 //!
 //! ```ignore
-//! let chain = Anvil::start().await;              // a node of its own, killed on drop
-//! let token = chain.deploy_token().await;        // "USDT", six decimals
-//! let proxy = Proxy::start(&chain).await;        // a healthy TRON node until told otherwise
+//! let chain = Anvil::start().await;               // a node of its own, killed on drop
+//! let token = chain.deploy_token().await;         // "USDT", six decimals
+//! let proxy = Proxy::start(&chain).await;         // a healthy TRON node until told otherwise
 //! let sent = token.transfer(to, 1_500_000).await; // waits for a block
-//! chain.mine(20).await;                          // in the first of these; finality trails the head by 18
+//! chain.mine(20).await;                           // makes that block final, 18 behind the head
 //! proxy.change(|faults| faults.behind_blocks = 3);
 //! // ... point the follower at proxy.endpoint(), and compare with token.transfers(0, u64::MAX)
 //! ```

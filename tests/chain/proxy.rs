@@ -9,15 +9,15 @@
 //!
 //! ```ignore
 //! let proxy = Proxy::start(&chain).await;
-//! proxy.change(|faults| faults.behind_blocks = 5);                  // a stale replica ...
-//! proxy.change(|faults| faults.logs_hidden = Blocks::All);          // ... that has no bloom index either
+//! proxy.change(|faults| faults.behind_blocks = 5);          // a stale replica ...
+//! proxy.change(|faults| faults.logs_hidden = Blocks::All);  // ... without a bloom index
 //! proxy.heal();
-//! proxy.fail_next(3, |faults| faults.is_overloaded = true);         // three HTTP requests, then healthy again
-//! proxy.ban(Duration::from_millis(300));                            // 403 until then
+//! proxy.fail_next(3, |faults| faults.is_overloaded = true); // three HTTP requests fail
+//! proxy.ban(Duration::from_millis(300));                    // 403 until then
 //!
-//! let held = proxy.hold("eth_getLogs");                             // the next answer to it is made, and kept back
-//! held.arrived().await;
-//! chain.reorg(2, &[]).await;                                        // so this happens between two calls of the follower
+//! let held = proxy.hold("eth_getLogs");                     // keeps back the next answer
+//! held.arrived().await;                                     // the answer is made
+//! chain.reorg(2, &[]).await;                                // between two calls of the follower
 //! held.release();
 //!
 //! proxy.await_calls("eth_getLogs", 4).await;

@@ -2,7 +2,7 @@
 //! test moves, or as the real binary that can be killed.
 //!
 //! ```ignore
-//! let stage = Stage::set().await;                    // chain, token, one proxy, service, a payable beneficiary
+//! let stage = Stage::set().await;                    // chain, proxy, service, a beneficiary
 //! let transfer = stage.transfer("100.00").await;
 //! stage.token.transfer(address(&transfer), 100_000_000).await;
 //! stage.settle().await;                              // final on chain, and followed

@@ -532,10 +532,8 @@ async fn the_sixth_failed_pass_rejects() {
             format!("beneficiary.status.{status}"),
         ]);
         if pass < 6 {
-            assert_eq!(
-                actor.client.post(&path, json!({ "name": format!("Try {pass}") })).await.ok()["status"],
-                "verifying"
-            );
+            let body = json!({ "name": format!("Try {pass}") });
+            assert_eq!(actor.client.post(&path, body).await.ok()["status"], "verifying");
         }
     }
     assert_eq!(event_types(&actor.client, &id(&beneficiary)).await, wanted);

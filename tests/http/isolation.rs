@@ -506,7 +506,8 @@ async fn references_in_bodies_reveal_nothing() {
                     assert_eq!(answer.error(expected.0), expected.1, "{what}");
                     continue;
                 }
-                // A text that no object of this kind can have as its id says so, which reveals nothing.
+                // A text that no object of this kind can have as its id says so, which reveals
+                // nothing.
                 let is_of_kind =
                     hundi::kernel::AnyId::parse(&id).is_some_and(|id| id.kind == *kind);
                 if is_of_kind {

@@ -9,7 +9,7 @@ use hundi::account_verification::manual::ManualVerifier;
 use hundi::account_verification::{AccountAnswer, LookedUp, NameMatch};
 use hundi::beneficiaries::look_ups;
 use hundi::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
-use hundi::beneficiaries::{self, Beneficiary, BeneficiaryChange, Decision, KycChange};
+use hundi::beneficiaries::{self, Beneficiary, BeneficiaryChange, KycChange, VerificationDecision};
 use hundi::kernel::id::kind;
 use hundi::kernel::{Id, MetadataPatch, Patch};
 use hundi::metrics::Reasons;
@@ -239,7 +239,12 @@ async fn an_answer_is_applied_once_and_only_to_its_own_question() {
         .desk
         .write(move |tx, now, services| {
             let mut found = beneficiaries::rows::find(tx, TEST, id)?.unwrap();
-            assert!(beneficiaries::decide(tx, now, &mut found, Decision::RequireInput)?);
+            assert!(beneficiaries::decide(
+                tx,
+                now,
+                &mut found,
+                VerificationDecision::RequireInput
+            )?);
             let kyc = KycChange {
                 pan: Patch::Keep,
                 passport_number: Patch::Keep,

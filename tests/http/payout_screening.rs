@@ -1,4 +1,5 @@
-//! Everybody concerned is screened again when a payout is instructed: a hit on any of them holds it.
+//! Everybody concerned is screened again when a payout is instructed: a hit on any of them holds
+//! it.
 
 use hundi::chains::address::Address;
 use hundi::chains::tron_address::TronAddress;

@@ -30,8 +30,8 @@ async fn a_new_transfer_has_exactly_the_documented_shape() {
             "token_contract": funding["token_contract"],
                 "instructions_url": funding["instructions_url"],
         },
-        "payout_id": null, "payout": null, "refund": null, "reference": null, "status_history": [{ "status": "funding",
-            "at": actor.now() }],
+        "payout_id": null, "payout": null, "refund": null, "reference": null,
+        "status_history": [{ "status": "funding", "at": actor.now() }],
         "metadata": {}, "created": actor.now(), "livemode": false,
     });
     assert_eq!(created, wanted);

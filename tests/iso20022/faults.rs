@@ -51,7 +51,7 @@ async fn violation(scene: &mut Scene, order: &[Step], case: Case, number: usize)
     let name = EndToEndId::of(payout_id).to_string();
     let stopped = scene.bank.publish_in(&scene.server.app.state, order, Some(case.fault)).await;
     assert!(
-        matches!(stopped, Err(Stopped::RefusalEntry)),
+        matches!(stopped, Err(Stopped::FaultPoint)),
         "{case:?}: the fault point is reached: {stopped:?}"
     );
     let mut taken = Vec::new();
@@ -139,7 +139,7 @@ async fn a_rename_that_a_power_cut_undid_is_never_done_again() {
             .bank
             .publish_in(&scene.server.app.state, &ORDER, Some(FaultPoint::After(step)))
             .await;
-        assert!(matches!(stopped, Err(Stopped::RefusalEntry)));
+        assert!(matches!(stopped, Err(Stopped::FaultPoint)));
         let path =
             fs::read_dir(&scene.bank.folders().outbox).unwrap().next().unwrap().unwrap().path();
         let (name, bytes) =

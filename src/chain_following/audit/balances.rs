@@ -23,7 +23,7 @@ const BLOCKS_ABOVE_MAX: i64 = 500;
 /// in between.
 const BALANCE_TRIES: usize = 3;
 
-/// AddressSelection addresses of an account are looked at.
+/// Which addresses of an account are looked at.
 pub(super) enum AddressSelection {
     /// The next ones after a transfer.
     After(Option<Id<kind::Transfer>>),

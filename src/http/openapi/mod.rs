@@ -56,7 +56,7 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
              deposits. Times are Unix seconds, amounts are decimal strings. Clients ignore fields \
              and event types that they do not know.",
             "license": { "name": "MIT", "identifier": "MIT" },
-            "contact": { "name": "The operator of this server", "url": public_url },
+            "contact": { "name": "The operator of this server" },
         },
         "servers": [{ "url": public_url }],
         "security": [{ "api_key": [] }],

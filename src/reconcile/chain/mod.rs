@@ -1,8 +1,8 @@
 //! The book against a real chain: movement by movement, and address by address.
 //!
-//! Pure: what the chain shows comes from `work::audit`, which reads it once more than the follower
-//! did. Differences are kept until the same things are compared again and agree, or the operator
-//! has explained them; nothing is put right by itself.
+//! Pure: what the chain shows comes from `chain_following::audit`, which reads it once more than
+//! the follower did. Differences are kept until the same things are compared again and agree, or
+//! the operator has explained them; nothing is put right by itself.
 
 pub mod rows;
 

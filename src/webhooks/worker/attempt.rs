@@ -1,5 +1,4 @@
-//! One attempt: what it needs of its endpoint, sending it in a task of its own, and reporting how
-//! it ended.
+//! One attempt: sends it in a task of its own, and reports how it ended.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -10,10 +9,9 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::timeout;
 
 use super::scheduler::{AttemptStart, SLOW_MILLISECONDS};
+use super::target::DeliveryTarget;
 use crate::app_state::AppState;
 use crate::events::rows::EventRow;
-use crate::kernel::{Scope, StoreError};
-use crate::services::Services;
 use crate::webhooks::deliveries::FinishedAttempt;
 use crate::webhooks::rows::EndpointId;
 use crate::webhooks::sending::attempt::{
@@ -21,43 +19,6 @@ use crate::webhooks::sending::attempt::{
 };
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sending::sign::signature_header;
-use crate::webhooks::sending::vet::{self, WebhookUrl};
-use crate::webhooks::state::EndpointStatus;
-use crate::webhooks::{self as endpoints, Endpoint, SigningSecret};
-
-/// What an attempt needs of an endpoint, as it was read a moment ago.
-pub(super) struct DeliveryTarget {
-    pub(super) scope: Scope,
-    pub(super) version: i64,
-    pub(super) status: EndpointStatus,
-    /// `None` where the operator no longer allows the address that the URL names.
-    url: Option<WebhookUrl>,
-    loopback_allowed: bool,
-    secrets: Vec<SigningSecret>,
-}
-
-impl DeliveryTarget {
-    pub(super) fn read(
-        services: &Services,
-        endpoint: &Endpoint,
-    ) -> Result<DeliveryTarget, StoreError> {
-        let policy = endpoints::url_policy(&services.settings, endpoint.scope);
-        Ok(DeliveryTarget {
-            scope: endpoint.scope,
-            version: endpoint.version,
-            status: endpoint.status,
-            url: vet::parse_url(&endpoint.url, policy).ok(),
-            loopback_allowed: policy.loopback_http_allowed,
-            secrets: endpoints::open_secrets(services, endpoint)?,
-        })
-    }
-
-    #[cfg(test)]
-    pub(super) fn of_tests(scope: Scope, status: EndpointStatus) -> DeliveryTarget {
-        let (url, loopback_allowed, secrets) = (None, false, Vec::new());
-        DeliveryTarget { scope, version: 1, status, url, loopback_allowed, secrets }
-    }
-}
 
 /// What a running attempt reports to the worker.
 pub(super) enum AttemptReport {

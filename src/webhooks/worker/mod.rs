@@ -2,12 +2,13 @@
 //! attempt ended.
 //!
 //! One task owns everything. `scheduler` decides what to claim and what to send, `turn` is one
-//! exchange with the store, and `attempt` sends one delivery. At most one step with the store runs
-//! at a time: a look for endpoints with something due, or a turn. Sending goes on meanwhile, so
-//! that commits and attempts do not wait for one another.
+//! exchange with the store, and `attempt` sends one delivery to its `target`. At most one step with
+//! the store runs at a time: a look for endpoints with something due, or a turn. Sending goes on
+//! meanwhile, so that commits and attempts do not wait for one another.
 
 mod attempt;
 mod scheduler;
+mod target;
 mod turn;
 
 use std::future::Future;

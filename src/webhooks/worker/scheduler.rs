@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::attempt::DeliveryTarget;
+use super::target::DeliveryTarget;
 use crate::kernel::Scope;
 use crate::webhooks::deliveries::{DueDelivery, FinishedAttempt};
 use crate::webhooks::rows::{DueQueue, EndpointId};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use super::attempt::DeliveryTarget;
 use super::scheduler::{ClaimRequest, EndpointReading, is_probed};
+use super::target::DeliveryTarget;
 use crate::app_state::AppState;
 use crate::kernel::{Now, OperationError, StoreError};
 use crate::services::Services;

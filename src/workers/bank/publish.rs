@@ -63,7 +63,8 @@ pub enum FaultPoint {
 /// Why a file was not written to its end.
 #[derive(Debug)]
 pub enum Stopped {
-    RefusalEntry,
+    /// The fault point that a test set.
+    FaultPoint,
     Trouble(String),
 }
 
@@ -110,7 +111,7 @@ impl Bank {
                 let bytes = self.write(&draft)?;
                 claimed = Some((draft.id, bytes, draft.orders.len()));
                 if fault == Some(FaultPoint::After(Step::Claim)) {
-                    return Err(Stopped::RefusalEntry);
+                    return Err(Stopped::FaultPoint);
                 }
                 continue;
             };
@@ -121,7 +122,7 @@ impl Bank {
                         &self.file_name(*id),
                         bytes.get(..bytes.len() / 2).unwrap_or_default(),
                     )?;
-                    return Err(Stopped::RefusalEntry);
+                    return Err(Stopped::FaultPoint);
                 }
                 Step::Stage => self.folders.stage(&self.file_name(*id), bytes)?,
                 Step::RecordStaged => {
@@ -134,7 +135,7 @@ impl Bank {
                 }
             }
             if fault == Some(FaultPoint::After(*step)) {
-                return Err(Stopped::RefusalEntry);
+                return Err(Stopped::FaultPoint);
             }
         }
         let count = claimed.map_or(0, |(_, _, count)| count);

@@ -1,0 +1,148 @@
+//! The persons that a name names, word by word: titles, relatives and initials told apart.
+
+use crate::screening::text::normalise;
+
+/// Words of one holder that are compared.
+const WORDS_MAX: usize = 16;
+/// Holders of one account that are compared.
+const HOLDERS_MAX: usize = 4;
+
+pub(super) const HONORIFICS: &[&str] = &[
+    "mr", "mrs", "ms", "miss", "mx", "dr", "prof", "shri", "shree", "sri", "shrimati", "smt",
+    "sow", "selvi", "thiru", "tmt", "kum", "kumari", "master", "late", "capt", "col", "maj", "er",
+    "adv", "ca", "haji", "hajji", "syed", "sardar", "baby", "messrs",
+];
+/// What follows is a relative's or guardian's name.
+pub(super) const RELATIONS: &[&str] = &[
+    "s/o",
+    "d/o",
+    "w/o",
+    "c/o",
+    "h/o",
+    "f/o",
+    "u/g",
+    "son of",
+    "daughter of",
+    "wife of",
+    "husband of",
+    "care of",
+    "guardian",
+];
+/// Words that banks add and that name nobody.
+pub(super) const ADDED: &[&str] = &["nre", "nro", "sb", "joint", "ors"];
+/// Short forms of one word.
+const SHORT_FORMS: &[(&str, &str)] = &[
+    ("md", "mohammed"),
+    ("mohd", "mohammed"),
+    ("mohmd", "mohammed"),
+    ("muhd", "mohammed"),
+    ("mhd", "mohammed"),
+    ("mohamad", "mohammed"),
+    ("mohamed", "mohammed"),
+    ("muhammed", "mohammed"),
+    ("muhammad", "mohammed"),
+    ("mohammad", "mohammed"),
+    ("kr", "kumar"),
+    ("ch", "chandra"),
+    ("sk", "sheikh"),
+    ("shaikh", "sheikh"),
+    ("shaik", "sheikh"),
+    ("abd", "abdul"),
+    ("pd", "prasad"),
+    ("pvt", "private"),
+];
+
+/// One holder's name.
+#[derive(Clone, Debug)]
+pub(super) struct Person {
+    pub(super) words: Vec<String>,
+    /// The same with titles: "Sri" may be the beginning of a name that the other side writes as one
+    /// word, Sriram.
+    pub(super) titled: Vec<String>,
+    /// Of a relative or guardian: may be part of the name on the other side, and may be left out.
+    pub(super) relatives: Vec<String>,
+    /// A Hindu undivided family is another account holder than its head.
+    pub(super) is_family: bool,
+}
+
+/// The holders that a name names: "A AND B", "A/B", "A & B".
+pub(super) fn persons(name: &str) -> Vec<Person> {
+    let mut text =
+        format!(" {} ", name.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" "));
+    text = text.replace("a/c", " ").replace("m/s", " ");
+    for relation in RELATIONS {
+        // A whole word, perhaps with dots: "s/o", " S/O. ".
+        text = text
+            .replace(&format!(" {relation} "), " \u{1} ")
+            .replace(&format!(" {relation}."), " \u{1} ")
+            .replace(&format!(" {relation}:"), " \u{1} ");
+    }
+    let text = text.replace(" and ", "/").replace(" or ", "/").replace(['&', ';', '+'], "/");
+    let mut found: Vec<Person> = text
+        .split('/')
+        .map(person)
+        .filter(|person| !person.words.is_empty())
+        .take(HOLDERS_MAX)
+        .collect();
+    // "PRIYA AND RAJESH SHARMA" shares the surname; a lone given name is completed by the other
+    // holder's.
+    let surname = found
+        .iter()
+        .filter(|person| person.words.len() > 1)
+        .find_map(|person| person.words.last().cloned());
+    if let (true, Some(surname)) = (found.len() > 1, surname) {
+        for person in found.iter_mut().filter(|person| person.words.len() == 1) {
+            person.words.push(surname.clone());
+        }
+    }
+    found
+}
+
+fn person(text: &str) -> Person {
+    let (name, relatives) = text.split_once('\u{1}').unwrap_or((text, ""));
+    let (words, titled, relatives) = (words(name), words_from(name, false), words(relatives));
+    let is_family =
+        words.iter().any(|word| word == "huf") || normalise(name).contains("undivided family");
+    let words = words
+        .into_iter()
+        .filter(|word| !matches!(word.as_str(), "huf" | "hindu" | "undivided" | "family"))
+        .collect();
+    Person { words, titled, relatives, is_family }
+}
+
+/// The words of one name: no honorifics in front, glued initials apart, short forms written out.
+fn words(name: &str) -> Vec<String> {
+    words_from(name, true)
+}
+
+fn words_from(name: &str, leaves_titles_out: bool) -> Vec<String> {
+    // An apostrophe joins: D'Souza is one word.
+    let plain = normalise(&name.replace(['\'', '’', '`'], ""));
+    let all: Vec<&str> =
+        plain.split(' ').filter(|word| !word.is_empty() && !ADDED.contains(word)).collect();
+    let honorifics = if leaves_titles_out {
+        all.iter().take_while(|word| HONORIFICS.contains(word)).count()
+    } else {
+        0
+    };
+    // A name of honorifics only is a name: Kumari, Sri.
+    let kept = all
+        .get(honorifics..)
+        .filter(|rest| !rest.is_empty())
+        .or_else(|| all.get(honorifics.saturating_sub(1)..))
+        .unwrap_or_default();
+    let mut words: Vec<String> = Vec::new();
+    for word in kept {
+        let is_one_letter = word.bytes().all(|byte| word.as_bytes().first() == Some(&byte));
+        let is_initials = !is_one_letter
+            && (2..=3).contains(&word.len())
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() && !b"aeiouy".contains(&byte));
+        match SHORT_FORMS.iter().find(|(short, _)| short == word) {
+            Some((_, long)) => words.push((*long).to_owned()),
+            None if is_initials => words.extend(word.chars().map(String::from)),
+            None => words.push((*word).to_owned()),
+        }
+    }
+    words.truncate(WORDS_MAX);
+    words
+}

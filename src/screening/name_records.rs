@@ -1,0 +1,73 @@
+//! Listed names as the index holds them: as numbers of tokens, which record holds which token, and
+//! sets of records.
+
+/// Listed names in every variation of their tokens, one record after the other: the name's number,
+/// how many tokens, the tokens. A search reads many of them in no order, so that what is read of
+/// one stands together.
+#[derive(Default)]
+pub(super) struct Records(Vec<u32>);
+
+impl Records {
+    /// One more than the last place.
+    pub(super) fn places_count(&self) -> usize {
+        self.0.len()
+    }
+    pub(super) fn add(&mut self, name: u32, tokens: &[u32]) {
+        self.0.extend([name, tokens.len() as u32]);
+        self.0.extend(tokens);
+    }
+    /// The name and the tokens of the record at a place.
+    pub(super) fn get(&self, place: u32) -> Option<(u32, &[u32])> {
+        let (head, rest) = self.0.get(place as usize..)?.split_at_checked(2)?;
+        let [name, count] = head else { return None };
+        Some((*name, rest.get(..*count as usize)?))
+    }
+    /// Every record's place, name and tokens.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u32, &[u32])> {
+        let mut place = 0;
+        std::iter::from_fn(move || {
+            let (name, tokens) = self.get(place)?;
+            let found = (place, name, tokens);
+            place += 2 + tokens.len() as u32;
+            Some(found)
+        })
+    }
+}
+
+/// A record that holds a token.
+#[derive(Clone, Copy)]
+pub(super) struct Posting {
+    pub(super) place: u32,
+    /// The first sounds of all its tokens, as bits: most records are ruled out by them alone.
+    pub(super) sounds: u32,
+}
+
+/// The bit of a first sound; some that are rare share one.
+pub(super) fn sound_bit(sound: Option<char>) -> u32 {
+    sound.map_or(0, |sound| 1 << (u32::from(sound) % 32))
+}
+
+/// A set of small numbers, as bits.
+#[derive(Default)]
+pub(super) struct Bits(Vec<u64>);
+
+impl Bits {
+    /// Makes room for numbers up to this one.
+    pub(super) fn resize(&mut self, number_max: usize) {
+        self.0.resize(number_max / 64 + 1, 0);
+    }
+    /// Adds a number below what the set was made for; answers whether it is new.
+    pub(super) fn add(&mut self, number: u32) -> bool {
+        let (Some(word), bit) = (self.0.get_mut(number as usize / 64), 1 << (number % 64)) else {
+            return false;
+        };
+        let is_new = *word & bit == 0;
+        *word |= bit;
+        is_new
+    }
+    pub(super) fn remove(&mut self, number: u32) {
+        if let Some(word) = self.0.get_mut(number as usize / 64) {
+            *word &= !(1 << (number % 64));
+        }
+    }
+}
