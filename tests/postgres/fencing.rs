@@ -22,9 +22,15 @@ fn signal(data: &std::path::Path, name: &str) {
     let leader = file.lines().next().expect("its number").to_owned();
     let children = std::fs::read_to_string(format!("/proc/{leader}/task/{leader}/children"))
         .unwrap_or_default();
-    let all: Vec<&str> = children.split_whitespace().chain([leader.as_str()]).collect();
-    let status = std::process::Command::new("kill").arg(format!("-{name}")).args(&all).status();
-    assert!(status.expect("kill").success());
+    let is_sent = |process: &str| {
+        let sent = std::process::Command::new("kill").args([&format!("-{name}"), process]).output();
+        sent.expect("kill").status.success()
+    };
+    for child in children.split_whitespace() {
+        // A child may have ended since the list was read.
+        let _ = is_sent(child);
+    }
+    assert!(is_sent(&leader), "the server is gone");
 }
 
 /// Freezes the primary, promotes the standby, wakes the old one; answers how many of the objects

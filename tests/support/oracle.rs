@@ -53,7 +53,9 @@ pub enum Finding {
 pub fn objects(client: &mut Client) -> HashMap<Kind, HashMap<String, Value>> {
     let mut all = HashMap::new();
     for kind in Kind::ALL {
-        let listed = client.list(kind.list_path(), "");
+        // The newest first: pages in the other direction end before what a transaction that still
+        // runs may put in front.
+        let listed = client.list(kind.list_path(), "order=desc");
         let count = listed.len();
         let by_id: HashMap<String, Value> =
             listed.into_iter().map(|object| (steps::text(&object, "id"), object)).collect();
@@ -99,8 +101,14 @@ pub fn losses(
         let id = promised["id"].as_str().unwrap_or_default();
         match objects[&operation.kind].get(id) {
             Some(found) => compare(operation, promised, found, "in its list"),
-            None => missing
-                .push(format!("{}: {id} was acknowledged and is in no list", operation.name())),
+            None => {
+                let path = format!("{}/{id}", operation.kind.list_path());
+                missing.push(format!(
+                    "{}: {id} was acknowledged and is in no list; GET {path} answers {}",
+                    operation.name(),
+                    client.get(&path).status
+                ));
+            }
         }
     }
     for _ in 0..READ_SINGLY_MAX.min(acknowledged.len()) {
