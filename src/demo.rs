@@ -229,9 +229,8 @@ async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str, once: bool) -> Res
     println!("\n   UTR {}\n", text(&settled, "/payout/unique_transaction_reference")?);
     inbox.wait_for("payout.payment_advice.available", payout_id).await?;
 
-    let events = inbox.events.lock().unwrap_or_else(PoisonError::into_inner);
     println!("Webhooks received and verified:");
-    for (event_type, _) in events.iter() {
+    for (event_type, _) in inbox.events.lock().unwrap_or_else(PoisonError::into_inner).iter() {
         println!("   {event_type}");
     }
     let refused = *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner);

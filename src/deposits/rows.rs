@@ -81,7 +81,8 @@ pub fn find(
     tx.row(&sql, values![scope, id])?.map(read).transpose()
 }
 
-/// The deposit of one token movement.
+/// The newest deposit of one token movement. Without `ORDER BY id`: PostgreSQL would rather walk
+/// the primary key, through all deposits of the account.
 pub fn find_movement(
     tx: &mut dyn Tx,
     scope: Scope,
@@ -90,9 +91,11 @@ pub fn find_movement(
 ) -> Result<Option<Deposit>, StoreError> {
     let sql = format!(
         "SELECT {COLUMNS} FROM deposits WHERE scope = ?1 AND transaction_hash = ?2 AND log_index \
-         = ?3 ORDER BY id DESC LIMIT 1"
+         = ?3"
     );
-    tx.row(&sql, values![scope, transaction_hash, log_index])?.map(read).transpose()
+    let rows = tx.rows(&sql, values![scope, transaction_hash, log_index])?;
+    let deposits: Vec<Deposit> = rows.into_iter().map(read).collect::<Result<_, _>>()?;
+    Ok(deposits.into_iter().max_by_key(|deposit| deposit.id))
 }
 
 /// All deposits of one transaction on one chain, oldest first.

@@ -1,8 +1,8 @@
 //! The in-memory index over listed names: finds every name whose similarity reaches a threshold
 //! without comparing all.
 //!
-//! The similarity of two names is an average over their tokens, weighted by length, times at most
-//! 1. Written as gains and losses against the threshold `t`, a pair of tokens of similarity `s`
+//! The similarity of two names is an average over their tokens, weighted by length, times one at
+//! most. Written as gains and losses against the threshold `t`, a pair of tokens of similarity `s`
 //! contributes `(s - t) * (bytes of both)`, a searched token without a partner `-t * bytes`, and a
 //! name reaches `t` only if the sum is not negative. So at least one pair reaches `t` itself: those
 //! tokens are found in the dictionary of all tokens (`token_trie.rs`), and their names are

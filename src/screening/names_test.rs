@@ -220,7 +220,7 @@ const EVASIONS: &[Evasion] = &[
     }),
     ("hyphens inside words", |name, _, _| inside(name, "-")),
     ("apostrophes inside words", |name, _, random| {
-        inside(name, *random.pick(&["'", "’", "`", "."]))
+        inside(name, random.pick::<&str>(&["'", "’", "`", "."]))
     }),
     ("spaced letters", |name, _, random| {
         let space = *random.pick(&["  ", " "]);

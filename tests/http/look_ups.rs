@@ -450,7 +450,7 @@ async fn the_holder_names_that_the_bank_answers_are_screened() {
     ] {
         let office = Office::start().await;
         let (worker, stop) = office.work();
-        office.feed.say("/look_up", &json!({"status": "found", "account_holder_name": holder}));
+        office.feed.say("/look_up", json!({"status": "found", "account_holder_name": holder}));
         let id = office.waiting().await;
         let found = office.until(id, |found| found.checked_at.is_some()).await;
         let wanted = if is_held {

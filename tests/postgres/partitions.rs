@@ -33,6 +33,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "bank_statement_lines",
             "bank_references",
             "bank_line_shares",
+            "bank_closed_differences",
         ],
     ),
     (

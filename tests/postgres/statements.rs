@@ -45,7 +45,9 @@ async fn every_statement_prepares_on_both_stores() {
     }
     statements.retain(|sql| {
         !OF_ONE_STORE.iter().chain(OF_TESTS).any(|mark| sql.contains(mark))
+            // The schema's own, which either store has had by now.
             && !sql.starts_with("CREATE ")
+            && !sql.starts_with("DROP INDEX ")
     });
     assert!(
         statements.len() >= STATEMENTS_COUNT_MIN,
