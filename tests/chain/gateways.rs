@@ -73,7 +73,7 @@ async fn credited_after(stage: &Stage, timer: &Timer) -> Vec<Option<u64>> {
         transfers.push(stage.transfer("100.00").await);
     }
     let mut blocks: Vec<u64> = Vec::new();
-    let mut finals = vec![None; DEPOSITS];
+    let mut finals = [None; DEPOSITS];
     let mut credited = vec![None; DEPOSITS];
     let seconds = (DEPOSITS as u64 * 4 + FINALITY_BLOCKS) * BLOCK_SECONDS + CREDITED_SECONDS_MAX;
     for second in 0..=seconds {
