@@ -15,11 +15,11 @@ serve() {
     target/debug/hundi serve --listen 127.0.0.1:0 --database "sqlite:$folder/hundi.db" > "$folder/out" 2> "$folder/log" &
   server=$!
   for _ in $(seq 200); do
-    grep -qs 'sk_test_' "$folder/out" && break
+    grep -qs '^listening on ' "$folder/out" && [ -s "$folder/hundi.db.first-key" ] && break
     sleep 0.05
   done
   address=$(sed -n 's/^listening on //p' "$folder/out")
-  HUNDI_KEY=$(grep -o 'sk_test_[0-9A-Za-z]*' "$folder/out" | head -n 1)
+  HUNDI_KEY=$(cat "$folder/hundi.db.first-key")
 }
 
 refuse_panics() {

@@ -56,11 +56,16 @@ impl<T: Field> Field for Option<T> {
     }
 }
 
+/// The schema of a field that may be left out: see [`is_left_out`].
 fn nullable(schema: Value) -> Value {
     match schema {
         Value::Object(mut members) => match members.get("type").cloned() {
             Some(Value::String(one)) => {
                 members.insert("type".into(), json!([one, "null"]));
+                members.remove("minLength");
+                if let Some(Value::String(pattern)) = members.get_mut("pattern") {
+                    *pattern = format!("^$|{pattern}");
+                }
                 if let Some(Value::Array(words)) = members.get_mut("enum") {
                     words.push(Value::Null);
                 }
