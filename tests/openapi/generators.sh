@@ -9,11 +9,12 @@ cargo build --locked --quiet
 target/debug/hundi openapi > "$tools/openapi.json"
 
 if [ ! -x "$tools/node_modules/.bin/redocly" ]; then
-  npm install --no-audit --no-fund --silent --prefix "$tools" openapi-typescript typescript @redocly/cli
+  npm install --no-audit --no-fund --silent --prefix "$tools" openapi-typescript@7.13.0 typescript@5.9.3 \
+    @redocly/cli@2.77.0
 fi
 if [ ! -x "$tools/python/bin/openapi-python-client" ]; then
   python3 -m venv "$tools/python"
-  "$tools/python/bin/pip" install --quiet openapi-python-client ruff
+  "$tools/python/bin/pip" install --quiet openapi-python-client==0.29.1 ruff==0.17.6
 fi
 
 cd "$tools"
