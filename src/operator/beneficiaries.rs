@@ -1,7 +1,7 @@
 //! The operator's decisions about beneficiaries: approving them, refusing them, and saying what a
 //! look at an account by hand found.
 
-use super::{OperatorDecision, Outcome, decide_hits, declined, not_taken};
+use super::{OperatorDecision, Outcome, decide_hits, declined, find_named, not_taken};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
@@ -30,9 +30,7 @@ pub(super) fn decide(
         }
         _ => return Err(declined(id, "a beneficiary is approved or refused")),
     };
-    let found =
-        id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut beneficiary = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let mut beneficiary = find_named(id, |id| beneficiaries::rows::find(tx, scope, id))?;
     let is_held = beneficiary.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
@@ -90,9 +88,7 @@ fn apply_check_by_hand(
     id: AnyId,
     answer: AccountAnswer,
 ) -> Outcome {
-    let found =
-        id.typed().map(|id| beneficiaries::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut beneficiary = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let mut beneficiary = find_named(id, |id| beneficiaries::rows::find(tx, scope, id))?;
     if beneficiary.status != BeneficiaryStatus::Verifying {
         return Err(not_taken(id, beneficiary.status));
     }

@@ -15,7 +15,9 @@ use crate::chains::address::Address;
 use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError};
+use crate::kernel::{
+    AnyId, Id, Kind, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+};
 use crate::keys;
 use crate::refunds::address_refused;
 use crate::screening::Screening;
@@ -103,6 +105,15 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     Ok(None)
 }
 
+/// The object that a decision is about.
+fn find_named<K: Kind, T>(
+    id: AnyId,
+    find: impl FnOnce(Id<K>) -> Result<Option<T>, StoreError>,
+) -> Result<T, OperationError> {
+    let found = id.typed().map(find).transpose()?.flatten();
+    found.ok_or_else(|| declined(id, "there is no such object"))
+}
+
 fn decide_sender(
     tx: &mut dyn Tx,
     now: &mut Now,
@@ -131,8 +142,7 @@ fn decide_transfer(
     id: AnyId,
     decision: &OperatorDecision,
 ) -> Outcome {
-    let found = id.typed().map(|id| transfers::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut transfer = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let mut transfer = find_named(id, |id| transfers::rows::find(tx, scope, id))?;
     let is_taken = match decision {
         OperatorDecision::Review => holds::begin_review(tx, now, &mut transfer)?,
         OperatorDecision::Approve | OperatorDecision::Refuse => {
@@ -175,8 +185,7 @@ fn decide_deposit(
     let OperatorDecision::Refund(to_address) = decision else {
         return Err(declined(id, "a deposit is refunded"));
     };
-    let found = id.typed().map(|id| deposits::rows::find(tx, scope, id)).transpose()?.flatten();
-    let deposit = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let deposit = find_named(id, |id| deposits::rows::find(tx, scope, id))?;
     // The other form would be written as this chain's, and be nobody's address there.
     if let Some(misfit) = chains::address_fault(&deposit.chain, "--to", to_address.as_ref()) {
         return Err(declined(id, misfit.message));

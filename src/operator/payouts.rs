@@ -1,7 +1,7 @@
 //! The operator's decisions about payouts: closing those whose outcome the bank has not told,
 //! sending again what it refused, and ending holds.
 
-use super::{OperatorDecision, Outcome, decide_hits, declined, not_taken};
+use super::{OperatorDecision, Outcome, decide_hits, declined, find_named, not_taken};
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, Now, OperationError, Scope};
 use crate::payouts;
@@ -23,8 +23,7 @@ pub(super) fn decide(
     id: AnyId,
     decision: &OperatorDecision,
 ) -> Outcome {
-    let found = id.typed().map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut payout = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let mut payout = find_named(id, |id| payouts::rows::find(tx, scope, id))?;
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
             let reference = utr(id, reference)?;

@@ -1,7 +1,9 @@
 //! The operator's decisions about refunds: where the money goes, what screening holds, which
 //! transaction sent it, and whether it may be sent although the bank paid.
 
-use super::{OperatorDecision, Outcome, decide_hits, declined, declined_by, find_scope};
+use super::{
+    OperatorDecision, Outcome, decide_hits, declined, declined_by, find_named, find_scope,
+};
 use crate::chains;
 use crate::chains::address::Address;
 use crate::kernel::id::kind;
@@ -25,8 +27,7 @@ pub(super) fn decide(
     id: AnyId,
     decision: &OperatorDecision,
 ) -> Outcome {
-    let found = id.typed().map(|id| refunds::rows::find(tx, scope, id)).transpose()?.flatten();
-    let mut refund = found.ok_or_else(|| declined(id, "there is no such object"))?;
+    let mut refund = find_named(id, |id| refunds::rows::find(tx, scope, id))?;
     if !refund.is_held {
         return Err(declined(id, "screening does not hold it, so there is nothing to decide"));
     }
