@@ -612,57 +612,26 @@ async fn one_endpoint_alone_accuses_nobody() {
             &[AddressBalance; 2],
         ),
     ];
+    let audit_through = async |places: &[usize]| {
+        let blocks = Some((before + 1, stage.height()));
+        for scope in [
+            AuditScope { all_addresses: true, ..AuditScope::default() },
+            AuditScope { blocks, ..AuditScope::default() },
+        ] {
+            audit::run_once(&stage.app.state.store, &chain(places), scope).await.unwrap();
+        }
+    };
     for (what, plant, alone) in faults {
         bad.change(|faults| plant(faults));
-        audit::run_once(
-            &stage.app.state.store,
-            &chain(&[0, 1]),
-            AuditScope { all_addresses: true, ..AuditScope::default() },
-        )
-        .await
-        .unwrap();
-        let blocks = Some((before + 1, stage.height()));
-        audit::run_once(
-            &stage.app.state.store,
-            &chain(&[0, 1]),
-            AuditScope { blocks, ..AuditScope::default() },
-        )
-        .await
-        .unwrap();
+        audit_through(&[0, 1]).await;
         assert_eq!(stage.kinds().await, [], "{what}");
         // The control: nobody contradicts it.
-        audit::run_once(
-            &stage.app.state.store,
-            &chain(&[1]),
-            AuditScope { all_addresses: true, ..AuditScope::default() },
-        )
-        .await
-        .unwrap();
-        audit::run_once(
-            &stage.app.state.store,
-            &chain(&[1]),
-            AuditScope { blocks, ..AuditScope::default() },
-        )
-        .await
-        .unwrap();
+        audit_through(&[1]).await;
         let kinds: Vec<DifferenceKind> =
             stage.kinds().await.into_iter().map(|(kind, _)| kind).collect();
         assert_eq!(kinds, alone, "{what}");
         bad.heal();
-        audit::run_once(
-            &stage.app.state.store,
-            &chain(&[1]),
-            AuditScope { all_addresses: true, ..AuditScope::default() },
-        )
-        .await
-        .unwrap();
-        audit::run_once(
-            &stage.app.state.store,
-            &chain(&[1]),
-            AuditScope { blocks, ..AuditScope::default() },
-        )
-        .await
-        .unwrap();
+        audit_through(&[1]).await;
         assert_eq!(stage.kinds().await, [], "{what}");
     }
 }
