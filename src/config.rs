@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use crate::account_verification::ChecksTable;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
-use crate::kernel::{Currency, Money, Rate};
+use crate::kernel::{Currency, Money, Rate, within};
 use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
@@ -199,16 +199,20 @@ impl Config {
         let (connections_min, connections_max) =
             (postgres::CONNECTIONS_MIN as i64, postgres::CONNECTIONS_MAX as i64);
         let default = postgres::CONNECTIONS_DEFAULT as i64;
-        let database_connections =
-            within("database_connections", connections, default, connections_min, connections_max)?
-                as usize;
+        let database_connections = setting(
+            "database_connections",
+            connections,
+            default,
+            connections_min,
+            connections_max,
+        )? as usize;
         let drain_default = match database {
             Database::Sqlite(_) => 0,
             Database::Postgres(_) => DRAIN_SECONDS_DEFAULT,
         };
         let drain_seconds = value!(drain_seconds);
         let drain_seconds =
-            within("drain_seconds", drain_seconds, drain_default, 0, DRAIN_SECONDS_MAX)?
+            setting("drain_seconds", drain_seconds, drain_default, 0, DRAIN_SECONDS_MAX)?
                 .unsigned_abs();
         let defaults = Settings::default();
         let loopback_webhooks = flags
@@ -220,14 +224,14 @@ impl Config {
             });
         let bank = file.bank.map(BankSettings::try_from).transpose()?;
         let settings = Settings {
-            quote_lock_seconds: within(
+            quote_lock_seconds: setting(
                 "quote_lock_seconds",
                 value!(quote_lock_seconds),
                 defaults.quote_lock_seconds,
                 30,
                 900,
             )?,
-            funding_seconds: within(
+            funding_seconds: setting(
                 "funding_seconds",
                 value!(funding_seconds),
                 defaults.funding_seconds,
@@ -237,7 +241,7 @@ impl Config {
             amount_min: usd("amount_minimum", value!(amount_minimum), defaults.amount_min)?,
             amount_max: usd("amount_maximum", value!(amount_maximum), defaults.amount_max)?,
             fee: usd("fee", value!(fee), defaults.fee)?,
-            spread_basis_points: within(
+            spread_basis_points: setting(
                 "spread_basis_points",
                 value!(spread_basis_points),
                 0,
@@ -247,7 +251,7 @@ impl Config {
             rate_bounds: defaults.rate_bounds,
             purpose_code_default: purpose(value!(purpose_code), defaults.purpose_code_default)?,
             loopback_webhooks_allowed: loopback_webhooks,
-            simulation_step_milliseconds: within(
+            simulation_step_milliseconds: setting(
                 "simulation_step_milliseconds",
                 value!(simulation_step_milliseconds),
                 defaults.simulation_step_milliseconds,
@@ -335,13 +339,14 @@ fn shown(message: &str) -> String {
     format!("a value is of the wrong kind{}", expected.unwrap_or_default())
 }
 
-fn within(name: &str, value: Option<i64>, default: i64, min: i64, max: i64) -> Result<i64, String> {
-    let value = value.unwrap_or(default);
-    if (min..=max).contains(&value) {
-        Ok(value)
-    } else {
-        Err(format!("{name} is {value} and must be between {min} and {max}"))
-    }
+fn setting(
+    name: &str,
+    value: Option<i64>,
+    default: i64,
+    min: i64,
+    max: i64,
+) -> Result<i64, String> {
+    within(name, value.unwrap_or(default), min, max)
 }
 
 fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, String> {

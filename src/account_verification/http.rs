@@ -29,6 +29,7 @@ use super::name_match::{self, NameThresholds};
 use super::{
     AccountAnswer, AccountCheck, AccountQuestion, AccountVerifier, HolderName, LookedUp, NameMatch,
 };
+use crate::kernel::within;
 use crate::outbound::{Client, Endpoint, OutboundError};
 
 /// How long one question may take. The worker's lease is longer.
@@ -84,12 +85,8 @@ impl HttpVerifier {
         let endpoint =
             Endpoint::new(&settings.url, header).map_err(|fault| format!("checks.url: {fault}"))?;
         let milliseconds = settings.deadline_milliseconds.unwrap_or(DEADLINE_MILLISECONDS_DEFAULT);
-        if !(100..=DEADLINE_MILLISECONDS_MAX).contains(&milliseconds) {
-            return Err(format!(
-                "checks.deadline_milliseconds is {milliseconds} and must be between 100 and \
-                 {DEADLINE_MILLISECONDS_MAX}"
-            ));
-        }
+        let milliseconds =
+            within("checks.deadline_milliseconds", milliseconds, 100, DEADLINE_MILLISECONDS_MAX)?;
         let defaults = NameThresholds::default();
         let thresholds = NameThresholds {
             score_match: settings.name_score_match.unwrap_or(defaults.score_match),

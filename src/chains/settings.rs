@@ -14,6 +14,7 @@ use super::budget::{
 };
 use super::derivation::AccountKey;
 use super::timer::Timer;
+use crate::kernel::within;
 use crate::outbound::Endpoint;
 
 /// Nodes that one chain is read from.
@@ -89,7 +90,8 @@ impl PerEndpoint {
                 ));
             }
         };
-        figures.into_iter().map(|figure| within(table, key, figure, 0, max)).collect()
+        let name = format!("{table}.{key}");
+        figures.into_iter().map(|figure| within(&name, figure, 0, max)).collect()
     }
 }
 
@@ -369,8 +371,7 @@ impl ChainSources {
             name,
             endpoints,
             chain_id: within(
-                table,
-                "chain_id",
+                &format!("{table}.chain_id"),
                 self.chain_id
                     .or(preset.map(|preset| preset.chain_id))
                     .ok_or_else(|| missing("chain_id"))?,
@@ -378,26 +379,23 @@ impl ChainSources {
                 i64::MAX.unsigned_abs(),
             )?,
             token_contract,
-            decimals: within(table, "decimals", self.decimals.unwrap_or(6), 0, 30)?,
+            decimals: within(&format!("{table}.decimals"), self.decimals.unwrap_or(6), 0, 30)?,
             account_key: AccountKey::parse(account_key)
                 .map_err(|fault| format!("{table}.account_key: {fault}"))?,
             poll_milliseconds: within(
-                table,
-                "poll_milliseconds",
+                &format!("{table}.poll_milliseconds"),
                 self.poll_milliseconds.unwrap_or(3_000),
                 100,
                 60_000,
             )?,
             blocks_at_once: within(
-                table,
-                "blocks_at_once",
+                &format!("{table}.blocks_at_once"),
                 self.blocks_at_once.unwrap_or(50),
                 1,
                 1_000,
             )?,
             lag_alarm_seconds: within(
-                table,
-                "lag_alarm_seconds",
+                &format!("{table}.lag_alarm_seconds"),
                 self.lag_alarm_seconds.unwrap_or(300),
                 60,
                 86_400,
@@ -408,20 +406,6 @@ impl ChainSources {
             other_tokens: others,
             timer: Timer::default(),
         }))
-    }
-}
-
-fn within<T: PartialOrd + std::fmt::Display + Copy>(
-    table: &str,
-    key: &str,
-    value: T,
-    min: T,
-    max: T,
-) -> Result<T, String> {
-    if value >= min && value <= max {
-        Ok(value)
-    } else {
-        Err(format!("{table}.{key} is {value} and must be between {min} and {max}"))
     }
 }
 

@@ -34,7 +34,7 @@ use super::{
     MarketRate, RATE_AGE_SECONDS_MAX, RateBounds, RateRefusal, RateSource, USDT_USD_MAX,
     USDT_USD_MIN,
 };
-use crate::kernel::Rate;
+use crate::kernel::{Rate, within};
 use crate::outbound::{Client, Endpoint, OutboundError};
 
 /// Sources of one figure.
@@ -121,13 +121,14 @@ struct Market {
     refusal: Option<RateRefusal>,
 }
 
-fn within(name: &str, value: Option<i64>, default: i64, min: i64, max: i64) -> Result<i64, String> {
-    let value = value.unwrap_or(default);
-    if (min..=max).contains(&value) {
-        Ok(value)
-    } else {
-        Err(format!("rates.{name} is {value} and must be between {min} and {max}"))
-    }
+fn setting(
+    name: &str,
+    value: Option<i64>,
+    default: i64,
+    min: i64,
+    max: i64,
+) -> Result<i64, String> {
+    within(&format!("rates.{name}"), value.unwrap_or(default), min, max)
 }
 
 fn figure(name: &str, value: Option<&str>, default: Rate) -> Result<Rate, String> {
@@ -142,7 +143,7 @@ impl RateSettings {
     /// Within what the rates may be quoted: the part of the settings that a quote lock reads.
     pub fn bounds(&self) -> Result<RateBounds, String> {
         let bounds = RateBounds {
-            age_seconds_max: within(
+            age_seconds_max: setting(
                 "age_seconds_max",
                 self.age_seconds_max,
                 RATE_AGE_SECONDS_MAX,
@@ -182,23 +183,23 @@ impl RateSettings {
                 self.inr_per_usd_maximum.as_deref(),
                 Rate(200_000_000),
             )?,
-            disagreement_basis_points_max: within(
+            disagreement_basis_points_max: setting(
                 "disagreement_basis_points_max",
                 self.disagreement_basis_points_max,
                 50,
                 1,
                 1_000,
             )?,
-            jump_basis_points_max: within(
+            jump_basis_points_max: setting(
                 "jump_basis_points_max",
                 self.jump_basis_points_max,
                 100,
                 1,
                 1_000,
             )?,
-            jump_polls: u32::try_from(within("jump_polls", self.jump_polls, 3, 2, 100)?)
+            jump_polls: u32::try_from(setting("jump_polls", self.jump_polls, 3, 2, 100)?)
                 .unwrap_or(3),
-            anchor_basis_points_max: within(
+            anchor_basis_points_max: setting(
                 "anchor_basis_points_max",
                 self.anchor_basis_points_max,
                 200,
@@ -363,7 +364,7 @@ impl HttpRates {
         client: Client,
     ) -> Result<HttpRates, String> {
         let guards = settings.guards()?;
-        let poll_seconds = within("poll_seconds", settings.poll_seconds, 15, 2, 600)?;
+        let poll_seconds = setting("poll_seconds", settings.poll_seconds, 15, 2, 600)?;
         if poll_seconds * 2 > guards.bounds.age_seconds_max {
             return Err(
                 "rates.poll_seconds must be at most half of rates.age_seconds_max, so that \
@@ -372,7 +373,7 @@ impl HttpRates {
             );
         }
         let deadline =
-            within("deadline_milliseconds", settings.deadline_milliseconds, 3_000, 100, 10_000)?;
+            setting("deadline_milliseconds", settings.deadline_milliseconds, 3_000, 100, 10_000)?;
         Ok(HttpRates {
             client,
             deadline: Duration::from_millis(deadline.unsigned_abs()),

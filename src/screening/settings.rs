@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::judge::Thresholds;
 use super::{ListName, ofac};
+use crate::kernel::within;
 
 /// Days that a list may be old where the operator says nothing.
 const AGE_DAYS_DEFAULT: i64 = 7;
@@ -46,11 +47,7 @@ impl TryFrom<ScreeningSource> for ScreeningSettings {
             score_confirmed: source.score_confirmed.unwrap_or(defaults.score_confirmed),
         };
         let age_days_max = source.age_days_max.unwrap_or(AGE_DAYS_DEFAULT);
-        if !(1..=90).contains(&age_days_max) {
-            return Err(format!(
-                "screening.age_days_max is {age_days_max} and must be between 1 and 90"
-            ));
-        }
+        let age_days_max = within("screening.age_days_max", age_days_max, 1, 90)?;
         if !(0.7..=1.0).contains(&thresholds.score_possible) {
             return Err("screening.score_possible must be between 0.7 and 1".into());
         }

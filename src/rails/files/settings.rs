@@ -10,7 +10,7 @@ use super::format::{FileError, PaymentOrder};
 use super::references::ReferenceElement;
 use super::reports::Incoming;
 use super::values::MessageId;
-use crate::kernel::{Currency, Money, StoreError};
+use crate::kernel::{Currency, Money, StoreError, within};
 
 /// Instructions of one file where the operator says nothing, and the most that can be set.
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
@@ -198,19 +198,6 @@ fn name(what: &str, text: &str) -> Result<String, String> {
     }
 }
 
-fn within<T: PartialOrd + std::fmt::Display>(
-    what: &str,
-    value: T,
-    min: T,
-    max: T,
-) -> Result<T, String> {
-    if value >= min && value <= max {
-        Ok(value)
-    } else {
-        Err(format!("[bank] {what} is {value} and must be between {min} and {max}"))
-    }
-}
-
 /// Whether a text has the form of an IFSC: four letters, a zero, six letters or digits.
 fn is_ifsc(text: &str) -> bool {
     let bytes = text.as_bytes();
@@ -274,20 +261,20 @@ impl BankSettings {
             debit_account_ifsc,
             supports_nre: table.supports_nre.unwrap_or(false),
             batch_instructions_max: within(
-                "batch_instructions_maximum",
+                "[bank] batch_instructions_maximum",
                 batch,
                 1,
                 BATCH_INSTRUCTIONS_MAX,
             )? as usize,
             batch_amount_max,
             poll: Duration::from_secs(within(
-                "poll_seconds",
+                "[bank] poll_seconds",
                 table.poll_seconds.unwrap_or(POLL_SECONDS_DEFAULT),
                 1,
                 3_600,
             )?),
             unanswered_hours_max: within(
-                "unanswered_hours",
+                "[bank] unanswered_hours",
                 table.unanswered_hours.unwrap_or(UNANSWERED_HOURS_DEFAULT),
                 1,
                 720,
