@@ -21,6 +21,7 @@ pub mod chains; // ports: addresses, reading a chain, what is known of a followe
 pub mod rails; // ports: banks
 pub mod rates; // ports: exchange rates
 pub mod keys; // API keys and accounts
+pub mod decisions; // what the operator decided, who did and why
 pub mod pauses; // what the operator stopped for now
 pub mod screening; // sanctions lists: readers, matching, hits and their decisions
 pub mod account_verification; // ports: who holds an account

@@ -75,6 +75,11 @@ pub fn parts(config: &Config) -> Vec<Part> {
     ]
 }
 
+/// Whether every part of live mode is configured.
+pub fn is_configured(config: &Config) -> bool {
+    parts(config).iter().all(|part| part.is_configured)
+}
+
 /// Who looks accounts up, as the table says; the secret comes from the environment.
 pub fn account_checks(
     table: &ChecksTable,

@@ -2,8 +2,10 @@
 
 use clap::{Args, Subcommand};
 
-use super::{DatabaseArgs, error_message, open, print};
-use crate::keys;
+use super::{ByArgs, DatabaseArgs, config, error_message, open, print};
+use crate::kernel::Now;
+use crate::store::Tx;
+use crate::{decisions, keys};
 
 /// List, suspend and resume accounts
 #[derive(Args)]
@@ -29,18 +31,22 @@ enum AccountsCommand {
     Suspend {
         name: String,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// Let the account's keys act again
     Resume {
         name: String,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
 }
 
 async fn run(command: AccountsCommand) -> Result<(), String> {
-    let (name, database, is_suspended) = match command {
+    let (name, by, database, is_suspended) = match command {
         AccountsCommand::List { database } => {
             let accounts = open(&database)
                 .await?
@@ -52,15 +58,20 @@ async fn run(command: AccountsCommand) -> Result<(), String> {
                 print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" }))
             });
         }
-        AccountsCommand::Suspend { name, database } => (name, database, true),
-        AccountsCommand::Resume { name, database } => (name, database, false),
+        AccountsCommand::Suspend { name, by, database } => (name, by, database, true),
+        AccountsCommand::Resume { name, by, database } => (name, by, database, false),
     };
+    let by = by.decided_by_for(&config(&database)?)?;
     let wanted = name.clone();
-    let is_found = open(&database)
-        .await?
-        .write(move |tx, _| Ok(keys::rows::suspend(tx, &wanted, is_suspended)?))
-        .await
-        .map_err(error_message)?;
+    let suspend = move |tx: &mut dyn Tx, now: &mut Now| {
+        let is_found = keys::rows::suspend(tx, &wanted, is_suspended)?;
+        if is_found {
+            let decision = if is_suspended { "suspend" } else { "resume" };
+            decisions::record(tx, now, &format!("account {wanted}"), decision, &by)?;
+        }
+        Ok(is_found)
+    };
+    let is_found = open(&database).await?.write(suspend).await.map_err(error_message)?;
     match (is_found, is_suspended) {
         (true, true) => {
             print(&format!("{name} is suspended; its keys stop working within a second"))

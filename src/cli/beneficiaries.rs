@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::{DatabaseArgs, beside, decide, error_message, print};
+use super::{ByArgs, DatabaseArgs, beside, decide, error_message, print};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
@@ -50,6 +50,8 @@ enum BeneficiariesCommand {
         #[command(flatten)]
         finding: Finding,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
 }
@@ -91,11 +93,11 @@ async fn run(command: BeneficiariesCommand) -> Result<(), String> {
         BeneficiariesCommand::List { status, show_account_numbers, database } => {
             list(status.as_deref(), show_account_numbers, &database).await
         }
-        BeneficiariesCommand::Review { id, finding, database } => {
+        BeneficiariesCommand::Review { id, finding, by, database } => {
             let id = AnyId::parse(&id).ok_or_else(|| {
                 format!("{id:?} is no beneficiary's ID: `hundi beneficiaries list` shows them")
             })?;
-            decide(id, OperatorDecision::Check(finding.answer()), &database).await
+            decide(id, OperatorDecision::Check(finding.answer()), &by, &database).await
         }
     }
 }

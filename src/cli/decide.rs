@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{DatabaseArgs, decide};
+use super::{ByArgs, DatabaseArgs, decide};
 use crate::chains::address::Address;
 use crate::kernel::AnyId;
 use crate::operator::OperatorDecision;
@@ -21,6 +21,8 @@ pub struct Decide {
     /// The bank's reference of a payout that it paid
     #[arg(long, value_name = "UTR")]
     reference: Option<String>,
+    #[command(flatten)]
+    by: ByArgs,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -57,6 +59,6 @@ impl Decide {
             DecisionWord::Resend => OperatorDecision::Resend,
             DecisionWord::Return => OperatorDecision::Return,
         };
-        decide(id, decision, &self.database).await
+        decide(id, decision, &self.by, &self.database).await
     }
 }

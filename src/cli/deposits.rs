@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{DatabaseArgs, ModeFlag, beside, print};
+use super::{ByArgs, DatabaseArgs, ModeFlag, beside, print, record};
 use crate::chain_following::credit::{self, Credited};
 use crate::chains::evm::Hash;
 use crate::deposits::Deposit;
@@ -32,15 +32,21 @@ enum DepositsCommand {
         #[arg(long, value_enum)]
         mode: ModeFlag,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
 }
 
 async fn run(command: DepositsCommand) -> Result<(), String> {
-    let DepositsCommand::Credit { hash, mode, database } = command;
+    let DepositsCommand::Credit { hash, mode, by, database } = command;
+    let by = by.decided_by()?;
+    by.missing(mode.mode()).map_or(Ok(()), |missing| Err(missing.to_owned()))?;
     let hash = Hash::parse(&hash)
         .ok_or_else(|| format!("{hash:?} is no transaction's hash: 64 hexadecimal digits"))?;
     let app = beside(&database).await?;
+    // Before what it lets happen: a decision that came to nothing may be kept too.
+    record(&app.state.store, hash.to_string(), "credit", by).await?;
     let credited = credit::credit(&app.state, mode.mode(), hash).await;
     let Credited { deposits, known_count, sweeps_count } =
         credited.map_err(|fault| fault.to_string())?;

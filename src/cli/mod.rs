@@ -10,6 +10,7 @@ mod bank_simulator;
 mod beneficiaries;
 mod check;
 mod decide;
+mod decisions;
 mod demo;
 mod deposits;
 mod doctor;
@@ -32,7 +33,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
 use crate::config::{Config, Flags};
-use crate::kernel::{AnyId, Clock, Mode, Now, OperationError};
+use crate::kernel::{AnyId, Clock, DecidedBy, Mode, Now, OperationError};
+use crate::live;
 use crate::operator::{self, OperatorDecision};
 use crate::store::{Store, Tx, handle, postgres};
 
@@ -70,6 +72,7 @@ commands! {
     Keys(keys::Keys),
     Accounts(accounts::Accounts),
     Decide(decide::Decide),
+    Decisions(decisions::Decisions),
     Pause(pause::Pause),
     Resume(pause::Resume),
     Advice(advice::AdviceArgs),
@@ -166,6 +169,30 @@ impl ModeFlag {
     }
 }
 
+/// Who decides, and why. Every command that decides takes both.
+#[derive(Args, Clone)]
+pub struct ByArgs {
+    /// Who decides; live mode needs it
+    #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
+    actor: String,
+    /// Why; live mode needs it, and callers do not see it
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+}
+
+impl ByArgs {
+    fn decided_by(&self) -> Result<DecidedBy, String> {
+        DecidedBy::new(&self.actor, &self.reason)
+    }
+
+    /// The same of a decision about no object: one in live mode where live mode is configured.
+    fn decided_by_for(&self, config: &Config) -> Result<DecidedBy, String> {
+        let by = self.decided_by()?;
+        let mode = if live::is_configured(config) { Mode::Live } else { Mode::Test };
+        by.missing(mode).map_or(Ok(by.clone()), |missing| Err(missing.to_owned()))
+    }
+}
+
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -222,11 +249,13 @@ async fn beside(database: &DatabaseArgs) -> Result<Arc<App>, String> {
 async fn decide(
     id: AnyId,
     decision: OperatorDecision,
+    by: &ByArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
+    let by = by.decided_by()?;
     let app = beside(database).await?;
     let services = app.state.services.clone();
-    carry_out(&app, move |tx, now| operator::decide(tx, now, &services, id, &decision)).await
+    carry_out(&app, move |tx, now| operator::decide(tx, now, &services, id, &decision, &by)).await
 }
 
 /// Runs a decision in one transaction, and prints what happened.
@@ -235,6 +264,19 @@ where
     F: FnMut(&mut dyn Tx, &mut Now) -> Result<String, OperationError> + Send + 'static,
 {
     print(&app.state.store.write(decision).await.map_err(error_message)?)
+}
+
+/// Keeps a decision that is carried out elsewhere.
+async fn record(
+    store: &Store,
+    subject: String,
+    decision: &'static str,
+    by: DecidedBy,
+) -> Result<(), String> {
+    let keep = move |tx: &mut dyn Tx, now: &mut Now| {
+        Ok(crate::decisions::record(tx, now, &subject, decision, &by)?)
+    };
+    store.write(keep).await.map_err(error_message)
 }
 
 #[cfg(test)]

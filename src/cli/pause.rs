@@ -3,7 +3,8 @@
 
 use clap::{Args, ValueEnum};
 
-use super::{DatabaseArgs, config, error_message, open, print};
+use super::{ByArgs, DatabaseArgs, config, error_message, open, print, record};
+use crate::decisions;
 use crate::kernel::{Mode, Now, OperationError, Scope};
 use crate::keys;
 use crate::pauses::{self, Operation};
@@ -52,12 +53,8 @@ pub struct Pause {
     /// Only this account
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
-    /// Why; callers do not see it
-    #[arg(long, default_value = "")]
-    reason: String,
-    /// Who decides
-    #[arg(long, env = "HUNDI_ACTOR", default_value = "")]
-    actor: String,
+    #[command(flatten)]
+    by: ByArgs,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -71,17 +68,22 @@ pub struct Resume {
     #[arg(long, value_name = "NAME")]
     account: Option<String>,
     #[command(flatten)]
+    by: ByArgs,
+    #[command(flatten)]
     database: DatabaseArgs,
 }
 
 impl Pause {
     pub async fn run(self) -> Result<(), String> {
         let operation = self.operation.operation();
+        let by = self.by.decided_by_for(&config(&self.database)?)?;
         let store = open(&self.database).await?;
         let account = self.account.clone();
+        let subject = subject(operation, &account);
         let pause = move |tx: &mut dyn Tx, now: &mut Now| {
             let number = numbered(tx, account.as_deref())?;
-            pauses::pause(tx, now, operation, number, &self.actor, &self.reason)
+            decisions::record(tx, now, &subject, "pause", &by)?;
+            Ok(pauses::pause(tx, now, operation, number, &by)?)
         };
         store.write(pause).await.map_err(error_message)?;
         print(&format!("{} are paused for {}", operation.as_str(), whom(&self.account)))
@@ -94,12 +96,15 @@ impl Resume {
             ResumeFlag::Quotes => Operation::Quotes,
             ResumeFlag::Transfers => Operation::Transfers,
             ResumeFlag::Payouts => Operation::Payouts,
-            ResumeFlag::Database => return resume_database(&self.database).await,
+            ResumeFlag::Database => return resume_database(&self.by, &self.database).await,
         };
+        let by = self.by.decided_by_for(&config(&self.database)?)?;
         let store = open(&self.database).await?;
         let account = self.account.clone();
-        let resume = move |tx: &mut dyn Tx, _: &mut Now| {
+        let subject = subject(operation, &account);
+        let resume = move |tx: &mut dyn Tx, now: &mut Now| {
             let number = numbered(tx, account.as_deref())?;
+            decisions::record(tx, now, &subject, "resume", &by)?;
             Ok(pauses::resume(tx, operation, number)?)
         };
         if !store.write(resume).await.map_err(error_message)? {
@@ -116,12 +121,25 @@ impl Resume {
     }
 }
 
-async fn resume_database(database: &DatabaseArgs) -> Result<(), String> {
-    let database = config(database)?.database;
-    let resumed = tokio::task::spawn_blocking(move || database.resume());
+async fn resume_database(by: &ByArgs, arguments: &DatabaseArgs) -> Result<(), String> {
+    let config = config(arguments)?;
+    let by = by.decided_by_for(&config)?;
+    let resumed = tokio::task::spawn_blocking(move || config.database.resume());
     match resumed.await.map_err(|error| error.to_string())?.map_err(|error| error.to_string())? {
-        true => print("all nodes work with the database as it is now"),
+        true => {
+            // Only now does the database take writes.
+            record(&open(arguments).await?, "database".into(), "resume", by).await?;
+            print("all nodes work with the database as it is now")
+        }
         false => Err("this database has no server: nothing stops writing to it by itself".into()),
+    }
+}
+
+/// What a pause is about, as decisions name it.
+fn subject(operation: Operation, account: &Option<String>) -> String {
+    match account {
+        None => operation.as_str().to_owned(),
+        Some(name) => format!("{} of account {name}", operation.as_str()),
     }
 }
 

@@ -2,12 +2,13 @@
 
 use clap::Args;
 
-use super::{DatabaseArgs, ModeFlag, config, error_message, open, print};
+use super::{ByArgs, DatabaseArgs, ModeFlag, config, error_message, open, print};
 use crate::chain_following::audit::{self, AuditError, AuditScope, AuditSummary};
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
+use crate::decisions;
 use crate::kernel::id::kind;
-use crate::kernel::{Id, Mode, Now};
+use crate::kernel::{DecidedBy, Id, Mode, Now};
 use crate::outbound::Client;
 use crate::rails::files::rows as journal;
 use crate::reconcile::{self, chain};
@@ -26,9 +27,12 @@ pub struct Reconcile {
     /// The payout that the accepted line belongs to; several times for a line that paid several
     #[arg(long, value_name = "PAYOUT", requires = "accept")]
     payout: Vec<String>,
-    /// Why the difference is right; needed for all but lines and chains
-    #[arg(long, value_name = "TEXT", requires = "accept")]
-    note: Option<String>,
+    /// Why the difference is right; live mode needs it, and all but lines and chains do
+    #[arg(long, value_name = "TEXT", visible_alias = "note", requires = "accept")]
+    reason: Option<String>,
+    /// Who accepts it; live mode needs it
+    #[arg(long, value_name = "NAME", env = "HUNDI_ACTOR", default_value = "")]
+    actor: String,
     /// The kind of the difference, where the ID has several
     #[arg(long, value_name = "KIND", requires = "accept")]
     kind: Option<String>,
@@ -58,8 +62,9 @@ async fn reconcile_now(command: Reconcile) -> Result<(), String> {
     let config = config(&command.database)?;
     let store = open(&command.database).await?;
     if let Some(text) = command.accept {
-        let explained =
-            Explained { payouts: command.payout, note: command.note, kind: command.kind };
+        let by = ByArgs { actor: command.actor, reason: command.reason.unwrap_or_default() };
+        let by = by.decided_by_for(&config)?;
+        let explained = Explained { payouts: command.payout, by, kind: command.kind };
         return accept(&store, &text, explained).await;
     }
     let report =
@@ -137,7 +142,7 @@ fn line(what: &str, compared: &AuditSummary) -> String {
 /// What the operator says about a difference.
 struct Explained {
     payouts: Vec<String>,
-    note: Option<String>,
+    by: DecidedBy,
     kind: Option<String>,
 }
 
@@ -150,7 +155,7 @@ async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), S
     let Some(id) = Id::<kind::Request>::parse(text) else {
         return close(store, text.to_owned(), explained).await;
     };
-    let note = explained.note;
+    let by = explained.by;
     let accept = move |tx: &mut dyn Tx, now: &mut Now| {
         let mut found = Vec::new();
         for payout in &payouts {
@@ -159,13 +164,16 @@ async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), S
                 found.push(one);
             }
         }
-        Ok(match found.as_slice() {
-            [] => {
-                journal::accept(tx, now, id, note.as_deref())? || chain::rows::accept(tx, now, id)?
-            }
+        let note = Some(by.reason()).filter(|note| !note.is_empty());
+        let is_accepted = match found.as_slice() {
+            [] => journal::accept(tx, now, id, note)? || chain::rows::accept(tx, now, id)?,
             [one] => journal::assign(tx, id, one)?,
             several => journal::share(tx, now, id, several)?,
-        })
+        };
+        if is_accepted {
+            decisions::record(tx, now, &id.to_string(), "accept", &by)?;
+        }
+        Ok(is_accepted)
     };
     let is_accepted = store.write(accept).await.map_err(error_message)?;
     let refused = || {
@@ -179,13 +187,18 @@ async fn accept(store: &Store, text: &str, explained: Explained) -> Result<(), S
 
 /// Closes a difference of a payout, a statement or an account with the operator's note.
 async fn close(store: &Store, subject: String, explained: Explained) -> Result<(), String> {
-    let Some(note) = explained.note.filter(|note| !note.trim().is_empty()) else {
-        return Err("say why the difference is right: --note TEXT".into());
-    };
+    let by = explained.by;
+    if by.reason().is_empty() {
+        return Err("say why the difference is right: --reason TEXT".into());
+    }
     let kind = explained.kind;
     let text = subject.clone();
     let close = move |tx: &mut dyn Tx, now: &mut Now| {
-        Ok(reconcile::close(tx, now, &subject, kind.as_deref(), note.trim())?)
+        let closed = reconcile::close(tx, now, &subject, kind.as_deref(), by.reason())?;
+        if let [_] = closed.as_slice() {
+            decisions::record(tx, now, &subject, "accept", &by)?;
+        }
+        Ok(closed)
     };
     match store.write(close).await.map_err(error_message)?.as_slice() {
         [] => Err(format!("{text:?} is no line and no difference: `hundi reconcile` shows them")),

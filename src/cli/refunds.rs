@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{DatabaseArgs, ModeFlag, beside, carry_out, error_message, open, print};
+use super::{ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, error_message, open, print};
 use crate::chains::address::Address;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
@@ -49,9 +49,8 @@ enum RefundsCommand {
         /// The address on the refund's chain
         #[arg(long)]
         to: String,
-        /// Why, and who said so; kept with the refund
-        #[arg(long)]
-        reason: String,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -65,11 +64,15 @@ enum RefundsCommand {
         #[arg(long)]
         batch: bool,
         #[command(flatten)]
+        by: ByArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// Let a refund be sent that was held because the bank paid its payout after all
     Release {
         id: String,
+        #[command(flatten)]
+        by: ByArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -83,13 +86,13 @@ async fn run(command: RefundsCommand) -> Result<(), String> {
                 .transpose()?;
             list(&open(&database).await?, status, mode.map(ModeFlag::mode)).await
         }
-        RefundsCommand::Complete { id, hash, batch, database } => {
-            complete(&id, hash, batch, &database).await
+        RefundsCommand::Complete { id, hash, batch, by, database } => {
+            complete(&id, hash, batch, &by, &database).await
         }
-        RefundsCommand::Address { id, to, reason, database } => {
-            declare_address(&id, &to, reason, &database).await
+        RefundsCommand::Address { id, to, by, database } => {
+            declare_address(&id, &to, &by, &database).await
         }
-        RefundsCommand::Release { id, database } => release(&id, &database).await,
+        RefundsCommand::Release { id, by, database } => release(&id, &by, &database).await,
     }
 }
 
@@ -171,25 +174,19 @@ fn held(refund: &Refund) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join("+"))
 }
 
-/// Longest reason that is kept, in characters.
-const REASON_LENGTH_MAX: usize = 500;
-
 async fn declare_address(
     id: &str,
     to: &str,
-    reason: String,
+    by: &ByArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
     let id = refund_id(id)?;
     let address = Address::parse(to).map_err(|error| format!("--to is no address: {error}"))?;
-    let length = reason.trim().chars().count();
-    if length == 0 || length > REASON_LENGTH_MAX || reason.chars().any(char::is_control) {
-        return Err(format!("--reason takes a text of 1 to {REASON_LENGTH_MAX} characters"));
-    }
+    let by = by.decided_by()?;
     let app = beside(database).await?;
     let services = app.state.services.clone();
     carry_out(&app, move |tx, now| {
-        operator::set_refund_address(tx, now, &services, id, address, reason.trim())
+        operator::set_refund_address(tx, now, &services, id, address, &by)
     })
     .await
 }
@@ -199,22 +196,25 @@ fn refund_id(text: &str) -> Result<Id<kind::Refund>, String> {
         .ok_or_else(|| format!("{text:?} is no refund's ID: `hundi refunds list` shows them"))
 }
 
-async fn release(id: &str, database: &DatabaseArgs) -> Result<(), String> {
-    let id = refund_id(id)?;
+async fn release(id: &str, by: &ByArgs, database: &DatabaseArgs) -> Result<(), String> {
+    let (id, by) = (refund_id(id)?, by.decided_by()?);
     let app = beside(database).await?;
     let services = app.state.services.clone();
-    carry_out(&app, move |tx, now| operator::release_refund(tx, now, &services, id)).await
+    carry_out(&app, move |tx, now| operator::release_refund(tx, now, &services, id, &by)).await
 }
 
 async fn complete(
     id: &str,
     hash: String,
     is_batch: bool,
+    by: &ByArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
-    let id = refund_id(id)?;
+    let (id, by) = (refund_id(id)?, by.decided_by()?);
     let app = beside(database).await?;
     let services = app.state.services.clone();
-    carry_out(&app, move |tx, _| operator::mark_refund_sent(tx, &services, id, &hash, is_batch))
-        .await
+    carry_out(&app, move |tx, now| {
+        operator::mark_refund_sent(tx, now, &services, id, &hash, is_batch, &by)
+    })
+    .await
 }

@@ -2,10 +2,11 @@
 
 use clap::{Args, Subcommand};
 
-use super::{DatabaseArgs, config, error_message, open, print};
+use super::{DatabaseArgs, beside, config, error_message, print};
 use crate::kernel::Clock;
-use crate::screening::hits;
+use crate::operator::open_hits::{OpenHit, open_hits};
 use crate::screening::lists::Lists;
+use crate::store::{Cost, Tx};
 
 /// Look at the sanctions lists and at what screening found
 #[derive(Args)]
@@ -22,8 +23,8 @@ impl Screening {
 
 #[derive(Subcommand)]
 enum ScreeningCommand {
-    /// List the hits that nobody decided about; `hundi decide ID approve|refuse` decides about the
-    /// object
+    /// List the hits that nobody decided about, with the names of both sides; `hundi decide ID
+    /// approve|refuse` decides about the object
     Hits {
         #[command(flatten)]
         database: DatabaseArgs,
@@ -42,13 +43,13 @@ const HITS_MAX: i64 = 1_000;
 async fn run(command: ScreeningCommand) -> Result<(), String> {
     match command {
         ScreeningCommand::Hits { database } => {
-            let lines = open(&database)
-                .await?
-                .write(|tx, _| Ok(hits::open_lines(tx, HITS_MAX)?))
-                .await
-                .map_err(error_message)?;
-            lines.iter().try_for_each(|line| print(line))?;
-            if lines.len() as i64 == HITS_MAX {
+            let app = beside(&database).await?;
+            let services = app.state.services.clone();
+            let read = move |tx: &mut dyn Tx| Ok(open_hits(tx, &services, HITS_MAX)?);
+            let hits = app.state.store.read(Cost::Scan, read).await.map_err(error_message)?;
+            print("subject\taccount\tmode\tentry\tscreening\tgiven_name\tlisted_name\tevidence")?;
+            hits.iter().try_for_each(|hit| print(&line(hit)))?;
+            if hits.len() as i64 == HITS_MAX {
                 print(&format!("these are the oldest {HITS_MAX}: decide them to see more"))?;
             }
             Ok(())
@@ -73,4 +74,20 @@ async fn run(command: ScreeningCommand) -> Result<(), String> {
             }
         }
     }
+}
+
+fn line(OpenHit { account, hit, given_names }: &OpenHit) -> String {
+    let given =
+        if given_names.is_empty() { "-".to_owned() } else { given_names.join("; at the bank: ") };
+    [
+        hit.subject_id.to_string(),
+        account.clone(),
+        hit.scope.mode().as_str().to_owned(),
+        format!("{} {}", hit.list, hit.entry_id),
+        hit.screening.as_str().to_owned(),
+        given,
+        hit.listed_name.clone().unwrap_or_else(|| "-".to_owned()),
+        hit.evidence.clone(),
+    ]
+    .join("\t")
 }

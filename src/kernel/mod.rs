@@ -2,6 +2,7 @@
 //! of ours.
 
 pub mod clock;
+pub mod decided_by;
 pub mod hex;
 pub mod history;
 pub mod id;
@@ -18,6 +19,7 @@ pub mod seal;
 pub mod state;
 
 pub use clock::{Carried, Clock, Now, system_random};
+pub use decided_by::DecidedBy;
 pub use history::History;
 pub use id::{AnyId, Id, Kind, ObjectKind};
 pub use metadata::{Metadata, MetadataPatch};

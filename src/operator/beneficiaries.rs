@@ -6,7 +6,7 @@ use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
 use crate::beneficiaries::{self, Beneficiary, VerificationDecision};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Now, Scope};
+use crate::kernel::{AnyId, DecidedBy, Now, Scope};
 use crate::screening::hit::HitDecision;
 use crate::screening::hits;
 use crate::services::Services;
@@ -21,6 +21,7 @@ pub(super) fn decide(
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
+    by: &DecidedBy,
 ) -> Outcome {
     let decision = match decision {
         OperatorDecision::Approve => VerificationDecision::Activate,
@@ -35,9 +36,9 @@ pub(super) fn decide(
     let decided = match (decision, is_held) {
         (_, false) if !hits::has_open(tx, scope, id)? => String::new(),
         (VerificationDecision::Activate, _) => {
-            decide_hits(tx, now, scope, id, HitDecision::Cleared)?
+            decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?
         }
-        _ => decide_hits(tx, now, scope, id, HitDecision::Refused)?,
+        _ => decide_hits(tx, now, scope, id, HitDecision::Refused, by)?,
     };
     match (beneficiary.status, decision) {
         // Cleared by the operator is not verified by the bank: the check goes on.

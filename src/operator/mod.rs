@@ -6,17 +6,19 @@
 //! kind of object has a file.
 
 mod beneficiaries;
+pub mod open_hits;
 mod payouts;
 mod refunds;
 
-use crate::account_verification::AccountAnswer;
+use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::chains;
 use crate::chains::address::Address;
+use crate::decisions;
 use crate::deposits;
 use crate::deposits::state::Classification;
 use crate::kernel::state::Status;
 use crate::kernel::{
-    AnyId, Id, Kind, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError,
+    AnyId, DecidedBy, Id, Kind, Mode, Money, Now, ObjectKind, OperationError, Scope, StoreError,
 };
 use crate::keys;
 use crate::refunds::address_refused;
@@ -56,26 +58,54 @@ pub enum OperatorDecision {
     Check(AccountAnswer),
 }
 
-/// Carries a decision out and answers what happened.
+impl OperatorDecision {
+    /// The word that it is kept under.
+    const fn word(&self) -> &'static str {
+        match self {
+            OperatorDecision::Approve => "approve",
+            OperatorDecision::Refuse => "refuse",
+            OperatorDecision::Review => "review",
+            OperatorDecision::Refund(_) => "refund",
+            OperatorDecision::Settle(_) => "settle",
+            OperatorDecision::Fail => "fail",
+            OperatorDecision::Resend => "resend",
+            OperatorDecision::Return => "return",
+            OperatorDecision::Check(answer) => match answer {
+                AccountAnswer::Passed | AccountAnswer::Name(NameMatch::Match) => "match",
+                AccountAnswer::Name(NameMatch::Partial) => "partial",
+                AccountAnswer::Name(_) => "mismatch",
+                AccountAnswer::AccountNotNre => "not_nre",
+                _ => "invalid",
+            },
+        }
+    }
+}
+
+/// Carries a decision out, keeps who decided and why, and answers what happened.
 pub fn decide(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     id: AnyId,
     decision: &OperatorDecision,
+    by: &DecidedBy,
 ) -> Outcome {
     let scope = find_scope(tx, id)?.ok_or_else(|| declined(id, "there is no such object"))?;
     // Before the first look: decisions about one object, and screening everybody again, would each
     // miss what the other writes.
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    decisions::require(by, scope.mode())?;
+    decisions::record(tx, now, &id.to_string(), decision.word(), by)?;
     match id.kind {
-        ObjectKind::Sender => decide_sender(tx, now, scope, id, decision),
-        ObjectKind::Beneficiary => beneficiaries::decide(tx, now, services, scope, id, decision),
-        ObjectKind::Transfer => decide_transfer(tx, now, services, scope, id, decision),
+        ObjectKind::Sender => decide_sender(tx, now, scope, id, decision, by),
+        ObjectKind::Beneficiary => {
+            beneficiaries::decide(tx, now, services, scope, id, decision, by)
+        }
+        ObjectKind::Transfer => decide_transfer(tx, now, services, scope, id, decision, by),
         ObjectKind::Deposit => decide_deposit(tx, now, services, scope, id, decision),
-        ObjectKind::Payout => payouts::decide(tx, now, services, scope, id, decision),
-        ObjectKind::Refund => refunds::decide(tx, now, services, scope, id, decision),
+        ObjectKind::Payout => payouts::decide(tx, now, services, scope, id, decision, by),
+        ObjectKind::Refund => refunds::decide(tx, now, services, scope, id, decision, by),
         _ => Err(declined(id, "there is nothing to decide about an object of this kind")),
     }
 }
@@ -120,6 +150,7 @@ fn decide_sender(
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
+    by: &DecidedBy,
 ) -> Outcome {
     let (screening, decision, outcome) = match decision {
         OperatorDecision::Approve => (Screening::Clear, HitDecision::Cleared, "may send"),
@@ -130,7 +161,7 @@ fn decide_sender(
     };
     let sender = id.typed().ok_or_else(|| declined(id, "not a sender"))?;
     senders::rows::set_screening(tx, scope, sender, screening)?;
-    let decided = decide_hits(tx, now, scope, id, decision)?;
+    let decided = decide_hits(tx, now, scope, id, decision, by)?;
     Ok(format!("{id} {outcome}{decided}"))
 }
 
@@ -141,6 +172,7 @@ fn decide_transfer(
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
+    by: &DecidedBy,
 ) -> Outcome {
     let mut transfer = find_named(id, |id| transfers::rows::find(tx, scope, id))?;
     let is_taken = match decision {
@@ -164,10 +196,10 @@ fn decide_transfer(
         return Err(not_taken(id, transfer.status));
     }
     let decided = match decision {
-        OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared)?,
+        OperatorDecision::Approve => decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?,
         // Without a hit there is nothing to keep a refusal for: the money goes back once.
         OperatorDecision::Refuse if hits::has_open(tx, scope, id)? => {
-            decide_hits(tx, now, scope, id, HitDecision::Refused)?
+            decide_hits(tx, now, scope, id, HitDecision::Refused, by)?
         }
         _ => String::new(),
     };
@@ -214,8 +246,9 @@ fn decide_hits(
     scope: Scope,
     id: AnyId,
     decision: HitDecision,
+    by: &DecidedBy,
 ) -> Outcome {
-    let count = hits::decide(tx, now, scope, id, decision)?;
+    let count = hits::decide(tx, now, scope, id, decision, by)?;
     Ok(if count == 0 {
         String::new()
     } else {

@@ -3,7 +3,7 @@
 
 use super::{OperatorDecision, Outcome, decide_hits, declined, find_named, not_taken};
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Now, OperationError, Scope};
+use crate::kernel::{AnyId, DecidedBy, Now, OperationError, Scope};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
@@ -22,6 +22,7 @@ pub(super) fn decide(
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
+    by: &DecidedBy,
 ) -> Outcome {
     let mut payout = find_named(id, |id| payouts::rows::find(tx, scope, id))?;
     match (payout.status, decision) {
@@ -121,7 +122,7 @@ pub(super) fn decide(
         // Whoever is cleared by now is screened again when it is submitted.
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
-                decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared)?;
+                decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared, by)?;
             paying::submit(tx, now, services, scope, payout.id)?;
             let status = payouts::rows::find(tx, scope, payout.id)?.map(|found| found.status);
             let status = status.map_or("gone", Status::as_str);

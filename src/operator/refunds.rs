@@ -6,9 +6,10 @@ use super::{
 };
 use crate::chains;
 use crate::chains::address::Address;
+use crate::decisions;
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;
-use crate::kernel::{AnyId, Id, Now, Scope};
+use crate::kernel::{AnyId, DecidedBy, Id, Now, Scope};
 use crate::keys;
 use crate::refunds::state::{AddressDeclarer, RefundStatus};
 use crate::refunds::{self, AddressDeclaration};
@@ -26,6 +27,7 @@ pub(super) fn decide(
     scope: Scope,
     id: AnyId,
     decision: &OperatorDecision,
+    by: &DecidedBy,
 ) -> Outcome {
     let mut refund = find_named(id, |id| refunds::rows::find(tx, scope, id))?;
     if !refund.is_held {
@@ -33,12 +35,12 @@ pub(super) fn decide(
     }
     match decision {
         OperatorDecision::Approve => {
-            let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared)?;
+            let decided = decide_hits(tx, now, scope, id, HitDecision::Cleared, by)?;
             refunds::release(tx, now, services, &mut refund)?;
             Ok(format!("{id} may be sent{decided}"))
         }
         OperatorDecision::Refuse => {
-            let decided = decide_hits(tx, now, scope, id, HitDecision::Refused)?;
+            let decided = decide_hits(tx, now, scope, id, HitDecision::Refused, by)?;
             Ok(format!(
                 "{id} stays held{decided}; `hundi refunds address` gives it another address"
             ))
@@ -55,12 +57,17 @@ pub fn set_refund_address(
     services: &Services,
     id: Id<kind::Refund>,
     to_address: Address,
-    reason: &str,
+    by: &DecidedBy,
 ) -> Outcome {
     let any = id.any();
+    if by.reason().is_empty() {
+        return Err(declined(any, "say why, and who said so: --reason TEXT"));
+    }
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
     keys::rows::take_turns(tx, scope)?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+    decisions::require(by, scope.mode())?;
+    decisions::record(tx, now, &id.to_string(), "address", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
     if refund.status != RefundStatus::RequiresAddress && !refund.is_held {
@@ -76,15 +83,14 @@ pub fn set_refund_address(
     }
     if refund.is_held {
         // Another address takes the place of the one that was found on a list.
-        hits::decide(tx, now, scope, any, HitDecision::Refused)?;
+        hits::decide(tx, now, scope, any, HitDecision::Refused, by)?;
     }
     let declaration = AddressDeclaration {
         to_address,
         declared_by: AddressDeclarer::Operator,
-        reason: Some(reason.to_owned()),
+        reason: Some(by.reason().to_owned()),
     };
     refunds::declare_address(tx, now, services, &mut refund, declaration)?;
-    tracing::info!(refund = %id, "the operator declared the address of a refund");
     let held = if refund.is_held {
         "; screening found the address on a list: `hundi screening` shows it, `hundi decide ID \
          approve` or `refuse` decides"
@@ -99,13 +105,17 @@ pub fn set_refund_address(
 /// says that it is a batch that pays several.
 pub fn mark_refund_sent(
     tx: &mut dyn Tx,
+    now: &mut Now,
     services: &Services,
     id: Id<kind::Refund>,
     transaction_hash: &str,
     is_batch: bool,
+    by: &DecidedBy,
 ) -> Outcome {
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    decisions::require(by, scope.mode())?;
+    decisions::record(tx, now, &id.to_string(), "complete", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
     if services.simulates(scope.mode(), &refund.chain) {
@@ -133,9 +143,12 @@ pub fn release_refund(
     now: &mut Now,
     services: &Services,
     id: Id<kind::Refund>,
+    by: &DecidedBy,
 ) -> Outcome {
     let any = id.any();
     let scope = find_scope(tx, any)?.ok_or_else(|| declined(any, "there is no such refund"))?;
+    decisions::require(by, scope.mode())?;
+    decisions::record(tx, now, &id.to_string(), "release", by)?;
     let mut refund = refunds::rows::find(tx, scope, id)?
         .ok_or_else(|| declined(any, "there is no such refund"))?;
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);

@@ -8,7 +8,9 @@
 
 pub mod rows;
 
-use crate::kernel::{Code, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError};
+use crate::kernel::{
+    Code, DecidedBy, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+};
 use crate::store::Tx;
 
 crate::string_enum!(
@@ -18,9 +20,6 @@ crate::string_enum!(
 
 /// Seconds after which a refused caller may try again.
 pub const RETRY_AFTER_SECONDS: u64 = 60;
-/// Characters of a reason, and of an actor's name.
-pub const REASON_CHARACTERS_MAX: usize = 500;
-pub const ACTOR_CHARACTERS_MAX: usize = 100;
 
 /// One pause as the operator set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,27 +70,17 @@ pub fn pause(
     now: &Now,
     operation: Operation,
     account_number: Option<i64>,
-    actor: &str,
-    reason: &str,
-) -> Result<(), OperationError> {
-    for (name, text, characters_max) in
-        [("--actor", actor, ACTOR_CHARACTERS_MAX), ("--reason", reason, REASON_CHARACTERS_MAX)]
-    {
-        if text.chars().count() > characters_max || text.chars().any(char::is_control) {
-            return Err(OperationError::Declined(format!(
-                "{name} has at most {characters_max} characters, none of them a control character"
-            )));
-        }
-    }
+    by: &DecidedBy,
+) -> Result<(), StoreError> {
     let pause = Pause {
         operation,
         account_number,
-        reason: reason.to_owned(),
-        actor: actor.to_owned(),
+        reason: by.reason().to_owned(),
+        actor: by.actor().to_owned(),
         paused_at: now.instant(),
     };
     rows::remove(tx, operation, account_number)?;
-    Ok(rows::insert(tx, &pause)?)
+    rows::insert(tx, &pause)
 }
 
 /// Ends a pause; returns whether there was one.

@@ -33,6 +33,8 @@ pub struct HitRow {
     pub screening: Screening,
     pub score_basis_points: i64,
     pub evidence: String,
+    /// The listed name that agrees; `None` where something else does.
+    pub listed_name: Option<String>,
     pub decision: Option<HitDecision>,
     pub decided_by: Option<String>,
     pub decided_at: Option<i64>,

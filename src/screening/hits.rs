@@ -8,11 +8,10 @@
 use super::hit::{HitDecision, HitRow, SubjectType};
 use super::rows;
 use super::{Screening, ScreeningFinding, ScreeningHit};
-use crate::kernel::{AnyId, Now, Scope, StoreError};
-use crate::keys;
+use crate::kernel::{AnyId, DecidedBy, Now, Scope, StoreError};
 use crate::store::Tx;
 
-/// The operator, where no list is behind a refusal.
+/// The operator: in the place of a list that is behind a refusal, and of a name that was not told.
 const OPERATOR: &str = "operator";
 /// Who withdraws a hit.
 const LISTS: &str = "lists";
@@ -63,6 +62,7 @@ pub fn keep(
                     (row.basis, row.screening, row.evidence) =
                         (basis, hit.screening, hit.evidence.clone());
                     row.score_basis_points = hit.score_basis_points;
+                    row.listed_name = hit.listed_name.clone();
                     (row.decision, row.decided_by, row.decided_at) = (None, None, None);
                     rows::update(tx, &row)?;
                 }
@@ -80,6 +80,7 @@ pub fn keep(
                     screening: hit.screening,
                     score_basis_points: hit.score_basis_points,
                     evidence: hit.evidence.clone(),
+                    listed_name: hit.listed_name.clone(),
                     decision: None,
                     decided_by: None,
                     decided_at: None,
@@ -113,7 +114,9 @@ pub fn decide(
     scope: Scope,
     subject_id: AnyId,
     decision: HitDecision,
+    by: &DecidedBy,
 ) -> Result<usize, StoreError> {
+    let decided_by = if by.actor().is_empty() { OPERATOR } else { by.actor() };
     let Some(subject) = SubjectType::of(subject_id.kind) else { return Ok(0) };
     let known = rows::of_subject(tx, scope, subject_id)?;
     let mut count = 0;
@@ -121,7 +124,7 @@ pub fn decide(
         row.decision != Some(decision) && row.decision != Some(HitDecision::Withdrawn)
     }) {
         (row.decision, row.decided_by, row.decided_at) =
-            (Some(decision), Some(OPERATOR.to_owned()), Some(now.business()));
+            (Some(decision), Some(decided_by.to_owned()), Some(now.business()));
         rows::update(tx, &row)?;
         count += 1;
     }
@@ -139,8 +142,9 @@ pub fn decide(
             screening: Screening::ConfirmedMatch,
             score_basis_points: 0,
             evidence: "refused by the operator".to_owned(),
+            listed_name: None,
             decision: Some(decision),
-            decided_by: Some(OPERATOR.to_owned()),
+            decided_by: Some(decided_by.to_owned()),
             decided_at: Some(now.business()),
             created: now.business(),
         };
@@ -153,20 +157,4 @@ pub fn decide(
 /// Whether a subject has hits that nobody decided about.
 pub fn has_open(tx: &mut dyn Tx, scope: Scope, subject_id: AnyId) -> Result<bool, StoreError> {
     Ok(rows::of_subject(tx, scope, subject_id)?.iter().any(|row| row.decision.is_none()))
-}
-
-/// Open hits as the operator reads them, oldest first.
-pub fn open_lines(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<String>, StoreError> {
-    let accounts = keys::rows::accounts(tx)?;
-    let lines = rows::open(tx, rows_max)?.into_iter().map(|row| {
-        let account = usize::try_from(row.scope.account_number() - 1)
-            .ok()
-            .and_then(|place| accounts.get(place));
-        let account = account.map_or("?", |(name, _)| name.as_str());
-        let mode = if row.scope.livemode() { "live" } else { "test" };
-        let (id, list, entry, screening) =
-            (row.subject_id, &row.list, &row.entry_id, row.screening.as_str());
-        format!("{id}  account {account} {mode}  {list} {entry}  {screening}  {}", row.evidence)
-    });
-    Ok(lines.collect())
 }

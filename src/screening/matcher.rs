@@ -241,7 +241,11 @@ impl EntryMatcher {
                     listed.text,
                     judge::words(birth, country)
                 );
-                keep(&mut hits, number, hit(entry, screening, score, evidence));
+                let hit = ScreeningHit {
+                    listed_name: Some(listed.text.clone()),
+                    ..hit(entry, screening, score, evidence)
+                };
+                keep(&mut hits, number, hit);
             }
         }
         for identifier in &question.identifiers {
@@ -308,6 +312,7 @@ fn hit(entry: &Entry, screening: Screening, score: f64, evidence: String) -> Scr
         screening,
         score_basis_points: (score * 10_000.0).round() as i64,
         evidence,
+        listed_name: None,
     }
 }
 
@@ -323,6 +328,7 @@ fn unreadable() -> ScreeningHit {
         evidence: "a name is not in Latin letters and was compared with nobody: look at it in the \
          lists' spelling"
             .to_owned(),
+        listed_name: None,
     }
 }
 

@@ -308,6 +308,8 @@ pub struct ScreeningHit {
     /// What agreed and what did not, in words. Holds what the list publishes and nothing of the
     /// subject.
     pub evidence: String,
+    /// The listed name that agrees; `None` where something else does.
+    pub listed_name: Option<String>,
 }
 
 /// What screening found: the worst of its hits. Without lists to look at it is `PossibleMatch`

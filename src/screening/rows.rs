@@ -8,8 +8,7 @@ use crate::store::{Row, Tx, insert_sql};
 use crate::values;
 
 const COLUMNS: &str = "scope, id, subject, subject_id, list, entry_id, basis, screening, \
- score_basis_points, evidence, decision, decided_by, \
-    decided_at, created";
+score_basis_points, evidence, decision, decided_by, decided_at, created, listed_name";
 
 /// Hits of one subject that are looked at.
 const SUBJECT_HITS_MAX: i64 = 200;
@@ -34,6 +33,7 @@ fn read(mut row: Row) -> Result<HitRow, StoreError> {
         decided_by: row.text_or_null()?,
         decided_at: row.int_or_null()?,
         created: row.int()?,
+        listed_name: row.text_or_null()?,
     })
 }
 
@@ -56,6 +56,7 @@ pub fn insert(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
             &hit.decided_by,
             hit.decided_at,
             hit.created,
+            &hit.listed_name,
         ],
     )
 }
@@ -63,9 +64,9 @@ pub fn insert(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
 /// Writes what a hit shows now, and its decision.
 pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
     tx.execute_one(
-        "UPDATE screening_hits SET basis = ?3, screening = ?4, score_basis_points = ?5, evidence \
-         = ?6, decision = ?7, decided_by = ?8, \
-         decided_at = ?9 WHERE scope = ?1 AND id = ?2",
+        "UPDATE screening_hits SET basis = ?3, screening = ?4, score_basis_points = ?5, \
+         evidence = ?6, decision = ?7, decided_by = ?8, decided_at = ?9, listed_name = ?10 \
+         WHERE scope = ?1 AND id = ?2",
         values![
             hit.scope,
             hit.id,
@@ -76,6 +77,7 @@ pub fn update(tx: &mut dyn Tx, hit: &HitRow) -> Result<(), StoreError> {
             hit.decision.map(HitDecision::as_str),
             &hit.decided_by,
             hit.decided_at,
+            &hit.listed_name,
         ],
     )
 }

@@ -25,6 +25,7 @@ impl Screener for SimulatedScreener {
                 screening,
                 score_basis_points: 10_000,
                 evidence: format!("listed name \"{name}\", score 1.000"),
+                listed_name: Some(name.to_owned()),
             });
         ScreeningFinding::of(hits.collect())
     }

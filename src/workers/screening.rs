@@ -306,13 +306,13 @@ mod tests {
     use crate::ifsc::Directory;
     use crate::kernel::id::kind;
     use crate::kernel::seal::Sealer;
-    use crate::kernel::{AnyId, Clock, Currency, Metadata, Money};
+    use crate::kernel::{AnyId, Clock, Currency, DecidedBy, Metadata, Money};
+    use crate::operator::open_hits::{OpenHit, open_hits};
     use crate::operator::{self, OperatorDecision};
     use crate::quote_locks;
     use crate::rails::simulated::SimulatedBank;
     use crate::rates::fixed::FixedRate;
     use crate::screening::Screening;
-    use crate::screening::hits;
     use crate::screening::settings::ScreeningSource;
     use crate::senders::{NewSender, Sender, SenderType};
     use crate::services::{Ports, Settings};
@@ -467,15 +467,22 @@ mod tests {
         }
 
         async fn decide(&self, id: AnyId, decision: OperatorDecision) -> Result<String, String> {
+            let by = DecidedBy::new("asha", "a test").unwrap();
             let services = self.services.clone();
             let decide = move |tx: &mut dyn Tx, now: &mut Now| {
-                operator::decide(tx, now, &services, id, &decision)
+                operator::decide(tx, now, &services, id, &decision, &by)
             };
             self.store.write(decide).await.map_err(|error| error.to_string())
         }
 
         async fn open(&self) -> Vec<String> {
-            self.write(|tx, _, _| hits::open_lines(tx, 100)).await
+            let shown = |found: OpenHit| {
+                let (names, hit) = (found.given_names.join("; "), found.hit);
+                format!("{} {} | {names} | {}", hit.list, hit.entry_id, hit.evidence)
+            };
+            let services = self.services.clone();
+            let open = self.write(move |tx, _, _| open_hits(tx, &services, 100)).await;
+            open.into_iter().map(shown).collect()
         }
     }
 
@@ -511,6 +518,7 @@ mod tests {
         assert!(
             open.len() == 1
                 && open[0].contains("operator own-1")
+                && open[0].contains("| Zubin Tarkhad |")
                 && open[0].contains("year of birth and country agree"),
             "{open:?}"
         );

@@ -110,6 +110,7 @@ impl Stage {
         let config = home.directory.join("hundi.toml");
         fs::write(&config, text).unwrap();
         home.set("HUNDI_CONFIG", config.to_str().unwrap());
+        home.set("HUNDI_ACTOR", "asha");
         let stage = Stage { chain, token, home, feed, lists, bank, _simulated: Running(simulated) };
         stage.date_lists(&jiff::Timestamp::now().to_string());
         stage
@@ -214,7 +215,7 @@ impl Caller<'_> {
             "--show-account-numbers",
         ]);
         assert!(listed.contains(&id) && listed.contains(account_number), "{listed}");
-        self.stage.done(&["beneficiaries", "review", &id, "--match"]);
+        self.stage.done(&["beneficiaries", "review", &id, "--match", "--reason", "a test"]);
         let found = self.client.wait_status(&path, "active").await;
         assert_eq!(
             (found["payouts_enabled"].as_bool(), found["verification"]["name_match"].as_str()),
@@ -299,7 +300,7 @@ async fn a_beneficiary_whom_a_list_names_meanwhile_is_not_payable() {
     let (id, path) = (id(&made), format!("/v1/beneficiaries/{}", id(&made)));
     let own = stage.lists.join("own.csv");
     fs::write(&own, format!("{}own-3,{HOLDER},,,,,\n", fs::read_to_string(&own).unwrap())).unwrap();
-    let told = stage.done(&["beneficiaries", "review", &id, "--match"]);
+    let told = stage.done(&["beneficiaries", "review", &id, "--match", "--reason", "a test"]);
     assert!(told.contains("is verifying; screening holds it"), "{told}");
     let held = caller.client.get(&path).await.ok();
     assert_eq!(
@@ -309,9 +310,15 @@ async fn a_beneficiary_whom_a_list_names_meanwhile_is_not_payable() {
     );
     assert_eq!(held["payouts_disabled_reason"], "compliance_hold");
     assert!(stage.done(&["screening", "hits"]).contains("operator own-3"));
-    stage.refused(&["beneficiaries", "review", &id, "--match"], "screening holds it");
-    stage.done(&["decide", &id, "approve"]);
-    stage.done(&["beneficiaries", "review", &id, "--match"]);
+    for command in [&["decide", &id, "approve"][..], &["pause", "payouts"]] {
+        stage.refused(command, "needs --actor NAME and --reason TEXT");
+    }
+    stage.refused(
+        &["beneficiaries", "review", &id, "--match", "--reason", "a test"],
+        "screening holds it",
+    );
+    stage.done(&["decide", &id, "approve", "--reason", "a test"]);
+    stage.done(&["beneficiaries", "review", &id, "--match", "--reason", "a test"]);
     caller.client.wait_status(&path, "active").await;
     Stage::stop(server);
 }
@@ -420,7 +427,7 @@ async fn a_live_payout_goes_all_the_way() {
     // The payer who is on a list waits for the operator, and is paid once that one says so.
     let held = caller.awaits(&suspect, "funding_hold").await;
     assert_eq!(held["status_reason"], "compliance_review");
-    stage.done(&["decide", &id(&suspect), "approve"]);
+    stage.done(&["decide", &id(&suspect), "approve", "--reason", "a test"]);
     caller.awaits(&suspect, "payout_settled").await;
 
     // The bank says of the silent one that it may be a copy: nobody knows what became of it. It is
@@ -457,14 +464,14 @@ async fn a_live_payout_goes_all_the_way() {
         (1, Some("processing"))
     );
     stage.refused(&["reconcile"], "outcome_unknown");
-    stage.done(&["decide", &payout, "fail"]);
+    stage.done(&["decide", &payout, "fail", "--reason", "a test"]);
     caller.awaits(silent, "refund_processing").await;
 
     // What is owed back is sent by the operator and confirmed by the chain.
     let refund = id(&failed["refund"]);
     let hash = stage.token.transfer(nobody(77), 110_000_000).await;
     stage.settle().await;
-    stage.done(&["refunds", "complete", &refund, "--hash", &hash.plain()]);
+    stage.done(&["refunds", "complete", &refund, "--hash", &hash.plain(), "--reason", "a test"]);
     assert_eq!(
         caller.awaits(refused, "refunded").await["refund"]["transaction_hash"],
         hash.plain()
@@ -718,7 +725,7 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     let path = format!("/v1/beneficiaries/{beneficiary_id}");
     let held = client.wait_until(&path, |found| found["payouts_enabled"] == false).await;
     assert_eq!(held["payouts_disabled_reason"], "compliance_hold");
-    stage.done(&["decide", &beneficiary_id, "approve"]);
+    stage.done(&["decide", &beneficiary_id, "approve", "--reason", "a test"]);
     client.wait_until(&path, |found| found["payouts_enabled"] == true).await;
     Stage::stop(server);
 
@@ -726,7 +733,7 @@ async fn what_is_not_right_is_told_and_stops_only_what_it_must() {
     stage.date_lists("2020-01-01T00:00:00Z");
     doctor("screening    stops", "the service does not start: 1 part not right");
     assert!(starts().is_err());
-    stage.done(&["beneficiaries", "review", &id(&waiting), "--not-nre"]);
+    stage.done(&["beneficiaries", "review", &id(&waiting), "--not-nre", "--reason", "a test"]);
     assert!(stage.done(&["beneficiaries", "list"]).contains("rejected"));
-    stage.done(&["decide", &caller.sender_id, "refuse"]);
+    stage.done(&["decide", &caller.sender_id, "refuse", "--reason", "a test"]);
 }

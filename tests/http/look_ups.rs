@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::desk::{Desk, LIVE, TEST, client};
 use crate::feed::{Feed, Reply};
-use crate::support::WAIT;
+use crate::support::{WAIT, by};
 
 const IFSC: &str = "HDFC0000001";
 
@@ -300,14 +300,21 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
         desk.run_tasks().await;
         assert_eq!(desk.find(TEST, id).await.status, BeneficiaryStatus::Verifying);
         desk.write(move |tx, now, services| {
-            operator::decide(tx, now, services, id.any(), &OperatorDecision::Check(answer))
+            operator::decide(tx, now, services, id.any(), &OperatorDecision::Check(answer), &by())
         })
         .await
         .unwrap();
         assert_eq!(desk.find(TEST, id).await.status, status, "{answer:?}");
         let again = desk
             .write(move |tx, now, services| {
-                operator::decide(tx, now, services, id.any(), &OperatorDecision::Check(answer))
+                operator::decide(
+                    tx,
+                    now,
+                    services,
+                    id.any(),
+                    &OperatorDecision::Check(answer),
+                    &by(),
+                )
             })
             .await;
         assert!(
@@ -331,6 +338,7 @@ async fn by_hand_a_beneficiary_waits_for_the_operators_finding() {
                 services,
                 id.any(),
                 &OperatorDecision::Check(AccountAnswer::Passed),
+                &by(),
             )
         })
         .await;
@@ -353,7 +361,7 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
             match by_hand.clone() {
                 Some(decision) => {
                     let decided = office.desk.write(move |tx, now, services| {
-                        operator::decide(tx, now, services, id.any(), &decision)
+                        operator::decide(tx, now, services, id.any(), &decision, &by())
                     });
                     decided.await.map_err(|error| error.to_string())
                 }
@@ -390,7 +398,7 @@ async fn a_beneficiary_is_screened_with_the_lists_of_the_moment_it_becomes_activ
         office
             .desk
             .write(move |tx, now, services| {
-                operator::decide(tx, now, services, id.any(), &OperatorDecision::Approve)
+                operator::decide(tx, now, services, id.any(), &OperatorDecision::Approve, &by())
             })
             .await
             .unwrap();

@@ -1,12 +1,14 @@
 //! What only the operator decides, as `hundi decide` carries it out.
 
 use hundi::chains::address::Address;
-use hundi::kernel::AnyId;
+use hundi::kernel::{AnyId, DecidedBy, Id, Metadata, Mode, Scope};
 use hundi::operator::{self, OperatorDecision};
 use hundi::screening::simulated;
+use hundi::senders::{self, NewSender, SenderType};
 use serde_json::{Value, json};
 
-use crate::support::{Client, Server, id, payout_id};
+use crate::refunds::command;
+use crate::support::{Client, Server, by, id, payout_id};
 
 async fn decide(server: &Server, id: &str, decision: OperatorDecision) -> Result<String, String> {
     let (id, services) = (AnyId::parse(id).unwrap(), server.app.state.services.clone());
@@ -14,7 +16,7 @@ async fn decide(server: &Server, id: &str, decision: OperatorDecision) -> Result
         .app
         .state
         .store
-        .write(move |tx, now| operator::decide(tx, now, &services, id, &decision))
+        .write(move |tx, now| operator::decide(tx, now, &services, id, &decision, &by()))
         .await;
     decided.map_err(|error| error.to_string())
 }
@@ -239,4 +241,82 @@ async fn a_payout_of_unknown_outcome_is_closed_by_the_operator() {
         }
     }
     right_book(&server);
+}
+
+/// The words that a command printed, cell by cell.
+fn cells(server: &Server, arguments: &[&str]) -> Vec<Vec<String>> {
+    let output = command(server, arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let row = |line: &str| line.split('\t').map(str::to_owned).collect();
+    text.lines().skip(1).map(row).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hit_shows_both_names_and_its_decision_who_decided_and_why() {
+    let server = Server::start().await;
+    let client = server.client().await;
+    let body = json!({ "name": "TEST possibly SANCTIONED", "type": "individual", "country": "AE" });
+    let sender = id(&client.post("/v1/senders", body).await.ok());
+    let hits = cells(&server, &["screening", "hits"]);
+    assert_eq!(hits.len(), 1);
+    assert_eq!(hits[0][0], sender);
+    assert_eq!(hits[0][5..7], ["TEST possibly SANCTIONED", simulated::POSSIBLE_NAME]);
+    // What is declined leaves nothing.
+    let settle = ["decide", &sender, "fail", "--actor", "asha", "--reason", "a slip"];
+    assert!(!command(&server, &settle).status.success());
+    let (actor, reason) = ("asha rao", "born in another year: her passport of 2019");
+    let approve = ["decide", &sender, "approve", "--actor", actor, "--reason", reason];
+    assert!(command(&server, &approve).status.success());
+    // In test mode both may be left out.
+    assert!(command(&server, &["decide", &sender, "refuse"]).status.success());
+    let decisions: Vec<Vec<String>> = cells(&server, &["decisions", &sender]);
+    let told: Vec<&[String]> = decisions.iter().map(|row| &row[2..]).collect();
+    assert_eq!(told, [["approve", actor, reason], ["refuse", "-", "-"]]);
+    let found = server.app.state.store.write(move |tx, _| {
+        let id = AnyId::parse(&sender).unwrap();
+        let scope = Scope::new(1, Mode::Test);
+        let hits = hundi::screening::rows::of_subject(tx, scope, id)?;
+        Ok(hits.into_iter().map(|hit| hit.decided_by).collect::<Vec<_>>())
+    });
+    assert_eq!(found.await.unwrap(), [Some("operator".to_owned())], "who was not told");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_in_live_mode_needs_a_name_and_a_reason() {
+    let server = Server::start().await;
+    server.client().await;
+    let services = server.app.state.services.clone();
+    let live = Scope::new(1, Mode::Live);
+    let sender = server.app.state.store.write(move |tx, now| {
+        let ask = NewSender {
+            name: "Asha Rao".into(),
+            sender_type: SenderType::Individual,
+            country: "AE".into(),
+            email: None,
+            address: None,
+            date_of_birth: None,
+            nationality: None,
+            identification: None,
+            metadata: Metadata::default(),
+        };
+        Ok(senders::create(tx, now, &services, live, ask)?.id)
+    });
+    let sender: Id<_> = sender.await.unwrap();
+    let services = server.app.state.services.clone();
+    let decide = async |actor: &str, reason: &str| {
+        let (by, services) = (DecidedBy::new(actor, reason).unwrap(), services.clone());
+        let decided = server.app.state.store.write(move |tx, now| {
+            operator::decide(tx, now, &services, sender.any(), &OperatorDecision::Approve, &by)
+        });
+        decided.await.map_err(|error| error.to_string())
+    };
+    for (actor, reason) in [("", ""), ("asha", ""), ("", "known"), ("asha", "  ")] {
+        let refused = decide(actor, reason).await.unwrap_err();
+        assert!(refused.contains("--actor NAME and --reason TEXT"), "{refused}");
+    }
+    decide("asha", "known").await.unwrap();
+    let sender = sender.to_string();
+    assert_eq!(cells(&server, &["decisions"]).len(), 1, "refused decisions leave nothing");
+    assert_eq!(cells(&server, &["decisions", &sender])[0][2..], ["approve", "asha", "known"]);
 }

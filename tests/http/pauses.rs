@@ -1,6 +1,6 @@
 //! What the operator paused: refused at once, with everything else going on, and caught up after.
 
-use hundi::kernel::{Mode, OperationError, Scope};
+use hundi::kernel::{DecidedBy, Mode, OperationError, Scope};
 use hundi::pauses::{self, Operation};
 use hundi::transfers::paying;
 use serde_json::json;
@@ -8,10 +8,12 @@ use serde_json::json;
 use crate::support::{Server, id};
 
 async fn pause(server: &Server, operation: Operation, account_number: Option<i64>) {
-    let set =
-        server.app.state.store.write(move |tx, now| {
-            pauses::pause(tx, now, operation, account_number, "asha", "a drill")
-        });
+    let by = DecidedBy::new("asha", "a drill").unwrap();
+    let set = server
+        .app
+        .state
+        .store
+        .write(move |tx, now| Ok(pauses::pause(tx, now, operation, account_number, &by)?));
     set.await.unwrap();
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::stage::{self, ADDRESS, Actor, DAY, SETTLES, STEP};
-use crate::support::{Answer, Client, Server, id};
+use crate::support::{Answer, Client, Server, by, id};
 
 const FAILS: &str = "50100012341001";
 const STAYS: &str = "50100012341003";
@@ -437,7 +437,7 @@ async fn decide(server: &Server, id: &str, decision: OperatorDecision) {
         .app
         .state
         .store
-        .write(move |tx, now| operator::decide(tx, now, &services, id, &decision))
+        .write(move |tx, now| operator::decide(tx, now, &services, id, &decision, &by()))
         .await
         .unwrap();
 }

@@ -1,6 +1,7 @@
 //! Everybody concerned is screened again when a payout is instructed: a hit on any of them holds
 //! it.
 
+use crate::support::by;
 use hundi::chains::address::Address;
 use hundi::chains::tron_address::TronAddress;
 use hundi::chains::{Depth, Movement};
@@ -88,8 +89,9 @@ impl Funded {
     }
 
     async fn decide(&self, id: AnyId, decision: OperatorDecision) -> String {
-        let decided =
-            self.desk.write(move |tx, now, services| decide(tx, now, services, id, &decision));
+        let decided = self
+            .desk
+            .write(move |tx, now, services| decide(tx, now, services, id, &decision, &by()));
         decided.await.unwrap()
     }
 }

@@ -65,7 +65,7 @@ async fn no_refund_goes_to_the_service_the_token_or_nobody() {
     stage::assert_book(&server);
 }
 
-fn command(server: &Server, arguments: &[&str]) -> std::process::Output {
+pub fn command(server: &Server, arguments: &[&str]) -> std::process::Output {
     let mut all = arguments.to_vec();
     all.extend(["--database", &server.database_url]);
     server.binary(&all).output().unwrap()

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use hundi::app::{self, App, KeyRequest};
 use hundi::config::{Config, Flags};
 use hundi::http::server;
-use hundi::kernel::{Clock, Mode};
+use hundi::kernel::{Clock, DecidedBy, Mode};
 use hundi::keys::Permissions;
 use hundi::rails::files::settings::BankSettings;
 use hyper::client::conn::http1::SendRequest;
@@ -563,4 +563,9 @@ pub fn payout_id(transfer: &Value) -> String {
 #[track_caller]
 pub fn id(object: &Value) -> String {
     object["id"].as_str().unwrap_or_else(|| panic!("no id in {object}")).to_owned()
+}
+
+/// Who decides in tests.
+pub fn by() -> DecidedBy {
+    DecidedBy::new("asha", "a test").unwrap()
 }

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use crate::support::by;
 use hundi::kernel::Id;
 use hundi::kernel::id::kind;
 use hundi::payouts::state::PayoutStatus;
@@ -163,7 +164,7 @@ async fn a_payout_that_the_operator_ends_is_not_sent_and_one_being_written_is_no
     let decide = async |scene: &Scene, payout_id: Id<kind::Payout>| {
         let services = scene.server.app.state.services.clone();
         let decided = scene.server.app.state.store.write(move |tx, now| {
-            operator::decide(tx, now, &services, payout_id.any(), &OperatorDecision::Fail)
+            operator::decide(tx, now, &services, payout_id.any(), &OperatorDecision::Fail, &by())
         });
         decided.await.map_err(|error| error.to_string())
     };

@@ -15,7 +15,7 @@ use hundi::workers::bank::Turn;
 use serde_json::{Value, json};
 
 use crate::bank::{PAID, Scene};
-use crate::support::id;
+use crate::support::{by, id};
 
 /// The parts of an entry that tests vary.
 struct Entry<'a> {
@@ -132,7 +132,7 @@ impl Scene {
     ) -> Result<String, OperationError> {
         let services = self.server.app.state.services.clone();
         let decide = move |tx: &mut dyn Tx, now: &mut Now| {
-            decide(tx, now, &services, payout_id.any(), &decision)
+            decide(tx, now, &services, payout_id.any(), &decision, &by())
         };
         self.server.app.state.store.write(decide).await
     }
@@ -189,7 +189,7 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
             let closed = reconcile::close(tx, now, &subject, Some(kind), "the bank paid it back")?;
             assert_eq!(closed.len(), 1, "{kind}");
         }
-        operator::release_refund(tx, now, &services, refund_id)
+        operator::release_refund(tx, now, &services, refund_id, &by())
     };
     scene.server.app.state.store.write(release).await.unwrap();
     assert_eq!(scene.differences().await, Vec::new());

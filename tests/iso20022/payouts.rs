@@ -17,7 +17,7 @@ use hundi::workers::bank::Bank;
 use serde_json::{Value, json};
 
 use crate::bank::{PAID, REFUSED, RETURNED, SILENT, Scene, UNREFERENCED, now, settings, temporary};
-use crate::support::{Server, WAIT, id, payout_id};
+use crate::support::{Server, WAIT, by, id, payout_id};
 
 async fn shown(scene: &Scene, transfer: &Value) -> (Value, Value) {
     let transfer = scene.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok();
@@ -149,11 +149,12 @@ async fn run_through(behaviour: Vec<Trait>) {
             &services,
             unreferenced_id.any(),
             &OperatorDecision::Settle("TESTN26001000001".into()),
+            &by(),
         )?;
-        operator::decide(tx, now, &services, silent_id.any(), &OperatorDecision::Fail)?;
+        operator::decide(tx, now, &services, silent_id.any(), &OperatorDecision::Fail, &by())?;
         if is_overtaken {
             let fail = OperatorDecision::Fail;
-            operator::decide(tx, now, &services, returned_id.any(), &fail)?;
+            operator::decide(tx, now, &services, returned_id.any(), &fail, &by())?;
         }
         Ok(())
     };
@@ -253,7 +254,7 @@ async fn every_difference_is_named_and_none_is_mended() {
     scene.turn().await;
     let services = scene.server.app.state.services.clone();
     let fail = move |tx: &mut dyn hundi::store::Tx, now: &mut hundi::kernel::Now| {
-        operator::decide(tx, now, &services, failed.any(), &OperatorDecision::Fail)
+        operator::decide(tx, now, &services, failed.any(), &OperatorDecision::Fail, &by())
     };
     let declined = scene.server.app.state.store.write(fail.clone()).await;
     assert!(

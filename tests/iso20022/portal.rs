@@ -1,5 +1,6 @@
 //! A bank without ISO 20022: payments in a CSV for its portal, and results in a CSV or by hand.
 
+use crate::support::by;
 use hundi::kernel::Id;
 use hundi::kernel::Now;
 use hundi::kernel::id::kind;
@@ -14,7 +15,7 @@ use crate::bank::{PAID, Scene};
 async fn by_hand(scene: &Scene, payout_id: Id<kind::Payout>, decision: OperatorDecision) {
     let services = scene.server.app.state.services.clone();
     let decide = move |tx: &mut dyn Tx, now: &mut Now| {
-        decide(tx, now, &services, payout_id.any(), &decision)
+        decide(tx, now, &services, payout_id.any(), &decision, &by())
     };
     scene.server.app.state.store.write(decide).await.unwrap();
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::bank::{PAID, Scene};
-use crate::support::id;
+use crate::support::{by, id};
 
 /// A decision that is under way.
 fn deciding(
@@ -24,7 +24,7 @@ fn deciding(
     tokio::spawn(async move {
         let services = app.services.clone();
         app.store
-            .write(move |tx, now| operator::decide(tx, now, &services, id, &decision))
+            .write(move |tx, now| operator::decide(tx, now, &services, id, &decision, &by()))
             .await
             .map_err(|error| error.to_string())
     })

@@ -34,6 +34,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "bank_references",
             "bank_line_shares",
             "bank_closed_differences",
+            "decisions",
         ],
     ),
     (

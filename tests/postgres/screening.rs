@@ -9,7 +9,7 @@ use hundi::app::App;
 use hundi::config::{Config, Flags};
 use hundi::http::server;
 use hundi::kernel::id::kind;
-use hundi::kernel::{Clock, Id, Metadata, Mode, Scope};
+use hundi::kernel::{Clock, DecidedBy, Id, Metadata, Mode, Scope};
 use hundi::keys;
 use hundi::operator::{self, OperatorDecision};
 use hundi::screening::Screening;
@@ -114,7 +114,14 @@ async fn a_refusal_stays_that_the_walk_met() {
     let refusing = tokio::spawn(async move {
         store
             .write(move |tx, now| {
-                operator::decide(tx, now, &services, sender_id.any(), &OperatorDecision::Refuse)
+                operator::decide(
+                    tx,
+                    now,
+                    &services,
+                    sender_id.any(),
+                    &OperatorDecision::Refuse,
+                    &DecidedBy::new("asha", "a test").expect("a name and a reason"),
+                )
             })
             .await
             .map_err(|error| error.to_string())

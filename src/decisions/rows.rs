@@ -1,0 +1,47 @@
+//! The rows of decisions.
+
+use super::Decision;
+use crate::kernel::{DecidedBy, StoreError};
+use crate::store::{Row, Tx};
+use crate::values;
+
+const COLUMNS: &str = "id, subject, decision, actor, reason, decided_at";
+
+fn read(mut row: Row) -> Result<Decision, StoreError> {
+    let (id, subject, decision) = (row.id()?, row.text()?, row.text()?);
+    let by = DecidedBy::new(&row.text()?, &row.text()?).map_err(|_| {
+        StoreError::Broken("a decision has an actor or reason that is too long".into())
+    })?;
+    Ok(Decision { id, subject, decision, by, decided_at: row.int()? })
+}
+
+pub fn insert(tx: &mut dyn Tx, decision: &Decision) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO decisions (id, subject, decision, actor, reason, decided_at) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        values![
+            decision.id,
+            &decision.subject,
+            &decision.decision,
+            decision.by.actor(),
+            decision.by.reason(),
+            decision.decided_at,
+        ],
+    )
+}
+
+/// The decisions about one subject, oldest first.
+pub fn of_subject(
+    tx: &mut dyn Tx,
+    subject: &str,
+    rows_max: i64,
+) -> Result<Vec<Decision>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM decisions WHERE subject = ?1 ORDER BY id LIMIT ?2");
+    tx.rows(&sql, values![subject, rows_max])?.into_iter().map(read).collect()
+}
+
+/// The last decisions, newest first.
+pub fn newest(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Decision>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM decisions ORDER BY id DESC LIMIT ?1");
+    tx.rows(&sql, values![rows_max])?.into_iter().map(read).collect()
+}

@@ -1,0 +1,63 @@
+//! Screening hits that nobody decided about, with the names of both sides.
+
+use crate::beneficiaries;
+use crate::kernel::StoreError;
+use crate::keys;
+use crate::screening::hit::{HitRow, SubjectType};
+use crate::screening::rows;
+use crate::senders;
+use crate::services::Services;
+use crate::store::Tx;
+
+/// A hit, and who it is about. Holds personal data: never logged.
+pub struct OpenHit {
+    /// The account's name.
+    pub account: String,
+    pub hit: HitRow,
+    /// What the subject is called: its name, and the holder name that its bank told. Empty for an
+    /// address, which the evidence names.
+    pub given_names: Vec<String>,
+}
+
+/// Open hits of every account, oldest first.
+pub fn open_hits(
+    tx: &mut dyn Tx,
+    services: &Services,
+    rows_max: i64,
+) -> Result<Vec<OpenHit>, StoreError> {
+    let accounts = keys::rows::accounts(tx)?;
+    let mut found = Vec::new();
+    for hit in rows::open(tx, rows_max)? {
+        let place = usize::try_from(hit.scope.account_number() - 1).ok();
+        let account = place.and_then(|place| accounts.get(place));
+        let account = account.map_or("?", |(name, _)| name.as_str()).to_owned();
+        let given_names = given_names(tx, services, &hit)?;
+        found.push(OpenHit { account, hit, given_names });
+    }
+    Ok(found)
+}
+
+fn given_names(
+    tx: &mut dyn Tx,
+    services: &Services,
+    hit: &HitRow,
+) -> Result<Vec<String>, StoreError> {
+    match hit.subject {
+        SubjectType::Sender => {
+            let Some(id) = hit.subject_id.typed() else { return Ok(Vec::new()) };
+            Ok(senders::rows::find(tx, hit.scope, id)?
+                .map(|sender| sender.name)
+                .into_iter()
+                .collect())
+        }
+        SubjectType::Beneficiary => {
+            let Some(id) = hit.subject_id.typed() else { return Ok(Vec::new()) };
+            let Some(found) = beneficiaries::rows::find(tx, hit.scope, id)? else {
+                return Ok(Vec::new());
+            };
+            let question = beneficiaries::screening_question(&found, services)?;
+            Ok(std::iter::once(question.name).chain(question.aliases).collect())
+        }
+        SubjectType::Transfer | SubjectType::Refund => Ok(Vec::new()),
+    }
+}
