@@ -110,6 +110,8 @@ impl Template {
             expires_at: business + 2 * DAY_SECONDS,
             hold_until: None,
             refund_address: None,
+            payer_sets_refund_address: false,
+            return_url: None,
             policy: Policy::default(),
             reference: None,
             payout_id: None,

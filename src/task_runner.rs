@@ -3,6 +3,7 @@
 use crate::chains::simulated;
 use crate::kernel::id::kind;
 use crate::kernel::{Now, StoreError};
+use crate::refunds::payer_address;
 use crate::services::Services;
 use crate::store::Tx;
 use crate::tasks::{self, Task, TaskKind};
@@ -28,6 +29,9 @@ pub fn run_task(
         TaskKind::PayoutHoldExpiry => paying::hold_expired(tx, now, services, scope, task.object()),
         TaskKind::AdviceIssue => paying::issue_advice(tx, now, scope, task.object()),
         TaskKind::RefundConfirm => refunding::confirm_due(tx, now, scope, task.object()),
+        TaskKind::RefundPayerAddress => {
+            payer_address::take_effect(tx, now, services, scope, task.object())
+        }
         // The worker runs it: it runs other tasks (`test_helpers::clock`).
         TaskKind::ClockCatchUp => Ok(()),
     }

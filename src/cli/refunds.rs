@@ -108,7 +108,7 @@ async fn list(
 ) -> Result<(), String> {
     print(
         "id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault\theld\t\
-         declared_by\treason",
+         declared_by\treason\tpayer_address",
     )?;
     let accounts = store
         .read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?))
@@ -162,6 +162,7 @@ fn line(refund: &Refund) -> String {
         or_none(held(refund).as_deref()),
         or_none(refund.address_declared_by.map(AddressDeclarer::as_str)),
         or_none(refund.address_reason.as_deref()),
+        or_none(refund.payer_address.map(|address| address.to_string()).as_deref()),
     ]
     .join("\t")
 }

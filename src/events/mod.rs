@@ -14,6 +14,7 @@ pub const EVENT_KEPT_SECONDS: i64 = 30 * 24 * 3600;
 
 pub const BENEFICIARY_PAYOUTS_ENABLED_UPDATED: &str = "beneficiary.payouts_enabled.updated";
 pub const DEPOSIT_COMPLETED: &str = "deposit.status.completed";
+pub const REFUND_PAYER_ADDRESS_UPDATED: &str = "refund.payer_address.updated";
 pub const PAYMENT_ADVICE_AVAILABLE: &str = "payout.payment_advice.available";
 
 /// Writes an event's outbox row. The event becomes visible once the sequencer has given it an

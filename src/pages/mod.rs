@@ -49,8 +49,11 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
         );
         return refuse(&site, refusal);
     }
+    let form_token = payer_form(&request).map(str::to_owned);
     let mut reply = if is_api {
         dispatch::dispatch(&site.api, &request_id, request).await
+    } else if let Some(token) = form_token {
+        payer::refund_address::answer(&site.app, &request_id, request, &token).await
     } else {
         page(&site, &request_id, &request).await
     };
@@ -64,6 +67,12 @@ pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
     let mut reply = dispatch::refusal_reply(&request_id, refusal);
     mark(&mut reply, &request_id);
     reply
+}
+
+/// The token of the payer's page whose form a request sends, if it sends one.
+fn payer_form<B>(request: &Request<B>) -> Option<&str> {
+    let rest = request.uri().path().strip_prefix("/pay/")?;
+    rest.strip_suffix("/refund_address").filter(|_| request.method() == http::Method::POST)
 }
 
 fn new_request_id(site: &Site) -> String {

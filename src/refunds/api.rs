@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::payer_address::PAYER_ADDRESS_SECONDS;
 use super::state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus};
 use super::{AddressDeclaration, Refund, rows};
 use crate::chains;
@@ -23,6 +24,16 @@ crate::form! {
     }
 }
 
+/// The address that the payer gave. It becomes the refund's own at `active_at`, or at once when the
+/// caller declares the same one.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "PayerAddress")]
+pub struct PayerAddressView {
+    pub to_address: String,
+    pub declared_at: i64,
+    pub active_at: i64,
+}
+
 /// USDT owed back.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "Refund")]
@@ -37,6 +48,7 @@ pub struct RefundView {
     pub asset: String,
     pub chain: String,
     pub to_address: Option<String>,
+    pub payer_address: Option<PayerAddressView>,
     pub transaction_hash: Option<String>,
     pub completed_at: Option<i64>,
     pub created: i64,
@@ -55,10 +67,19 @@ pub fn view(refund: Refund) -> RefundView {
         asset: refund.asset,
         chain: refund.chain,
         to_address: refund.to_address.map(|address| address.to_string()),
+        payer_address: refund.payer_address.zip(refund.payer_address_at).map(payer_address_view),
         transaction_hash: refund.transaction_hash,
         completed_at: refund.completed_at,
         created: refund.created,
         livemode: refund.scope.livemode(),
+    }
+}
+
+fn payer_address_view((to_address, declared_at): (Address, i64)) -> PayerAddressView {
+    PayerAddressView {
+        to_address: to_address.to_string(),
+        declared_at,
+        active_at: declared_at + PAYER_ADDRESS_SECONDS,
     }
 }
 

@@ -2,6 +2,7 @@
 //! operator sends it.
 
 pub mod api;
+pub mod payer_address;
 pub mod rows;
 pub mod state;
 
@@ -23,7 +24,9 @@ use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use state::{AddressDeclarer, RefundKind, RefundReason, RefundStatus, SentFault};
 
-pub const RESOURCE: Resource = Resource::new(api::routes).with_status::<RefundStatus>("refunds");
+pub const RESOURCE: Resource = Resource::new(api::routes)
+    .with_status::<RefundStatus>("refunds")
+    .with_events(&[events::REFUND_PAYER_ADDRESS_UPDATED]);
 
 #[derive(Clone)]
 pub struct Refund {
@@ -43,6 +46,9 @@ pub struct Refund {
     /// Who declared that address, and why where it was the operator.
     pub address_declared_by: Option<AddressDeclarer>,
     pub address_reason: Option<String>,
+    /// The address that the payer gave on the payer's page, and when; see [`payer_address`].
+    pub payer_address: Option<Address>,
+    pub payer_address_at: Option<i64>,
     /// Screening found the address on a list: nothing is sent until the operator decides.
     pub is_held: bool,
     /// What the bank reported of the payout, where that keeps the refund from being sent.
@@ -106,6 +112,8 @@ pub fn create(
         to_address: ask.to_address,
         address_declared_by: ask.to_address.map(|_| ask.address_declared_by),
         address_reason: None,
+        payer_address: None,
+        payer_address_at: None,
         is_held: false,
         bank_hold: None,
         sent_transaction_hash: None,

@@ -34,6 +34,9 @@ crate::stored! {
         address_declared_by: refund.address_declared_by.map(AddressDeclarer::as_str)
             => row.word_or_null(AddressDeclarer::parse)?;
         address_reason: &refund.address_reason => row.text_or_null()?;
+        payer_address: refund.payer_address.as_ref().map(Address::bytes)
+            => row.bytes_or_null()?.map(address).transpose()?;
+        payer_address_at: refund.payer_address_at => row.int_or_null()?;
         is_held: refund.is_held => row.bool()?;
         bank_hold: &refund.bank_hold => row.text_or_null()?;
         sent_transaction_hash: &refund.sent_transaction_hash => row.text_or_null()?;
@@ -58,6 +61,8 @@ crate::stored! {
         to_address: to_address.map(|bytes| Address::of_chain(&chain, bytes)),
         address_declared_by,
         address_reason,
+        payer_address: payer_address.map(|bytes| Address::of_chain(&chain, bytes)),
+        payer_address_at,
         is_held,
         bank_hold,
         sent_transaction_hash,
@@ -92,6 +97,20 @@ pub fn find_for_deposit(
          LIMIT 1"
     );
     tx.row(&sql, values![scope, transfer_id, deposit_id])?.map(read).transpose()
+}
+
+/// The refunds of a transfer, oldest first, that wait for an address and have none of the payer's.
+pub fn waiting_for_payer(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    rows_max: i64,
+) -> Result<Vec<Refund>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM refunds WHERE scope = ?1 AND transfer_id = ?2 AND status = \
+         'requires_address' AND payer_address IS NULL ORDER BY id LIMIT ?3"
+    );
+    tx.rows(&sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
 }
 
 /// The contract of the token that a refund's transfer is paid in.

@@ -40,5 +40,5 @@ crate::string_enum!(
 
 crate::string_enum!(
     /// Who said where a refund goes.
-    AddressDeclarer { Caller "caller", Operator "operator" }
+    AddressDeclarer { Caller "caller", Operator "operator", Payer "payer" }
 );

@@ -23,6 +23,7 @@ crate::string_enum!(
         PayoutHoldExpiry "payout_hold_expiry",
         AdviceIssue "advice_issue",
         RefundConfirm "refund_confirm",
+        RefundPayerAddress "refund_payer_address",
         ClockCatchUp "clock_catch_up",
     }
 );

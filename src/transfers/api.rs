@@ -11,7 +11,7 @@ use super::{NewTransfer, Policy, PurposeCode, Transfer, rows};
 use crate::chains::address::Address;
 use crate::chains::{self, AssetName, ChainName, FundingRail};
 use crate::http::body::Node;
-use crate::http::fields::{Amount, CallerReference, EnumField, Text};
+use crate::http::fields::{Amount, CallerReference, EnumField, HttpsUrl, Text};
 use crate::http::form::{Field, Nothing, read_alone};
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
@@ -65,6 +65,7 @@ crate::form! {
         asset: EnumField<AssetName>,
         chain: ChainField,
         refund_address: Option<Address>,
+        payer_sets_refund_address: Option<bool>,
         policy: Option<PolicyForm>,
     }
 }
@@ -79,6 +80,7 @@ crate::form! {
         quote_lock_id: Reference<kind::QuoteLock>,
         funding: FundingForm,
         reference: Option<CallerReference>,
+        return_url: Option<HttpsUrl>,
         metadata: Metadata,
         purpose_code: Option<EnumField<PurposeCode>>,
     }
@@ -113,6 +115,7 @@ pub struct FundingView {
     pub amount_excess: Money,
     pub expires_at: i64,
     pub refund_address: Option<String>,
+    pub payer_sets_refund_address: bool,
     pub policy: PolicyView,
     pub token_contract: String,
     pub instructions_url: String,
@@ -152,6 +155,7 @@ pub struct TransferView {
     pub payout: Option<TransferPayout>,
     pub refund: Option<RefundView>,
     pub reference: Option<String>,
+    pub return_url: Option<String>,
     pub status_history: History<TransferStatus>,
     pub metadata: Metadata,
     pub created: i64,
@@ -211,6 +215,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
             amount_excess: transfer.excess,
             expires_at: transfer.expires_at,
             refund_address: transfer.refund_address.map(|address| address.to_string()),
+            payer_sets_refund_address: transfer.payer_sets_refund_address,
             policy: PolicyView {
                 underpaid: transfer.policy.underpaid,
                 overpaid: transfer.policy.overpaid,
@@ -223,6 +228,7 @@ pub fn view(context: &mut Context<'_>, transfer: Transfer) -> Result<TransferVie
         payout: payout.and_then(payout_view),
         refund: refund.map(refunds::api::view),
         reference: transfer.reference,
+        return_url: transfer.return_url,
         status_history: transfer.status_history,
         metadata: transfer.metadata,
         created: transfer.created,
@@ -355,7 +361,9 @@ fn ask(form: CreateTransfer) -> NewTransfer {
         payout_currency: Currency::Inr,
         purpose_code: form.purpose_code.map(|word| word.0),
         refund_address: form.funding.refund_address,
+        payer_sets_refund_address: form.funding.payer_sets_refund_address.unwrap_or(false),
         policy,
+        return_url: form.return_url.map(|url| url.0),
         reference: form.reference.map(|reference| reference.0),
         metadata: form.metadata,
     }

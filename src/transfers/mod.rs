@@ -109,7 +109,11 @@ pub struct Transfer {
     /// When a hold without a decision is refunded.
     pub hold_until: Option<i64>,
     pub refund_address: Option<Address>,
+    /// Whether the payer may say on the payer's page where money goes back to.
+    pub payer_sets_refund_address: bool,
     pub policy: Policy,
+    /// Where the payer's page leads to once there is nothing more to do, over https.
+    pub return_url: Option<String>,
     /// The caller's own, unique among the account's transfers of the mode.
     pub reference: Option<String>,
     pub payout_id: Option<Id<kind::Payout>>,
@@ -158,7 +162,9 @@ pub struct NewTransfer {
     pub purpose_code: Option<PurposeCode>,
     /// In the form of the mode's chain.
     pub refund_address: Option<Address>,
+    pub payer_sets_refund_address: bool,
     pub policy: Policy,
+    pub return_url: Option<String>,
     pub reference: Option<String>,
     pub metadata: Metadata,
 }
@@ -248,7 +254,9 @@ pub fn create(
         expires_at: business + services.settings.funding_seconds,
         hold_until: None,
         refund_address: ask.refund_address,
+        payer_sets_refund_address: ask.payer_sets_refund_address,
         policy: ask.policy,
+        return_url: ask.return_url,
         reference: ask.reference,
         payout_id: None,
         refund_id: None,

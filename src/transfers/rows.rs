@@ -36,6 +36,8 @@ crate::stored! {
         expires_at: transfer.expires_at => row.int()?;
         policy: &policy_to_text(transfer.policy) => row.word(policy_from_text)?;
         reference: &transfer.reference => row.text_or_null()?;
+        payer_sets_refund_address: transfer.payer_sets_refund_address => row.bool()?;
+        return_url: &transfer.return_url => row.text_or_null()?;
         metadata: &transfer.metadata.to_text() => row.word(Metadata::from_text)?;
         created: transfer.created => row.int()?;
     }
@@ -89,7 +91,9 @@ crate::stored! {
         expires_at,
         hold_until,
         refund_address,
+        payer_sets_refund_address,
         policy,
+        return_url,
         reference,
         payout_id,
         refund_id,

@@ -306,19 +306,21 @@ mod tests {
     use crate::ifsc::Directory;
     use crate::kernel::id::kind;
     use crate::kernel::seal::Sealer;
-    use crate::kernel::{AnyId, Clock, Currency, DecidedBy, Metadata, Money};
+    use crate::kernel::{AnyId, Clock, Currency, DecidedBy, Id, Metadata, Money};
     use crate::operator::open_hits::{OpenHit, open_hits};
     use crate::operator::{self, OperatorDecision};
     use crate::quote_locks;
     use crate::rails::simulated::SimulatedBank;
     use crate::rates::fixed::FixedRate;
+    use crate::refunds::state::{AddressDeclarer, RefundStatus};
+    use crate::refunds::{self, payer_address};
     use crate::screening::Screening;
     use crate::screening::settings::ScreeningSource;
     use crate::senders::{NewSender, Sender, SenderType};
     use crate::services::{Ports, Settings};
     use crate::store::Store;
     use crate::transfers::state::{StatusReason, TransferStatus};
-    use crate::transfers::{self, NewTransfer, funding};
+    use crate::transfers::{self, NewTransfer, Transfer, funding};
 
     const HEADER: &str = "id,name,aliases,date_of_birth,country,address,note\n";
     const DRAINER: &str = "TXLAQ63Xg1NAzckPwKHvzw7CSEmLMEqcdj";
@@ -382,6 +384,59 @@ mod tests {
                 .write(|tx, now, _| keys::rows::account_number(tx, now, "default").map(|_| ()))
                 .await;
             stage
+        }
+
+        /// A transfer of 100.00 USD whose payer may say where a refund goes.
+        async fn transfer(
+            &self,
+            sender: Id<kind::Sender>,
+            beneficiary: Id<kind::Beneficiary>,
+        ) -> Transfer {
+            let indices = self.write(|tx, _, services| services.test.addresses.reserve(tx)).await;
+            self.services.test.addresses.restock(indices);
+            self.services.test.addresses.derive(8, 0);
+            let made = self.write(move |tx, now, services| {
+                let sell = Money::new(10_000, Currency::Usd);
+                let amount = quote_locks::QuoteAmount::Sell(sell);
+                let lock =
+                    quote_locks::create(tx, now, services, SCOPE, amount, Metadata::default())
+                        .map_err(failed)?;
+                let ask = NewTransfer {
+                    sender_id: sender.into(),
+                    beneficiary_id: beneficiary.into(),
+                    quote_lock_id: lock.id.into(),
+                    amount: sell,
+                    payout_currency: Currency::Inr,
+                    purpose_code: None,
+                    refund_address: None,
+                    payer_sets_refund_address: true,
+                    policy: Default::default(),
+                    return_url: None,
+                    reference: None,
+                    metadata: Metadata::default(),
+                };
+                transfers::create(tx, now, services, SCOPE, ask).map_err(failed)
+            });
+            made.await
+        }
+
+        /// The transfer once a payment of this amount is final.
+        async fn pay(&self, transfer: &Transfer, payer: [u8; 20], amount: Money) -> Transfer {
+            let (id, to_address) = (transfer.id, *transfer.deposit_address.bytes());
+            let paid = self.write(move |tx, now, services| {
+                let movement = Movement {
+                    transaction_hash: format!("{:064x}", id.as_u128()),
+                    log_index: 0,
+                    from_address: payer,
+                    to_address,
+                    asset: "USDT".into(),
+                    amount,
+                    depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
+                };
+                funding::observe(tx, now, services, SCOPE, "tron", &movement)?;
+                Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())
+            });
+            paid.await
         }
 
         async fn write<T: Send + 'static, W>(&self, work: W) -> T
@@ -687,50 +742,14 @@ mod tests {
     #[tokio::test(flavor = "multi_thread")]
     async fn money_from_a_listed_address_waits_for_the_operator() {
         let stage = Stage::new(&format!("own-2,,,,,{DRAINER},drainer\n")).await;
-        let indices = stage.write(|tx, _, services| services.test.addresses.reserve(tx)).await;
-        stage.services.test.addresses.restock(indices);
-        stage.services.test.addresses.derive(8, 0);
         let (sender, beneficiary) =
             (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
         for (payer, is_listed) in
             [([9; 20], false), (*TronAddress::parse(DRAINER).unwrap().as_evm(), true)]
         {
-            let transfer = stage.write(move |tx, now, services| {
-                let sell = Money::new(10_000, Currency::Usd);
-                let amount = quote_locks::QuoteAmount::Sell(sell);
-                let lock =
-                    quote_locks::create(tx, now, services, SCOPE, amount, Metadata::default())
-                        .map_err(failed)?;
-                let ask = NewTransfer {
-                    sender_id: sender.into(),
-                    beneficiary_id: beneficiary.into(),
-                    quote_lock_id: lock.id.into(),
-                    amount: sell,
-                    payout_currency: Currency::Inr,
-                    purpose_code: None,
-                    refund_address: None,
-                    policy: Default::default(),
-                    reference: None,
-                    metadata: Metadata::default(),
-                };
-                transfers::create(tx, now, services, SCOPE, ask).map_err(failed)
-            });
-            let transfer = transfer.await;
+            let transfer = stage.transfer(sender, beneficiary).await;
             let id = transfer.id;
-            let observed = stage.write(move |tx, now, services| {
-                let movement = Movement {
-                    transaction_hash: format!("{:064x}", now.instant_milliseconds()),
-                    log_index: i64::from(is_listed),
-                    from_address: payer,
-                    to_address: *transfer.deposit_address.bytes(),
-                    asset: "USDT".into(),
-                    amount: transfer.expected,
-                    depth: Depth::Final { number: 1, time: now.business(), confirmations: 20 },
-                };
-                funding::observe(tx, now, services, SCOPE, "tron", &movement)?;
-                Ok(transfers::rows::find(tx, SCOPE, id)?.unwrap())
-            });
-            let observed = observed.await;
+            let observed = stage.pay(&transfer, payer, transfer.expected).await;
             if !is_listed {
                 assert_eq!(observed.status, TransferStatus::Funded, "a payer that no list names");
                 continue;
@@ -753,6 +772,43 @@ mod tests {
             crate::verify_book::run(&crate::store::Database::Sqlite(path.clone())).unwrap().faults,
             Vec::<String>::new()
         );
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn an_address_of_the_payer_is_screened_when_it_takes_effect() {
+        const LISTED: &str = "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC";
+        let stage = Stage::new(&format!("own-2,,,,,{LISTED},drainer\n")).await;
+        let (sender, beneficiary) =
+            (stage.sender("Asha Kulkarni").await, stage.beneficiary("Asha Kulkarni", None).await);
+        let clean = Address::of_chain("tron", [7; 20]);
+        let token = stage.services.test.chain.token_contract;
+        for (address, wanted) in
+            [(clean, Some(false)), (Address::parse(LISTED).unwrap(), Some(true)), (token, None)]
+        {
+            let transfer = stage.transfer(sender, beneficiary).await;
+            let above = Money::new(transfer.expected.units + 1, transfer.expected.currency);
+            let paid = stage.pay(&transfer, [9; 20], above).await;
+            let id = paid.refund_id.unwrap();
+            let refund = stage.write(move |tx, now, services| {
+                let mut refund = refunds::rows::find(tx, SCOPE, id)?.unwrap();
+                payer_address::give(tx, now, &mut refund, address)?;
+                // Nobody learns at once whom the lists name.
+                assert!(!refund.is_held && refund.status == RefundStatus::RequiresAddress);
+                payer_address::take_effect(tx, now, services, SCOPE, id)?;
+                Ok(refunds::rows::find(tx, SCOPE, id)?.unwrap())
+            });
+            let refund = refund.await;
+            let Some(is_listed) = wanted else {
+                // What no refund goes to is forgotten, and another one may be given.
+                assert!(refund.takes_payer_address() && refund.to_address.is_none());
+                continue;
+            };
+            assert_eq!(
+                (refund.status, refund.to_address, refund.is_held),
+                (RefundStatus::Processing, Some(address), is_listed)
+            );
+            assert_eq!(refund.address_declared_by, Some(AddressDeclarer::Payer));
+        }
     }
 
     #[tokio::test(flavor = "multi_thread")]

@@ -443,6 +443,8 @@ async fn a_token_that_hands_over_stops_new_addresses() {
             payout_currency: Currency::Inr,
             purpose_code: None,
             refund_address: None,
+            payer_sets_refund_address: false,
+            return_url: None,
             policy: Default::default(),
             reference: None,
             metadata: Default::default(),

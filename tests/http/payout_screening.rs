@@ -60,6 +60,8 @@ impl Funded {
                 payout_currency: Currency::Inr,
                 purpose_code: None,
                 refund_address: Some(Address::of_chain("tron", REFUND_TO)),
+                payer_sets_refund_address: false,
+                return_url: None,
                 policy: Default::default(),
                 reference: None,
                 metadata: Metadata::default(),

@@ -101,6 +101,9 @@ text_fields! {
     CallerReference (1..=64) "^[ -~]{1,64}$" |text| keep_if(text,
         text.bytes().all(|b| (b' '..=b'~').contains(&b))),
         "must consist of printable ASCII characters.";
+    /// Where a browser is sent: https, a host, and no user information.
+    HttpsUrl (9..=2000) r"^https://[^\s@\\/?#]+([/?#][^\s\\]*)?$" https_url,
+        "must be an https:// address without user information, such as https://example.com/thanks.";
     /// A date without a time: `YYYY-MM-DD`, a day that exists, not in the 1800s.
     Date (10..=10) "^(19|20)[0-9]{2}-[0-9]{2}-[0-9]{2}$" |text| {
             let shape = text.len() == 10 && text.bytes().enumerate().all(|(i,
@@ -114,6 +117,15 @@ text_fields! {
     /// An ISO 3166-1 alpha-2 country code.
     Country (2..=2) "^[A-Z]{2}$" |text| keep_if(text, is_country(text)),
         "must be an ISO 3166-1 alpha-2 country code in upper case.";
+}
+
+/// An address as a browser reads it, so that no two readers see different hosts in it.
+fn https_url(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("https://")?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let is_plain = !text.chars().any(|c| c.is_whitespace() || c.is_control() || c == '\\');
+    let url = url::Url::parse(text).ok().filter(|_| is_plain && !authority.contains('@'))?;
+    (!authority.is_empty()).then(|| url.to_string())
 }
 
 /// The officially assigned ISO 3166-1 alpha-2 codes.
@@ -233,6 +245,26 @@ mod tests {
         assert!(judge::<Pan>("ABCDE12345").is_err() && judge::<Pan>("ABCD\u{c9}1234F").is_err());
         assert!(judge::<CallerReference>("PO 7/~").is_ok());
         assert!(judge::<CallerReference>("PO\u{e9}").is_err());
+        let url = "https://shop.example.com:8443/@ravi/7?paid=1#thanks";
+        assert_eq!(judge::<HttpsUrl>(url).unwrap().0, url);
+        assert_eq!(
+            judge::<HttpsUrl>("https://bücher.example/\"><b>").unwrap().0,
+            "https://xn--bcher-kva.example/%22%3E%3Cb%3E"
+        );
+        for refused in [
+            "http://example.com/",
+            "HTTPS://example.com/",
+            "https:example.com",
+            "https://",
+            "https:///x",
+            "https://a@example.com/",
+            "https://example.com\\@evil.example/",
+            "https://exa mple.com/",
+            "https://example.com/\t",
+            "javascript:alert(1)//https://",
+        ] {
+            assert!(judge::<HttpsUrl>(refused).is_err(), "{refused}");
+        }
         assert_eq!(COUNTRIES.split(' ').count(), 249);
     }
 }

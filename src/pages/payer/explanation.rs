@@ -6,6 +6,7 @@ use crate::deposits::Deposit;
 use crate::deposits::state::{Classification, ReasonCode};
 use crate::kernel::Money;
 use crate::refunds::Refund;
+use crate::refunds::payer_address::PAYER_ADDRESS_SECONDS;
 use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
 use crate::transfers::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 
@@ -150,12 +151,16 @@ impl PageFacts<'_> {
                 "Your money is going back",
                 &[
                     self.refund_cause(),
-                    format!(
-                        "{} is waiting for a {chain} address to go to. Tell {HELPER} which one: \
-                         an address of your own that can receive {asset}. \
-                         It does not go back to where it came from by itself, because that \
-                         address may belong to an exchange.",
-                        self.refund_amount()
+                    self.principal().and_then(|refund| self.payers_way(refund)).unwrap_or_else(
+                        || {
+                            format!(
+                                "{} is waiting for a {chain} address to go to. Tell {HELPER} \
+                                 which one: an address of your own that can receive {asset}. \
+                                 It does not go back to where it came from by itself, because \
+                                 that address may belong to an exchange.",
+                                self.refund_amount()
+                            )
+                        },
                     ),
                 ],
             ),
@@ -240,6 +245,28 @@ impl PageFacts<'_> {
         )
     }
 
+    /// How a refund gets its address where the payer may give it; `None` where only the caller may.
+    fn payers_way(&self, refund: &Refund) -> Option<String> {
+        if !self.transfer.payer_sets_refund_address {
+            return None;
+        }
+        let amount = self.amount(refund.amount);
+        let given = refund.payer_address.zip(refund.payer_address_at);
+        Some(match given {
+            None => format!(
+                "{amount} is waiting for a {} address to go to. Give one of your own below. It \
+                 does not go back to where it came from by itself, because that address may belong \
+                 to an exchange.",
+                self.chain_name
+            ),
+            Some((address, at)) => format!(
+                "{amount} goes to the address that you gave, {address}, after {}: until then \
+                 {HELPER} can object. If you did not give this address, contact {HELPER} now.",
+                PageTime(at + PAYER_ADDRESS_SECONDS).utc()
+            ),
+        })
+    }
+
     fn refund_cause(&self) -> String {
         match self.principal().map(|refund| refund.reason) {
             Some(RefundReason::Underpaid) => "Less than the amount arrived in time.".to_owned(),
@@ -278,11 +305,14 @@ impl PageFacts<'_> {
         if let Some(refund) = returned(RefundKind::Excess) {
             let amount = self.amount(refund.amount);
             notices.push(match refund.status {
-                RefundStatus::RequiresAddress => format!(
-                    "{amount} more than needed arrived and is kept for you. Tell {HELPER} an \
-                     address of your own on {} that it can go back to.",
-                    self.chain_name
-                ),
+                RefundStatus::RequiresAddress => match self.payers_way(refund) {
+                    Some(way) => format!("{amount} more than needed arrived. {way}"),
+                    None => format!(
+                        "{amount} more than needed arrived and is kept for you. Tell {HELPER} an \
+                         address of your own on {} that it can go back to.",
+                        self.chain_name
+                    ),
+                },
                 RefundStatus::Processing => format!(
                     "{amount} more than needed arrived and is on \
                  its way back to the refund address that was given for you."

@@ -10,6 +10,7 @@
 
 mod explanation;
 mod qr;
+pub mod refund_address;
 mod rows;
 mod timeline;
 pub mod view;
@@ -55,7 +56,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
     format!(
         "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
          connect-src 'self'; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'",
+         form-action 'self'; frame-ancestors 'none'",
         hash(JS),
         hash(CSS)
     )
@@ -92,6 +93,7 @@ struct PageTemplate<'a> {
     css: &'static str,
     js: &'static str,
     view: &'a PayView,
+    token: String,
     chain: &'a ChainFacts,
     qr: &'a qr::QrSvg,
     reference: String,
@@ -134,7 +136,7 @@ pub async fn answer(
     // Programs get the error shape of the API, people a page.
     let is_read_by_people = !is_state && accepts_html(request.headers());
     let mut reply = match load(app, token).await {
-        Ok(Some(found)) => drawn(&found, is_state)
+        Ok(Some(found)) => drawn(&found, token, is_state)
             .unwrap_or_else(|error| unavailable(request_id, is_read_by_people, &error.into())),
         Ok(None) => not_found(request_id, is_read_by_people),
         Err(failure) => unavailable(request_id, is_read_by_people, &failure),
@@ -229,7 +231,7 @@ fn read(
     Ok(Some(Found { transfer, view, chain }))
 }
 
-fn drawn(found: &Found, is_state: bool) -> Result<Reply, StoreError> {
+fn drawn(found: &Found, token: &str, is_state: bool) -> Result<Reply, StoreError> {
     let broken = |what: &str, error: &dyn std::fmt::Display| {
         StoreError::Broken(format!("{what} cannot be drawn: {error}"))
     };
@@ -241,6 +243,7 @@ fn drawn(found: &Found, is_state: bool) -> Result<Reply, StoreError> {
         css: CSS,
         js: JS,
         view: &found.view,
+        token: token.to_owned(),
         chain: &found.chain,
         qr: &qr::draw(&found.chain.address)?,
         reference: found.transfer.id.to_string(),

@@ -102,7 +102,7 @@
   };
 
   const show = (state) => {
-    if (state.is_payable && !one("pay")) {
+    if ((state.is_payable && !one("pay")) || (state.takes_refund_address && !one("refund"))) {
       location.reload();
       return false;
     }
@@ -111,6 +111,7 @@
     expiresAt = state.expires_at;
     pollSeconds = state.poll_seconds;
     if (!state.is_payable) removePay();
+    if (!state.takes_refund_address) one("refund")?.remove();
     setText(one("headline"), state.headline);
     document.title = `${state.headline} – Payment`;
     one("state").className = `card tone-${state.tone}`;
@@ -199,7 +200,7 @@
     clearTimeout(Number(button.dataset.timer));
     button.dataset.timer = setTimeout(() => { button.textContent = label; }, 2500);
   };
-  for (const button of document.querySelectorAll("button.copy")) {
+  for (const button of document.querySelectorAll("button[data-copy]")) {
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }

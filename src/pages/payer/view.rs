@@ -179,6 +179,8 @@ pub struct PayView {
     pub amount_missing: Money,
     pub steps: Vec<TimelineStep>,
     pub payments: Vec<SeenPayment>,
+    /// Whether the payer can say where money goes back to.
+    pub takes_refund_address: bool,
     /// Only on the page: it does not move.
     #[serde(skip)]
     pub help: Vec<HelpEntry>,
@@ -213,6 +215,11 @@ impl PageFacts<'_> {
     }
     pub(super) fn principal(&self) -> Option<&Refund> {
         self.refunds.iter().find(|refund| refund.kind == RefundKind::Principal)
+    }
+    /// Whether the payer can say where money goes back to.
+    fn takes_refund_address(&self) -> bool {
+        self.transfer.payer_sets_refund_address
+            && self.refunds.iter().any(Refund::takes_payer_address)
     }
     /// `1000.00 USDT`
     pub(super) fn amount(&self, amount: Money) -> String {
@@ -263,6 +270,7 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         amount_missing: missing,
         steps: facts.steps(phase),
         payments: facts.payments(),
+        takes_refund_address: facts.takes_refund_address(),
         help: facts.help(phase),
     })
 }

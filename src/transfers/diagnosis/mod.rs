@@ -298,6 +298,8 @@ mod tests {
             expires_at: EXPIRES_AT,
             hold_until: None,
             refund_address: None,
+            payer_sets_refund_address: false,
+            return_url: None,
             policy: Policy::default(),
             reference: None,
             payout_id: None,

@@ -1,0 +1,75 @@
+//! The address that a payer gives for a refund on the payer's page, where the caller lets it.
+//!
+//! Whoever has the page's link can give it, so it counts only a day later, in which the caller can
+//! declare another address; declaring the same one is the caller's consent, and ends the wait. It
+//! is given once for a refund.
+
+use super::state::{AddressDeclarer, RefundStatus};
+use super::{AddressDeclaration, Refund, address_refused, declare_address, rows};
+use crate::chains::address::Address;
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, Scope, StoreError};
+use crate::services::Services;
+use crate::store::Tx;
+use crate::tasks::{self, TaskKind};
+
+/// How long an address of the payer's waits for an objection.
+pub const PAYER_ADDRESS_SECONDS: i64 = 24 * 3600;
+
+impl Refund {
+    /// Whether it waits for an address and the payer has given none.
+    pub fn takes_payer_address(&self) -> bool {
+        self.status == RefundStatus::RequiresAddress && self.payer_address.is_none()
+    }
+}
+
+/// Keeps the address that the payer gave for a refund that takes one. It was judged before, with
+/// [`address_refused`].
+pub fn give(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    refund: &mut Refund,
+    address: Address,
+) -> Result<(), StoreError> {
+    let given_at = now.business();
+    set(tx, now, refund, Some((address, given_at)))?;
+    let due = (given_at + PAYER_ADDRESS_SECONDS) * 1000;
+    tasks::schedule(tx, now, refund.scope, TaskKind::RefundPayerAddress, refund.id, due)
+}
+
+/// The day is over: the payer's address becomes the refund's own, unless somebody declared one.
+/// It is judged again, because an address of the service may have come into being meanwhile; then
+/// the payer gives another one.
+pub fn take_effect(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: Id<kind::Refund>,
+) -> Result<(), StoreError> {
+    let Some(mut refund) = rows::find(tx, scope, id)? else { return Ok(()) };
+    let Some(to_address) = refund.payer_address else { return Ok(()) };
+    if refund.status != RefundStatus::RequiresAddress {
+        return Ok(());
+    }
+    let contract = rows::token_contract(tx, &refund)?;
+    if address_refused(tx, "to_address", &to_address, &contract)?.is_some() {
+        return set(tx, now, &mut refund, None);
+    }
+    let declaration =
+        AddressDeclaration { to_address, declared_by: AddressDeclarer::Payer, reason: None };
+    declare_address(tx, now, services, &mut refund, declaration)
+}
+
+fn set(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    refund: &mut Refund,
+    given: Option<(Address, i64)>,
+) -> Result<(), StoreError> {
+    (refund.payer_address, refund.payer_address_at) = given.unzip();
+    let status = refund.status;
+    rows::update(tx, refund, status)?;
+    events::emit(tx, now, refund.scope, events::REFUND_PAYER_ADDRESS_UPDATED, refund.id.any())
+}
