@@ -18,6 +18,7 @@ use crate::chains::rows as chain_rows;
 use crate::chains::settings::ChainSettings;
 use crate::chains::{ChainName, ChainProfile, Following};
 use crate::config::{Config, Role};
+use crate::console::{self, Console};
 use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
@@ -279,6 +280,16 @@ impl App {
     /// Runs the workers and the server until `stop`; answers after running requests and deliveries
     /// have ended.
     pub async fn run(self: Arc<App>, listener: TcpListener, stop: watch::Receiver<bool>) {
+        self.run_with(listener, None, stop).await;
+    }
+
+    /// The same with the operator's console on a listener of its own.
+    pub async fn run_with(
+        self: Arc<App>,
+        listener: TcpListener,
+        console: Option<(TcpListener, Arc<Console>)>,
+        stop: watch::Receiver<bool>,
+    ) {
         let takes_requests = self.role != Role::Work;
         if takes_requests {
             // Before the first request: a transfer needs an address.
@@ -292,7 +303,16 @@ impl App {
         let (refusing, metrics) = (site.clone(), self.state.metrics.clone());
         let answer = move |request| pages::answer(site.clone(), request);
         let refuse = Arc::new(move |refusal| pages::refuse(&refusing, refusal));
+        let operating = console.map(|(listener, console)| {
+            let refusing = console.clone();
+            let answer = move |request| console::answer(console.clone(), request);
+            let refuse = Arc::new(move |refusal| console::refuse(&refusing, refusal));
+            tokio::spawn(server::serve(listener, stop.clone(), metrics.clone(), answer, refuse))
+        });
         server::serve(listener, stop, metrics, answer, refuse).await;
+        if let Some(Err(_)) = futures_util::future::OptionFuture::from(operating).await {
+            tracing::error!("the console panicked");
+        }
         for worker in running {
             if worker.await.is_err() {
                 tracing::error!("a worker panicked");

@@ -37,6 +37,8 @@ const DRAIN_SECONDS_MAX: i64 = 300;
 #[serde(deny_unknown_fields)]
 struct Sources {
     listen: Option<String>,
+    console_listen: Option<String>,
+    console_url: Option<String>,
     database: Option<String>,
     database_connections: Option<i64>,
     drain_seconds: Option<i64>,
@@ -84,6 +86,8 @@ pub struct Flags {
 #[derive(Debug)]
 pub struct Config {
     pub listen: String,
+    /// Where the operator's console listens, if it does.
+    pub console: Option<ConsoleSettings>,
     pub database: Database,
     /// Connections to a database that is reached over a network.
     pub database_connections: usize,
@@ -109,6 +113,46 @@ pub struct Config {
     pub checks: Option<ChecksTable>,
     /// The sanctions lists, where the operator names any.
     pub screening: Option<ScreeningSettings>,
+}
+
+/// Where the operator's console is.
+#[derive(Clone, Debug)]
+pub struct ConsoleSettings {
+    pub listen: String,
+    /// What browsers have in their address bar; without it, the address it listens on.
+    pub url: Option<String>,
+}
+
+impl ConsoleSettings {
+    /// Pages with a session's cookie leave this machine only encrypted, by a proxy in front.
+    fn read(
+        listen: Option<String>,
+        url: Option<String>,
+    ) -> Result<Option<ConsoleSettings>, String> {
+        let Some(listen) = listen.map(with_host) else {
+            return match url {
+                None => Ok(None),
+                Some(_) => Err("console_url is set, and console_listen is not".into()),
+            };
+        };
+        let is_safe = match &url {
+            None => is_loopback(&listen),
+            Some(url) => url.starts_with("https://") || is_loopback_url(url),
+        };
+        if !is_safe {
+            return Err(
+                "console_url must be the https:// address that browsers reach the console \
+             by, because console_listen is not a loopback address"
+                    .into(),
+            );
+        }
+        Ok(Some(ConsoleSettings { listen, url }))
+    }
+
+    /// The console's URL once it listens on an address.
+    pub fn url(&self, address: std::net::SocketAddr) -> String {
+        self.url.clone().unwrap_or_else(|| format!("http://{address}"))
+    }
 }
 
 fn from_environment<T: std::str::FromStr>(
@@ -305,6 +349,7 @@ impl Config {
             shows_metrics: flags.metrics || value!(metrics).unwrap_or(false),
             ifsc_file: value!(ifsc_file),
             listen,
+            console: ConsoleSettings::read(value!(console_listen), value!(console_url))?,
             settings,
             is_public_url_set: public_url.is_some(),
             screening: file.screening.map(ScreeningSettings::try_from).transpose()?,

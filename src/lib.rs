@@ -26,6 +26,7 @@ pub mod pauses; // what the operator stopped for now
 pub mod screening; // sanctions lists: readers, matching, hits and their decisions
 pub mod account_verification; // ports: who holds an account
 pub mod services; // settings, sealer and ports, as the one argument of rules
+pub mod staff; // the people who operate: roles, passwords, sessions
 
 pub mod app_state; // what one running process holds
 pub mod background; // workers as values, and leases
@@ -59,6 +60,7 @@ pub mod workers; // what else runs in the background
 
 pub mod routes; // every route of the API
 pub mod pages; // health, documents, the payer's page, the advice's verification page
+pub mod console; // the operator's console
 pub mod config;
 pub mod live; // the parts of live mode
 pub mod app; // the service put together

@@ -17,6 +17,7 @@ mod doctor;
 mod ifsc;
 mod keys;
 mod openapi;
+mod operators;
 mod pause;
 mod reconcile;
 mod refunds;
@@ -71,6 +72,7 @@ commands! {
     Doctor(doctor::Doctor),
     Keys(keys::Keys),
     Accounts(accounts::Accounts),
+    Operators(operators::Operators),
     Decide(decide::Decide),
     Decisions(decisions::Decisions),
     Pause(pause::Pause),

@@ -5,6 +5,7 @@ use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::sync::watch;
 use super::{DatabaseArgs, environment, error_message, print};
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
 use crate::config::{Config, Flags, is_loopback};
+use crate::console::Console;
 use crate::http::server;
 use crate::kernel::{Clock, Mode};
 use crate::keys::{self, Permissions};
@@ -60,6 +62,13 @@ async fn serve(mut config: Config) -> Result<(), String> {
     // The address first: a first key that nobody could read would be lost.
     let (listener, address) = server::bind(&config.listen).await?;
     config.bound_to(address);
+    let console = match &config.console {
+        None => None,
+        Some(settings) => {
+            let (listener, address) = server::bind(&settings.listen).await?;
+            Some((listener, settings.url(address)))
+        }
+    };
     if !config.is_public_url_set && !is_loopback(&config.listen) {
         tracing::warn!(
             listen = config.listen,
@@ -74,6 +83,13 @@ async fn serve(mut config: Config) -> Result<(), String> {
     app.check_bank()?;
     let first_key = first_key(&app.state.store).await?;
     print(&format!("listening on http://{address}"))?;
+    let console = match console {
+        None => None,
+        Some((listener, url)) => {
+            print(&format!("console at {url}/console"))?;
+            Some((listener, Arc::new(Console::new(app.state.clone(), &url)?)))
+        }
+    };
     if let Some(key) = first_key {
         show_first_key(&config.database, address, &key)?;
     }
@@ -99,7 +115,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
         // Keeps the channel open until the process ends.
         std::future::pending::<()>().await;
     });
-    app.run(listener, stopping).await;
+    app.run_with(listener, console, stopping).await;
     Ok(())
 }
 

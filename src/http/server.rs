@@ -32,6 +32,10 @@ pub const WRITE_SECONDS_MAX: u64 = 30;
 /// How long running requests get at a stop.
 pub const STOP_SECONDS_MAX: u64 = 20;
 
+/// Where a request's connection comes from, among the request's extensions.
+#[derive(Clone, Copy, Debug)]
+pub struct Peer(pub std::net::IpAddr);
+
 /// Serves until `stop`; returns when the last request is done or its time is up. `refuse` makes the
 /// answer to what no route is asked for: a head that is too long or is not HTTP/1.1.
 pub async fn serve<F>(
@@ -80,8 +84,9 @@ pub async fn serve<F>(
             .keep_alive(true);
         let (answer, refuse_head) = (answer.clone(), refuse.clone());
         let activity = admitted.activity();
-        let service = service_fn(move |request| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
             activity.begin();
+            request.extensions_mut().insert(Peer(peer.ip()));
             let activity = activity.clone();
             let answered = judge_head(&request).map(|()| answer(request));
             let refused = refuse_head.clone();

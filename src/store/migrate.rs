@@ -16,6 +16,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0006_indexes_beside_primary_keys.sql"),
     include_str!("../../migrations/0007_decisions.sql"),
     include_str!("../../migrations/0008_payer.sql"),
+    include_str!("../../migrations/0009_operators.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -11,6 +11,7 @@ use http::{HeaderMap, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hundi::app::{self, App, KeyRequest};
 use hundi::config::{Config, Flags};
+use hundi::console::Console;
 use hundi::http::server;
 use hundi::kernel::{Clock, DecidedBy, Mode};
 use hundi::keys::Permissions;
@@ -39,6 +40,8 @@ pub fn is_on_postgres() -> bool {
 pub struct Server {
     pub app: Arc<App>,
     pub address: String,
+    /// Where the operator's console listens, for a server with `HUNDI_CONSOLE_LISTEN`.
+    pub console: Option<String>,
     pub folder: PathBuf,
     /// As `--database` takes it.
     pub database_url: String,
@@ -149,10 +152,20 @@ impl Server {
         };
         let (listener, address) = server::bind(&config.listen).await.unwrap();
         let (stop, stopping) = watch::channel(false);
-        tokio::spawn(app.clone().run(listener, stopping));
+        let console = match &config.console {
+            None => None,
+            Some(settings) => {
+                let (listener, address) = server::bind(&settings.listen).await.unwrap();
+                let console = Console::new(app.state.clone(), &settings.url(address)).unwrap();
+                Some((address.to_string(), (listener, Arc::new(console))))
+            }
+        };
+        let (console_address, console) = console.unzip();
+        tokio::spawn(app.clone().run_with(listener, console, stopping));
         Server {
             app,
             address: address.to_string(),
+            console: console_address,
             folder,
             database_url,
             database,

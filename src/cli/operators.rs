@@ -1,0 +1,165 @@
+//! `hundi operators`: who may sign in to the console and decide.
+
+use std::io::Read;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{DatabaseArgs, error_message, open, print};
+use crate::kernel::system_random;
+use crate::staff::{self, Role, passwords};
+
+/// Manage the operators: who may sign in to the console
+#[derive(Args)]
+pub struct Operators {
+    #[command(subcommand)]
+    command: OperatorsCommand,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum RoleFlag {
+    /// Sees everything but full account numbers
+    Viewer,
+    /// Decides
+    Operator,
+    /// Also approves what others decided
+    Approver,
+    /// Also manages keys, operators and settings
+    Admin,
+}
+
+#[derive(Args)]
+struct PasswordArgs {
+    /// Read the password from standard input; without it one is made, and printed alone on the
+    /// last line
+    #[arg(long)]
+    password_stdin: bool,
+}
+
+#[derive(Subcommand)]
+enum OperatorsCommand {
+    /// Make an operator
+    Create {
+        name: String,
+        #[arg(long)]
+        role: RoleFlag,
+        #[command(flatten)]
+        password: PasswordArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// List the operators
+    List {
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Let an operator no longer sign in; their sessions end
+    Disable {
+        name: String,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+    /// Give an operator a new password, take the second factor away and let them sign in again
+    Reset {
+        name: String,
+        #[command(flatten)]
+        password: PasswordArgs,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
+}
+
+impl RoleFlag {
+    const fn role(self) -> Role {
+        match self {
+            RoleFlag::Viewer => Role::Viewer,
+            RoleFlag::Operator => Role::Operator,
+            RoleFlag::Approver => Role::Approver,
+            RoleFlag::Admin => Role::Admin,
+        }
+    }
+}
+
+/// A password's hash, and the password where it was made here.
+struct Chosen {
+    hash: String,
+    made: Option<String>,
+}
+
+impl PasswordArgs {
+    fn choose(&self) -> Result<Chosen, String> {
+        let (password, is_made) = if self.password_stdin {
+            let mut text = String::new();
+            std::io::stdin()
+                .take(4 * passwords::CHARACTERS_MAX as u64)
+                .read_to_string(&mut text)
+                .map_err(|error| format!("the password cannot be read: {error}"))?;
+            (text.trim_end_matches(['\r', '\n']).to_owned(), false)
+        } else {
+            (passwords::make(system_random()?), true)
+        };
+        passwords::judge(&password)?;
+        let hash = passwords::hash(&password, system_random()?)?;
+        Ok(Chosen { hash, made: is_made.then_some(password) })
+    }
+}
+
+fn show(what: &str, made: Option<String>) -> Result<(), String> {
+    print(what)?;
+    match made {
+        None => Ok(()),
+        Some(password) => {
+            print("the password, shown only now:")?;
+            print(&password)
+        }
+    }
+}
+
+impl Operators {
+    pub async fn run(self) -> Result<(), String> {
+        match self.command {
+            OperatorsCommand::Create { name, role, password, database } => {
+                let name = staff::name(&name)?;
+                let role = role.role();
+                let Chosen { hash, made } = password.choose()?;
+                let store = open(&database).await?;
+                let made_operator =
+                    store.write(move |tx, now| staff::create(tx, now, &name, role, &hash));
+                let operator = made_operator.await.map_err(error_message)?;
+                show(&format!("made the operator {} ({})", operator.name, role.as_str()), made)
+            }
+            OperatorsCommand::List { database } => {
+                let store = open(&database).await?;
+                let all = store.write(|tx, _| Ok(staff::rows::all(tx)?)).await;
+                print("name\trole\tsigns in\tsecond factor\tcreated")?;
+                for operator in all.map_err(error_message)? {
+                    print(&format!(
+                        "{}\t{}\t{}\t{}\t{}",
+                        operator.identity.name,
+                        operator.identity.role.as_str(),
+                        if operator.is_disabled { "no" } else { "yes" },
+                        if operator.is_totp_confirmed { "yes" } else { "no" },
+                        operator.created
+                    ))?;
+                }
+                Ok(())
+            }
+            OperatorsCommand::Disable { name, database } => {
+                let name = staff::name(&name)?;
+                let store = open(&database).await?;
+                let shown = name.clone();
+                let disabled = store.write(move |tx, _| staff::disable(tx, &name)).await;
+                disabled.map_err(error_message)?;
+                print(&format!("{shown} can no longer sign in"))
+            }
+            OperatorsCommand::Reset { name, password, database } => {
+                let name = staff::name(&name)?;
+                let Chosen { hash, made } = password.choose()?;
+                let store = open(&database).await?;
+                let shown = name.clone();
+                let reset = store.write(move |tx, _| staff::reset(tx, &name, &hash)).await;
+                reset.map_err(error_message)?;
+                show(&format!("{shown} signs in with a new password"), made)
+            }
+        }
+    }
+}

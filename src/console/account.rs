@@ -1,0 +1,74 @@
+//! One's own account: how the console looks, and where one is signed in.
+
+use askama::Template;
+
+use super::frame::{Frame, draw};
+use super::texts::{self, Words};
+use super::visit::{Failure, Outcome, Visit};
+use crate::kernel::hex;
+use crate::staff::sessions::Session;
+use crate::staff::{Theme, rows};
+use crate::store::Cost;
+
+#[derive(Template)]
+#[template(path = "console/account.html")]
+struct AccountPage<'a> {
+    frame: Frame<'a>,
+    sessions: Vec<Session>,
+    own: String,
+    languages: &'static [Words],
+    themes: &'static [Theme],
+}
+
+pub async fn page(visit: Visit) -> Outcome {
+    let (number, instant) = (visit.operator().number, visit.instant());
+    let all = visit.app.store.read(Cost::Point, move |tx| Ok(rows::sessions_of(tx, number)?));
+    let mut sessions = all.await?;
+    sessions.retain(|session| !session.has_ended(instant));
+    draw(&AccountPage {
+        frame: visit.frame("account"),
+        sessions,
+        own: visit.session.reference(),
+        languages: texts::all(),
+        themes: Theme::ALL,
+    })
+}
+
+pub async fn set_preferences(visit: Visit) -> Outcome {
+    let wrong = || Failure::told(visit.words.get("problem.form_expired"));
+    let theme = Theme::parse(visit.field("theme")).ok_or_else(wrong)?;
+    let language = texts::of(visit.field("language")).ok_or_else(wrong)?.code;
+    let number = visit.operator().number;
+    visit
+        .app
+        .store
+        .write(move |tx, _| Ok(rows::set_preferences(tx, number, language, theme)?))
+        .await?;
+    visit.back_to("/console/account", "notice.saved")
+}
+
+/// Ends one of one's own sessions.
+pub async fn end_session(visit: Visit) -> Outcome {
+    let hash = hex::decode(visit.field("session")).ok_or(Failure::NotFound)?;
+    let number = visit.operator().number;
+    let ended =
+        visit.app.store.write(move |tx, _| Ok(rows::end_session(tx, number, &hash)?)).await?;
+    match ended {
+        true => visit.back_to("/console/account", "notice.session_ended"),
+        false => Err(Failure::NotFound),
+    }
+}
+
+/// Ends every session of an operator.
+pub async fn end_sessions_of(visit: Visit) -> Outcome {
+    let name = crate::staff::name(visit.field("name")).map_err(Failure::told)?;
+    visit
+        .app
+        .store
+        .write(move |tx, _| {
+            let operator = crate::staff::named(tx, &name)?;
+            Ok(rows::end_sessions_of(tx, operator.identity.number)?)
+        })
+        .await?;
+    visit.back_to("/console", "notice.session_ended")
+}

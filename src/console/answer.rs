@@ -1,0 +1,306 @@
+//! The order in which a request to the console is judged.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::header::{
+    ACCEPT_LANGUAGE, ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, LOCATION, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
+use hyper::body::Incoming;
+
+use super::cookies::Cookie;
+use super::form::Fields;
+use super::frame::{Frame, draw};
+use super::route::{Handler, Least, Route};
+use super::routes::Found;
+use super::texts;
+use super::visit::{Asked, Failure, Visit};
+use super::{Console, files};
+use crate::http::incoming::read_body;
+use crate::http::reply::{self, Reply};
+use crate::http::server::Peer;
+use crate::kernel::id::kind;
+use crate::kernel::{Id, OperationError, Refusal, StoreError, system_random};
+use crate::staff::sessions::{self, Session};
+use crate::store::Cost;
+
+/// Everything comes from this server, nothing stands in the page itself, nobody frames it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' \
+    data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Answers any request of the console's listener.
+pub async fn answer(console: Arc<Console>, request: Request<Incoming>) -> Reply {
+    let request_id = new_request_id(&console);
+    let mut reply = match judge(&console, request).await {
+        Ok(reply) => reply,
+        // Without a page, because nothing is known of who asks.
+        Err((status, text)) => reply::reply(
+            status.as_u16(),
+            "text/plain; charset=utf-8",
+            format!("{text}\n").into_bytes(),
+        ),
+    };
+    if reply.status().is_server_error() {
+        tracing::error!(request_id, status = reply.status().as_u16(), "a console page failed");
+    }
+    protect(&console, &mut reply);
+    reply::set_header(&mut reply, HeaderName::from_static("request-id"), &request_id);
+    reply
+}
+
+/// The answer to what no route is asked for, such as a head that is no HTTP/1.1.
+pub fn refuse(console: &Console, refusal: Refusal) -> Reply {
+    let mut reply = reply::refusal_reply(&new_request_id(console), refusal);
+    protect(console, &mut reply);
+    reply
+}
+
+fn new_request_id(console: &Console) -> String {
+    let random = system_random().unwrap_or_default();
+    let instant = console.app.store.clock.milliseconds();
+    let id: Id<kind::Request> = console.request_ids.mint(instant, u128::from_be_bytes(random));
+    id.to_string()
+}
+
+/// What every answer carries.
+fn protect(console: &Console, reply: &mut Reply) {
+    let is_secure = console.origins.is_secure();
+    let headers = reply.headers_mut();
+    let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(CONTENT_SECURITY_POLICY, POLICY);
+    set(X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(X_FRAME_OPTIONS, "DENY");
+    // A form's POST names its origin only while the page may name itself to this server.
+    set(REFERRER_POLICY, "same-origin");
+    set(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    set(HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()");
+    set(HeaderName::from_static("x-robots-tag"), "noindex, nofollow");
+    set(VARY, "cookie, accept-language, hx-request");
+    if is_secure {
+        set(STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+    }
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+}
+
+type Bare = (StatusCode, &'static str);
+
+async fn judge(console: &Arc<Console>, request: Request<Incoming>) -> Result<Reply, Bare> {
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
+    let (head, incoming) = request.into_parts();
+    if console.origins.host(&head.headers).is_none() {
+        return Err((StatusCode::MISDIRECTED_REQUEST, "The console has another address."));
+    }
+    let path = head.uri.path();
+    if let Some(file) = files::find(path).filter(|_| head.method == http::Method::GET) {
+        return Ok(file);
+    }
+    if path == "/" || path == "/console/" {
+        let mut reply = reply::reply(302, "text/plain; charset=utf-8", Vec::new());
+        reply.headers_mut().insert(LOCATION, HeaderValue::from_static("/console"));
+        return Ok(reply);
+    }
+    let is_change = head.method != http::Method::GET && head.method != http::Method::HEAD;
+    if is_change && !console.origins.is_own_change(&head.headers) {
+        return Err((
+            StatusCode::FORBIDDEN,
+            "This change was not asked for by a page of the console.",
+        ));
+    }
+    let form = if is_change {
+        let body = read_body(&head.headers, incoming).await;
+        let body = body.map_err(|_| (StatusCode::BAD_REQUEST, "The form did not arrive whole."))?;
+        Fields::read(&body)
+    } else {
+        Some(Fields::default())
+    };
+    let query = Fields::read(head.uri.query().unwrap_or("").as_bytes());
+    let (Some(form), Some(query)) = (form, query) else {
+        return Err((StatusCode::BAD_REQUEST, "The form has too many fields."));
+    };
+    let wish = head.headers.get(ACCEPT_LANGUAGE).and_then(|wish| wish.to_str().ok());
+    let mut asked = Asked {
+        console: console.clone(),
+        app: console.app.clone(),
+        words: texts::wished(wish.unwrap_or("")),
+        address: address_of(console, peer, &head.headers),
+        path: head.uri.path_and_query().map_or("/console", |path| path.as_str()).to_owned(),
+        headers: head.headers,
+        parts: Vec::new(),
+        query,
+        form,
+        cookie: String::new(),
+    };
+    let session = match session_of(&asked).await {
+        Ok(session) => session,
+        Err(error) => return Ok(failed(&asked, None, error.into())),
+    };
+    if let Some(session) = &session {
+        asked.words = texts::of(&session.language).unwrap_or(asked.words);
+    }
+    asked.cookie = match &session {
+        Some(_) => Cookie::Session.read(&console.origins, &asked.headers),
+        None => Cookie::Visit.read(&console.origins, &asked.headers),
+    }
+    .unwrap_or_default();
+    let path = head.uri.path();
+    match console.table.find(&head.method, path) {
+        Found::Route(route, parts) => {
+            asked.parts = parts;
+            Ok(run(route, asked, session, is_change).await)
+        }
+        Found::OtherMethod => {
+            let mut reply = page(&asked, session.as_ref(), StatusCode::METHOD_NOT_ALLOWED, None);
+            reply.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+            Ok(reply)
+        }
+        // What there is, nobody learns who is not signed in.
+        Found::Nothing if session.is_none() => Ok(to_sign_in(&asked, is_change)),
+        Found::Nothing => Ok(failed(&asked, session.as_ref(), Failure::NotFound)),
+    }
+}
+
+/// Where a request comes from. Behind a proxy on this machine it is what the proxy says last.
+fn address_of(console: &Console, peer: Option<IpAddr>, headers: &HeaderMap) -> String {
+    let Some(peer) = peer else { return "unknown".into() };
+    let forwarded = headers
+        .get_all("x-forwarded-for")
+        .iter()
+        .next_back()
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.rsplit(',').next())
+        .and_then(|last| last.trim().parse::<IpAddr>().ok());
+    // https ends at a proxy: the console speaks plain http.
+    match forwarded {
+        Some(forwarded) if console.origins.is_secure() && peer.is_loopback() => forwarded,
+        _ => peer.to_canonical(),
+    }
+    .to_string()
+}
+
+async fn session_of(asked: &Asked) -> Result<Option<Session>, OperationError> {
+    let Some(token) = Cookie::Session.read(&asked.console.origins, &asked.headers) else {
+        return Ok(None);
+    };
+    let instant = asked.instant();
+    asked.app.store.read(Cost::Point, move |tx| Ok(sessions::find(tx, &token, instant)?)).await
+}
+
+/// Judges who asks, and runs the handler.
+async fn run(route: &Route, asked: Asked, session: Option<Session>, is_change: bool) -> Reply {
+    if let Some(refused) = refused(route, &asked, session.as_ref(), is_change) {
+        return refused;
+    }
+    if let Some(session) =
+        session.as_ref().filter(|session| !route.follows && session.is_use_old(asked.instant()))
+    {
+        let hash = session.token_hash;
+        let touched = asked.app.store.write(move |tx, now| sessions::touch(tx, now, &hash)).await;
+        // The session only ends earlier.
+        if let Err(error) = touched {
+            tracing::warn!(%error, "the use of a session could not be written down");
+        }
+    }
+    let (again, session_again) = (asked.twin(), session.clone());
+    let outcome = match (&route.handler, session) {
+        (Handler::Open(handler), _) => handler(asked).await,
+        (Handler::Signed(handler), Some(session)) => handler(Visit::new(asked, session)).await,
+        (Handler::Signed(_), None) => Err(Failure::Forbidden),
+    };
+    outcome.unwrap_or_else(|failure| failed(&again, session_again.as_ref(), failure))
+}
+
+/// Why a request is not for its handler: nobody is signed in, the role is too low, or the form is
+/// not of this session.
+fn refused(
+    route: &Route,
+    asked: &Asked,
+    session: Option<&Session>,
+    is_change: bool,
+) -> Option<Reply> {
+    let least = match (route.least, session) {
+        (Least::Anybody, _) => None,
+        (_, None) => return Some(to_sign_in(asked, is_change)),
+        (Least::SignedIn, Some(_)) => None,
+        (Least::Role(least), Some(session)) => Some((least, session)),
+    };
+    if least.is_some_and(|(least, session)| !session.operator.role.includes(least)) {
+        return Some(failed(asked, session, Failure::Forbidden));
+    }
+    if is_change && (asked.cookie.is_empty() || !asked.has_token()) {
+        let text = asked.words.get("problem.form_expired");
+        return Some(page(asked, session, StatusCode::FORBIDDEN, Some(text)));
+    }
+    None
+}
+
+/// Sends somebody to sign in, and back here afterwards where that is a page.
+fn to_sign_in(asked: &Asked, is_change: bool) -> Reply {
+    if is_change {
+        let text = asked.words.get("problem.signed_out");
+        return page(asked, None, StatusCode::UNAUTHORIZED, Some(text));
+    }
+    let next: String = url::form_urlencoded::byte_serialize(asked.path.as_bytes()).collect();
+    let path = match asked.wants_part() {
+        true => "/console/sign_in".to_owned(),
+        false => format!("/console/sign_in?next={next}"),
+    };
+    asked.go_to(&path).unwrap_or_else(|failure| failed(asked, None, failure))
+}
+
+fn failed(asked: &Asked, session: Option<&Session>, failure: Failure) -> Reply {
+    let (status, text) = match &failure {
+        Failure::NotFound => (StatusCode::NOT_FOUND, None),
+        Failure::Forbidden => (StatusCode::FORBIDDEN, None),
+        Failure::Told(text) => (StatusCode::CONFLICT, Some(text.as_str())),
+        Failure::Broken(error) => {
+            tracing::error!(%error, "a console page failed");
+            let status = match error {
+                OperationError::Store(StoreError::Broken(_)) => StatusCode::INTERNAL_SERVER_ERROR,
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            (status, None)
+        }
+    };
+    page(asked, session, status, text)
+}
+
+/// A page that says that there is none, and what to do.
+#[derive(askama::Template)]
+#[template(path = "console/problem.html")]
+struct Problem<'a> {
+    frame: Frame<'a>,
+    title: &'a str,
+    text: &'a str,
+}
+
+#[derive(askama::Template)]
+#[template(path = "console/problem_part.html")]
+struct ProblemPart<'a> {
+    title: &'a str,
+    text: &'a str,
+}
+
+fn page(asked: &Asked, session: Option<&Session>, status: StatusCode, text: Option<&str>) -> Reply {
+    let t = asked.words;
+    let (title, usual) = match status {
+        StatusCode::NOT_FOUND => ("problem.not_found", "problem.not_found_text"),
+        StatusCode::FORBIDDEN => ("problem.forbidden", "problem.forbidden_text"),
+        StatusCode::UNAUTHORIZED => ("problem.signed_out_title", "problem.signed_out"),
+        StatusCode::CONFLICT => ("problem.not_done", "problem.not_done_text"),
+        StatusCode::METHOD_NOT_ALLOWED => ("problem.method", "problem.method_text"),
+        _ => ("problem.broken", "problem.broken_text"),
+    };
+    let (title, text) = (t.get(title), text.unwrap_or_else(|| t.get(usual)));
+    let drawn = match asked.wants_part() {
+        true => draw(&ProblemPart { title, text }),
+        false => draw(&Problem { frame: Frame::of(asked, session, ""), title, text }),
+    };
+    let mut reply = drawn.unwrap_or_else(|_| {
+        reply::reply(500, "text/plain; charset=utf-8", text.as_bytes().to_vec())
+    });
+    *reply.status_mut() = status;
+    reply
+}

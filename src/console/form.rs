@@ -1,0 +1,24 @@
+//! The fields of a form or of a query, in the order in which they came.
+
+/// Fields of one form; more are refused.
+const FIELDS_MAX: usize = 1_000;
+
+#[derive(Clone, Debug, Default)]
+pub struct Fields(Vec<(String, String)>);
+
+impl Fields {
+    /// Reads what browsers send; `None` where there are too many.
+    pub fn read(bytes: &[u8]) -> Option<Fields> {
+        let fields: Vec<_> =
+            url::form_urlencoded::parse(bytes).into_owned().take(FIELDS_MAX + 1).collect();
+        (fields.len() <= FIELDS_MAX).then_some(Fields(fields))
+    }
+    /// The first field of this name, or "".
+    pub fn get(&self, name: &str) -> &str {
+        self.all(name).next().unwrap_or("")
+    }
+    /// Every field of this name, for what can be ticked several times.
+    pub fn all<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
+        self.0.iter().filter(move |(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,69 @@
+//! What every page shows around its content.
+
+use askama::Template;
+
+use super::files;
+use super::nav::{self, Line};
+use super::texts::Words;
+use super::visit::{Asked, HTML, Outcome};
+use crate::http::reply;
+use crate::staff::OperatorIdentity;
+use crate::staff::sessions::Session;
+
+/// The frame of a page. Templates call it `frame`, and its texts `frame.t`.
+pub struct Frame<'a> {
+    pub t: &'static Words,
+    pub operator: Option<&'a OperatorIdentity>,
+    /// `auto`, `light` or `dark`.
+    pub theme: &'static str,
+    /// The line of the navigation that this page belongs to.
+    pub section: &'static str,
+    pub lines: Vec<&'static Line>,
+    pub notice: Option<&'static str>,
+    pub is_live_configured: bool,
+    /// The path and query of this page, to come back to.
+    pub path: &'a str,
+    token: String,
+}
+
+impl<'a> Frame<'a> {
+    pub(super) fn of(
+        asked: &'a Asked,
+        session: Option<&'a Session>,
+        section: &'static str,
+    ) -> Frame<'a> {
+        let operator = session.map(|session| &session.operator);
+        let notice = asked.query("notice");
+        let notice = if notice.starts_with("notice.") { asked.words.find(notice) } else { None };
+        Frame {
+            t: asked.words,
+            operator,
+            theme: session.map_or("auto", |session| session.theme.as_str()),
+            section,
+            lines: operator.map_or_else(Vec::new, |operator| nav::lines(operator.role)),
+            notice,
+            is_live_configured: asked.app.services.is_live_configured(),
+            path: &asked.path,
+            token: asked.token(),
+        }
+    }
+
+    /// The hidden field of every form that changes something.
+    pub fn token_field(&self) -> String {
+        format!("<input type=\"hidden\" name=\"token\" value=\"{}\">", self.token)
+    }
+    pub fn css_path(&self) -> String {
+        files::path("console.css")
+    }
+    pub fn htmx_path(&self) -> String {
+        files::path("htmx.js")
+    }
+    pub fn js_path(&self) -> String {
+        files::path("console.js")
+    }
+}
+
+/// A page, or a part of one.
+pub fn draw(template: &impl Template) -> Outcome {
+    Ok(reply::reply(200, HTML, template.render()?.into_bytes()))
+}

@@ -1,0 +1,89 @@
+//! The operator's console: pages below `/console`, on a listener of their own.
+//!
+//! Drawn by the server and usable without scripts; htmx only replaces parts of a page. Nothing is
+//! loaded from elsewhere, and no page holds a style or a script in itself, so the
+//! Content-Security-Policy names only this server. A request is judged in this order: host, route,
+//! method, origin and content type of a change, session, role, form token; see `answer.rs`.
+//!
+//! # How to add a page
+//!
+//! 1. A row in `routes.rs`: `get("/console/transfers/{id}", Role::Viewer, transfers::one)`, or
+//!    `post(…)` for a change. The role is the least that may; nobody without a session gets there.
+//!    A part that htmx asks for again and again is `.follows()`: asking for it does not keep a
+//!    session from ending.
+//! 2. A handler beside its template: `pub async fn one(visit: Visit) -> Outcome`. A `Visit` has
+//!    the session (`visit.operator()`), what the path and the query say (`visit.path(0)`,
+//!    `visit.query("state")`), the fields of a form (`visit.field("reason")`), the texts
+//!    (`visit.words`), the store (`visit.app.store`) and the services. It reads with
+//!    `visit.app.store.read(Cost::Scan, move |tx| …)` and decides with
+//!    `visit.app.store.write(…)`. SQL stands in `console/rows.rs` or `console/rows/*.rs`, or in
+//!    the rows of the slice.
+//! 3. A template `src/console/NAME.html` that begins with `{% extends "console/layout.html" %}`
+//!    and fills the blocks `title` and `content`. Its struct has `frame: Frame<'a>`, from
+//!    `visit.frame("section")`, and the handler ends with `draw(&template)`. A part of a page is a
+//!    template that extends nothing. Every form that changes something is
+//!    `<form method="post">` with `{{ frame.token_field()|safe }}` in it; links and forms name
+//!    paths of this server alone. No `style=` and no `on…=`: the policy forbids them.
+//! 4. Words: `{{ frame.t.get("transfers.title") }}`, or with parts
+//!    `{{ frame.t.with("transfers.of", [("count", count.as_str())]) }}`. Each key stands in
+//!    `texts/en.toml` and in `texts/hi.toml`; a test compares the files with one another and with
+//!    the keys that templates and code name.
+//! 5. After a change: `visit.back_to("/console/transfers", "notice.transfer_approved")` answers
+//!    303 and the next page shows the notice. A refusal that a person should read is
+//!    `Failure::told(…)`.
+//! 6. A line in the navigation, if it is a place of its own: `nav.rs`.
+//! 7. Tests: `tests/http/console.rs` asks every route of the table with every role, so a new row
+//!    is tested there by itself; what the page shows is tested beside it.
+
+mod account;
+mod answer;
+mod cookies;
+mod files;
+mod form;
+mod frame;
+mod home;
+mod nav;
+mod origin;
+pub mod route;
+pub mod routes;
+mod sign_in;
+pub mod texts;
+mod visit;
+
+use std::sync::Arc;
+
+use tokio::sync::Semaphore;
+
+pub use answer::{answer, refuse};
+pub use frame::{Frame, draw};
+pub use visit::{Asked, Failure, Outcome, Visit};
+
+use crate::app_state::AppState;
+use crate::kernel::id::Minter;
+use origin::Origins;
+use routes::Table;
+
+/// Passwords that are compared at the same time; each takes 19 MiB and a processor.
+const COMPARISONS_MAX: usize = 2;
+
+/// The console as its listener serves it.
+pub struct Console {
+    pub app: Arc<AppState>,
+    origins: Origins,
+    table: Table,
+    request_ids: Minter,
+    comparisons: Arc<Semaphore>,
+}
+
+impl Console {
+    /// `url` is what browsers have in their address bar, such as `https://console.example`.
+    pub fn new(app: Arc<AppState>, url: &str) -> Result<Console, String> {
+        Ok(Console {
+            app,
+            origins: Origins::of(url)?,
+            table: Table::new(routes::routes())?,
+            request_ids: Minter::above(0),
+            comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),
+        })
+    }
+}

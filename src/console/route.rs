@@ -1,0 +1,97 @@
+//! What a route of the console is: a method, a path, who may, and a handler.
+
+use std::pin::Pin;
+
+use super::visit::{Asked, Outcome, Visit};
+use crate::staff::Role;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Method {
+    Get,
+    Post,
+}
+
+impl Method {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Method::Get => "GET",
+            Method::Post => "POST",
+        }
+    }
+}
+
+/// Who may ask for a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Least {
+    /// Anybody who reaches the listener.
+    Anybody,
+    /// Anybody who is signed in, also before the second factor is set up.
+    SignedIn,
+    /// An operator of this role or a higher one.
+    Role(Role),
+}
+
+type Answering = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+
+pub(super) enum Handler {
+    Open(Box<dyn Fn(Asked) -> Answering + Send + Sync>),
+    Signed(Box<dyn Fn(Visit) -> Answering + Send + Sync>),
+}
+
+pub struct Route {
+    pub method: Method,
+    /// With `{name}` for what varies.
+    pub path: &'static str,
+    pub least: Least,
+    /// Whether the page itself asks, again and again: that is no use of the session.
+    pub follows: bool,
+    pub(super) handler: Handler,
+}
+
+impl Route {
+    pub fn follows(mut self) -> Route {
+        self.follows = true;
+        self
+    }
+}
+
+fn signed<F>(method: Method, path: &'static str, least: Least, handler: fn(Visit) -> F) -> Route
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    let handler = Handler::Signed(Box::new(move |visit| Box::pin(handler(visit))));
+    Route { method, path, least, follows: false, handler }
+}
+
+/// A page for operators of this role and higher ones.
+pub fn get<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Route
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    signed(Method::Get, path, Least::Role(least), handler)
+}
+
+/// A change by operators of this role and higher ones.
+pub fn post<F>(path: &'static str, least: Role, handler: fn(Visit) -> F) -> Route
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    signed(Method::Post, path, Least::Role(least), handler)
+}
+
+/// What whoever is signed in may.
+pub fn own<F>(method: Method, path: &'static str, handler: fn(Visit) -> F) -> Route
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    signed(method, path, Least::SignedIn, handler)
+}
+
+/// What anybody may.
+pub fn open<F>(method: Method, path: &'static str, handler: fn(Asked) -> F) -> Route
+where
+    F: Future<Output = Outcome> + Send + 'static,
+{
+    let handler = Handler::Open(Box::new(move |asked| Box::pin(handler(asked))));
+    Route { method, path, least: Least::Anybody, follows: false, handler }
+}

@@ -1,0 +1,73 @@
+//! Every route of the console, with the least role that may use it.
+
+use super::route::{Method, Route, get, open, own, post};
+use super::{account, home, sign_in};
+use crate::staff::Role;
+
+pub fn routes() -> Vec<Route> {
+    vec![
+        open(Method::Get, "/console/sign_in", sign_in::page),
+        open(Method::Post, "/console/sign_in", sign_in::submit),
+        own(Method::Post, "/console/sign_out", sign_in::sign_out),
+        own(Method::Get, "/console/account", account::page),
+        own(Method::Post, "/console/account/preferences", account::set_preferences),
+        own(Method::Post, "/console/account/sessions/end", account::end_session),
+        get("/console", Role::Viewer, home::page),
+        post("/console/operators/sessions/end", Role::Admin, account::end_sessions_of),
+    ]
+}
+
+/// Finds a route by its path and method.
+pub struct Table {
+    pub routes: Vec<Route>,
+    paths: matchit::Router<Vec<usize>>,
+}
+
+/// What a path and method lead to.
+pub(super) enum Found<'a> {
+    Route(&'a Route, Vec<String>),
+    OtherMethod,
+    Nothing,
+}
+
+impl Table {
+    pub fn new(routes: Vec<Route>) -> Result<Table, String> {
+        let mut by_path: Vec<(&str, Vec<usize>)> = Vec::new();
+        for (index, route) in routes.iter().enumerate() {
+            match by_path.iter_mut().find(|(path, _)| *path == route.path) {
+                Some((_, indexes)) => indexes.push(index),
+                None => by_path.push((route.path, vec![index])),
+            }
+        }
+        let mut paths = matchit::Router::new();
+        for (path, indexes) in by_path {
+            paths.insert(path, indexes).map_err(|error| format!("{path}: {error}"))?;
+        }
+        Ok(Table { routes, paths })
+    }
+
+    pub(super) fn find(&self, method: &http::Method, path: &str) -> Found<'_> {
+        let Ok(matched) = self.paths.at(path) else { return Found::Nothing };
+        // HEAD is answered as GET; the connection leaves the body out.
+        let wanted = if *method == http::Method::HEAD { "GET" } else { method.as_str() };
+        let mut candidates = matched.value.iter().filter_map(|index| self.routes.get(*index));
+        match candidates.find(|route| route.method.as_str() == wanted) {
+            None => Found::OtherMethod,
+            Some(route) => {
+                let parts = matched.params.iter().map(|(_, value)| value.to_owned()).collect();
+                Found::Route(route, parts)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_routes_collide_and_all_stand_below_the_console() {
+        let table = Table::new(routes()).unwrap();
+        assert!(table.routes.iter().all(|route| route.path.starts_with("/console")));
+    }
+}

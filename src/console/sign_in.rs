@@ -1,0 +1,143 @@
+//! Signing in and out.
+
+use std::sync::Arc;
+
+use askama::Template;
+use http::StatusCode;
+use http::header::USER_AGENT;
+
+use super::cookies::Cookie;
+use super::frame::{Frame, draw};
+use super::visit::{Asked, Failure, Outcome, Visit, is_own_path};
+use crate::kernel::{OperationError, StoreError, system_random};
+use crate::staff::sessions::Token;
+use crate::staff::sign_in::{self, Attempt, SignIn};
+use crate::staff::{self, rows};
+use crate::store::Cost;
+
+/// Characters of a password that are looked at; a longer one is wrong.
+const PASSWORD_BYTES_MAX: usize = 4 * staff::passwords::CHARACTERS_MAX;
+
+#[derive(Template)]
+#[template(path = "console/sign_in.html")]
+struct SignInPage<'a> {
+    frame: Frame<'a>,
+    /// Where to go afterwards.
+    next: &'a str,
+    name: &'a str,
+    problem: Option<String>,
+    /// Whether nobody can sign in yet.
+    is_nobody: bool,
+}
+
+/// The form. It brings a cookie that its token is made of.
+pub async fn page(mut asked: Asked) -> Outcome {
+    let has_cookie = !asked.cookie.is_empty()
+        && Cookie::Session.read(&asked.console.origins, &asked.headers).is_none();
+    let fresh = match has_cookie {
+        true => None,
+        false => Some(Token::make(system_random().map_err(StoreError::Broken)?)),
+    };
+    if let Some(token) = &fresh {
+        asked.cookie = token.as_str().to_owned();
+    }
+    let mut reply = drawn(&asked, asked.query("next"), None).await?;
+    if let Some(token) = &fresh {
+        asked.set_cookie(&mut reply, Cookie::Visit, token.as_str());
+    }
+    Ok(reply)
+}
+
+async fn drawn(asked: &Asked, next: &str, problem: Option<String>) -> Outcome {
+    let is_anybody = asked.app.store.read(Cost::Point, |tx| Ok(staff::is_anybody(tx)?)).await?;
+    draw(&SignInPage {
+        frame: Frame::of(asked, None, ""),
+        next: if is_own_path(next) { next } else { "" },
+        name: asked.field("name"),
+        problem,
+        is_nobody: !is_anybody,
+    })
+}
+
+/// Compares what was typed. Which part of it is wrong, nobody is told.
+pub async fn submit(asked: Asked) -> Outcome {
+    let browser = asked.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
+    let attempt = Attempt {
+        name: asked.field("name").to_owned(),
+        password: asked.field("password").to_owned(),
+        code: asked.field("code").to_owned(),
+        address: asked.address.clone(),
+        browser: browser.unwrap_or("").to_owned(),
+    };
+    let (token, operator) = match attempted(&asked, attempt).await? {
+        SignIn::Done { token, operator } => (token, operator),
+        SignIn::Wrong => {
+            let text = asked.words.get("sign_in.wrong").to_owned();
+            return refused(&asked, StatusCode::UNAUTHORIZED, text).await;
+        }
+        SignIn::Locked { seconds } => {
+            let minutes = (seconds + 59) / 60;
+            let text = asked.words.with("sign_in.locked", [("minutes", &minutes.to_string())]);
+            return refused(&asked, StatusCode::TOO_MANY_REQUESTS, text).await;
+        }
+    };
+    tracing::info!(operator = operator.name, "an operator signed in");
+    let mut reply = asked.go_to(asked.field("next"))?;
+    // A new token, whatever the browser had before, and none of the visit's.
+    asked.set_cookie(&mut reply, Cookie::Session, token.as_str());
+    asked.remove_cookie(&mut reply, Cookie::Visit);
+    Ok(reply)
+}
+
+async fn refused(asked: &Asked, status: StatusCode, text: String) -> Outcome {
+    let mut reply = drawn(asked, asked.field("next"), Some(text)).await?;
+    *reply.status_mut() = status;
+    Ok(reply)
+}
+
+async fn attempted(asked: &Asked, attempt: Attempt) -> Result<SignIn, Failure> {
+    let store = &asked.app.store;
+    let instant = asked.instant();
+    let (services, looked_for) = (asked.app.services.clone(), attempt.clone());
+    let look =
+        store.read(Cost::Point, move |tx| Ok(sign_in::look(tx, &services, &looked_for, instant)?));
+    let operator = match look.await? {
+        Err(seconds) => return Ok(SignIn::Locked { seconds }),
+        Ok(operator) => operator,
+    };
+    let compared = compare(asked, &attempt, operator).await?;
+    let services = asked.app.services.clone();
+    let conclude = move |tx: &mut dyn crate::store::Tx, now: &mut crate::kernel::Now| {
+        sign_in::conclude(tx, now, &services, &attempt, compared.as_ref())
+    };
+    Ok(store.write(conclude).await?)
+}
+
+/// The operator, if the password is right. Few passwords are compared at once, so that attempts
+/// take no memory or processor from anything else.
+async fn compare(
+    asked: &Asked,
+    attempt: &Attempt,
+    operator: Option<staff::Operator>,
+) -> Result<Option<staff::Operator>, OperationError> {
+    let busy = || StoreError::Unavailable("passwords cannot be compared now".into());
+    let permit = Arc::clone(&asked.console.comparisons).acquire_owned().await;
+    let permit = permit.map_err(|_| busy())?;
+    let password = attempt.password.clone();
+    let compared = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        let fits = password.len() <= PASSWORD_BYTES_MAX;
+        let is_right = fits && sign_in::is_password_right(operator.as_ref(), &password);
+        operator.filter(|_| is_right)
+    });
+    compared.await.map_err(|_| busy().into())
+}
+
+/// Ends this session, here and in the browser.
+pub async fn sign_out(visit: Visit) -> Outcome {
+    let (number, hash) = (visit.operator().number, visit.session.token_hash);
+    visit.app.store.write(move |tx, _| Ok(rows::end_session(tx, number, &hash)?)).await?;
+    let mut reply = visit.go_to("/console/sign_in")?;
+    visit.remove_cookie(&mut reply, Cookie::Session);
+    Ok(reply)
+}

@@ -1,0 +1,239 @@
+//! What a handler gets, and what it may answer.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use http::header::{ETAG, LOCATION};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+
+use super::Console;
+use super::cookies::Cookie;
+use super::form::Fields;
+use super::frame::Frame;
+use super::texts::Words;
+use crate::app_state::AppState;
+use crate::http::reply::{self, Reply};
+use crate::kernel::{OperationError, StoreError, hex};
+use crate::services::Services;
+use crate::staff::OperatorIdentity;
+use crate::staff::sessions::Session;
+
+/// A request whose route is known.
+pub struct Asked {
+    pub console: Arc<Console>,
+    pub app: Arc<AppState>,
+    pub words: &'static Words,
+    /// Where the request comes from, as far as can be told.
+    pub address: String,
+    pub headers: HeaderMap,
+    pub(super) path: String,
+    pub(super) parts: Vec<String>,
+    pub(super) query: Fields,
+    pub(super) form: Fields,
+    /// What the token in the page's forms is made of: the session's or the visit's cookie.
+    pub(super) cookie: String,
+}
+
+/// A request of somebody who is signed in and may ask it.
+pub struct Visit {
+    asked: Asked,
+    pub session: Session,
+}
+
+impl Deref for Visit {
+    type Target = Asked;
+    fn deref(&self) -> &Asked {
+        &self.asked
+    }
+}
+
+impl Asked {
+    /// What a page about a failure needs of a request that a handler took.
+    pub(super) fn twin(&self) -> Asked {
+        Asked {
+            console: self.console.clone(),
+            app: self.app.clone(),
+            words: self.words,
+            address: self.address.clone(),
+            headers: self.headers.clone(),
+            path: self.path.clone(),
+            parts: self.parts.clone(),
+            query: self.query.clone(),
+            form: Fields::default(),
+            cookie: self.cookie.clone(),
+        }
+    }
+    /// What stands in the path for the first `{…}`, the second and so on; "" where there is none.
+    pub fn path(&self, index: usize) -> &str {
+        self.parts.get(index).map_or("", String::as_str)
+    }
+    /// A parameter of the query, or "".
+    pub fn query(&self, name: &str) -> &str {
+        self.query.get(name)
+    }
+    /// A field of the form, or "".
+    pub fn field(&self, name: &str) -> &str {
+        self.form.get(name)
+    }
+    /// Every field of this name.
+    pub fn fields<'a, 'n>(&'a self, name: &'n str) -> impl Iterator<Item = &'a str> + use<'a, 'n> {
+        self.form.all(name)
+    }
+    /// Whether htmx asks for a part of a page.
+    pub fn wants_part(&self) -> bool {
+        self.headers.contains_key("hx-request")
+    }
+    pub fn services(&self) -> &Services {
+        &self.app.services
+    }
+    /// The store's clock, in Unix seconds.
+    pub fn instant(&self) -> i64 {
+        self.app.store.clock.milliseconds() / 1000
+    }
+    /// The token of this page's forms.
+    pub fn token(&self) -> String {
+        let mark = self.app.services.sealer.fingerprint(&[b"console form", self.cookie.as_bytes()]);
+        hex::encode(mark)
+    }
+    /// Whether a form brings the token of its page; compared in constant time.
+    pub(super) fn has_token(&self) -> bool {
+        let given = self.field("token");
+        bool::from(subtle::ConstantTimeEq::ct_eq(self.token().as_bytes(), given.as_bytes()))
+    }
+    /// Sends the browser to a page of the console after a change.
+    pub fn go_to(&self, path: &str) -> Outcome {
+        let mut reply = reply::reply(StatusCode::SEE_OTHER.as_u16(), TEXT, Vec::new());
+        let path = if is_own_path(path) { path } else { "/console" };
+        // htmx follows a redirect unseen, and would put a whole page into a part of one.
+        if self.wants_part() {
+            *reply.status_mut() = StatusCode::OK;
+            reply::set_header(&mut reply, HeaderName::from_static("hx-redirect"), path);
+        } else {
+            reply::set_header(&mut reply, LOCATION, path);
+        }
+        Ok(reply)
+    }
+    /// The same, and the next page shows a notice: a key of the texts that begins with `notice.`.
+    pub fn back_to(&self, path: &str, notice: &str) -> Outcome {
+        let mark = if path.contains('?') { '&' } else { '?' };
+        self.go_to(&format!("{path}{mark}notice={notice}"))
+    }
+    pub(super) fn set_cookie(&self, reply: &mut Reply, cookie: Cookie, token: &str) {
+        if let Some(value) = cookie.set(&self.console.origins, token) {
+            reply.headers_mut().append(http::header::SET_COOKIE, value);
+        }
+    }
+    pub(super) fn remove_cookie(&self, reply: &mut Reply, cookie: Cookie) {
+        if let Some(value) = cookie.remove(&self.console.origins) {
+            reply.headers_mut().append(http::header::SET_COOKIE, value);
+        }
+    }
+}
+
+impl Visit {
+    pub(super) const fn new(asked: Asked, session: Session) -> Visit {
+        Visit { asked, session }
+    }
+    pub const fn operator(&self) -> &OperatorIdentity {
+        &self.session.operator
+    }
+    /// What every page shows around its content; `section` is the line of the navigation.
+    pub fn frame(&self, section: &'static str) -> Frame<'_> {
+        Frame::of(&self.asked, Some(&self.session), section)
+    }
+}
+
+/// A path below the console that a browser may be sent to, and nothing else.
+pub fn is_own_path(path: &str) -> bool {
+    let is_below =
+        path == "/console" || path.starts_with("/console/") || path.starts_with("/console?");
+    is_below
+        && path.bytes().all(|byte| (0x21..0x7F).contains(&byte) && byte != b'\\')
+        && !path.contains("//")
+        && !path.contains("/../")
+}
+
+const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+
+/// Why a handler has no page to show.
+#[derive(Debug)]
+pub enum Failure {
+    /// There is no such thing.
+    NotFound,
+    /// This operator may not.
+    Forbidden,
+    /// Nothing changed, and the person is told why.
+    Told(String),
+    /// It cannot be told now; the log says more.
+    Broken(OperationError),
+}
+
+impl Failure {
+    pub fn told(text: impl Into<String>) -> Failure {
+        Failure::Told(text.into())
+    }
+}
+
+impl From<OperationError> for Failure {
+    fn from(error: OperationError) -> Failure {
+        match error {
+            // Written for the operator.
+            OperationError::Declined(reason) => Failure::Told(reason),
+            OperationError::Refused(refusal) => Failure::Told(
+                refusal.entries().first().map_or_else(String::new, |entry| entry.message.clone()),
+            ),
+            OperationError::Store(_) => Failure::Broken(error),
+        }
+    }
+}
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        Failure::Broken(error.into())
+    }
+}
+impl From<askama::Error> for Failure {
+    fn from(error: askama::Error) -> Failure {
+        StoreError::Broken(format!("a page cannot be drawn: {error}")).into()
+    }
+}
+
+pub type Outcome = Result<Reply, Failure>;
+
+/// A file from the binary, which a browser may keep under the address that names its content.
+pub(super) fn kept(content_type: &'static str, body: &'static [u8], mark: &str) -> Reply {
+    let mut reply = reply::reply(200, content_type, body.to_vec());
+    reply::set_header(&mut reply, ETAG, &format!("\"{mark}\""));
+    reply.headers_mut().insert(
+        http::header::CACHE_CONTROL,
+        HeaderValue::from_static("public, max-age=31536000, immutable"),
+    );
+    reply
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_sent_to_paths_of_the_console_alone() {
+        for path in ["/console", "/console/transfers/x?state=a&b=c", "/console?notice=x"] {
+            assert!(is_own_path(path), "{path}");
+        }
+        for path in [
+            "",
+            "/",
+            "//evil.example",
+            "https://evil.example/console/",
+            "/console//evil.example",
+            "/console/../x",
+            "/consolex",
+            "/console\\evil",
+            "/console/\r\nset-cookie: a=b",
+            "/console/ x",
+            "\\\\evil.example/console",
+        ] {
+            assert!(!is_own_path(path), "{path}");
+        }
+    }
+}

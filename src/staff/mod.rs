@@ -1,0 +1,133 @@
+//! The people who operate the service: their roles, their passwords and where they are signed in.
+
+pub mod passwords;
+pub mod rows;
+pub mod sessions;
+pub mod sign_in;
+
+use crate::kernel::{Now, OperationError, StoreError};
+use crate::store::Tx;
+
+crate::string_enum!(
+    /// What an operator may do; each role may do what those before it may.
+    Role { Viewer "viewer", Operator "operator", Approver "approver", Admin "admin" }
+);
+
+impl Role {
+    /// Whether this role includes another.
+    pub const fn includes(self, least: Role) -> bool {
+        self as u8 >= least as u8
+    }
+}
+
+crate::string_enum!(
+    /// How the console looks.
+    Theme { Auto "auto", Light "light", Dark "dark" }
+);
+
+/// Who acts: what handlers and decisions get to know of an operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OperatorIdentity {
+    pub number: i64,
+    pub name: String,
+    pub role: Role,
+}
+
+/// An operator as stored.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    pub identity: OperatorIdentity,
+    pub password_hash: String,
+    pub is_disabled: bool,
+    /// Sealed.
+    pub totp_secret: Option<Vec<u8>>,
+    pub is_totp_confirmed: bool,
+    pub totp_step: i64,
+    pub language: String,
+    pub theme: Theme,
+    pub created: i64,
+}
+
+pub const NAME_CHARACTERS_MAX: usize = 64;
+
+/// A name as it is stored and compared; `Err` says what a name looks like.
+pub fn name(text: &str) -> Result<String, String> {
+    let name = text.trim().to_ascii_lowercase();
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._@+-".contains(&byte);
+    if name.is_empty() || name.len() > NAME_CHARACTERS_MAX || !name.bytes().all(is_usual) {
+        return Err(format!(
+            "an operator's name has 1 to {NAME_CHARACTERS_MAX} characters: letters, digits and \
+             any of . _ @ + -"
+        ));
+    }
+    Ok(name)
+}
+
+/// Makes an operator, whose name must be new.
+pub fn create(
+    tx: &mut dyn Tx,
+    now: &Now,
+    name: &str,
+    role: Role,
+    password_hash: &str,
+) -> Result<OperatorIdentity, OperationError> {
+    if rows::find_by_name(tx, name)?.is_some() {
+        return Err(OperationError::Declined(format!("there is an operator {name:?} already")));
+    }
+    let number = rows::last_number(tx)? + 1;
+    rows::insert(tx, number, name, role, password_hash, now.instant())?;
+    Ok(OperatorIdentity { number, name: name.to_owned(), role })
+}
+
+/// An operator who has to be there.
+pub fn named(tx: &mut dyn Tx, name: &str) -> Result<Operator, OperationError> {
+    rows::find_by_name(tx, name)?.ok_or_else(|| {
+        OperationError::Declined(format!(
+            "there is no operator {name:?}: `hundi operators list` shows them"
+        ))
+    })
+}
+
+/// Gives an operator a new password, takes the second factor away, and ends every session.
+pub fn reset(tx: &mut dyn Tx, name: &str, password_hash: &str) -> Result<(), OperationError> {
+    let operator = named(tx, name)?;
+    let number = operator.identity.number;
+    rows::set_password(tx, number, password_hash)?;
+    rows::remove_second_factor(tx, number)?;
+    rows::set_disabled(tx, number, false)?;
+    Ok(rows::end_sessions_of(tx, number)?)
+}
+
+/// Lets an operator no longer sign in, and ends every session.
+pub fn disable(tx: &mut dyn Tx, name: &str) -> Result<(), OperationError> {
+    let operator = named(tx, name)?;
+    rows::set_disabled(tx, operator.identity.number, true)?;
+    Ok(rows::end_sessions_of(tx, operator.identity.number)?)
+}
+
+/// Whether anybody could sign in.
+pub fn is_anybody(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    Ok(rows::all(tx)?.iter().any(|operator| !operator.is_disabled))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_role_includes_those_before_it() {
+        for (index, role) in Role::ALL.iter().enumerate() {
+            for (other, least) in Role::ALL.iter().enumerate() {
+                assert_eq!(role.includes(*least), other <= index, "{role:?} {least:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_plain_and_fold_case() {
+        assert_eq!(name(" Asha.Rao@Example.in ").as_deref(), Ok("asha.rao@example.in"));
+        for text in ["", " ", "a b", "<b>", "ä", &"x".repeat(65)] {
+            assert!(name(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! The rows of operators, their sessions and failed attempts to sign in.
+
+use super::sessions::Session;
+use super::{Operator, OperatorIdentity, Role, Theme};
+use crate::kernel::StoreError;
+use crate::store::{Row, Tx};
+use crate::values;
+
+const OPERATOR: &str = "number, name, role, password_hash, is_disabled, totp_secret, \
+    is_totp_confirmed, totp_step, language, theme, created";
+
+fn operator(mut row: Row) -> Result<Operator, StoreError> {
+    Ok(Operator {
+        identity: OperatorIdentity {
+            number: row.int()?,
+            name: row.text()?,
+            role: row.word(Role::parse)?,
+        },
+        password_hash: row.text()?,
+        is_disabled: row.bool()?,
+        totp_secret: row.bytes_or_null()?,
+        is_totp_confirmed: row.bool()?,
+        totp_step: row.int()?,
+        language: row.text()?,
+        theme: row.word(Theme::parse)?,
+        created: row.int()?,
+    })
+}
+
+pub fn find_by_name(tx: &mut dyn Tx, name: &str) -> Result<Option<Operator>, StoreError> {
+    let sql = format!("SELECT {OPERATOR} FROM operators WHERE name = ?1");
+    tx.row(&sql, values![name])?.map(operator).transpose()
+}
+
+pub fn find(tx: &mut dyn Tx, number: i64) -> Result<Option<Operator>, StoreError> {
+    let sql = format!("SELECT {OPERATOR} FROM operators WHERE number = ?1");
+    tx.row(&sql, values![number])?.map(operator).transpose()
+}
+
+/// All operators, oldest first; they are few.
+pub fn all(tx: &mut dyn Tx) -> Result<Vec<Operator>, StoreError> {
+    let sql = format!("SELECT {OPERATOR} FROM operators ORDER BY number");
+    tx.rows(&sql, &[])?.into_iter().map(operator).collect()
+}
+
+pub fn last_number(tx: &mut dyn Tx) -> Result<i64, StoreError> {
+    let last = tx.row("SELECT MAX(number) FROM operators", &[])?;
+    Ok(last.map_or(Ok(None), |mut row| row.int_or_null())?.unwrap_or(0))
+}
+
+pub fn insert(
+    tx: &mut dyn Tx,
+    number: i64,
+    name: &str,
+    role: Role,
+    password_hash: &str,
+    created: i64,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO operators (number, name, role, password_hash, is_disabled, totp_secret, \
+         is_totp_confirmed, totp_step, language, theme, created) VALUES (?1, ?2, ?3, ?4, ?5, \
+         NULL, ?5, 0, '', 'auto', ?6)",
+        values![number, name, role.as_str(), password_hash, false, created],
+    )
+}
+
+pub fn set_password(tx: &mut dyn Tx, number: i64, password_hash: &str) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE operators SET password_hash = ?2 WHERE number = ?1",
+        values![number, password_hash],
+    )
+}
+
+pub fn set_disabled(tx: &mut dyn Tx, number: i64, is_disabled: bool) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE operators SET is_disabled = ?2 WHERE number = ?1",
+        values![number, is_disabled],
+    )
+}
+
+/// How the console looks for an operator.
+pub fn set_preferences(
+    tx: &mut dyn Tx,
+    number: i64,
+    language: &str,
+    theme: Theme,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE operators SET language = ?2, theme = ?3 WHERE number = ?1",
+        values![number, language, theme.as_str()],
+    )
+}
+
+pub fn remove_second_factor(tx: &mut dyn Tx, number: i64) -> Result<(), StoreError> {
+    tx.execute_one(
+        "UPDATE operators SET totp_secret = NULL, is_totp_confirmed = ?2, totp_step = 0 WHERE \
+         number = ?1",
+        values![number, false],
+    )?;
+    tx.execute("DELETE FROM operator_recovery_codes WHERE operator_number = ?1", values![number])
+        .map(|_| ())
+}
+
+pub struct NewSession<'a> {
+    pub token_hash: [u8; 32],
+    pub operator_number: i64,
+    pub created: i64,
+    pub ends_at: i64,
+    pub address: &'a str,
+    pub browser: &'a str,
+}
+
+pub fn insert_session(tx: &mut dyn Tx, new: &NewSession<'_>) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO operator_sessions (token_hash, operator_number, created, used_at, ends_at, \
+         address, browser) VALUES (?1, ?2, ?3, ?3, ?4, ?5, ?6)",
+        values![
+            &new.token_hash,
+            new.operator_number,
+            new.created,
+            new.ends_at,
+            new.address,
+            new.browser
+        ],
+    )
+}
+
+const SESSION: &str = "SELECT o.number, o.name, o.role, s.token_hash, s.created, s.used_at, \
+    s.ends_at, s.address, s.browser, o.language, o.theme, o.is_totp_confirmed FROM \
+    operator_sessions s JOIN operators o ON o.number = s.operator_number";
+
+fn session(mut row: Row) -> Result<Session, StoreError> {
+    Ok(Session {
+        operator: OperatorIdentity {
+            number: row.int()?,
+            name: row.text()?,
+            role: row.word(Role::parse)?,
+        },
+        token_hash: row
+            .bytes()?
+            .try_into()
+            .map_err(|_| StoreError::Broken("a session's hash is not 32 bytes long".into()))?,
+        created: row.int()?,
+        used_at: row.int()?,
+        ends_at: row.int()?,
+        address: row.text()?,
+        browser: row.text()?,
+        language: row.text()?,
+        theme: row.word(Theme::parse)?,
+        has_second_factor: row.bool()?,
+    })
+}
+
+/// The session of an operator who is not disabled.
+pub fn find_session(tx: &mut dyn Tx, token_hash: &[u8; 32]) -> Result<Option<Session>, StoreError> {
+    let sql = format!("{SESSION} WHERE s.token_hash = ?1 AND o.is_disabled = ?2");
+    tx.row(&sql, values![token_hash, false])?.map(session).transpose()
+}
+
+/// An operator's sessions, oldest first, ended ones too.
+pub fn sessions_of(tx: &mut dyn Tx, operator_number: i64) -> Result<Vec<Session>, StoreError> {
+    let sql = format!("{SESSION} WHERE s.operator_number = ?1 ORDER BY s.created, s.token_hash");
+    tx.rows(&sql, values![operator_number])?.into_iter().map(session).collect()
+}
+
+pub fn touch_session(
+    tx: &mut dyn Tx,
+    token_hash: &[u8; 32],
+    instant: i64,
+) -> Result<(), StoreError> {
+    // It may have ended meanwhile.
+    tx.execute(
+        "UPDATE operator_sessions SET used_at = ?2 WHERE token_hash = ?1 AND used_at < ?2",
+        values![token_hash, instant],
+    )
+    .map(|_| ())
+}
+
+/// Ends one session of an operator, if it is one.
+pub fn end_session(
+    tx: &mut dyn Tx,
+    operator_number: i64,
+    token_hash: &[u8],
+) -> Result<bool, StoreError> {
+    let ended = tx.execute(
+        "DELETE FROM operator_sessions WHERE token_hash = ?1 AND operator_number = ?2",
+        values![token_hash, operator_number],
+    )?;
+    Ok(ended > 0)
+}
+
+pub fn end_sessions_of(tx: &mut dyn Tx, operator_number: i64) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM operator_sessions WHERE operator_number = ?1", values![operator_number])
+        .map(|_| ())
+}
+
+/// How many attempts failed, and when the first of them did.
+pub fn failures(
+    tx: &mut dyn Tx,
+    subject_hash: &[u8; 32],
+) -> Result<Option<(i64, i64)>, StoreError> {
+    let row = tx.row(
+        "SELECT count, first_at FROM sign_in_failures WHERE subject_hash = ?1",
+        values![subject_hash],
+    )?;
+    row.map(|mut row| Ok((row.int()?, row.int()?))).transpose()
+}
+
+pub fn set_failures(
+    tx: &mut dyn Tx,
+    subject_hash: &[u8; 32],
+    count: i64,
+    first_at: i64,
+) -> Result<(), StoreError> {
+    tx.execute_one(
+        "INSERT INTO sign_in_failures (subject_hash, count, first_at) VALUES (?1, ?2, ?3) ON \
+         CONFLICT (subject_hash) DO UPDATE SET count = ?2, first_at = ?3",
+        values![subject_hash, count, first_at],
+    )
+}
+
+pub fn forget_failures(tx: &mut dyn Tx, subject_hash: &[u8; 32]) -> Result<(), StoreError> {
+    tx.execute("DELETE FROM sign_in_failures WHERE subject_hash = ?1", values![subject_hash])
+        .map(|_| ())
+}

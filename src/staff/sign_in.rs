@@ -1,0 +1,110 @@
+//! Signing in: how often one may try, and what is compared.
+
+use super::{Operator, OperatorIdentity, passwords, rows, sessions};
+use crate::kernel::{Now, OperationError, StoreError};
+use crate::services::Services;
+use crate::store::Tx;
+
+/// Failed attempts within the time below, after which no attempt is looked at: of one name, and
+/// from one address, behind which may be an office.
+pub const NAME_FAILURES_MAX: i64 = 10;
+pub const ADDRESS_FAILURES_MAX: i64 = 50;
+pub const FAILURES_SECONDS: i64 = 15 * 60;
+
+/// Compared where no such operator is, so that an answer takes as long.
+const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$bm9ib2R5bm9ib2R5bm9ib2R5$\
+    OI5WKvpwmJpVc9iAQLvMkSHMbuvbHkmbOnNbRM0rqxk";
+
+/// What somebody typed, and where from.
+#[derive(Clone)]
+pub struct Attempt {
+    pub name: String,
+    pub password: String,
+    /// Of the second factor, or a recovery code; may be empty.
+    pub code: String,
+    pub address: String,
+    pub browser: String,
+}
+
+/// What became of an attempt.
+pub enum SignIn {
+    Done {
+        token: sessions::Token,
+        operator: OperatorIdentity,
+    },
+    /// Name, password or code is wrong; which one is not told.
+    Wrong,
+    /// Too many attempts failed; not looked at for so many seconds.
+    Locked {
+        seconds: i64,
+    },
+}
+
+/// What attempts are counted by.
+fn subjects(services: &Services, attempt: &Attempt) -> [([u8; 32], i64); 2] {
+    let hash = |kind: &[u8], text: &str| {
+        services.sealer.fingerprint(&[b"sign-in failures", kind, text.as_bytes()])
+    };
+    let name = attempt.name.trim().to_ascii_lowercase();
+    [
+        (hash(b"name", &name), NAME_FAILURES_MAX),
+        (hash(b"address", &attempt.address), ADDRESS_FAILURES_MAX),
+    ]
+}
+
+/// The operator whom an attempt names, for the comparison, which runs outside any transaction;
+/// `Err` in the inner result is the lock's rest in seconds.
+pub fn look(
+    tx: &mut dyn Tx,
+    services: &Services,
+    attempt: &Attempt,
+    instant: i64,
+) -> Result<Result<Option<Operator>, i64>, StoreError> {
+    for (subject, failures_max) in subjects(services, attempt) {
+        if let Some((count, first_at)) = rows::failures(tx, &subject)? {
+            let ends_at = first_at + FAILURES_SECONDS;
+            if count >= failures_max && instant < ends_at {
+                return Ok(Err(ends_at - instant));
+            }
+        }
+    }
+    let name = super::name(&attempt.name).unwrap_or_default();
+    Ok(Ok(rows::find_by_name(tx, &name)?.filter(|operator| !operator.is_disabled)))
+}
+
+/// Compares a password; as slow where there is nobody.
+pub fn is_password_right(operator: Option<&Operator>, password: &str) -> bool {
+    let stored = operator.map_or(NOBODY, |operator| operator.password_hash.as_str());
+    passwords::matches(password, stored) && operator.is_some()
+}
+
+/// Ends an attempt: a session, or one more failure.
+pub fn conclude(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    attempt: &Attempt,
+    compared: Option<&Operator>,
+) -> Result<SignIn, OperationError> {
+    // As it is now: it may have been disabled, or got another password, since it was compared.
+    let operator = match compared {
+        Some(compared) => rows::find_by_name(tx, &compared.identity.name)?.filter(|operator| {
+            !operator.is_disabled && operator.password_hash == compared.password_hash
+        }),
+        None => None,
+    };
+    let Some(operator) = operator else {
+        for (subject, _) in subjects(services, attempt) {
+            let earlier = rows::failures(tx, &subject)?
+                .filter(|(_, first_at)| now.instant() < first_at + FAILURES_SECONDS);
+            let (count, first_at) = earlier.unwrap_or((0, now.instant()));
+            rows::set_failures(tx, &subject, count + 1, first_at)?;
+        }
+        return Ok(SignIn::Wrong);
+    };
+    let [(by_name, _), _] = subjects(services, attempt);
+    rows::forget_failures(tx, &by_name)?;
+    let number = operator.identity.number;
+    let token = sessions::begin(tx, now, number, &attempt.address, &attempt.browser)?;
+    Ok(SignIn::Done { token, operator: operator.identity })
+}
