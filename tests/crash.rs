@@ -437,7 +437,7 @@ impl SteppedClock {
             println!("skipped: faketime is not installed (tests/postgres/install.sh)");
             return None;
         };
-        let home = Home::new(name);
+        let home = Home::new(name).with("HUNDI_METRICS", "true");
         let offset_file = home.database_path().with_extension("offset");
         let clock = SteppedClock { home, offset_file, library };
         clock.step_to(0);
@@ -463,7 +463,7 @@ impl SteppedClock {
 
 #[test]
 fn a_step_of_the_machines_clock_stops_nothing_and_expires_nothing() {
-    for step_seconds in [-180, -7_200, 180, 7_200, 30 * 3_600] {
+    side_by_side([-180, -7_200, 180, 7_200, 30 * 3_600], |step_seconds| {
         let Some(clock) = SteppedClock::new("clock-step") else { return };
         let server = clock.start();
         let api_key = clock.home.key();
@@ -494,30 +494,86 @@ fn a_step_of_the_machines_clock_stops_nothing_and_expires_nothing() {
             ids.collect::<Vec<_>>().iter().all(|id| receiver.valid_count(id) > 0).then_some(())
         });
         // A lock still ends after its time: no rate is free for as long as the step.
-        let fresh = client.post("/v1/quote_locks", &steps::quote_lock_body("100.00"));
-        let fresh = fresh.expect_success("a lock");
-        let life = fresh["expires_at"].as_i64().zip(fresh["created"].as_i64());
-        assert!(life.is_some_and(|(end, created)| end - created == 300), "{fresh}");
+        let fresh = steps::quote_lock(&mut client, "100.00");
+        let most = json!({ "advance_seconds": 298 });
+        client.post("/v1/test_helpers/clock", &most).expect_success("most of its time");
+        until("the lock to end", Duration::from_secs(20), || {
+            let lock = client.get(&format!("/v1/quote_locks/{fresh}")).expect_success("the lock");
+            (lock["status"] == "expired").then_some(())
+        });
+        let told = clock_step_metric(&server);
+        assert!((told - step_seconds).abs() <= 2, "{step_seconds}: the metric says {told}");
         assert_eq!(server.panics(), Vec::<String>::new());
-    }
+    });
+}
+
+/// Most of such a test is waiting, so its cases run at the same time.
+fn side_by_side<const N: usize>(cases: [i64; N], test: impl Fn(i64) + Sync) {
+    std::thread::scope(|scope| {
+        let test = &test;
+        cases.into_iter().for_each(|case| drop(scope.spawn(move || test(case))));
+    });
+}
+
+fn clock_step_metric(server: &Server) -> i64 {
+    let page = server.client("").get("/metrics").text();
+    let line = page.lines().find_map(|line| line.strip_prefix("hundi_clock_step_seconds "));
+    line.and_then(|figure| figure.parse().ok()).expect("hundi_clock_step_seconds")
 }
 
 #[test]
 fn a_start_with_a_clock_that_went_back_or_forth_works_at_once() {
-    for step_seconds in [-300, -7_200, 7_200] {
+    side_by_side([-300, -7_200, 300, 7_200, 30 * 3_600], |step_seconds| {
         let Some(clock) = SteppedClock::new("clock-restart") else { return };
         let mut server = clock.start();
         let api_key = clock.home.key();
-        let made = server.client(&api_key).post("/v1/beneficiaries", &steps::beneficiary_body());
+        let mut client = server.client(&api_key);
+        let receiver = Receiver::start();
+        receiver.register(&mut client);
+        let key = "before-the-start-of-the-clock";
+        let made = client.post_with("/v1/beneficiaries", key, &steps::beneficiary_body());
         let id = steps::text(&made.expect_success("a beneficiary"), "id");
         server.kill_now();
         clock.step_to(step_seconds);
         let server = clock.start();
         let mut client = server.client(&api_key);
+        let again = client.post_with("/v1/beneficiaries", key, &steps::beneficiary_body());
+        assert!(again.is_replay(), "{step_seconds}: a key was freed: {}", again.text());
+        assert!(clock.home.log().contains("clock_step"), "{step_seconds}: no alarm");
         until("the task of before to run", Duration::from_secs(20), || {
             let seen = client.get(&format!("/v1/beneficiaries/{id}")).json();
             (seen["status"] == "active").then_some(())
         });
         steps::six_steps(&mut client, "100.00");
-    }
+        // The receiver's clock is right, so it may find their timestamps too old.
+        until("all events to arrive", Duration::from_secs(20), || {
+            let events = client.list("/v1/events", "");
+            let ids = events.iter().map(|event| steps::text(event, "id"));
+            ids.collect::<Vec<_>>().iter().all(|id| receiver.record(id).is_some()).then_some(())
+        });
+    });
+}
+
+/// The control of both: a service that goes by the machine's clock loses locks and keys.
+#[test]
+fn a_service_that_goes_by_the_machines_clock_is_found_out() {
+    let Some(mut clock) = SteppedClock::new("clock-control") else { return };
+    clock.home = clock.home.with_fault("clock_follows_the_machine");
+    let mut server = clock.start();
+    let api_key = clock.home.key();
+    let mut client = server.client(&api_key);
+    let (beneficiary, sender) =
+        (steps::beneficiary_payable(&mut client), steps::sender(&mut client));
+    let lock = steps::quote_lock(&mut client, "100.00");
+    let key = "before-the-step-of-the-clock";
+    client.post_with("/v1/senders", key, &steps::sender_body()).expect_success("a sender");
+    clock.step_to(7_200);
+    let body = steps::transfer_body(&sender, &beneficiary, &lock, "100.00");
+    client.post("/v1/transfers", &body).expect_refusal(400, "quote_lock_expired", "a lost lock");
+    server.kill_now();
+    clock.step_to(30 * 3_600);
+    let server = clock.start();
+    let mut client = server.client(&api_key);
+    let again = client.post_with("/v1/senders", key, &steps::sender_body());
+    assert!(again.is_success() && !again.is_replay(), "the control freed no key");
 }

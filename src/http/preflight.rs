@@ -83,7 +83,9 @@ pub async fn run(
 ) -> Result<Option<PreflightResult>, OperationError> {
     let app = asking.app.clone();
     let Some(consulted) = step(asking, body) else { return Ok(None) };
-    let (claim, seconds) = (claim.clone(), app.store.clock.milliseconds() / 1000);
+    let clock = &app.store.clock;
+    let seconds = clock.milliseconds() / 1000 - clock.answers_longer_seconds();
+    let claim = claim.clone();
     if app
         .store
         .read(Cost::Point, move |tx| Ok(idempotency::is_answered(tx, seconds, &claim)?))

@@ -52,6 +52,28 @@ impl Clock {
         }
     }
 
+    /// Keeps stored answers longer by so many seconds until an instant (Unix seconds): the clock
+    /// was put forward, and the callers' day did not get shorter.
+    pub fn keep_answers_longer(&self, seconds: i64, until: i64) {
+        if let Clock::Measured(carried) = self {
+            carried.answers_longer_seconds.store(seconds.max(0), Ordering::SeqCst);
+            carried.answers_longer_until.store(until, Ordering::SeqCst);
+        }
+    }
+
+    /// How many seconds longer than their time stored answers are kept now.
+    pub fn answers_longer_seconds(&self) -> i64 {
+        match self {
+            Clock::Measured(carried)
+                if self.milliseconds() / 1000
+                    < carried.answers_longer_until.load(Ordering::SeqCst) =>
+            {
+                carried.answers_longer_seconds.load(Ordering::SeqCst)
+            }
+            _ => 0,
+        }
+    }
+
     /// Milliseconds since 1970.
     pub fn milliseconds(&self) -> i64 {
         match self {
@@ -72,6 +94,9 @@ pub struct Carried {
     origin: Instant,
     /// What the other clock says at the origin, as far as its last reading tells.
     at_origin_milliseconds: AtomicI64,
+    /// See [`Clock::keep_answers_longer`].
+    answers_longer_seconds: AtomicI64,
+    answers_longer_until: AtomicI64,
 }
 
 impl Carried {
@@ -81,6 +106,8 @@ impl Carried {
         Carried {
             origin: middle(asked, answered),
             at_origin_milliseconds: AtomicI64::new(theirs_milliseconds),
+            answers_longer_seconds: AtomicI64::new(0),
+            answers_longer_until: AtomicI64::new(i64::MIN),
         }
     }
 
@@ -150,6 +177,30 @@ impl SleepMeter {
     }
 }
 
+/// A moment of a machine's run, which no step of its clock moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootMoment {
+    /// Of this start of the machine (random(4)).
+    pub boot_id: String,
+    /// Since then, with the time in which the machine slept.
+    pub milliseconds: i64,
+}
+
+impl BootMoment {
+    /// `None` where the system does not tell.
+    pub fn now() -> Option<BootMoment> {
+        let boot_id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let milliseconds = i64::try_from(since_boot()?.as_millis()).ok()?;
+        Some(BootMoment { boot_id: boot_id.trim().to_owned(), milliseconds })
+    }
+
+    /// How long ago another moment was; `None` where the machine was started since.
+    pub fn milliseconds_since(&self, earlier: &BootMoment) -> Option<i64> {
+        let passed = self.milliseconds - earlier.milliseconds;
+        (self.boot_id == earlier.boot_id && passed >= 0).then_some(passed)
+    }
+}
+
 /// Linux counts in this the time in which the machine slept (proc_uptime(5)).
 fn since_boot() -> Option<Duration> {
     let text = std::fs::read_to_string("/proc/uptime").ok()?;
@@ -193,6 +244,8 @@ pub struct Now {
     stepped_milliseconds: i64,
     /// The time in the first identifier of an object that this transaction minted.
     first_minted_milliseconds: Option<i64>,
+    /// How much longer than their time stored answers are kept; see [`Clock`].
+    pub answers_longer_seconds: i64,
     minter: Minter,
     random: StdRng,
 }
@@ -205,6 +258,7 @@ impl Now {
             clock_offset_seconds: 0,
             stepped_milliseconds: 0,
             first_minted_milliseconds: None,
+            answers_longer_seconds: 0,
             minter,
             random: StdRng::from_seed(seed),
         }

@@ -9,6 +9,10 @@ use crate::values;
 /// How long a completed answer is replayed, from its completion, by the store's clock.
 pub const ANSWER_KEPT_SECONDS: i64 = 24 * 3600;
 
+const fn kept_seconds(now: &Now) -> i64 {
+    ANSWER_KEPT_SECONDS + now.answers_longer_seconds
+}
+
 /// How a stored body is written down.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum BodyForm {
@@ -249,7 +253,7 @@ fn find(
     let Some(mut row) = row else { return Ok(Found::Expired { part, answer_id }) };
     let fingerprint = row.bytes()?;
     let completed_at = row.int()?;
-    if now.instant() - completed_at >= ANSWER_KEPT_SECONDS {
+    if now.instant() - completed_at >= kept_seconds(now) {
         return Ok(Found::Expired { part, answer_id });
     }
     if !bool::from(subtle::ConstantTimeEq::ct_eq(
@@ -356,7 +360,7 @@ fn purge_shared(tx: &mut dyn Tx, bound: &[u8; 16], rows_max: i64) -> Result<u64,
 
 /// Removes answers past their time, a bounded number at once; answers how many.
 pub fn purge(tx: &mut dyn Tx, now: &Now, rows_max: i64) -> Result<u64, StoreError> {
-    let bound = (now.instant() - ANSWER_KEPT_SECONDS) as u128 * 1000;
+    let bound = (now.instant() - kept_seconds(now)) as u128 * 1000;
     let bound = (bound << 80).to_be_bytes();
     if tx.is_shared() {
         return purge_shared(tx, &bound, rows_max);

@@ -248,6 +248,7 @@ impl Lane {
 
     fn commit(&mut self, mut group: Vec<Box<dyn Job>>) {
         self.now.advance_to(self.clock.milliseconds());
+        self.now.answers_longer_seconds = self.clock.answers_longer_seconds();
         let started = std::time::Instant::now();
         let changes_before = self.connection.total_changes();
         let outcome = self.run_group(&mut group);

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use crate::app_state::AppState;
 use crate::background::Stop;
-use crate::kernel::clock::SleepMeter;
+use crate::kernel::clock::{BootMoment, SleepMeter};
 use crate::kernel::{Now, OperationError};
-use crate::store::{Signal, Tx, migrate};
+use crate::store::{Signal, Tx, failpoint, idempotency, migrate};
 use crate::tasks;
 use crate::webhooks;
 
@@ -18,15 +18,25 @@ const LOOK_SECONDS: u64 = 2;
 const STEP_MILLISECONDS_MIN: i64 = 2_000;
 /// How often the service's time is written down, in looks.
 const LOOKS_PER_NOTE: u64 = 15;
-/// How far behind the time that was written down a start has to be to take the machine's clock for
-/// stepped back.
-const BACK_MILLISECONDS_MIN: i64 = 60_000;
+/// How far a start has to be from the time that was written down for its clock to count as stepped.
+const START_MILLISECONDS_MIN: i64 = 60_000;
 
 /// Where the store keeps the latest time of the service, in milliseconds since 1970.
 const CLOCK_NOTE: &str = "clock_milliseconds";
+/// Where it keeps what the machine's own count was then: the boot's name and milliseconds.
+const BOOT_NOTE: &str = "clock_boot";
+/// Where it keeps how much longer answers are kept, and until when: two numbers of seconds.
+const LONGER_NOTE: &str = "clock_answers_longer";
+
+/// To be called before the first request: a clock that was put forward while the service was down
+/// must free no idempotency key.
+pub async fn begin(app: &AppState) {
+    if !app.store.is_shared() && !failpoint("clock_follows_the_machine") {
+        note(app).await;
+    }
+}
 
 pub async fn run(app: Arc<AppState>, mut stop: Stop) {
-    note(&app).await;
     let mut meter = SleepMeter::start();
     let mut reported = 0;
     for look in 1_u64.. {
@@ -56,36 +66,90 @@ pub async fn run(app: Arc<AppState>, mut stop: Stop) {
     }
 }
 
-/// Writes the service's time down. Where it is behind what was written, at a start, the machine's
-/// clock went back: what is due is reckoned anew, so that nothing waits for as long as the step.
+/// Writes the service's time down. Where a start is behind what was written, the machine's clock
+/// went back: what is due is reckoned anew, so that nothing waits for as long as the step.
 async fn note(app: &AppState) {
-    let noted = app.store.write(|tx, now| reckon(tx, now)).await;
+    let moment = BootMoment::now();
+    let noted = app.store.write(move |tx, now| reckon(tx, now, moment.as_ref())).await;
     match noted {
-        Ok(0) => {}
-        Ok(back_milliseconds) => tracing::error!(
-            alarm = "clock_step",
-            seconds = -back_milliseconds / 1000,
-            "the machine's clock is behind the time at which this database was last served: what \
-             was due is reckoned with the new time"
-        ),
+        Ok(Reckoned { step_milliseconds, answers_longer }) => {
+            if let Some((seconds, until)) = answers_longer {
+                app.store.clock.keep_answers_longer(seconds, until);
+            }
+            let seconds = step_milliseconds / 1000;
+            if seconds < 0 {
+                tracing::error!(
+                    alarm = "clock_step",
+                    seconds,
+                    "the machine's clock went back while the service was down: what was due is \
+                     reckoned with the new time"
+                );
+            } else if seconds > 0 {
+                tracing::error!(
+                    alarm = "clock_step",
+                    seconds,
+                    "the machine's clock was put forward while the service was down: idempotency \
+                     keys are kept as much longer; everything else goes by the new time"
+                );
+            }
+        }
         Err(failure) => tracing::error!(?failure, "the time could not be written down"),
     }
 }
 
-/// Answers by how much the time went back.
-fn reckon(tx: &mut dyn Tx, now: &mut Now) -> Result<i64, OperationError> {
-    let found = migrate::read_meta(tx, CLOCK_NOTE)?;
-    let last: Option<i64> =
-        found.as_deref().and_then(|bytes| std::str::from_utf8(bytes).ok()?.parse().ok());
+struct Reckoned {
+    /// By how much the clock was stepped since the last note; 0 where it was not.
+    step_milliseconds: i64,
+    /// How many seconds longer answers are kept, and until when.
+    answers_longer: Option<(i64, i64)>,
+}
+
+fn numbers<const N: usize>(text: &str) -> Option<[i64; N]> {
+    let numbers: Option<Vec<i64>> = text.split(' ').map(|word| word.parse().ok()).collect();
+    numbers?.try_into().ok()
+}
+
+/// Compares the time with the one that was written down, and writes it down.
+fn reckon(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    moment: Option<&BootMoment>,
+) -> Result<Reckoned, OperationError> {
+    let mut found = |name: &str| -> Result<Option<String>, OperationError> {
+        let bytes = migrate::read_meta(tx, name)?;
+        Ok(bytes.and_then(|bytes| String::from_utf8(bytes).ok()))
+    };
+    let last = found(CLOCK_NOTE)?.and_then(|text| text.parse::<i64>().ok());
+    let last_moment = found(BOOT_NOTE)?.and_then(|text| {
+        let (boot_id, milliseconds) = text.split_once(' ')?;
+        Some(BootMoment { boot_id: boot_id.into(), milliseconds: milliseconds.parse().ok()? })
+    });
+    let longer = found(LONGER_NOTE)?.and_then(|text| numbers::<2>(&text));
     let instant = now.instant_milliseconds();
     migrate::write_meta(tx, CLOCK_NOTE, instant.to_string().as_bytes())?;
-    let back = last.map_or(0, |last| last - instant);
-    if back < BACK_MILLISECONDS_MIN {
-        return Ok(0);
+    if let Some(BootMoment { boot_id, milliseconds }) = moment {
+        migrate::write_meta(tx, BOOT_NOTE, format!("{boot_id} {milliseconds}").as_bytes())?;
     }
-    tasks::bring_all_forward(tx, back)?;
-    webhooks::rows::bring_all_forward(tx, back)?;
-    tx.signal(Signal::Tasks);
-    tx.signal(Signal::Deliveries);
-    Ok(back)
+    let passed = moment.zip(last_moment).and_then(|(now, then)| now.milliseconds_since(&then));
+    let step = last.map_or(0, |last| instant - last - passed.unwrap_or(0));
+    // How long a machine was off is not known, so its clock can have gone on rightly.
+    let is_step =
+        step <= -START_MILLISECONDS_MIN || (step >= START_MILLISECONDS_MIN && passed.is_some());
+    let step_milliseconds = if is_step { step } else { 0 };
+    if step_milliseconds < 0 {
+        tasks::bring_all_forward(tx, -step_milliseconds)?;
+        webhooks::rows::bring_all_forward(tx, -step_milliseconds)?;
+        tx.signal(Signal::Tasks);
+        tx.signal(Signal::Deliveries);
+    }
+    let before = instant / 1000 - step_milliseconds / 1000;
+    let mut answers_longer =
+        longer.map(|[seconds, until]| (seconds, until)).filter(|(_, until)| *until > before);
+    if step_milliseconds > 0 {
+        let seconds = step_milliseconds / 1000 + answers_longer.map_or(0, |(seconds, _)| seconds);
+        let until = instant / 1000 + idempotency::ANSWER_KEPT_SECONDS;
+        migrate::write_meta(tx, LONGER_NOTE, format!("{seconds} {until}").as_bytes())?;
+        answers_longer = Some((seconds, until));
+    }
+    Ok(Reckoned { step_milliseconds, answers_longer })
 }
