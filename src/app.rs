@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use crate::account_verification::simulated::SimulatedVerifier;
 use crate::app_state::AppState;
 use crate::background::{Place, Stop, Worker};
-use crate::chain_following::{audit, follow};
+use crate::chain_following::{audit, first_start, follow};
 use crate::chains::address::Address;
 use crate::chains::derivation::AccountKey;
 use crate::chains::followed::FollowedChain;
@@ -266,6 +266,8 @@ impl App {
                      taken until one does"
                 );
             }
+            let index_name = address_index_name(&chain.settings);
+            first_start::refuse_used_key(&self.state.store, chain, index_name).await?;
         }
         Ok(())
     }
@@ -291,6 +293,7 @@ impl App {
         stop: watch::Receiver<bool>,
     ) {
         let takes_requests = self.role != Role::Work;
+        clock::begin(&self.state).await;
         if takes_requests {
             // Before the first request: a transfer needs an address.
             housekeeping::reserve_addresses(&self.state).await;

@@ -5,6 +5,7 @@ mod advance;
 pub mod audit;
 mod batches;
 pub mod credit;
+pub mod first_start;
 pub mod follow;
 mod follower;
 mod log_throttle;

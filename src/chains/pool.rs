@@ -116,6 +116,22 @@ pub fn skip(tx: &mut dyn Tx, index_name: &str, count: u32) -> Result<Range<u32>,
     Ok(from..end)
 }
 
+/// Whether this database never reserved an address of an account key.
+pub fn is_new(tx: &mut dyn Tx, index_name: &str) -> Result<bool, StoreError> {
+    Ok(index_next(tx, index_name)?.0.is_none())
+}
+
+/// The addresses that a new database hands out first, and those of the lowest indices, which other
+/// wallets begin with.
+pub fn first_addresses(key: &AccountKey, count: usize) -> Vec<TronAddress> {
+    let indices = 0..u32::try_from(BATCH_ADDRESSES_MIN).unwrap_or(u32::MAX);
+    let mut all: Vec<_> = indices.filter_map(|index| key.address(index).ok()).collect();
+    let mut first: Vec<_> = all.iter().take(count / 4).copied().collect();
+    all.sort_unstable();
+    first.extend(all.into_iter().take(count - count / 4));
+    first
+}
+
 /// The shelf of one mode's addresses.
 pub struct AddressPool {
     account_fingerprint: u32,
@@ -356,6 +372,22 @@ mod tests {
                 "{used} used in {elapsed_milliseconds} ms"
             );
         }
+    }
+
+    #[test]
+    fn a_new_database_hands_out_first_what_is_asked_about_at_its_start() {
+        with_store(|tx| {
+            let key = AccountKey::generate_for_test(&[7; 64]);
+            let pool = AddressPool::new(key.clone(), NAME.into());
+            assert!(is_new(tx, NAME).unwrap());
+            let first = first_addresses(&key, 12);
+            assert_eq!(first[..3], [0, 1, 2].map(|index| key.address(index).unwrap()));
+            work(&pool, tx, 0);
+            assert!(!is_new(tx, NAME).unwrap());
+            for wanted in &first[3..] {
+                assert_eq!(pool.take().unwrap().1, *wanted);
+            }
+        });
     }
 
     #[test]

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::anvil::{Anvil, FINALITY_BLOCKS, Options, Token};
+use crate::binary::Home;
 use crate::callers::{Client, id};
 use crate::proxy::Proxy;
 use crate::service::{
@@ -372,4 +373,55 @@ async fn the_export_tells_which_account_key_an_address_is_below_of() {
         assert_eq!(key.address(index).unwrap(), address(transfer), "it is the key's own address");
         assert!(!told.stdout.contains(&key.to_string()), "the key itself is not told");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_database_refuses_an_account_key_that_was_used_before() {
+    let setup = setup();
+    let (chain, token) = chain_with_token(setup.chain.clone()).await;
+    let proxy = Proxy::start(&chain).await;
+    let mut process = Process::start(&[proxy.url()], &token, &setup, None).await;
+    let paid = process.caller.transfer("100.00").await;
+    token.transfer(address(&paid), 100_000_000).await;
+    settle(&chain, &process).await;
+    awaits(&process, &paid, "payout_settled").await;
+    process.kill();
+
+    let another = || {
+        let mut home = Home::new("chain-used-key");
+        for (name, value) in variables(&[proxy.url()], &token, &setup) {
+            home.set(&name, &value);
+        }
+        home
+    };
+    let serve = ["serve", "--listen", "127.0.0.1:0"];
+    let refused = |home: &Home, what: &str| {
+        let outcome = tokio::task::block_in_place(|| home.run(&serve));
+        assert!(!outcome.status.success(), "{what}: the start was not refused");
+        assert!(outcome.stderr.contains("addresses skip"), "{what}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains(&address(&paid).to_string()), "{}", outcome.stderr);
+    };
+    let home = another();
+    refused(&home, "an address that holds money");
+    // It is told after a sweep too, when the address holds nothing.
+    token.transfer_from(address(&paid), nobody(5), 100_000_000).await;
+    chain.mine(1).await;
+    refused(&home, "an address that was emptied");
+
+    let skipped = tokio::task::block_in_place(|| home.run(&["addresses", "skip"]));
+    skipped.expect_success("addresses skip");
+    let key = tokio::task::block_in_place(|| home.key());
+    let server = tokio::task::block_in_place(|| home.start());
+    let caller =
+        Caller::prepare(Client::of(&server.address().to_string(), &key), setup.name, || ()).await;
+    let transfer = caller.transfer("100.00").await;
+    assert_ne!(address(&transfer), address(&paid));
+    tokio::task::block_in_place(|| drop(server));
+
+    // While no node answers, nobody knows: a warning.
+    proxy.change(|faults| faults.is_dropping_connections = true);
+    let home = another();
+    let server = tokio::task::block_in_place(|| home.start());
+    assert!(home.log().contains("account key was used before"), "{}", home.log());
+    tokio::task::block_in_place(|| drop(server));
 }

@@ -59,7 +59,7 @@ const CALLS_REMEMBERED_MAX: usize = 200_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a TRON node answers; everything else is -32601.
-const METHODS: [&str; 11] = [
+const METHODS: [&str; 12] = [
     "eth_chainId",
     "eth_blockNumber",
     "eth_getBlockByNumber",
@@ -68,6 +68,7 @@ const METHODS: [&str; 11] = [
     "eth_getBlockReceipts",
     "eth_getTransactionReceipt",
     "eth_getTransactionByHash",
+    "eth_getBalance",
     "eth_call",
     "net_version",
     "web3_clientVersion",
@@ -611,6 +612,10 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
                 let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
                 view.block_info(asked["num"].as_u64().unwrap_or(0)).await
             }
+            "/wallet/getaccount" => {
+                let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+                view.account(asked["address"].as_str().unwrap_or_default()).await
+            }
             _ => return Ok(reply(StatusCode::NOT_FOUND, "text/plain", "not found")),
         };
         wait_if_held(&shared, &path).await;
@@ -1070,6 +1075,14 @@ impl View<'_> {
                 "witness_signature": hex(&[0; 65]),
             },
         }))
+    }
+
+    /// An account of TRON: there is one as soon as its address sent something.
+    async fn account(&self, address: &str) -> Result<Value, RpcError> {
+        let evm = format!("0x{}", address.strip_prefix("41").unwrap_or(address));
+        let sent = self.node.call("eth_getTransactionCount", json!([evm, "latest"])).await?;
+        let is_account = number_of(&sent) > 0;
+        Ok(if is_account { json!({ "address": address, "create_time": 1 }) } else { json!({}) })
     }
 
     /// All transactions of a block in the shape of TRON's own HTTP interface.

@@ -185,7 +185,7 @@ pub struct Caller {
 
 impl Caller {
     /// `nudge` moves a clock that does not move by itself.
-    async fn prepare(client: Client, chain: &'static str, nudge: impl Fn()) -> Caller {
+    pub async fn prepare(client: Client, chain: &'static str, nudge: impl Fn()) -> Caller {
         let sender_id = id(&client.sender().await);
         let beneficiary = client.beneficiary("50100012345678").await;
         let path = format!("/v1/beneficiaries/{}", id(&beneficiary));

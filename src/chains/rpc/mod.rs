@@ -210,6 +210,34 @@ impl Node {
         answers.into_iter().map(read).collect()
     }
 
+    /// Which of some addresses the node knows a history of: they hold something of the chain's own
+    /// coin, sent a transaction, or, on TRON, are an account. Receiving tokens alone leaves no such
+    /// trace; see [`Node::balances`]. What the node does not answer is taken for no history.
+    pub async fn known_accounts(&self, addresses: &[[u8; 20]], is_tron: bool) -> Vec<bool> {
+        let asked = async |method: &'static str| {
+            let question =
+                |address: &[u8; 20]| RpcRequest::new(method, json!([prefixed(address), "latest"]));
+            let questions: Vec<_> = addresses.iter().map(question).collect();
+            let numbers = self.many::<BigQuantity>(&questions).await.unwrap_or_default();
+            numbers.into_iter().map(|number| !number.is_zero()).collect::<Vec<bool>>()
+        };
+        let mut is_known = asked("eth_getBalance").await;
+        is_known.resize(addresses.len(), false);
+        if is_tron {
+            for (address, is_known) in addresses.iter().zip(&mut is_known) {
+                let text = format!("41{}", crate::kernel::hex::encode(address));
+                let answer = self.transport.post("/wallet/getaccount", json!({ "address": text }));
+                let account = answer.await.ok().and_then(|body| serde_json::from_slice(&body).ok());
+                // An address that was never activated is answered with an empty object.
+                *is_known |= account.is_some_and(|account: Value| account.get("address").is_some());
+            }
+        } else {
+            let sent = asked("eth_getTransactionCount").await;
+            is_known.iter_mut().zip(sent).for_each(|(is_known, sent)| *is_known |= sent);
+        }
+        is_known
+    }
+
     /// The newest block.
     pub async fn head(&self) -> Result<Header, NodeError> {
         let header: Option<Header> =
@@ -391,6 +419,16 @@ impl Node {
             }
         }
         Ok(self.receipts_of(&block.transactions).await?.into_iter().collect())
+    }
+}
+
+/// A number that may be larger than any that is counted here, such as a balance in wei.
+#[derive(Deserialize)]
+struct BigQuantity(String);
+
+impl BigQuantity {
+    fn is_zero(&self) -> bool {
+        self.0.trim_start_matches("0x").bytes().all(|digit| digit == b'0')
     }
 }
 
