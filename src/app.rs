@@ -51,7 +51,7 @@ use crate::webhooks::sequencer::sequence;
 use crate::workers::{
     account_look_ups, bank, clock, housekeeping, rates as rates_worker, screening, tasks,
 };
-use crate::{ifsc, keys, live, secrets, webhooks};
+use crate::{events, ifsc, keys, live, secrets, webhooks};
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
@@ -302,6 +302,12 @@ impl App {
             worker.start(&self.state, takes_requests, self.role != Role::Serve, &stop)
         };
         let running: Vec<_> = self.workers().into_iter().filter_map(start).collect();
+        let (mut stopping, state) = (stop.clone(), self.state.clone());
+        tokio::spawn(async move {
+            // An error means that nobody can stop the node any more.
+            let _ = stopping.wait_for(|is_stopping| *is_stopping).await;
+            state.drain();
+        });
         let site = self.site.clone();
         let (refusing, metrics) = (site.clone(), self.state.metrics.clone());
         let answer = move |request| pages::answer(site.clone(), request);
@@ -331,6 +337,7 @@ impl App {
         let client = self.webhook_client.clone();
         let mut workers = vec![
             with_app("addresses", Place::Servers, app(), housekeeping::derive_addresses),
+            with_app("event_waits", Place::Servers, app(), events::watch::run),
             with_app("sequencer_nudge", Place::Embedded, app(), housekeeping::nudge_sequencer),
             with_app("clock", Place::Embedded, app(), clock::run),
             leading("tasks", app(), tasks::run),
@@ -341,7 +348,7 @@ impl App {
                 account_look_ups::run(store.clone(), services.clone(), counts, stop)
             }),
             // Together, so that what was sequenced is delivered without another look.
-            Worker::leading("events", move |stop: Stop, lease| {
+            Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {
                 let deliver =
                     webhooks::worker::run(delivered.clone(), client.clone(), stop.clone());
                 let sequence = webhooks::sequencer::run(sequenced.clone(), lease, stop);

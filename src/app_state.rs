@@ -1,7 +1,7 @@
 //! What one running process holds, shared by requests and workers.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::chains::followed::FollowedChain;
 use crate::metrics::Metrics;
@@ -19,4 +19,13 @@ pub struct AppState {
     pub metrics: Arc<Metrics>,
     /// Set before the port closes, so that load balancers send requests elsewhere.
     pub is_draining: AtomicBool,
+}
+
+impl AppState {
+    /// Says that the node is about to stop: load balancers send requests elsewhere, and requests
+    /// that wait for an event are answered now.
+    pub fn drain(&self) {
+        self.is_draining.store(true, Ordering::Relaxed);
+        self.store.signals.event_waits.close();
+    }
 }

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::Args;
@@ -100,7 +99,7 @@ async fn serve(mut config: Config) -> Result<(), String> {
         // The terminal's user does not wait for load balancers.
         if wait_for_signal().await == StopSignal::Terminate && !drain.is_zero() {
             notify("STOPPING=1");
-            state.is_draining.store(true, Ordering::Relaxed);
+            state.drain();
             tracing::info!(
                 seconds = drain.as_secs(),
                 "draining: /readyz answers 503, and requests are still taken"

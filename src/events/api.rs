@@ -4,11 +4,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::rows::{self, EventRow};
-use crate::http::query::{CREATED_FILTERS, Filter, FilterKind};
+use crate::http::query::{CREATED_FILTERS, Filter, FilterKind, WAIT};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{AnyId, Id, ObjectKind, OperationError, Refusal};
+use crate::kernel::{AnyId, Code, Id, ObjectKind, OperationError, Refusal};
 
 crate::string_enum!(EventWord { Event "event" });
 
@@ -53,6 +53,7 @@ pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
         Filter::new("type", FilterKind::OneOf(event_types.leak())),
         Filter::new("linked_id", FilterKind::AnyId { kind_filter: "linked_object" }),
         Filter::new("linked_object", FilterKind::OneOf(objects.leak())),
+        WAIT,
     ];
     vec![
         route::list(
@@ -62,7 +63,9 @@ pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
             Vec::from(filters).leak(),
             route::nothing,
             index,
-        ),
+        )
+        .waiting()
+        .codes(&[Code::RateLimitExceeded]),
         route::get("/v1/events/{id}", "Get an event", show),
     ]
 }

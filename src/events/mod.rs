@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod rows;
+pub mod watch;
 
 use crate::kernel::id::kind;
 use crate::kernel::state::Status;

@@ -94,6 +94,18 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
+/// The newest event of each of these accounts that has one.
+pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, StoreError> {
+    let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id DESC LIMIT 1";
+    let mut newest = Vec::with_capacity(scopes.len());
+    for scope in scopes {
+        if let Some(mut row) = tx.row(sql, values![*scope])? {
+            newest.push((*scope, row.id::<kind::Event>()?.as_u128()));
+        }
+    }
+    Ok(newest)
+}
+
 /// What a purge of one account left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Purged {

@@ -17,6 +17,15 @@ pub const DESCRIPTORS_RESERVED: usize = 768;
 /// for many peers and has no such limit.
 const PEER_SHARE: usize = 2;
 
+/// Requests that may wait for an event at the same time, whatever the limit on open files.
+const WAITS_MAX: usize = 1_024;
+
+/// How many requests may wait for an event: at most half of the connections, so that others find
+/// one.
+pub fn waits_max() -> usize {
+    WAITS_MAX.min(descriptors_max().map_or(CONNECTIONS_MAX, connections_for) / 2)
+}
+
 /// How many connections a limit on open files has room for. At most half of a small limit is
 /// reserved, so that there is room for some.
 pub fn connections_for(descriptors: usize) -> usize {

@@ -14,6 +14,7 @@ use hyper::body::Body;
 
 use super::account_turns::AccountTurns;
 use super::body::Node;
+use super::connections;
 use super::incoming::{accepts_pdf, idempotency_key, parse_body, read_body, single};
 use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
@@ -27,12 +28,17 @@ use crate::kernel::{Code, Mode, Now, OperationError, Refusal, StoreError};
 use crate::keys::{self, Caller, KeyRing};
 use crate::rate_limits::{self, Limiter};
 use crate::store::Cost;
+use crate::store::event_waits::{ACCOUNT_WAITS_MAX, WaitRefused};
 use crate::store::idempotency::{self, Answer, Claim, Outcome};
 use crate::store::running_keys::RunningKeys;
 
 /// How long a request may take on a store that is reached over a network, without its body's way
 /// here. Each transaction has a limit of its own; this one is for what waits for several of them.
 pub const ANSWER_SECONDS_MAX: u64 = 9;
+/// How long a request waits for an event at most on a node that is about to stop.
+const WAIT_SECONDS_DRAINING_MAX: u64 = 1;
+/// How long a request that waits leaves an account alone after an event that it did not want.
+const WAIT_READ_PAUSE_MILLISECONDS: u64 = 50;
 const IDEMPOTENT_REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("ratelimit");
 const RATE_LIMIT_POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
@@ -46,6 +52,8 @@ pub struct Api {
     pub running_keys: Arc<RunningKeys>,
     pub preflight_permits: Arc<Permits>,
     pub report_turns: AccountTurns,
+    /// Requests that may wait for an event at the same time.
+    pub waits_max: usize,
 }
 
 impl Api {
@@ -59,6 +67,7 @@ impl Api {
             running_keys: Arc::default(),
             preflight_permits: Arc::default(),
             report_turns: AccountTurns::default(),
+            waits_max: connections::waits_max(),
         })
     }
 }
@@ -176,7 +185,11 @@ where
     };
 
     match route.verb {
-        Verb::Get => within(app, end, get(api, asked)).await,
+        Verb::Get if route.waits => get_waiting(api, seen, asked).await,
+        Verb::Get => {
+            let (answer, _) = within(app, end, get(api, &asked)).await?;
+            Ok(answered(answer))
+        }
         Verb::Delete => within(app, end, delete(api, asked)).await,
         Verb::Post => {
             let key = idempotency_key(&head.headers)?;
@@ -214,6 +227,7 @@ pub async fn within<T>(
 }
 
 /// A request whose key, route and method are known.
+#[derive(Clone)]
 struct Asked {
     index: usize,
     ids: Vec<String>,
@@ -239,7 +253,7 @@ impl Asked {
         Ok(())
     }
 
-    /// Runs the work in the caller's account and time.
+    /// Runs the work in the caller's account and time. Answers too whether it is an empty page.
     fn run(
         &self,
         app: &AppState,
@@ -247,7 +261,7 @@ impl Asked {
         now: &mut Now,
         work: &mut Work,
         evidence: Option<&PreflightResult>,
-    ) -> Result<Answer, OperationError> {
+    ) -> Result<(Answer, bool), OperationError> {
         now.enter_account(keys::rows::clock_offset_seconds(tx, self.caller.scope)?);
         let mut context = Context {
             tx,
@@ -258,8 +272,10 @@ impl Asked {
             raw_query: self.raw_query.as_deref(),
             accepts_pdf: self.accepts_pdf,
             evidence,
+            is_empty_page: false,
         };
-        work(&mut context)
+        let answer = work(&mut context)?;
+        Ok((answer, context.is_empty_page))
     }
 }
 
@@ -267,7 +283,7 @@ fn answered(answer: Answer) -> Reply {
     reply(answer.http_status, answer.content_type, answer.body)
 }
 
-async fn get(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
+async fn get(api: &Api, asked: &Asked) -> Result<(Answer, bool), OperationError> {
     let app = &api.app;
     let route = &api.router.routes[asked.index];
     asked.permitted(route)?;
@@ -276,15 +292,68 @@ async fn get(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
         Cost::Point | Cost::Scan => None,
     };
     let mut work = (route.prepare)(Ok(&Node::Null), Vec::new());
-    let shared = app.clone();
-    let answer = app
-        .store
+    let (shared, asked) = (app.clone(), asked.clone());
+    app.store
         .read(route.cost, move |tx| {
             let mut now = Now::new(shared.store.clock.milliseconds(), Minter::above(0), [0; 32]);
             asked.run(&shared, tx, &mut now, &mut work, None)
         })
-        .await?;
-    Ok(answered(answer))
+        .await
+}
+
+/// Answers a page at once where it has objects, otherwise as soon as it does or when the time that
+/// the caller waits is up. It registers before each read, so no event falls in between.
+async fn get_waiting(api: &Api, seen: &mut Seen, asked: Asked) -> Result<Reply, OperationError> {
+    let app = &api.app;
+    asked.permitted(&api.router.routes[asked.index])?;
+    let mut seconds = query::wait_seconds(asked.raw_query.as_deref());
+    if seconds == 0 {
+        let (answer, _) = within(app, answer_end(), get(api, &asked)).await?;
+        return Ok(answered(answer));
+    }
+    let waits = &app.store.signals.event_waits;
+    let wait = waits.begin(asked.caller.scope, api.waits_max).map_err(wait_refusal)?;
+    let was_closed = wait.is_closed();
+    if was_closed {
+        seconds = seconds.min(WAIT_SECONDS_DRAINING_MAX);
+    }
+    let wait_ends = tokio::time::Instant::now() + Duration::from_secs(seconds);
+    let mut has_read_in_vain = false;
+    loop {
+        let next = wait.next();
+        let (answer, is_empty) = within(app, answer_end(), get(api, &asked)).await?;
+        // On its next connection the caller finds a node that stays.
+        seen.closes_connection = wait.is_closed();
+        if !is_empty || (wait.is_closed() && !was_closed) {
+            return Ok(answered(answer));
+        }
+        if tokio::time::timeout_at(wait_ends, next).await.is_err() {
+            return Ok(answered(answer));
+        }
+        // An account whose events the filters leave out must not be read at each of them.
+        if has_read_in_vain {
+            tokio::time::sleep(Duration::from_millis(WAIT_READ_PAUSE_MILLISECONDS)).await;
+        }
+        has_read_in_vain = true;
+    }
+}
+
+fn wait_refusal(refused: WaitRefused) -> Refusal {
+    match refused {
+        WaitRefused::Account => {
+            let message = format!(
+                "{ACCOUNT_WAITS_MAX} requests of this account wait for events already. Let one \
+                 end, or send wait=0."
+            );
+            let mut refusal = Refusal::new(Code::RateLimitExceeded, message);
+            refusal.retry_after_seconds = Some(1);
+            refusal
+        }
+        WaitRefused::Node => Refusal::new(
+            Code::ServiceUnavailable,
+            "Too many requests wait for events. Send wait=0, or try again later.",
+        ),
+    }
 }
 
 async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
@@ -295,7 +364,7 @@ async fn delete(api: &Api, asked: Asked) -> Result<Reply, OperationError> {
     let shared = app.clone();
     let answer =
         app.store.write(move |tx, now| asked.run(&shared, tx, now, &mut work, None)).await?;
-    Ok(answered(answer))
+    Ok(answered(answer.0))
 }
 
 async fn post(
@@ -352,7 +421,8 @@ async fn post(
             }
             idempotency::run(tx, now, &claim, shared.services.as_ref(), &mut |tx, now| {
                 permitted.clone()?;
-                asked.run(&shared, tx, now, &mut work, evidence.as_ref())
+                let ran = asked.run(&shared, tx, now, &mut work, evidence.as_ref())?;
+                Ok(ran.0)
             })
         })
         .await;

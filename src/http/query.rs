@@ -27,6 +27,8 @@ pub enum FilterKind {
     OneOf(&'static [&'static str]),
     /// Any text up to 128 characters.
     Text,
+    /// Seconds that an empty page is waited for; selects nothing.
+    Wait,
 }
 
 /// One filter of a list, or a parameter of a report: its name, and what it holds. The rows of the
@@ -56,9 +58,20 @@ impl Filter {
             FilterKind::Word(words) => json!({ "type": "string", "enum": words() }),
             FilterKind::OneOf(words) => json!({ "type": "string", "enum": words }),
             FilterKind::Text => json!({ "type": "string", "minLength": 1, "maxLength": 128 }),
+            FilterKind::Wait => {
+                json!({ "type": "integer", "minimum": 0, "maximum": WAIT_SECONDS_MAX,
+                    "default": 0 })
+            }
         }
     }
 }
+
+/// Longest time that an empty page is waited for, in seconds. Many proxies and clients give up
+/// after 60.
+pub const WAIT_SECONDS_MAX: i64 = 30;
+
+/// How long an empty page is waited for.
+pub const WAIT: Filter = Filter::new("wait", FilterKind::Wait);
 
 /// The four comparisons of `created`.
 pub const CREATED_FILTERS: [Filter; 4] = [
@@ -152,6 +165,7 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
     known.extend(filters.iter().map(|filter| filter.name));
     let mut entries = Vec::new();
     let mut page = Page { limit: PAGE_LIMIT_DEFAULT, ..Page::default() };
+    let mut waits = false;
     for (name, value) in pairs(raw.unwrap_or(""), &known, &mut entries) {
         let parse_cursor = |entries: &mut Vec<RefusalEntry>| {
             let found = AnyId::parse(&value).filter(|id| id.kind == cursor).map(AnyId::to_bytes);
@@ -184,6 +198,19 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
                 let Some(filter) = filters.iter().find(|filter| filter.name == name) else {
                     continue;
                 };
+                if let FilterKind::Wait = filter.kind {
+                    match parse_wait(&value) {
+                        Some(seconds) => waits = seconds > 0,
+                        None => entries.push(refused(
+                            &name,
+                            format!(
+                                "{name} must be a whole number of seconds from 0 to \
+                                 {WAIT_SECONDS_MAX}."
+                            ),
+                        )),
+                    }
+                    continue;
+                }
                 if let (FilterKind::AnyId { kind_filter }, Some(id)) =
                     (filter.kind, AnyId::parse(&value))
                 {
@@ -201,8 +228,25 @@ pub fn page(raw: Option<&str>, cursor: ObjectKind, filters: &[Filter]) -> Result
         entries
             .push(refused("ending_before", "ending_before is not combined with starting_after."));
     }
+    if waits && (page.descending || page.ending_before.is_some()) {
+        entries.push(refused(
+            "wait",
+            "wait pages forward: it is combined neither with ending_before nor with order=desc.",
+        ));
+    }
     Refusal::check(entries)?;
     Ok(page)
+}
+
+fn parse_wait(value: &str) -> Option<i64> {
+    plain_integer(value).filter(|seconds| *seconds <= WAIT_SECONDS_MAX)
+}
+
+/// The seconds that an empty page is to be waited for, of a query that [`page`] judges.
+pub fn wait_seconds(raw: Option<&str>) -> u64 {
+    let mut pairs = url::form_urlencoded::parse(raw.unwrap_or("").as_bytes());
+    let wait = pairs.find(|(name, _)| name == WAIT.name);
+    wait.and_then(|(_, value)| parse_wait(&value)).map_or(0, i64::unsigned_abs)
 }
 
 fn plain_integer(text: &str) -> Option<i64> {
@@ -226,6 +270,7 @@ fn filter_value(kind: FilterKind, value: &str) -> Result<FilterValue, String> {
             .ok_or_else(|| "must be an id.".to_owned()),
         FilterKind::Word(words) => one_of(&words(), value),
         FilterKind::OneOf(words) => one_of(words, value),
+        FilterKind::Wait => Err("selects nothing.".to_owned()),
         FilterKind::Text => {
             let plain =
                 (1..=128).contains(&value.chars().count()) && !value.chars().any(char::is_control);

@@ -48,6 +48,8 @@ pub struct Context<'a> {
     pub accepts_pdf: bool,
     /// What the route's preflight step learnt of the outside world, where it has one and it ran.
     pub evidence: Option<&'a PreflightResult>,
+    /// The answer is a page without objects.
+    pub is_empty_page: bool,
 }
 
 impl Context<'_> {
@@ -126,6 +128,8 @@ pub struct Route {
     pub answers_pdf: bool,
     /// Whether the answer can also be CSV.
     pub answers_csv: bool,
+    /// Whether an empty page can be waited for, with the parameter `wait`.
+    pub waits: bool,
     /// Codes beyond those that every route of its kind can answer.
     pub codes: &'static [Code],
     /// What the caller's mode decides of the form.
@@ -154,6 +158,7 @@ impl Route {
             response: |generator| generator.subschema_for::<T>(),
             answers_pdf: false,
             answers_csv: false,
+            waits: false,
             codes: &[],
             shape: None,
             consult: None,
@@ -170,6 +175,11 @@ impl Route {
     }
     pub fn codes(mut self, codes: &'static [Code]) -> Route {
         self.codes = codes;
+        self
+    }
+    /// Lets an empty page be waited for; its filters have `query::WAIT`.
+    pub fn waiting(mut self) -> Route {
+        self.waits = true;
         self
     }
     /// Judges the form with the settings of the caller's mode too.
@@ -320,7 +330,9 @@ pub fn list<L: 'static, T: Serialize + JsonSchema + 'static>(
             Box::new(move |context| {
                 let located = locate(context)?;
                 let page = query::page(context.raw_query, cursor, filters)?;
-                json_answer(&read(context, located, page)?, false)
+                let list = read(context, located, page)?;
+                context.is_empty_page = list.data.is_empty();
+                json_answer(&list, false)
             })
         }),
         cost: Cost::Scan,

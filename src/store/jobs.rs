@@ -2,11 +2,12 @@
 //!
 //! The lanes (`lane.rs`, `postgres/lane.rs`) know this file and not the store above them.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::Notify;
 
+use super::event_waits::EventWaits;
 use super::{Signal, Tx};
 use crate::kernel::{Now, StoreError};
 
@@ -30,6 +31,8 @@ pub struct Signals {
     pub deliveries: Notify,
     pub look_ups: Notify,
     pub outbox: Notify,
+    /// Requests that wait for an event.
+    pub event_waits: Arc<EventWaits>,
 }
 
 impl Signals {
@@ -39,6 +42,7 @@ impl Signals {
             Signal::Deliveries => self.deliveries.notify_one(),
             Signal::LookUps => self.look_ups.notify_one(),
             Signal::Outbox => self.outbox.notify_one(),
+            Signal::Event(scope) => self.event_waits.tell(scope),
         }
     }
 }

@@ -90,6 +90,12 @@ impl Lease {
     }
 }
 
+/// The last identifier that was left with a lease, by whoever held it.
+pub fn last_id(tx: &mut dyn Tx, name: &str) -> Result<Option<Id<kind::Request>>, StoreError> {
+    let found = tx.row("SELECT last_id FROM leases WHERE name = ?1", values![name])?;
+    found.map_or(Ok(None), |mut row| row.id_or_null())
+}
+
 /// The names of the leases that somebody holds at a moment, in milliseconds since 1970.
 pub fn held(tx: &mut dyn Tx, now_milliseconds: i64) -> Result<Vec<String>, StoreError> {
     let sql = "SELECT name FROM leases WHERE ends_milliseconds > ?1 ORDER BY name";

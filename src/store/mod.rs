@@ -1,6 +1,7 @@
 //! Storage behind one small synchronous trait: rules and rows speak `Tx` and one text of SQL,
 //! stores live below it.
 
+pub mod event_waits;
 pub mod handle;
 pub mod idempotency;
 #[cfg(test)]
@@ -256,6 +257,8 @@ pub enum Signal {
     Deliveries,
     /// Accounts are to be looked up.
     LookUps,
+    /// An account has a new event.
+    Event(Scope),
 }
 
 /// What [`Tx::settle`] found.

@@ -16,7 +16,7 @@ use crate::background::leader::HeldLease;
 use crate::events;
 use crate::events::rows::EventRow;
 use crate::kernel::{Now, StoreError};
-use crate::store::{Cost, Tx};
+use crate::store::{Cost, Signal, Tx};
 
 /// Events that one run of the sequencer takes.
 const SEQUENCED_MAX: i64 = 2_000;
@@ -46,6 +46,7 @@ pub fn sequence(tx: &mut dyn Tx, now: &mut Now) -> Result<(), StoreError> {
     let mut subscribers = Subscribers::default();
     for (scope, event) in &sequenced {
         subscribers.fan_out(tx, now, *scope, event)?;
+        tx.signal(Signal::Event(*scope));
     }
     events::rows::remove_outbox(tx, &outbox)
 }

@@ -643,7 +643,10 @@ async fn lists_and_filters_show_one_account_in_one_mode() {
                         .clone()
                 }
                 // These refer to nobody's objects.
-                FilterKind::Time | FilterKind::Word(_) | FilterKind::OneOf(_) => continue,
+                FilterKind::Time
+                | FilterKind::Word(_)
+                | FilterKind::OneOf(_)
+                | FilterKind::Wait => continue,
             };
             let query = format!("?limit=100&{}={value}", filter.name);
             let own = scene.owner.get(&format!("{owner_path}{query}")).await.ok();

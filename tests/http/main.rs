@@ -41,4 +41,5 @@ mod round_trips;
 mod senders;
 mod test_clock;
 mod transfers;
+mod waits;
 mod webhooks;

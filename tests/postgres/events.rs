@@ -173,6 +173,52 @@ fn events_minted_by_handlers_are_found_out() {
     panic!("{TRIES_MAX} runs with the planted fault, and the pollers missed nothing");
 }
 
+/// Waits for an event at every node, a few times over, while another client makes one; answers how
+/// many waits ended without it.
+fn waits_in_vain(fault: Option<&str>, rounds: usize, wait_seconds: u64) -> usize {
+    let database = Database::fresh();
+    let nodes = Nodes::start(&vec![database.url(); 3], |_, home| home.with_fault(fault));
+    let mut cursor = String::new();
+    let mut in_vain = 0;
+    for round in 0..rounds {
+        let path = format!("/v1/events?wait={wait_seconds}{cursor}");
+        let answers: Vec<_> = std::thread::scope(|scope| {
+            let waiting: Vec<_> = nodes
+                .clients()
+                .into_iter()
+                .map(|mut client| {
+                    let path = path.clone();
+                    scope.spawn(move || client.get(&path).expect_success("a wait"))
+                })
+                .collect();
+            // The waits are on their way; one that comes late finds the event, as it should.
+            std::thread::sleep(Duration::from_millis(100));
+            let mut body = steps::beneficiary_body();
+            body["submit"] = json!(false);
+            let mut writer = nodes.clients().swap_remove(round % 3);
+            writer.post("/v1/beneficiaries", &body).expect_success("a beneficiary");
+            waiting.into_iter().map(|one| one.join().expect("a wait")).collect()
+        });
+        let found = answers.iter().find_map(|page| page["data"][0]["id"].as_str());
+        in_vain += answers.iter().filter(|page| page["data"] == json!([])).count();
+        cursor = format!("&starting_after={}", found.expect("an event at its own node at least"));
+    }
+    in_vain
+}
+
+#[test]
+fn an_event_wakes_the_waits_at_every_node() {
+    // A wait of 15 s that ends with the event was woken by it.
+    assert_eq!(waits_in_vain(None, 5, 15), 0);
+}
+
+/// The same with nodes that hear of their own events alone.
+#[test]
+#[cfg_attr(not(debug_assertions), ignore = "optimised builds do not contain the planted fault")]
+fn a_node_that_is_blind_to_others_is_found_out() {
+    assert!(waits_in_vain(Some("blind_to_other_nodes"), 1, 2) > 0);
+}
+
 /// Makes beneficiaries at two nodes while webhooks of their events go out; answers how often a
 /// delivery was seen due whose queue did not know of it. The next event would wake the queue again,
 /// so it is looked at all the time and not in the end alone.

@@ -260,6 +260,11 @@ fn parameters(route: &Route) -> Vec<Value> {
         for filter in filters {
             let description = match filter.name.split_once('.') {
                 Some(_) => "Compares when the object was created, in Unix seconds.".to_owned(),
+                None if matches!(filter.kind, FilterKind::Wait) => {
+                    "Seconds to wait for an object where the page would be empty; the answer comes \
+                     as soon as there is one. Not combined with ending_before or order=desc."
+                        .to_owned()
+                }
                 None => format!("Only objects with this {}.", filter.name),
             };
             parameters.push(json!({ "name": filter.name, "in": "query",

@@ -1,0 +1,56 @@
+//! Wakes requests that wait for events which another node sequenced.
+//!
+//! The node that sequences tells its own requests at each commit. Every other node looks at one
+//! row, the last identifier that the sequencer left with its lease, while somebody waits; only when
+//! that has moved does it read the newest event of each account that waits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::rows;
+use crate::app_state::AppState;
+use crate::background::Stop;
+use crate::store::{Cost, failpoint, lease};
+
+/// The lease that the sequencer holds.
+pub const SEQUENCER_LEASE: &str = "events";
+/// How often a node looks while a request waits.
+const LOOK_MILLISECONDS: u64 = 20;
+/// How long it rests after a fault of the store.
+const FAULT_PAUSE_MILLISECONDS: u64 = 250;
+
+/// Watches until `stop`. On the embedded store every event is the process's own.
+pub async fn run(app: Arc<AppState>, mut stop: Stop) {
+    let waits = app.store.signals.event_waits.clone();
+    let mut last_known = None;
+    // Planted fault: the test of waits on several nodes must notice.
+    let is_watching = app.store.is_shared() && !failpoint("blind_to_other_nodes");
+    while is_watching && !*stop.borrow() {
+        let scopes = waits.scopes();
+        if scopes.is_empty() {
+            last_known = None;
+            tokio::select! {
+                () = waits.begun() => {}
+                _ = stop.changed() => {}
+            }
+            continue;
+        }
+        let looked = app.store.read(Cost::Point, move |tx| {
+            let last = lease::last_id(tx, SEQUENCER_LEASE)?;
+            let is_same = last_known.is_some() && last == last_known;
+            Ok((last, if is_same { Vec::new() } else { rows::newest(tx, &scopes)? }))
+        });
+        let mut pause = LOOK_MILLISECONDS;
+        match looked.await {
+            Ok((last, newest)) => {
+                last_known = last;
+                waits.tell_newest(&newest);
+            }
+            Err(_) => pause = FAULT_PAUSE_MILLISECONDS,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(pause)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
