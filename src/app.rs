@@ -49,7 +49,8 @@ use crate::webhooks::sending::attempt::WebhookClientOptions;
 use crate::webhooks::sending::client::WebhookClient;
 use crate::webhooks::sequencer::sequence;
 use crate::workers::{
-    account_look_ups, bank, clock, housekeeping, rates as rates_worker, screening, tasks,
+    account_look_ups, bank, clock, housekeeping, name_words, rates as rates_worker, screening,
+    tasks,
 };
 use crate::{events, ifsc, keys, live, secrets, webhooks};
 
@@ -342,6 +343,7 @@ impl App {
             with_app("clock", Place::Embedded, app(), clock::run),
             leading("tasks", app(), tasks::run),
             leading("purge", app(), housekeeping::purge),
+            leading("name_words", app(), name_words::run),
             Worker::leading("look_ups", move |stop, _| {
                 let AppState { store, services, metrics, .. } = look_ups.as_ref();
                 let counts = metrics.look_ups.clone();

@@ -16,6 +16,7 @@ pub mod tasks; // what is due later
 pub mod metrics; // every figure that Prometheus reads, each named once
 pub mod outbound; // JSON over HTTP to chain nodes, rate sources and account look-ups
 pub mod ifsc; // the directory of bank branches
+pub mod name_words; // finding a person by the beginning of a name
 
 pub mod chains; // ports: addresses, reading a chain, what is known of a followed one
 pub mod rails; // ports: banks
@@ -57,6 +58,7 @@ pub mod verify_book; // checks of the whole book
 pub mod operator; // what only the operator decides
 pub mod chain_following; // reads real chains and credits what arrives
 pub mod workers; // what else runs in the background
+pub mod oversight; // what the operator sees of the whole service
 
 pub mod routes; // every route of the API
 pub mod pages; // health, documents, the payer's page, the advice's verification page

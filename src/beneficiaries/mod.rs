@@ -21,6 +21,7 @@ use crate::kernel::{
     Code, History, Id, Metadata, MetadataPatch, Now, OperationError, Patch, Refusal, Scope,
     StoreError,
 };
+use crate::name_words;
 use crate::resource::Resource;
 use crate::services::Services;
 use crate::store::Tx;
@@ -163,6 +164,7 @@ pub fn create(
     set_ifsc(&mut beneficiary, services, ask.ifsc);
     set_kyc(&mut beneficiary, now, services, &ask.kyc)?;
     rows::insert(tx, &beneficiary)?;
+    name_words::keep(tx, scope, beneficiary.id.any(), &beneficiary.name)?;
     events::emit_status(tx, now, scope, status, id.any())?;
     if ask.submit {
         schedule_check(tx, now, services, &beneficiary)?;
@@ -257,7 +259,10 @@ pub fn update(
         )?;
         beneficiary.account_number_last4 = last4(&account_number);
     }
-    beneficiary.name = change.name.unwrap_or(beneficiary.name);
+    if let Some(name) = change.name {
+        name_words::keep_more(tx, beneficiary.scope, beneficiary.id.any(), &name)?;
+        beneficiary.name = name;
+    }
     // Also where the code stays: the directory may know it by now.
     let ifsc = change.ifsc.unwrap_or_else(|| beneficiary.ifsc.clone());
     set_ifsc(&mut beneficiary, services, ifsc);

@@ -114,7 +114,7 @@ pub fn decide(
 const SCOPES_ASKED_MAX: usize = 500;
 
 /// Whose an object is. The operator names objects of every account.
-fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
+pub fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
     let table = match id.kind {
         ObjectKind::Sender => "senders",
         ObjectKind::Beneficiary => "beneficiaries",
@@ -122,6 +122,9 @@ fn find_scope(tx: &mut dyn Tx, id: AnyId) -> Result<Option<Scope>, StoreError> {
         ObjectKind::Deposit => "deposits",
         ObjectKind::Payout => "payouts",
         ObjectKind::Refund => "refunds",
+        ObjectKind::QuoteLock => "quote_locks",
+        ObjectKind::WebhookEndpoint => "webhook_endpoints",
+        ObjectKind::Event => "events",
         _ => return Ok(None),
     };
     let scopes: Vec<Scope> = (1..=keys::rows::accounts_count(tx)?)

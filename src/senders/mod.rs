@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::kind;
 use crate::kernel::{Code, Id, Metadata, Now, OperationError, Refusal, Scope, StoreError};
+use crate::name_words;
 use crate::resource::Resource;
 use crate::screening::hits;
 use crate::screening::{Screening, ScreeningQuestion};
@@ -109,6 +110,7 @@ pub fn create(
         })?;
     }
     rows::insert(tx, &sender)?;
+    name_words::keep(tx, scope, id.any(), &sender.name)?;
     Ok(sender)
 }
 

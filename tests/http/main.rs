@@ -27,6 +27,7 @@ mod lists;
 mod look_ups;
 mod operations;
 mod operator;
+mod oversight;
 mod pay;
 mod pauses;
 mod payment_advice;

@@ -1,0 +1,89 @@
+//! The sums that a closing is made of.
+
+use crate::kernel::{Currency, Mode, StoreError};
+use crate::ledger::Account;
+use crate::store::{Row, Tx};
+use crate::values;
+
+pub struct Moved {
+    pub account: Account,
+    pub currency: Currency,
+    /// Debits less credits before the day.
+    pub opening_units: i64,
+    pub debit_units: i64,
+    pub credit_units: i64,
+}
+
+/// What moved on each ledger account from one moment to before another, and what stood there
+/// before, over all accounts of a mode.
+pub fn moved(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    from: i64,
+    before: i64,
+) -> Result<Vec<Moved>, StoreError> {
+    let sql = "SELECT account, currency, CAST(SUM(CASE WHEN posted_at < ?2 THEN debit - credit \
+               ELSE 0 END) AS BIGINT), CAST(SUM(CASE WHEN posted_at >= ?2 THEN debit ELSE 0 END) \
+               AS BIGINT), CAST(SUM(CASE WHEN posted_at >= ?2 THEN credit ELSE 0 END) AS BIGINT) \
+               FROM (SELECT debit_account AS account, currency, posted_at, units AS debit, 0 AS \
+               credit FROM ledger_postings WHERE scope % 2 = ?1 AND posted_at < ?3 UNION ALL \
+               SELECT credit_account, currency, posted_at, 0, units FROM ledger_postings WHERE \
+               scope % 2 = ?1 AND posted_at < ?3) moved GROUP BY account, currency ORDER BY \
+               account, currency";
+    let read = |mut row: Row| {
+        Ok(Moved {
+            account: row.word(Account::parse)?,
+            currency: row.word(Currency::parse)?,
+            opening_units: row.int()?,
+            debit_units: row.int()?,
+            credit_units: row.int()?,
+        })
+    };
+    let live = i64::from(mode.is_live());
+    tx.rows(sql, values![live, from, before])?.into_iter().map(read).collect()
+}
+
+/// What the chain's final view brought and took in a day, in millionths of a USDT.
+pub struct ChainSums {
+    pub deposited_units: i64,
+    pub refunded_units: i64,
+}
+
+pub fn chain(tx: &mut dyn Tx, mode: Mode, from: i64, before: i64) -> Result<ChainSums, StoreError> {
+    let live = i64::from(mode.is_live());
+    let mut sum =
+        |sql: &str| tx.row(sql, values![live, from, before])?.map_or(Ok(0), |mut row| row.int());
+    Ok(ChainSums {
+        deposited_units: sum(
+            "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE scope % 2 = ?1 \
+             AND status = 'completed' AND asset = 'USDT' AND completed_at >= ?2 AND completed_at \
+             < ?3",
+        )?,
+        refunded_units: sum(
+            "SELECT CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM refunds WHERE scope % 2 = ?1 AND \
+             status = 'completed' AND asset = 'USDT' AND completed_at >= ?2 AND completed_at < ?3",
+        )?,
+    })
+}
+
+/// What lines of the bank's statements that belong to payouts moved on a day, in paise.
+#[derive(Clone, Copy)]
+pub struct BankSums {
+    pub debit_units: i64,
+    pub credit_units: i64,
+}
+
+/// `None` where no statement closes the day.
+pub fn bank(tx: &mut dyn Tx, day: &str) -> Result<Option<BankSums>, StoreError> {
+    let closed = "SELECT MAX(closing_day) FROM bank_statements";
+    let closed = tx.row(closed, &[])?.map(|mut row| row.text_or_null()).transpose()?.flatten();
+    if closed.is_none_or(|closed| closed.as_str() < day) {
+        return Ok(None);
+    }
+    let sql = "SELECT CAST(COALESCE(SUM(CASE WHEN sign = 'debit' THEN units ELSE 0 END), 0) AS \
+               BIGINT), CAST(COALESCE(SUM(CASE WHEN sign = 'credit' THEN units ELSE 0 END), 0) AS \
+               BIGINT) FROM bank_statement_lines WHERE matching = 'payout' AND booking_day = ?1";
+    let row = tx.row(sql, values![day])?;
+    row.map(|mut row| Ok(BankSums { debit_units: row.int()?, credit_units: row.int()? }))
+        .transpose()
+}

@@ -1,0 +1,154 @@
+//! How far today's transfers have come: how many entered each status since midnight in India, with
+//! their rupees.
+//!
+//! Counted from the events, which become visible in the order of their identifiers: each look goes
+//! on behind the last event that was counted, so that a look costs what happened since, and not
+//! what the day has brought. The count lives in memory; a restart counts the day again.
+
+use std::collections::HashMap;
+
+use super::rows;
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, ObjectKind, Scope, StoreError};
+use crate::store::Tx;
+use crate::transfers::state::TransferStatus;
+
+/// Events, or quote locks, that one look reads of one account at most; the next look goes on.
+const ROWS_READ_MAX: i64 = 2_000;
+/// How many looks of that size one call takes, over all accounts.
+const LOOKS_MAX: usize = 8;
+/// Quote locks of the last seconds are counted anew each time: another node may still commit one
+/// with an earlier identifier.
+const QUOTES_UNSETTLED_SECONDS: i64 = 60;
+
+/// How many, and how many paise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub count: i64,
+    pub units: i64,
+}
+
+impl Tally {
+    fn add(&mut self, other: Tally) {
+        self.count += other.count;
+        self.units = self.units.saturating_add(other.units);
+    }
+}
+
+/// What entered each status today.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    pub quotes: Tally,
+    pub entered: HashMap<TransferStatus, Tally>,
+    /// Whether everything up to now was counted.
+    pub is_whole: bool,
+}
+
+impl Flow {
+    pub fn of(&self, status: TransferStatus) -> Tally {
+        self.entered.get(&status).copied().unwrap_or_default()
+    }
+}
+
+#[derive(Default)]
+struct ScopeCount {
+    event_id: [u8; 16],
+    quote_id: [u8; 16],
+    quotes: Tally,
+    quotes_unsettled: Tally,
+    entered: HashMap<TransferStatus, Tally>,
+    is_whole: bool,
+}
+
+/// The count of a day, for every account.
+#[derive(Default)]
+pub struct DayCount {
+    day_start: i64,
+    scopes: HashMap<Scope, ScopeCount>,
+}
+
+impl DayCount {
+    /// Counts what happened since the last look; `instant` is the store's clock in Unix seconds.
+    pub fn look(
+        &mut self,
+        tx: &mut dyn Tx,
+        scopes: impl Iterator<Item = Scope>,
+        instant: i64,
+    ) -> Result<(), StoreError> {
+        let day_start = super::day_start(instant);
+        if day_start != self.day_start {
+            *self = DayCount { day_start, scopes: HashMap::new() };
+        }
+        let floor = super::floor_of(day_start);
+        let mut looks_left = LOOKS_MAX;
+        for scope in scopes {
+            let count = self.scopes.entry(scope).or_insert_with(|| ScopeCount {
+                event_id: floor,
+                quote_id: floor,
+                ..ScopeCount::default()
+            });
+            count.is_whole = false;
+            while !count.is_whole && looks_left > 0 {
+                count.look(tx, scope, instant)?;
+                if !count.is_whole {
+                    looks_left -= 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The sum over these accounts.
+    pub fn sum(&self, is_shown: impl Fn(Scope) -> bool) -> Flow {
+        let mut flow = Flow { is_whole: true, ..Flow::default() };
+        for (_, count) in self.scopes.iter().filter(|(scope, _)| is_shown(**scope)) {
+            flow.quotes.add(count.quotes);
+            flow.quotes.add(count.quotes_unsettled);
+            flow.is_whole &= count.is_whole;
+            for (status, tally) in &count.entered {
+                flow.entered.entry(*status).or_default().add(*tally);
+            }
+        }
+        flow
+    }
+}
+
+impl ScopeCount {
+    fn look(&mut self, tx: &mut dyn Tx, scope: Scope, instant: i64) -> Result<(), StoreError> {
+        let events = rows::events_after(tx, scope, self.event_id, ROWS_READ_MAX)?;
+        let entered: Vec<(TransferStatus, AnyId)> = events
+            .iter()
+            .filter(|event| event.linked.kind == ObjectKind::Transfer)
+            .filter_map(|event| Some((entered(&event.event_type)?, event.linked)))
+            .collect();
+        let mut ids: Vec<AnyId> = entered.iter().map(|(_, id)| *id).collect();
+        ids.sort_unstable_by_key(|id| id.value);
+        ids.dedup();
+        let units: HashMap<u128, i64> = rows::payout_units(tx, scope, &ids)?.into_iter().collect();
+        for (status, id) in entered {
+            let units = units.get(&id.value).copied().unwrap_or(0);
+            self.entered.entry(status).or_default().add(Tally { count: 1, units });
+        }
+        if let Some(last) = events.last() {
+            self.event_id = last.id.to_bytes();
+        }
+        let settled = super::floor_of(instant - QUOTES_UNSETTLED_SECONDS).max(self.quote_id);
+        let (count, units, last) =
+            rows::quotes_between(tx, scope, self.quote_id, settled, ROWS_READ_MAX)?;
+        self.quotes.add(Tally { count, units });
+        // Without the last one the range was counted to its end.
+        self.quote_id = last.unwrap_or(settled);
+        let is_behind = last.is_some();
+        let (count, units, _) =
+            rows::quotes_between(tx, scope, settled, [0xFF; 16], ROWS_READ_MAX)?;
+        self.quotes_unsettled = if is_behind { Tally::default() } else { Tally { count, units } };
+        self.is_whole = (events.len() as i64) < ROWS_READ_MAX && !is_behind;
+        Ok(())
+    }
+}
+
+/// The status that an event's type names.
+fn entered(event_type: &str) -> Option<TransferStatus> {
+    let word = event_type.strip_prefix("transfer.status.")?;
+    TransferStatus::ALL.iter().copied().find(|status| Status::as_str(*status) == word)
+}

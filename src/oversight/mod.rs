@@ -1,0 +1,80 @@
+//! What the operator sees of the whole service: the overview, search, the story of one object, and
+//! the queues of what waits for a person.
+//!
+//! Plain values from the store. Nothing here changes anything, and nothing here knows how it is
+//! shown. Every statement reads a bounded number of rows through an index, because people keep
+//! these pages open while the service works.
+
+pub mod closing;
+pub mod flow;
+pub mod overview;
+pub mod queues;
+pub mod rows;
+pub mod search;
+pub mod story;
+
+use crate::kernel::{AnyId, Mode, Scope, StoreError};
+use crate::keys;
+use crate::store::Tx;
+
+/// The accounts by number, for showing whose an object is.
+#[derive(Clone, Debug, Default)]
+pub struct AccountNames(Vec<String>);
+
+impl AccountNames {
+    pub fn read(tx: &mut dyn Tx) -> Result<AccountNames, StoreError> {
+        Ok(AccountNames(keys::rows::accounts(tx)?.into_iter().map(|(name, _)| name).collect()))
+    }
+    pub fn of(&self, scope: Scope) -> &str {
+        let place = usize::try_from(scope.account_number() - 1).ok();
+        place.and_then(|place| self.0.get(place)).map_or("?", String::as_str)
+    }
+    /// Every account in every mode.
+    pub fn scopes(&self) -> impl Iterator<Item = Scope> + use<> {
+        (1..=self.0.len() as i64)
+            .flat_map(|number| [Mode::Test, Mode::Live].map(|mode| Scope::new(number, mode)))
+    }
+    pub fn all(&self) -> impl Iterator<Item = (i64, &str)> {
+        (1..).zip(self.0.iter().map(String::as_str))
+    }
+}
+
+/// When an identifier was minted, in Unix seconds of the store's clock.
+pub const fn minted_at(id: AnyId) -> i64 {
+    (id.value >> 80) as i64 / 1000
+}
+
+/// The smallest identifier of a Unix second.
+pub const fn floor_of(seconds: i64) -> [u8; 16] {
+    let milliseconds = if seconds < 0 { 0 } else { seconds as u128 * 1000 };
+    (milliseconds << 80).to_be_bytes()
+}
+
+/// Seconds by which India's clock is ahead of UTC.
+pub const IST_AHEAD_SECONDS: i64 = 19_800;
+
+/// When the Indian day of a moment began, in Unix seconds.
+pub const fn day_start(instant: i64) -> i64 {
+    instant - (instant + IST_AHEAD_SECONDS).rem_euclid(86_400)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_indian_day_begins_at_half_past_six_in_the_evening_of_greenwich() {
+        // 2026-01-01 00:00 IST.
+        let midnight = 1_767_205_800;
+        assert_eq!(day_start(midnight), midnight);
+        assert_eq!(day_start(midnight + 86_399), midnight);
+        assert_eq!(day_start(midnight - 1), midnight - 86_400);
+    }
+
+    #[test]
+    fn the_floor_of_a_second_lies_below_what_is_minted_in_it() {
+        let floor = u128::from_be_bytes(floor_of(1_767_205_800));
+        let id = AnyId { kind: crate::kernel::ObjectKind::Event, value: floor + 1 };
+        assert_eq!(minted_at(id), 1_767_205_800);
+    }
+}

@@ -1,0 +1,76 @@
+//! The first page: what waits for a person, how the day goes, and whether the machinery runs.
+
+use super::AccountNames;
+use super::flow::{DayCount, Flow};
+use super::queues::{self, QueueLine};
+use super::rows::{self, EndpointLine, FileIn, FileOut, RateLine};
+use crate::kernel::{Currency, Mode, Money, StoreError};
+use crate::ledger::Account;
+use crate::pauses::{self, Pause};
+use crate::rails::files::values::Day;
+use crate::store::Tx;
+
+/// Files that are shown each way.
+const FILES_SHOWN_MAX: i64 = 5;
+/// Endpoints that are looked at.
+const ENDPOINTS_MAX: i64 = 500;
+/// Open payouts that are counted of each age.
+const PAYOUTS_COUNTED_MAX: i64 = 5_000;
+/// Upper bounds of the ages of open payouts, in seconds; the last one has none.
+pub const AGES_SECONDS: [i64; 4] = [900, 3_600, 14_400, 86_400];
+
+/// What the store says of one mode.
+#[derive(Clone, Debug)]
+pub struct Overview {
+    /// Unix seconds of the store's clock.
+    pub made_at: i64,
+    pub queues: Vec<QueueLine>,
+    pub flow: Flow,
+    pub compartments: Vec<(Account, Money)>,
+    /// Deposits that were seen and are not final.
+    pub pending: (i64, Money),
+    pub files_out: Vec<FileOut>,
+    pub files_in: Vec<FileIn>,
+    pub closed_until: Option<Day>,
+    pub endpoints: Vec<EndpointLine>,
+    /// Open payouts of each age: how many, and how much.
+    pub payouts_by_age: Vec<(i64, Money)>,
+    pub rates: Vec<RateLine>,
+    pub pauses: Vec<Pause>,
+}
+
+/// Reads the overview of a mode; `instant` is the store's clock in Unix seconds.
+pub fn read(
+    tx: &mut dyn Tx,
+    day: &mut DayCount,
+    accounts: &AccountNames,
+    mode: Mode,
+    chains: &[&str],
+    instant: i64,
+) -> Result<Overview, StoreError> {
+    day.look(tx, accounts.scopes(), instant)?;
+    let (pending_count, pending_units) = rows::pending(tx, mode)?;
+    let mut payouts_by_age = Vec::new();
+    let mut before = i64::MAX;
+    for age in AGES_SECONDS.into_iter().map(Some).chain([None]) {
+        let from = age.map_or(i64::MIN, |age| instant - age);
+        let (count, units) =
+            rows::open_payouts_between(tx, mode, from, before, PAYOUTS_COUNTED_MAX)?;
+        payouts_by_age.push((count, Money::new(units, Currency::Inr)));
+        before = from;
+    }
+    Ok(Overview {
+        made_at: instant,
+        queues: queues::lines(tx, mode, chains)?,
+        flow: day.sum(|scope| scope.mode() == mode),
+        compartments: rows::compartments(tx, mode)?,
+        pending: (pending_count, Money::new(pending_units, Currency::Usdt)),
+        files_out: rows::files_out(tx, FILES_SHOWN_MAX)?,
+        files_in: rows::files_in(tx, FILES_SHOWN_MAX)?,
+        closed_until: crate::reconcile::rows::closed_until(tx)?,
+        endpoints: rows::endpoints(tx, mode, ENDPOINTS_MAX)?,
+        payouts_by_age,
+        rates: rows::rates(tx)?,
+        pauses: pauses::rows::all(tx)?,
+    })
+}

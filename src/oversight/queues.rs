@@ -1,0 +1,306 @@
+//! What waits for a person: one list for each kind of decision.
+
+use super::{AccountNames, rows};
+use crate::beneficiaries;
+use crate::beneficiaries::state::DisabledReason;
+use crate::deposits;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
+use crate::payouts;
+use crate::rails::files::rows as journal;
+use crate::reconcile;
+use crate::reconcile::chain::rows as chain_differences;
+use crate::refunds;
+use crate::refunds::state::RefundStatus;
+use crate::screening::hit::HitRow;
+use crate::screening::rows as hits;
+use crate::store::Tx;
+use crate::transfers;
+use crate::transfers::state::TransferStatus;
+
+/// Rows of one queue that are read.
+pub const ROWS_MAX: i64 = 200;
+
+crate::string_enum!(
+    /// The queues, in the order in which they are shown.
+    QueueKind {
+        Holds "holds",
+        Reviews "reviews",
+        Verifications "verifications",
+        Payouts "payouts",
+        Refunds "refunds",
+        RefundAddresses "refund_addresses",
+        Unmatched "unmatched",
+        Differences "differences",
+    }
+);
+
+/// One queue: how much waits, and since when the oldest does.
+#[derive(Clone, Debug)]
+pub struct QueueLine {
+    pub kind: QueueKind,
+    pub count: usize,
+    /// There are more than were counted.
+    pub is_more: bool,
+    pub oldest_at: Option<i64>,
+}
+
+/// One row of a queue.
+#[derive(Clone, Debug)]
+pub struct Item {
+    pub scope: Option<Scope>,
+    /// What is decided about. `None` for a difference, which has a name instead.
+    pub id: Option<AnyId>,
+    pub name: Option<String>,
+    pub transfer_id: Option<Id<kind::Transfer>>,
+    /// Why it waits, as a word that the pages have a text for.
+    pub reason: String,
+    /// What is ours: a person's name, a recipient.
+    pub ours: Option<String>,
+    /// What stands against it: a list's entry, the bank's words.
+    pub theirs: Option<String>,
+    pub amount: Option<Money>,
+    /// Since when it waits, Unix seconds.
+    pub since: i64,
+    /// When it decides itself.
+    pub until: Option<i64>,
+}
+
+impl Item {
+    fn of(scope: Scope, id: AnyId, reason: &str, since: i64) -> Item {
+        Item {
+            scope: Some(scope),
+            id: Some(id),
+            name: None,
+            transfer_id: None,
+            reason: reason.to_owned(),
+            ours: None,
+            theirs: None,
+            amount: None,
+            since,
+            until: None,
+        }
+    }
+}
+
+/// How much waits in each queue.
+pub fn lines(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<QueueLine>, StoreError> {
+    let mut lines = Vec::with_capacity(QueueKind::ALL.len());
+    for kind in QueueKind::ALL {
+        let items = read(tx, *kind, mode, chains)?;
+        lines.push(QueueLine {
+            kind: *kind,
+            count: items.len(),
+            is_more: items.len() as i64 >= ROWS_MAX,
+            oldest_at: items.iter().map(|item| item.since).min(),
+        });
+    }
+    Ok(lines)
+}
+
+/// What waits in one queue, oldest first.
+pub fn read(
+    tx: &mut dyn Tx,
+    queue: QueueKind,
+    mode: Mode,
+    chains: &[&str],
+) -> Result<Vec<Item>, StoreError> {
+    match queue {
+        QueueKind::Holds => holds(tx, mode),
+        QueueKind::Reviews => reviews(tx, mode),
+        QueueKind::Verifications => verifications(tx, mode),
+        QueueKind::Payouts => stuck_payouts(tx, mode),
+        QueueKind::Refunds => {
+            open_refunds(tx, mode, chains, |status| status == RefundStatus::Processing)
+        }
+        QueueKind::RefundAddresses => {
+            open_refunds(tx, mode, chains, |status| status == RefundStatus::RequiresAddress)
+        }
+        QueueKind::Unmatched => unmatched(tx, mode),
+        QueueKind::Differences => differences(tx, mode, chains),
+    }
+}
+
+fn holds(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    for (scope, id) in rows::held_transfers(tx, mode, ROWS_MAX)? {
+        let Some(transfer) = transfers::rows::find(tx, scope, id)? else { continue };
+        let reason = transfer.status_reason.map_or("hold", |reason| reason.as_str());
+        let since = transfer.status_history.last_at(TransferStatus::FundingHold);
+        let mut item = Item::of(scope, id.any(), reason, since.unwrap_or(transfer.created));
+        item.transfer_id = Some(id);
+        item.amount = Some(transfer.received);
+        item.theirs = Some(format!("{} {}", transfer.expected, transfer.asset));
+        item.until = transfer.hold_until;
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// Open hits with the names on both sides.
+fn reviews(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    for hit in hits::open(tx, ROWS_MAX)?.into_iter().filter(|hit| hit.scope.mode() == mode) {
+        let mut item = Item::of(hit.scope, hit.subject_id, hit.screening.as_str(), hit.created);
+        item.ours = screened_name(tx, &hit)?;
+        item.theirs = Some(format!("{} {}: {}", hit.list, hit.entry_id, hit.evidence));
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// Who or what a hit is about: a person's name, or an address.
+pub fn screened_name(tx: &mut dyn Tx, hit: &HitRow) -> Result<Option<String>, StoreError> {
+    let id = hit.subject_id;
+    Ok(match id.kind {
+        ObjectKind::Sender | ObjectKind::Beneficiary => {
+            rows::names(tx, id.kind, hit.scope, &[id])?.pop().map(|(_, name)| name)
+        }
+        ObjectKind::Refund => {
+            let refund = id.typed().map(|id| refunds::rows::find(tx, hit.scope, id)).transpose()?;
+            refund.flatten().and_then(|refund| Some(refund.to_address?.to_string()))
+        }
+        _ => None,
+    })
+}
+
+fn verifications(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    for (scope, id) in rows::verifying(tx, mode, ROWS_MAX)? {
+        let Some(found) = beneficiaries::rows::find(tx, scope, id)? else { continue };
+        let reason = found.payouts_disabled_reason.unwrap_or(DisabledReason::VerificationPending);
+        let mut item = Item::of(scope, id.any(), reason.as_str(), found.created);
+        item.ours = Some(found.name);
+        let bank = found.bank_name.unwrap_or_default();
+        item.theirs = Some(format!("{} …{} {bank}", found.ifsc, found.account_number_last4));
+        items.push(item);
+    }
+    Ok(items)
+}
+
+fn stuck_payouts(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
+    let mut waiting = rows::attended_payouts(tx, mode, ROWS_MAX)?;
+    for stuck in rows::stuck_payouts(tx, mode, ROWS_MAX)? {
+        if !waiting.contains(&stuck) {
+            waiting.push(stuck);
+        }
+    }
+    let mut items = Vec::new();
+    for (scope, id) in waiting {
+        let Some(payout) = payouts::rows::find(tx, scope, id)? else { continue };
+        let instruction = journal::find(tx, id)?;
+        let attention = instruction.as_ref().and_then(|found| found.attention);
+        let failure = payout.failure.as_ref();
+        let reason = match (attention, failure) {
+            (Some(attention), _) => attention.as_str(),
+            (None, Some(failure)) => failure.code.as_str(),
+            (None, None) => Status::as_str(payout.status),
+        };
+        let mut item = Item::of(scope, id.any(), reason, payout.created);
+        item.transfer_id = Some(payout.transfer_id);
+        item.amount = Some(payout.amount);
+        item.theirs = instruction.and_then(|found| {
+            let words = [found.reason.code, found.reason.text];
+            let words: Vec<String> = words.into_iter().flatten().collect();
+            (!words.is_empty()).then(|| words.join(": "))
+        });
+        items.push(item);
+    }
+    items.sort_by_key(|item| item.since);
+    Ok(items)
+}
+
+fn open_refunds(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chains: &[&str],
+    is_wanted: impl Fn(RefundStatus) -> bool,
+) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    for (scope, id) in rows::open_refunds(tx, mode, chains, ROWS_MAX)? {
+        let Some(refund) = refunds::rows::find(tx, scope, id)? else { continue };
+        if !is_wanted(refund.status) {
+            continue;
+        }
+        let reason = match () {
+            () if refund.is_held => "held_by_screening",
+            () if refund.bank_hold.is_some() => "held_for_bank",
+            () if refund.sent_fault.is_some() => "sent_fault",
+            () if refund.sent_transaction_hash.is_some() => "sent",
+            () => refund.reason.as_str(),
+        };
+        let mut item = Item::of(scope, id.any(), reason, refund.created);
+        item.transfer_id = Some(refund.transfer_id);
+        item.amount = Some(refund.amount);
+        item.ours = refund.to_address.map(|address| address.to_string());
+        item.theirs = refund.sent_fault.map(|fault| fault.as_str().to_owned()).or(refund.bank_hold);
+        items.push(item);
+    }
+    items.sort_by_key(|item| item.since);
+    Ok(items)
+}
+
+fn unmatched(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    for (scope, id) in rows::unmatched_deposits(tx, mode, ROWS_MAX)? {
+        let Some(deposit) = deposits::rows::find(tx, scope, id)? else { continue };
+        let since = deposit.completed_at.unwrap_or(deposit.created);
+        let mut item = Item::of(scope, id.any(), "unmatched", since);
+        item.transfer_id = Some(deposit.transfer_id);
+        item.amount = Some(deposit.amount);
+        item.theirs = Some(deposit.transaction_hash);
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// Differences of bank and chain that were found and are kept: lines of statements without a
+/// payout, and what the audit of a chain found. A whole comparison is a report.
+fn differences(tx: &mut dyn Tx, mode: Mode, chains: &[&str]) -> Result<Vec<Item>, StoreError> {
+    let mut items = Vec::new();
+    let bare = |name: String, reason: &str, amount: Money, since: i64| Item {
+        scope: None,
+        id: None,
+        name: Some(name),
+        transfer_id: None,
+        reason: reason.to_owned(),
+        ours: None,
+        theirs: None,
+        amount: Some(amount),
+        since,
+        until: None,
+    };
+    if mode.is_live() {
+        for line in journal::unmatched(tx, ROWS_MAX)? {
+            let amount = Money::new(line.units, Currency::Inr);
+            let since = super::minted_at(line.id.any());
+            let mut item = bare(line.id.to_string(), line.matching.as_str(), amount, since);
+            let sign = line.sign.as_str();
+            item.ours = Some(format!("{sign} {}", line.booking_day));
+            item.theirs = line.reference;
+            items.push(item);
+        }
+    }
+    for chain in chains.iter().filter_map(|name| crate::chains::ChainName::parse(name)) {
+        for (id, found) in chain_differences::open(tx, mode, chain, ROWS_MAX)? {
+            let amount = Money::new(found.units, Currency::Usdt);
+            let since = super::minted_at(id.any());
+            let mut item = bare(id.to_string(), found.kind.as_str(), amount, since);
+            item.theirs = Some(found.subject);
+            items.push(item);
+        }
+    }
+    Ok(items)
+}
+
+/// The whole comparison of the book with the bank, for the report.
+pub fn compare(tx: &mut dyn Tx) -> Result<reconcile::Report, StoreError> {
+    reconcile::run(tx)
+}
+
+/// Whether an item is of this account, and names this text.
+pub fn is_asked(item: &Item, accounts: &AccountNames, account: &str, reason: &str) -> bool {
+    let of_account = item.scope.is_none_or(|scope| accounts.of(scope) == account);
+    (account.is_empty() || of_account) && (reason.is_empty() || item.reason == reason)
+}

@@ -1,0 +1,423 @@
+//! What the operator's pages read besides whole objects.
+
+use crate::events::rows::EventRow;
+use crate::kernel::id::kind;
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Currency, Id, Mode, Money, ObjectKind, Scope, StoreError};
+use crate::ledger::Account;
+use crate::store::{Row, Tx, Value, select_all};
+use crate::values;
+use crate::webhooks::state::EndpointStatus;
+
+/// Accounts and modes that one statement asks for.
+const SCOPES_ASKED_MAX: usize = 500;
+
+const fn live(mode: Mode) -> i64 {
+    mode.is_live() as i64
+}
+
+fn scoped_id<K: crate::kernel::Kind>(mut row: Row) -> Result<(Scope, Id<K>), StoreError> {
+    Ok((row.scope()?, row.id()?))
+}
+
+/// Rows of `select`, which ends before the list of accounts, with `?1` for `value`, in the order of
+/// the accounts asked.
+fn in_scopes(
+    tx: &mut dyn Tx,
+    select: &str,
+    value: Value<'_>,
+    scopes: &[Scope],
+    rows_max: usize,
+) -> Result<Vec<Row>, StoreError> {
+    let mut found = Vec::new();
+    for some in scopes.chunks(SCOPES_ASKED_MAX) {
+        let places: Vec<String> = (3..3 + some.len()).map(|place| format!("?{place}")).collect();
+        let left = rows_max.saturating_sub(found.len());
+        if left == 0 {
+            break;
+        }
+        let sql = format!("{select} AND scope IN ({}) LIMIT ?2", places.join(", "));
+        let mut values = vec![value, Value::Int(left as i64)];
+        values.extend(some.iter().map(|scope| Value::from(*scope)));
+        found.extend(tx.rows(&sql, &values)?);
+    }
+    Ok(found)
+}
+
+/// Payouts that have a reference of the bank's.
+pub fn payouts_under(
+    tx: &mut dyn Tx,
+    reference: &str,
+    scopes: &[Scope],
+    rows_max: usize,
+) -> Result<Vec<(Scope, Id<kind::Payout>)>, StoreError> {
+    let sql = "SELECT scope, id FROM payouts WHERE unique_transaction_reference = ?1";
+    in_scopes(tx, sql, reference.into(), scopes, rows_max)?.into_iter().map(scoped_id).collect()
+}
+
+/// Transfers that have a reference of the caller's.
+pub fn transfers_referenced(
+    tx: &mut dyn Tx,
+    reference: &str,
+    scopes: &[Scope],
+    rows_max: usize,
+) -> Result<Vec<(Scope, Id<kind::Transfer>)>, StoreError> {
+    let sql = "SELECT scope, id FROM transfers WHERE reference = ?1";
+    in_scopes(tx, sql, reference.into(), scopes, rows_max)?.into_iter().map(scoped_id).collect()
+}
+
+/// Deposits of a transaction on chain.
+pub fn deposits_of(
+    tx: &mut dyn Tx,
+    transaction_hash: &str,
+    scopes: &[Scope],
+    rows_max: usize,
+) -> Result<Vec<(Scope, Id<kind::Deposit>)>, StoreError> {
+    let sql = "SELECT scope, id FROM deposits WHERE transaction_hash = ?1";
+    let rows = in_scopes(tx, sql, transaction_hash.into(), scopes, rows_max)?;
+    rows.into_iter().map(scoped_id).collect()
+}
+
+/// Refunds that a transaction on chain confirmed.
+pub fn refunds_of(
+    tx: &mut dyn Tx,
+    chain: &str,
+    transaction_hash: &str,
+    rows_max: i64,
+) -> Result<Vec<(Scope, Id<kind::Refund>)>, StoreError> {
+    let sql = "SELECT scope, id FROM refunds WHERE chain = ?1 AND transaction_hash = ?2 AND \
+               log_index IS NOT NULL ORDER BY log_index LIMIT ?3";
+    tx.rows(sql, values![chain, transaction_hash, rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// The names of senders or beneficiaries, in no particular order.
+pub fn names(
+    tx: &mut dyn Tx,
+    kind: ObjectKind,
+    scope: Scope,
+    ids: &[AnyId],
+) -> Result<Vec<(AnyId, String)>, StoreError> {
+    let sql = match kind {
+        ObjectKind::Sender => "SELECT id, name FROM senders WHERE scope = ?1 AND id",
+        _ => "SELECT id, name FROM beneficiaries WHERE scope = ?1 AND id",
+    };
+    let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
+    let read = |mut row: Row| {
+        let value = row.id::<kind::Request>()?.as_u128();
+        Ok((AnyId { kind, value }, row.text()?))
+    };
+    select_all(tx, sql, scope.into(), &ids)?.into_iter().map(read).collect()
+}
+
+// Queues.
+
+/// One row of what waits: whose it is, and which object.
+pub type Waiting<K> = (Scope, Id<K>);
+
+/// Transfers in a hold, oldest first.
+pub fn held_transfers(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Transfer>>, StoreError> {
+    let sql = "SELECT scope, id FROM transfers WHERE status = 'funding_hold' AND scope % 2 = ?1 \
+               ORDER BY id LIMIT ?2";
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// Deposits that matched nothing and were not refunded, oldest first.
+pub fn unmatched_deposits(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Deposit>>, StoreError> {
+    let sql = "SELECT d.scope, d.id FROM deposits d WHERE d.classification = 'unmatched' AND \
+               d.scope % 2 = ?1 AND NOT EXISTS (SELECT 1 FROM refunds r WHERE r.scope = d.scope \
+               AND r.deposit_id = d.id) ORDER BY d.id LIMIT ?2";
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// Beneficiaries in verification, oldest first.
+pub fn verifying(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Beneficiary>>, StoreError> {
+    let sql = "SELECT scope, id FROM beneficiaries WHERE status = 'verifying' AND scope % 2 = ?1 \
+               ORDER BY id LIMIT ?2";
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// Refunds that are not completed, oldest first, of every chain named.
+pub fn open_refunds(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    chains: &[&str],
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Refund>>, StoreError> {
+    let sql = "SELECT scope, id FROM refunds WHERE chain = ?1 AND status <> 'completed' AND \
+               scope % 2 = ?2 ORDER BY scope, id LIMIT ?3";
+    let mut found = Vec::new();
+    for chain in chains {
+        for row in tx.rows(sql, values![*chain, live(mode), rows_max])? {
+            found.push(scoped_id(row)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Payouts that are not at their end, oldest first.
+pub fn open_payouts(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Payout>>, StoreError> {
+    let sql = "SELECT scope, id FROM payouts WHERE status IN ('initialized', 'processing', \
+               'hold') AND scope % 2 = ?1 ORDER BY created, id LIMIT ?2";
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// Payouts on hold, or whose outcome nobody knows, oldest first.
+pub fn stuck_payouts(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Payout>>, StoreError> {
+    let sql = "SELECT scope, id FROM payouts WHERE status IN ('initialized', 'processing', \
+               'hold') AND (status = 'hold' OR failure_code = 'outcome_unknown') AND scope % 2 = \
+               ?1 ORDER BY created, id LIMIT ?2";
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// Payouts that wait for the operator because of what the bank reported, oldest first.
+pub fn attended_payouts(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<Waiting<kind::Payout>>, StoreError> {
+    let sql = "SELECT scope, payout_id FROM bank_instructions WHERE attention IS NOT NULL AND \
+               attention <> 'returned_and_failed' AND scope % 2 = ?1 ORDER BY payout_id LIMIT ?2";
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(scoped_id).collect()
+}
+
+/// How many payouts were created from one moment to before another and are open, and their sum;
+/// counted up to `rows_max`.
+pub fn open_payouts_between(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    from: i64,
+    before: i64,
+    rows_max: i64,
+) -> Result<(i64, i64), StoreError> {
+    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM (SELECT units FROM \
+               payouts WHERE status IN ('initialized', 'processing', 'hold') AND created >= ?1 \
+               AND created < ?2 AND scope % 2 = ?3 LIMIT ?4) counted";
+    tx.row(sql, values![from, before, live(mode), rows_max])?
+        .map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.int()?)))
+}
+
+// The overview.
+
+/// What stands in each ledger account, over all accounts of a mode.
+pub fn compartments(tx: &mut dyn Tx, mode: Mode) -> Result<Vec<(Account, Money)>, StoreError> {
+    let sql = "SELECT account, currency, CAST(SUM(debit_units - credit_units) AS BIGINT) FROM \
+               ledger_balances WHERE scope % 2 = ?1 GROUP BY account, currency ORDER BY account, \
+               currency";
+    let read = |mut row: Row| {
+        let account = row.word(Account::parse)?;
+        let currency = row.word(Currency::parse)?;
+        Ok((account, Money::new(row.int()?, currency)))
+    };
+    tx.rows(sql, values![live(mode)])?.into_iter().map(read).collect()
+}
+
+/// Deposits that were seen and are not final: how many, and their sum in millionths of a USDT.
+pub fn pending(tx: &mut dyn Tx, mode: Mode) -> Result<(i64, i64), StoreError> {
+    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(units), 0) AS BIGINT) FROM deposits WHERE \
+               status IN ('initialized', 'processing') AND asset = 'USDT' AND scope % 2 = ?1";
+    tx.row(sql, values![live(mode)])?.map_or(Ok((0, 0)), |mut row| Ok((row.int()?, row.int()?)))
+}
+
+/// A file for the bank.
+#[derive(Clone, Debug)]
+pub struct FileOut {
+    pub id: Id<kind::Request>,
+    pub status: String,
+    pub instructions_count: i64,
+    pub units: i64,
+    pub created: i64,
+    pub published_at: Option<i64>,
+}
+
+const FILE_OUT: &str = "SELECT id, status, instructions_count, units, created, published_at FROM \
+                        bank_messages";
+
+fn file_out(mut row: Row) -> Result<FileOut, StoreError> {
+    Ok(FileOut {
+        id: row.id()?,
+        status: row.text()?,
+        instructions_count: row.int()?,
+        units: row.int()?,
+        created: row.int()?,
+        published_at: row.int_or_null()?,
+    })
+}
+
+/// Files for the bank, newest first.
+pub fn files_out(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<FileOut>, StoreError> {
+    let sql = format!("{FILE_OUT} ORDER BY id DESC LIMIT ?1");
+    tx.rows(&sql, values![rows_max])?.into_iter().map(file_out).collect()
+}
+
+pub fn find_file_out(
+    tx: &mut dyn Tx,
+    id: Id<kind::Request>,
+) -> Result<Option<FileOut>, StoreError> {
+    tx.row(&format!("{FILE_OUT} WHERE id = ?1"), values![id])?.map(file_out).transpose()
+}
+
+/// A file from the bank.
+#[derive(Clone, Debug)]
+pub struct FileIn {
+    pub kind: String,
+    pub message_id: String,
+    pub status: String,
+    pub applied_count: i64,
+    pub ignored_count: i64,
+    pub unknown_count: i64,
+    pub received_at: i64,
+}
+
+/// Files from the bank, newest first.
+pub fn files_in(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<FileIn>, StoreError> {
+    let sql = "SELECT kind, message_id, status, applied_count, ignored_count, unknown_count, \
+               received_at FROM bank_files ORDER BY received_at DESC LIMIT ?1";
+    let read = |mut row: Row| {
+        Ok(FileIn {
+            kind: row.text()?,
+            message_id: row.text()?,
+            status: row.text()?,
+            applied_count: row.int()?,
+            ignored_count: row.int()?,
+            unknown_count: row.int()?,
+            received_at: row.int()?,
+        })
+    };
+    tx.rows(sql, values![rows_max])?.into_iter().map(read).collect()
+}
+
+/// A webhook endpoint with its backlog.
+#[derive(Clone, Debug)]
+pub struct EndpointLine {
+    pub scope: Scope,
+    pub id: Id<kind::WebhookEndpoint>,
+    pub url: String,
+    pub status: EndpointStatus,
+    pub created: i64,
+    /// When its next delivery is due, or was.
+    pub due_milliseconds: Option<i64>,
+    pub failures_count: i64,
+}
+
+/// Webhook endpoints of a mode.
+pub fn endpoints(
+    tx: &mut dyn Tx,
+    mode: Mode,
+    rows_max: i64,
+) -> Result<Vec<EndpointLine>, StoreError> {
+    let sql = "SELECT e.scope, e.id, e.url, e.status, e.created, q.due_milliseconds, \
+               COALESCE(q.failures_count, 0) FROM webhook_endpoints e LEFT JOIN webhook_queues q \
+               ON q.endpoint_id = e.id WHERE e.scope % 2 = ?1 ORDER BY e.scope, e.id LIMIT ?2";
+    let read = |mut row: Row| {
+        Ok(EndpointLine {
+            scope: row.scope()?,
+            id: row.id()?,
+            url: row.text()?,
+            status: row.word(EndpointStatus::parse)?,
+            created: row.int()?,
+            due_milliseconds: row.int_or_null()?,
+            failures_count: row.int()?,
+        })
+    };
+    tx.rows(sql, values![live(mode), rows_max])?.into_iter().map(read).collect()
+}
+
+/// What a source of rates last knew that was good.
+#[derive(Clone, Debug)]
+pub struct RateLine {
+    pub source: String,
+    pub inr_per_usd: i64,
+    pub usd_per_usdt: i64,
+    pub observed_at: i64,
+    pub anchor: i64,
+}
+
+pub fn rates(tx: &mut dyn Tx) -> Result<Vec<RateLine>, StoreError> {
+    let sql = "SELECT source, inr_per_usd, usd_per_usdt, observed_at, anchor FROM market_rates \
+               ORDER BY source";
+    let read = |mut row: Row| {
+        Ok(RateLine {
+            source: row.text()?,
+            inr_per_usd: row.int()?,
+            usd_per_usdt: row.int()?,
+            observed_at: row.int()?,
+            anchor: row.int()?,
+        })
+    };
+    tx.rows(sql, &[])?.into_iter().map(read).collect()
+}
+
+// The flow of a day.
+
+/// Events of one account after an identifier, in order.
+pub fn events_after(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: [u8; 16],
+    rows_max: i64,
+) -> Result<Vec<EventRow>, StoreError> {
+    let sql = "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 \
+               AND id > ?2 ORDER BY id LIMIT ?3";
+    tx.rows(sql, values![scope, &after, rows_max])?
+        .into_iter()
+        .map(crate::events::rows::read)
+        .collect()
+}
+
+/// The paise that transfers pay out, in no particular order.
+pub fn payout_units(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    ids: &[AnyId],
+) -> Result<Vec<(u128, i64)>, StoreError> {
+    let sql = "SELECT id, payout_units FROM transfers WHERE scope = ?1 AND id";
+    let ids: Vec<Value<'_>> = ids.iter().map(|id| Value::from(*id)).collect();
+    let read = |mut row: Row| Ok((row.id::<kind::Transfer>()?.as_u128(), row.int()?));
+    select_all(tx, sql, scope.into(), &ids)?.into_iter().map(read).collect()
+}
+
+/// Quote locks of one account between two identifiers: how many, their paise, and the last one;
+/// counted up to `rows_max`.
+pub fn quotes_between(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: [u8; 16],
+    before: [u8; 16],
+    rows_max: i64,
+) -> Result<(i64, i64, Option<[u8; 16]>), StoreError> {
+    let sql = "SELECT COUNT(*), CAST(COALESCE(SUM(buy_units), 0) AS BIGINT) FROM (SELECT \
+               buy_units FROM quote_locks WHERE scope = ?1 AND id > ?2 AND id < ?3 ORDER BY id \
+               LIMIT ?4) counted";
+    let values = values![scope, &after, &before, rows_max];
+    let (count, units) = tx
+        .row(sql, values)?
+        .map_or(Ok::<_, StoreError>((0, 0)), |mut row| Ok((row.int()?, row.int()?)))?;
+    if count < rows_max {
+        return Ok((count, units, None));
+    }
+    let sql = "SELECT id FROM quote_locks WHERE scope = ?1 AND id > ?2 AND id < ?3 ORDER BY id \
+               LIMIT 1 OFFSET ?4";
+    let last = tx.row(sql, values![scope, &after, &before, rows_max - 1])?;
+    let last = last.map(|mut row| row.id::<kind::QuoteLock>()).transpose()?;
+    Ok((count, units, last.map(Id::to_bytes)))
+}

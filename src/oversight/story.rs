@@ -1,0 +1,360 @@
+//! The story of a transfer: everything that belongs to it, and the moments of its life in the order
+//! of time.
+
+pub mod rows;
+
+use super::AccountNames;
+use super::rows::{FileOut, find_file_out};
+use crate::beneficiaries::{self, Beneficiary};
+use crate::deposits::{self, Deposit};
+use crate::events::rows::EventRow;
+use crate::kernel::id::kind;
+use crate::kernel::page::{FilterValue, Page};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Currency, Id, Money, Scope, StoreError};
+use crate::payouts::{self, Payout};
+use crate::quote_locks::{self, QuoteLock};
+use crate::rails::files::rows::{self as journal, Journalled};
+use crate::refunds::{self, Refund};
+use crate::screening::hit::HitRow;
+use crate::screening::rows as hits;
+use crate::senders::{self, Sender};
+use crate::store::Tx;
+use crate::transfers::{self, Transfer};
+use crate::webhooks::ENDPOINTS_MAX;
+use crate::webhooks::deliveries::Delivery;
+use rows::{BankLine, PostingRow};
+
+/// Deposits, refunds, postings and events of one transfer that are shown.
+const ROWS_MAX: i64 = 100;
+/// Events whose deliveries are shown; the newest.
+const EVENTS_DELIVERED_MAX: usize = 40;
+
+/// An event, and what became of it for each endpoint that wanted it.
+pub struct Announced {
+    pub event: EventRow,
+    pub deliveries: Vec<Delivery>,
+}
+
+/// All that belongs to one transfer.
+pub struct Story {
+    pub account: String,
+    /// The account's business time in Unix seconds.
+    pub business: i64,
+    pub transfer: Transfer,
+    pub sender: Option<Sender>,
+    pub beneficiary: Option<Beneficiary>,
+    pub quote: Option<QuoteLock>,
+    pub deposits: Vec<Deposit>,
+    pub payout: Option<Payout>,
+    pub instruction: Option<Journalled>,
+    pub file: Option<FileOut>,
+    pub bank_lines: Vec<BankLine>,
+    pub refunds: Vec<Refund>,
+    pub postings: Vec<PostingRow>,
+    pub hits: Vec<HitRow>,
+    pub announced: Vec<Announced>,
+}
+
+/// Reads the story of a transfer, wherever it is; `instant` is the store's clock in Unix seconds.
+pub fn read(
+    tx: &mut dyn Tx,
+    accounts: &AccountNames,
+    scope: Scope,
+    id: Id<kind::Transfer>,
+    instant: i64,
+) -> Result<Option<Story>, StoreError> {
+    let Some(transfer) = transfers::rows::find(tx, scope, id)? else { return Ok(None) };
+    let page = Page {
+        limit: ROWS_MAX,
+        descending: true,
+        filters: vec![("transfer_id", FilterValue::Id(id.to_bytes()))],
+        ..Page::default()
+    };
+    let deposits: Vec<Deposit> = deposits::rows::list(tx, scope, &page)?
+        .0
+        .into_iter()
+        .map(deposits::rows::read)
+        .collect::<Result<_, _>>()?;
+    let refunds: Vec<Refund> = refunds::rows::list(tx, scope, &page)?
+        .0
+        .into_iter()
+        .map(refunds::rows::read)
+        .collect::<Result<_, _>>()?;
+    let payout = match transfer.payout_id {
+        Some(id) => payouts::rows::find(tx, scope, id)?,
+        None => None,
+    };
+    let (mut instruction, mut file, mut bank_lines) = (None, None, Vec::new());
+    if let Some(payout) = &payout {
+        instruction = journal::find(tx, payout.id)?;
+        bank_lines = rows::bank_lines(tx, payout.id, ROWS_MAX)?;
+        if let Some(message_id) = instruction.as_ref().and_then(|found| found.message_id) {
+            file = find_file_out(tx, message_id.0)?;
+        }
+    }
+    let mut screened = vec![transfer.sender_id.any(), transfer.beneficiary_id.any(), id.any()];
+    screened.extend(refunds.iter().map(|refund| refund.id.any()));
+    let mut found = Vec::new();
+    for subject in screened {
+        found.extend(hits::of_subject(tx, scope, subject)?);
+    }
+    let mut objects = vec![id.any()];
+    objects.extend(deposits.iter().map(|deposit| deposit.id.any()));
+    objects.extend(payout.iter().map(|payout| payout.id.any()));
+    objects.extend(refunds.iter().map(|refund| refund.id.any()));
+    let announced = announced(tx, scope, &objects)?;
+    Ok(Some(Story {
+        account: accounts.of(scope).to_owned(),
+        business: instant + crate::keys::rows::clock_offset_seconds(tx, scope)?,
+        sender: senders::rows::find(tx, scope, transfer.sender_id)?,
+        beneficiary: beneficiaries::rows::find(tx, scope, transfer.beneficiary_id)?,
+        quote: quote_locks::rows::find(tx, scope, transfer.quote_lock_id)?,
+        postings: rows::postings(tx, scope, id, ROWS_MAX)?,
+        transfer,
+        deposits,
+        payout,
+        instruction,
+        file,
+        bank_lines,
+        refunds,
+        hits: found,
+        announced,
+    }))
+}
+
+/// The events about these objects, in order, with their deliveries.
+pub fn announced(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    objects: &[AnyId],
+) -> Result<Vec<Announced>, StoreError> {
+    let mut events = Vec::new();
+    for object in objects {
+        events.extend(rows::events_about(tx, scope, *object, ROWS_MAX)?);
+    }
+    events.sort_unstable_by_key(|event| event.id);
+    let page = Page { limit: ENDPOINTS_MAX, descending: true, ..Page::default() };
+    let endpoints = crate::webhooks::rows::list(tx, scope, &page)?.0.into_iter();
+    let endpoints = endpoints.map(crate::webhooks::rows::read).collect::<Result<Vec<_>, _>>()?;
+    let undelivered = events.len().saturating_sub(EVENTS_DELIVERED_MAX);
+    let mut announced = Vec::with_capacity(events.len());
+    for (place, event) in events.into_iter().enumerate() {
+        let mut deliveries = Vec::new();
+        if place >= undelivered {
+            for endpoint in &endpoints {
+                let found = crate::webhooks::rows::delivery_of_event(tx, endpoint.id, event.id)?;
+                deliveries.extend(found);
+            }
+        }
+        announced.push(Announced { event, deliveries });
+    }
+    Ok(announced)
+}
+
+/// What a moment is about; the pages have a word and a sign for each.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Theme {
+    Quote,
+    Transfer,
+    Check,
+    Deposit,
+    Payout,
+    Bank,
+    Refund,
+    Advice,
+}
+
+impl Theme {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Theme::Quote => "quote_lock",
+            Theme::Transfer => "transfer",
+            Theme::Check => "check",
+            Theme::Deposit => "deposit",
+            Theme::Payout => "payout",
+            Theme::Bank => "bank",
+            Theme::Refund => "refund",
+            Theme::Advice => "payment_advice",
+        }
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+pub struct Moment {
+    /// Business time, Unix seconds.
+    pub at: i64,
+    pub theme: Theme,
+    /// What happened, as a word that the pages have a text for.
+    pub what: String,
+    pub id: Option<AnyId>,
+    pub amount: Option<Money>,
+    /// Names and values: the key of a label, and what stands beside it.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+impl Moment {
+    fn new(at: i64, theme: Theme, what: &str) -> Moment {
+        Moment { at, theme, what: what.to_owned(), id: None, amount: None, facts: Vec::new() }
+    }
+    fn about(mut self, id: AnyId) -> Moment {
+        self.id = Some(id);
+        self
+    }
+    fn of(mut self, amount: Money) -> Moment {
+        self.amount = Some(amount);
+        self
+    }
+    fn with(mut self, name: &'static str, value: impl ToString) -> Moment {
+        self.facts.push((name, value.to_string()));
+        self
+    }
+    fn with_some<T: ToString>(self, name: &'static str, value: Option<T>) -> Moment {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+}
+
+impl Story {
+    /// Every moment in the order of time; of the same second, in the order in which one leads to
+    /// the next.
+    pub fn moments(&self) -> Vec<Moment> {
+        let mut moments = Vec::new();
+        self.add_quote(&mut moments);
+        self.add_transfer(&mut moments);
+        self.add_checks(&mut moments);
+        self.add_deposits(&mut moments);
+        self.add_payout(&mut moments);
+        self.add_refunds(&mut moments);
+        moments.sort_by_key(|moment| moment.at);
+        moments
+    }
+
+    fn add_quote(&self, moments: &mut Vec<Moment>) {
+        let Some(quote) = &self.quote else { return };
+        let moment = Moment::new(quote.created, Theme::Quote, "locked")
+            .about(quote.id.any())
+            .of(quote.buy)
+            .with("rate", quote.rate)
+            .with("mid_market_rate", quote.mid_market_rate)
+            .with("sold", format!("{} {}", quote.sell, quote.sell.currency.as_str()))
+            .with("fee", format!("{} {}", quote.fee, quote.fee.currency.as_str()))
+            .with_some("gst", quote.gst.map(|gst| gst.amount));
+        moments.push(moment);
+    }
+
+    fn add_transfer(&self, moments: &mut Vec<Moment>) {
+        let transfer = &self.transfer;
+        for taken in transfer.status_history.entries() {
+            let mut moment = Moment::new(taken.at, Theme::Transfer, Status::as_str(taken.status));
+            let is_last = Some(taken.at) == transfer.status_history.last_at(transfer.status)
+                && taken.status == transfer.status;
+            if let (true, Some(reason)) = (is_last, transfer.status_reason) {
+                moment = moment.with("reason", reason.as_str());
+            }
+            moments.push(moment);
+        }
+    }
+
+    fn add_checks(&self, moments: &mut Vec<Moment>) {
+        for hit in &self.hits {
+            let found = Moment::new(hit.created, Theme::Check, "hit")
+                .about(hit.subject_id)
+                .with("list", format!("{} {}", hit.list, hit.entry_id))
+                .with("evidence", &hit.evidence);
+            moments.push(found);
+            if let (Some(decision), Some(at)) = (hit.decision, hit.decided_at) {
+                let decided = Moment::new(at, Theme::Check, decision.as_str())
+                    .about(hit.subject_id)
+                    .with("list", format!("{} {}", hit.list, hit.entry_id))
+                    .with_some("decided_by", hit.decided_by.as_ref());
+                moments.push(decided);
+            }
+        }
+    }
+
+    fn add_deposits(&self, moments: &mut Vec<Moment>) {
+        for deposit in &self.deposits {
+            for taken in deposit.status_history.entries() {
+                let is_end = taken.status == deposit.status;
+                let mut moment =
+                    Moment::new(taken.at, Theme::Deposit, Status::as_str(taken.status))
+                        .about(deposit.id.any())
+                        .of(deposit.amount);
+                if is_end {
+                    let classification =
+                        deposit.classification.map(|classification| classification.as_str());
+                    moment = moment
+                        .with("transaction", &deposit.transaction_hash)
+                        .with_some("block", deposit.block_number)
+                        .with_some("classification", classification)
+                        .with_some("reason", deposit.reason_code.map(|reason| reason.as_str()));
+                }
+                moments.push(moment);
+            }
+        }
+    }
+
+    fn add_payout(&self, moments: &mut Vec<Moment>) {
+        let Some(payout) = &self.payout else { return };
+        for taken in payout.status_history.entries() {
+            let mut moment = Moment::new(taken.at, Theme::Payout, Status::as_str(taken.status))
+                .about(payout.id.any())
+                .of(payout.amount);
+            if taken.status == crate::payouts::state::PayoutStatus::Settled {
+                moment = moment.with_some("utr", payout.unique_transaction_reference.as_ref());
+            }
+            if taken.status == payout.status
+                && let Some(failure) = &payout.failure
+            {
+                moment = moment
+                    .with("reason", failure.code.as_str())
+                    .with("said_by", failure.source.as_str());
+            }
+            moments.push(moment);
+        }
+        if let Some(file) = &self.file {
+            let at = file.published_at.unwrap_or(file.created);
+            let moment = Moment::new(at, Theme::Bank, &file.status)
+                .with("file", file.id.to_string().trim_start_matches("request_"))
+                .with("payments", file.instructions_count);
+            moments.push(moment);
+        }
+        for line in &self.bank_lines {
+            let at = crate::rails::files::values::Day::parse(&line.booking_day)
+                .map_or_else(|| super::minted_at(line.id.any()), |day| day.begins_at());
+            let moment = Moment::new(at, Theme::Bank, &line.sign)
+                .of(Money::new(line.units, Currency::Inr))
+                .with("booked", &line.booking_day)
+                .with_some("statement", line.statement_id.as_ref())
+                .with_some("utr", line.reference.as_ref());
+            moments.push(moment);
+        }
+        if let Some(at) = payout.advice_available_at {
+            moments.push(Moment::new(at, Theme::Advice, "available").about(payout.id.any()));
+        }
+    }
+
+    fn add_refunds(&self, moments: &mut Vec<Moment>) {
+        for refund in &self.refunds {
+            for taken in refund.status_history.entries() {
+                let mut moment = Moment::new(taken.at, Theme::Refund, Status::as_str(taken.status))
+                    .about(refund.id.any())
+                    .of(refund.amount)
+                    .with("reason", refund.reason.as_str());
+                if taken.status == refund.status {
+                    let declared = refund.address_declared_by.map(|by| by.as_str());
+                    moment = moment
+                        .with_some("to_address", refund.to_address)
+                        .with_some("declared_by", declared)
+                        .with_some("note", refund.address_reason.as_ref())
+                        .with_some("transaction", refund.transaction_hash.as_ref());
+                }
+                moments.push(moment);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What a story reads besides whole objects.
+
+use crate::events::rows::EventRow;
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, Id, Money, ObjectKind, Scope, StoreError};
+use crate::ledger::{Account, Entry};
+use crate::store::{Row, Tx};
+use crate::values;
+
+/// A posting as the ledger has it.
+#[derive(Clone, Debug)]
+pub struct PostingRow {
+    pub entry_id: Id<kind::Request>,
+    pub entry: Entry,
+    pub debit: Account,
+    pub credit: Account,
+    pub amount: Money,
+    pub posted_at: i64,
+}
+
+/// What was posted for a transfer, in order.
+pub fn postings(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    transfer_id: Id<kind::Transfer>,
+    rows_max: i64,
+) -> Result<Vec<PostingRow>, StoreError> {
+    let sql = "SELECT entry_id, entry, debit_account, credit_account, currency, units, posted_at \
+               FROM ledger_postings WHERE scope = ?1 AND transfer_id = ?2 ORDER BY id LIMIT ?3";
+    let read = |mut row: Row| {
+        Ok(PostingRow {
+            entry_id: row.id()?,
+            entry: row.word(Entry::parse)?,
+            debit: row.word(Account::parse)?,
+            credit: row.word(Account::parse)?,
+            amount: row.money()?,
+            posted_at: row.int()?,
+        })
+    };
+    tx.rows(sql, values![scope, transfer_id, rows_max])?.into_iter().map(read).collect()
+}
+
+/// Events about one object, in order.
+pub fn events_about(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    linked: AnyId,
+    rows_max: i64,
+) -> Result<Vec<EventRow>, StoreError> {
+    let sql = "SELECT id, type, linked_id, linked_object, created FROM events WHERE scope = ?1 \
+               AND linked_id = ?2 ORDER BY id LIMIT ?3";
+    tx.rows(sql, values![scope, linked, rows_max])?
+        .into_iter()
+        .map(crate::events::rows::read)
+        .collect()
+}
+
+/// A line of the bank's statements that paid a payout, or gave it back.
+#[derive(Clone, Debug)]
+pub struct BankLine {
+    pub id: Id<kind::Request>,
+    pub booking_day: String,
+    pub value_day: Option<String>,
+    pub units: i64,
+    pub sign: String,
+    pub matching: String,
+    pub reference: Option<String>,
+    pub statement_id: Option<String>,
+}
+
+pub fn bank_lines(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    rows_max: i64,
+) -> Result<Vec<BankLine>, StoreError> {
+    let sql = "SELECT l.id, l.booking_day, l.value_day, l.units, l.sign, l.matching, l.reference, \
+               s.statement_id FROM bank_statement_lines l LEFT JOIN bank_statements s ON s.sha256 \
+               = l.sha256 AND s.number = l.statement_number WHERE l.payout_id = ?1 ORDER BY l.id \
+               LIMIT ?2";
+    let read = |mut row: Row| {
+        Ok(BankLine {
+            id: row.id()?,
+            booking_day: row.text()?,
+            value_day: row.text_or_null()?,
+            units: row.int()?,
+            sign: row.text()?,
+            matching: row.text()?,
+            reference: row.text_or_null()?,
+            statement_id: row.text_or_null()?,
+        })
+    };
+    tx.rows(sql, values![payout_id, rows_max])?.into_iter().map(read).collect()
+}
+
+/// The newest transfers of a sender or a beneficiary.
+pub fn transfers_of_person(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    person: AnyId,
+    rows_max: i64,
+) -> Result<Vec<Id<kind::Transfer>>, StoreError> {
+    let sql = match person.kind {
+        ObjectKind::Sender => {
+            "SELECT id FROM transfers WHERE scope = ?1 AND sender_id = ?2 ORDER BY id DESC LIMIT ?3"
+        }
+        _ => {
+            "SELECT id FROM transfers WHERE scope = ?1 AND beneficiary_id = ?2 ORDER BY id DESC \
+             LIMIT ?3"
+        }
+    };
+    tx.rows(sql, values![scope, person, rows_max])?.into_iter().map(|mut row| row.id()).collect()
+}

@@ -1,0 +1,91 @@
+//! Walks once through the names from before their words were kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::app_state::AppState;
+use crate::kernel::{Id, ObjectKind, Scope, StoreError, id::kind};
+use crate::store::{Tx, migrate};
+use crate::{keys, name_words};
+
+/// Names of one transaction.
+const NAMES_AT_ONCE: i64 = 200;
+/// How far the walk has come: the last account walked, its kind of person, and the last of them.
+const PLACE: &str = "name_words_place";
+const DONE: &[u8] = b"done";
+
+/// Walks, a few names at once, until every name has been seen.
+pub async fn run(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
+    while !*stop.borrow() {
+        let seconds = match app.store.write(|tx, _| Ok(step(tx)?)).await {
+            Ok(true) => break,
+            Ok(false) => 0,
+            Err(failure) => {
+                tracing::error!(?failure, "names could not be walked through; tried again");
+                60
+            }
+        };
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(seconds)) => {}
+            _ = stop.changed() => return,
+        }
+    }
+    // A worker that ends is started again.
+    while !*stop.borrow() {
+        let _ = stop.changed().await;
+    }
+}
+
+/// Keeps the words of the next names; answers whether all are done.
+pub fn step(tx: &mut dyn Tx) -> Result<bool, StoreError> {
+    let place = migrate::read_meta(tx, PLACE)?.unwrap_or_default();
+    if place == DONE {
+        return Ok(true);
+    }
+    let (code, is_sender, after) = read(&place).unwrap_or((2, true, [0; 16]));
+    let scope = Scope::from_code(code);
+    if scope.account_number() > keys::rows::accounts_count(tx)? {
+        migrate::write_meta(tx, PLACE, DONE)?;
+        return Ok(true);
+    }
+    let kind = if is_sender { ObjectKind::Sender } else { ObjectKind::Beneficiary };
+    let names = name_words::rows::names_after(tx, kind, scope, after, NAMES_AT_ONCE)?;
+    for (id, name) in &names {
+        name_words::keep_more(tx, scope, *id, name)?;
+    }
+    let next = match names.last() {
+        Some((id, _)) if names.len() as i64 == NAMES_AT_ONCE => (code, is_sender, id.to_bytes()),
+        _ if is_sender => (code, false, [0; 16]),
+        _ => (code + 1, true, [0; 16]),
+    };
+    migrate::write_meta(tx, PLACE, &write(next))?;
+    Ok(false)
+}
+
+fn write((code, is_sender, after): (i64, bool, [u8; 16])) -> Vec<u8> {
+    let id: Id<kind::Request> = Id::from_u128(u128::from_be_bytes(after));
+    format!("{code} {} {id}", i64::from(is_sender)).into_bytes()
+}
+
+fn read(place: &[u8]) -> Option<(i64, bool, [u8; 16])> {
+    let text = std::str::from_utf8(place).ok()?;
+    let mut parts = text.split(' ');
+    let code = parts.next()?.parse().ok()?;
+    let is_sender = parts.next()? == "1";
+    Some((code, is_sender, Id::<kind::Request>::parse(parts.next()?)?.to_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Mode;
+
+    #[test]
+    fn a_place_reads_as_it_was_written() {
+        let place = (Scope::new(7, Mode::Live).code(), false, [9; 16]);
+        assert_eq!(read(&write(place)), Some(place));
+        assert_eq!(read(b""), None);
+    }
+}
