@@ -303,6 +303,11 @@ impl Store {
     /// Why nothing can be written, where the store knows: a commit that does not end, or a
     /// database that went back in time.
     pub fn write_fault(&self) -> Option<String> {
+        if let Engine::Postgres(postgres) = &*self.engine
+            && let Some(reason) = postgres.halted()
+        {
+            return Some(reason.into());
+        }
         self.stats.write_fault.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 

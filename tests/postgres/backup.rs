@@ -9,6 +9,8 @@ use crate::support::postgres::{Cluster, Database, sql, try_sql};
 use crate::support::random::seed;
 use crate::support::{Client, steps, until};
 
+/// The alarm of a database that lacks writes.
+const WENT_BACK: &str = "database_went_back";
 /// How long the last writes before a failover take to be many.
 const UNDER_WAY: Duration = Duration::from_millis(1_500);
 
@@ -167,17 +169,21 @@ fn failover(is_synchronous: bool) -> Aftermath {
         cluster.stop_now();
         standby.promote();
         if !is_synchronous {
-            // A node that knows of writes that are missing waits for the operator.
-            let noticed = until("a node to notice", Duration::from_secs(30), || {
-                nodes.nodes.iter().find(|node| node.home.log().contains("database_went_back"))
-            });
-            assert!(!noticed.is_ready(), "a node is ready on a database that lacks writes");
+            // Every node waits for the operator.
+            for node in &nodes.nodes {
+                until("a node to notice", Duration::from_secs(30), || {
+                    node.home.log().contains(WENT_BACK).then_some(())
+                });
+                assert!(!node.is_ready(), "a node is ready on a database that lacks writes");
+            }
             nodes.nodes[0].home.run(&["resume", "database"]).expect_success("resume");
         }
         println!("back {:?} after the promotion", await_service(nodes));
         std::thread::sleep(UNDER_WAY);
         if is_synchronous {
             nodes.check();
+            let is_alarmed = nodes.nodes.iter().any(|node| node.home.log().contains(WENT_BACK));
+            assert!(!is_alarmed, "an alarm, and nothing was lost");
         }
     })
 }

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use crate::nodes::{Node, home};
-use crate::support::postgres::{Cluster, Database, try_sql};
+use crate::support::postgres::{Cluster, Database, sql, try_sql};
 use crate::support::{Client, Home, fresh_key, steps, until};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 const STANDBY: &str = "standby";
+const WENT_BACK: &str = "database_went_back";
 
 fn sender(client: &mut Client) -> Option<String> {
     let (key, body) = (fresh_key(), steps::sender_body().to_string());
@@ -140,4 +141,60 @@ fn a_database_that_went_back_in_time_is_not_written_until_the_operator_resumes()
     until("the node to be ready", PATIENCE, || node.is_ready().then_some(()));
     node.home.check().expect_success("the check");
     let _ = try_sql(&cluster.url, &format!("DROP DATABASE {}_later WITH (FORCE)", database.name));
+}
+
+/// The only write that a standby lacks was acknowledged by one node. The other one knows nothing of
+/// it: it is frozen from before that write until the first has noticed.
+#[test]
+fn one_lost_write_stops_every_node() {
+    let cluster = Cluster::start(&[]);
+    let standby = cluster.start_copy(cluster.base_backup(STANDBY, &["-R"]), &[]);
+    let database = Database::in_cluster(&cluster.url);
+    let servers = format!("{},{}", database.server_address(), standby.place());
+    let url = format!("postgres://postgres@{servers}/{}", database.name);
+    let nodes = [(); 2].map(|()| Node::start(home(&url).with("HUNDI_DATABASE_CONNECTIONS", "6")));
+    let [knows, frozen] = &nodes;
+    let api_key = knows.home.key();
+    let (mut client, mut client_of_frozen) = (knows.client(&api_key), frozen.client(&api_key));
+    sender(&mut client).expect("a sender");
+    sender(&mut client_of_frozen).expect("a sender");
+    frozen.signal("STOP");
+    let lag =
+        "SELECT COUNT(*) FROM pg_stat_replication WHERE replay_lsn = pg_current_wal_flush_lsn()";
+    until("the standby to have it", PATIENCE, || (database.value(lag) == "1").then_some(()));
+    sql(&standby.url, "ALTER SYSTEM SET primary_conninfo = ''");
+    sql(&standby.url, "SELECT pg_reload_conf()");
+    until("the standby to be cut off", PATIENCE, || {
+        (database.value("SELECT COUNT(*) FROM pg_stat_replication") == "0").then_some(())
+    });
+    let lost = sender(&mut client).expect("a sender that the fail-over loses");
+    cluster.stop_now();
+    standby.promote();
+    let alarmed = |node: &Node| {
+        until("a node to notice", PATIENCE, || node.home.log().contains(WENT_BACK).then_some(()));
+    };
+    alarmed(knows);
+    let (server, _) = standby.url.rsplit_once('/').expect("a URL");
+    let mark = "SELECT convert_from(value, 'UTF8') FROM meta WHERE name = 'database_mark'";
+    until("the node to tell", PATIENCE, || {
+        let rows = try_sql(&format!("{server}/{}", database.name), mark).expect("the mark");
+        rows[0][0].ends_with(":lost").then_some(())
+    });
+    frozen.signal("CONT");
+    alarmed(frozen);
+    assert!(frozen.home.log().contains("another node found"), "it cannot know by itself");
+    // One that starts now has seen nothing.
+    let later = knows.home.run(&["serve", "--listen", "127.0.0.1:0"]);
+    assert!(!later.status.success(), "a node starts");
+    assert!(later.stderr.contains("hundi resume database"));
+    for node in &nodes {
+        assert!(!node.is_ready(), "a node is ready");
+        assert!(sender(&mut node.client(&api_key)).is_none(), "a node writes");
+        assert_eq!(node.client(&api_key).get(&format!("/v1/senders/{lost}")).status, 404);
+    }
+    knows.home.run(&["resume", "database"]).expect_success("resume");
+    for node in &nodes {
+        until("a node to go on", PATIENCE, || sender(&mut node.client(&api_key)));
+        until("a node to be ready", PATIENCE, || node.is_ready().then_some(()));
+    }
 }

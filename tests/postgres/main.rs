@@ -29,6 +29,7 @@ mod partitions;
 mod same_time;
 mod screening;
 mod settings;
+mod standby;
 mod starts;
 mod statements;
 mod tls;

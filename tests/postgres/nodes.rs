@@ -58,6 +58,10 @@ impl Node {
     pub fn is_ready(&self) -> bool {
         self.server.as_ref().is_some_and(Server::is_ready)
     }
+    /// Sends a signal by name, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        self.server.as_ref().expect("a node that is up").signal(name);
+    }
     pub fn client(&self, api_key: &str) -> Client {
         Client::new(self.address, api_key)
     }

@@ -4,14 +4,17 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::faults::fault;
-use super::fence::{self, Fence, Mark, Position};
+use super::fence::{self, Admission, Fence, Mark, Position};
 use crate::kernel::StoreError;
 
-/// Reads where a server is and judges it; answers the fence's generation. An engine that has no
-/// such functions, or lets the role read none, is not fenced.
-pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<u64, StoreError> {
+/// Reads where a server is and judges it. An engine that has no such functions, or lets the role
+/// read none, is not fenced.
+pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, StoreError> {
     let before = fence.known();
-    let Some(position) = position(client).await? else { return Ok(fence.generation()) };
+    let Some(position) = position(client).await? else {
+        return Ok(Admission { generation: fence.generation(), timeline: None });
+    };
+    let timeline = position.timeline;
     let sql =
         format!("SELECT convert_from(value, 'UTF8') FROM meta WHERE name = '{}'", fence::MARK_NAME);
     let mark = match client.simple_query(&sql).await {
@@ -22,7 +25,33 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<u64, StoreEr
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Mark::default(),
         Err(error) => return Err(fault(&error).into_error()),
     };
-    fence.admit(before, position, mark)
+    let (generation, transactions) = fence.admit(before, position, mark)?;
+    if !transactions.is_empty() {
+        fence.hear(timeline, lacks_one(client, &transactions).await?);
+    }
+    Ok(Admission { generation, timeline: Some(timeline) })
+}
+
+/// Whether the server does not call one of these transactions committed. Of one that is too old for
+/// it to say, nothing is known.
+async fn lacks_one(client: &Client, transactions: &[i64]) -> Result<bool, StoreError> {
+    for transaction in transactions {
+        let sql = format!("SELECT pg_xact_status(CAST('{transaction}' AS xid8))");
+        match client.simple_query(&sql).await {
+            Ok(messages) => {
+                let status = first_row(&messages).and_then(|row| row.get(0));
+                if status.is_some_and(|status| status != "committed") {
+                    return Ok(true);
+                }
+            }
+            // It is in the server's future.
+            Err(error) if error.code() == Some(&SqlState::INVALID_PARAMETER_VALUE) => {
+                return Ok(true);
+            }
+            Err(error) => return Err(fault(&error).into_error()),
+        }
+    }
+    Ok(false)
 }
 
 /// Where the server is; `None` where it does not say.
@@ -38,14 +67,17 @@ pub(super) async fn position(client: &Client) -> Result<Option<Position>, StoreE
         }
         Err(error) => return Err(fault(&error).into_error()),
     };
-    let numbers: Option<Vec<i64>> = first_row(&messages)
-        .and_then(|row| (0..4).map(|index| row.get(index)?.parse().ok()).collect());
-    Ok(numbers.and_then(|numbers| match numbers[..] {
-        [system, timeline, inserted, flushed] => {
-            Some(Position { system, timeline, inserted, flushed })
-        }
-        _ => None,
-    }))
+    let read = |row: &tokio_postgres::SimpleQueryRow| -> Option<Position> {
+        let number = |index| row.get(index)?.parse().ok();
+        Some(Position {
+            system: number(0)?,
+            timeline: number(1)?,
+            inserted: number(2)?,
+            flushed: number(3)?,
+            replayed: number(4),
+        })
+    };
+    Ok(first_row(&messages).and_then(read))
 }
 
 fn first_row(messages: &[SimpleQueryMessage]) -> Option<&tokio_postgres::SimpleQueryRow> {

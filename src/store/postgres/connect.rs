@@ -2,14 +2,17 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_postgres::config::{LoadBalanceHosts, TargetSessionAttrs};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{AsyncMessage, Client, Connection, NoTls};
 
 use super::admit::{admit, position};
 use super::faults::{connect_error, fault};
-use super::fence::{Fence, Position};
+use super::fence::{Admission, Fence, Position};
 use super::session::Session;
 use super::url::PostgresUrl;
 use super::{
@@ -36,7 +39,7 @@ fn settings() -> String {
     };
     let scans = if failpoint("plans_as_they_come") { "on" } else { "off" };
     format!(
-        "SET enable_seqscan = {scans}; SET jit = off; \
+        "SET enable_seqscan = {scans}; SET jit = off; SET client_min_messages = warning; \
          SET statement_timeout = '{STATEMENT_SECONDS_MAX}s'; \
          SET lock_timeout = '{LOCK_SECONDS_MAX}s'; \
          SET idle_in_transaction_session_timeout = '{IDLE_IN_TRANSACTION_SECONDS_MAX}s'; {commit}"
@@ -72,10 +75,39 @@ pub(super) fn position_of_host(url: &PostgresUrl, index: usize) -> Option<Positi
     answered.ok().flatten()
 }
 
+/// A connection that was made.
+pub(super) struct Open {
+    pub client: Client,
+    /// Its server said of the last commit that nobody waited for its standby.
+    pub is_warned: Arc<AtomicBool>,
+    /// `None` where nobody asked the fence.
+    pub admission: Option<(Arc<Fence>, Admission)>,
+}
+
+/// Runs a connection on the runtime, and notes warnings of the server. A server warns before it
+/// calls a commit done whose wait for a synchronous standby was cancelled.
+fn run<S, T>(mut connection: Connection<S, T>, is_warned: Arc<AtomicBool>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Some(Ok(message)) =
+            std::future::poll_fn(|context| connection.poll_message(context)).await
+        {
+            if let AsyncMessage::Notice(notice) = message
+                && *notice.code() == SqlState::WARNING
+            {
+                is_warned.store(true, Ordering::SeqCst);
+            }
+        }
+    });
+}
+
 /// A connection that is being made. It goes on while it is waited for, by one caller after the
 /// other.
 pub(super) struct Connecting {
-    open: Pin<Box<dyn Future<Output = Result<(Client, u64), StoreError>>>>,
+    open: Pin<Box<dyn Future<Output = Result<Open, StoreError>>>>,
     runtime: tokio::runtime::Runtime,
     /// When it is given up, whoever waits.
     end: Instant,
@@ -113,27 +145,32 @@ impl Connecting {
         }
         let (settings, tls, fence) = (settings(), url.tls.clone(), fence.cloned());
         let open = async move {
+            let is_warned = Arc::<AtomicBool>::default();
             let client = match tls {
                 None => {
                     let (client, connection) =
                         config.connect(NoTls).await.map_err(|error| connect_error(&error))?;
-                    tokio::spawn(connection);
+                    run(connection, is_warned.clone());
                     client
                 }
                 Some(tls) => {
                     let tls = tokio_postgres_rustls::MakeRustlsConnect::new((*tls).clone());
                     let (client, connection) =
                         config.connect(tls).await.map_err(|error| connect_error(&error))?;
-                    tokio::spawn(connection);
+                    run(connection, is_warned.clone());
                     client
                 }
             };
             client.batch_execute(&settings).await.map_err(|error| fault(&error).into_error())?;
-            let generation = match fence {
-                None => 0,
-                Some(fence) => admit(&client, &fence).await?,
+            let admission = match fence {
+                None => None,
+                Some(fence) => {
+                    let admission = admit(&client, &fence).await?;
+                    Some((fence, admission))
+                }
             };
-            Ok((client, generation))
+            is_warned.store(false, Ordering::SeqCst);
+            Ok(Open { client, is_warned, admission })
         };
         Ok(Connecting {
             open: Box::pin(open),
@@ -147,9 +184,9 @@ impl Connecting {
         let until = until.min(self.end);
         let open = self.open.as_mut();
         match self.runtime.block_on(async { tokio::time::timeout_at(until.into(), open).await }) {
-            Ok(Ok((client, generation))) => {
+            Ok(Ok(open)) => {
                 let Connecting { runtime, .. } = self;
-                Waited::Open(Box::new(Session::new(runtime, client, generation)))
+                Waited::Open(Box::new(Session::new(runtime, open)))
             }
             Ok(Err(error)) => Waited::Failed(error),
             Err(_) if Instant::now() < self.end => Waited::Still(self),

@@ -2,20 +2,22 @@
 //!
 //! Every connection reads where its server is ([`Position`]: the cluster's identifier, the timeline
 //! and the position of the log) and a row of the database that only rises ([`Mark`]). The node
-//! remembers the highest of both:
+//! remembers the highest of both, and what it acknowledged (`acknowledged.rs`):
 //!
 //! - A server of a lower timeline is a primary of before a fail-over that came back. Its
 //!   connections are refused, and those that are open are dropped.
-//! - A server whose log or mark is behind what the node has seen lost acknowledged writes: the
-//!   database went back in time (a restore, a fail-over to a standby that was behind) or was made
-//!   anew. The node stops writing until the operator runs `hundi resume database`, which raises the
-//!   mark's epoch.
+//! - A server that lacks a commit that this node acknowledged, or whose log or mark is behind what
+//!   the node has seen, went back in time (a restore, a fail-over to a standby that was behind).
+//!   The node stops writing and says so in the mark, which stops the other nodes. They go on when
+//!   the operator runs `hundi resume database`, which raises the mark's epoch.
 //!
-//! The mark rises every [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
+//! A fail-over is judged exactly. Other ways back in time are found by the mark, which rises every
+//! [`WATCH_SECONDS`], so a loss of less than that can stay unnoticed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::acknowledged::{Acknowledged, Footprint, Verdict};
 use crate::kernel::StoreError;
 use crate::store::failpoint;
 
@@ -30,7 +32,8 @@ pub(super) const MARK_NAME: &str = "database_mark";
 pub(super) const POSITION: &str = "SELECT (SELECT system_identifier FROM pg_control_system()), \
     CAST(CAST('x' || SUBSTR(pg_walfile_name(pg_current_wal_insert_lsn()), 1, 8) AS BIT(32)) AS \
     BIGINT), CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT), \
-    CAST(pg_current_wal_flush_lsn() - '0/0' AS BIGINT)";
+    CAST(pg_current_wal_flush_lsn() - '0/0' AS BIGINT), CAST(pg_last_wal_replay_lsn() - '0/0' AS \
+    BIGINT)";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Position {
@@ -40,26 +43,40 @@ pub(super) struct Position {
     pub timeline: i64,
     pub inserted: i64,
     pub flushed: i64,
+    /// Where the log of the server before it ended that it began from, unless it was started
+    /// otherwise since.
+    pub replayed: Option<i64>,
 }
 
-/// The row that only rises: `EPOCH:COUNT`. A missing row is the lowest mark.
+/// The row that only rises: `EPOCH:COUNT`, and `EPOCH:COUNT:lost` once a node has found that writes
+/// are missing. A missing row is the lowest mark.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(super) struct Mark {
     /// Raised by the operator alone, to the time in milliseconds since 1970.
     pub epoch: i64,
     pub count: i64,
+    pub is_lost: bool,
 }
 
 impl Mark {
     pub(super) fn parse(bytes: &[u8]) -> Option<Mark> {
-        let (epoch, count) = std::str::from_utf8(bytes).ok()?.split_once(':')?;
-        Some(Mark { epoch: epoch.parse().ok()?, count: count.parse().ok()? })
+        let text = std::str::from_utf8(bytes).ok()?;
+        let (text, is_lost) = match text.strip_suffix(":lost") {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        let (epoch, count) = text.split_once(':')?;
+        Some(Mark { epoch: epoch.parse().ok()?, count: count.parse().ok()?, is_lost })
     }
     pub(super) fn to_text(self) -> String {
-        format!("{}:{}", self.epoch, self.count)
+        let lost = if self.is_lost { ":lost" } else { "" };
+        format!("{}:{}{lost}", self.epoch, self.count)
     }
     pub(super) const fn next(self) -> Mark {
-        Mark { epoch: self.epoch, count: self.count + 1 }
+        Mark { count: self.count + 1, ..self }
+    }
+    const fn is_below(self, other: Mark) -> bool {
+        self.epoch < other.epoch || self.epoch == other.epoch && self.count < other.count
     }
 }
 
@@ -67,12 +84,17 @@ impl Mark {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Known {
     position: Option<Position>,
+    /// One that this node wrote, and that was acknowledged: what was only read may never have
+    /// reached a standby.
     mark: Mark,
+    /// Where the log of the highest timeline is at least, by what was acknowledged.
+    acknowledged: i64,
 }
 
 #[derive(Default)]
 struct State {
     known: Known,
+    acknowledged: Acknowledged,
     /// Why the node does not write.
     halted: Option<&'static str>,
     is_old_primary_reported: bool,
@@ -104,7 +126,10 @@ impl Fence {
 
     /// Taken before a server is asked, because other connections raise it meanwhile.
     pub(super) fn known(&self) -> Known {
-        self.lock().known
+        let state = self.lock();
+        let timeline = state.known.position.map_or(0, |highest| highest.timeline);
+        let acknowledged = state.acknowledged.position(timeline).unwrap_or(0);
+        Known { acknowledged, ..state.known }
     }
 
     pub(super) fn generation(&self) -> u64 {
@@ -116,30 +141,33 @@ impl Fence {
         self.lock().halted
     }
 
-    /// Judges a connection by what its server said after `before` was known. Answers the
-    /// generation up to which it is good; `Err` refuses it.
+    /// Judges a connection by what its server said after `before` was known. `Err` refuses it. A
+    /// connection that is not refused is good up to this generation, and is not used before
+    /// [`Fence::hear`] was told whether the server calls these transactions committed.
     pub(super) fn admit(
         &self,
         before: Known,
         position: Position,
         mark: Mark,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<(u64, Vec<i64>), StoreError> {
         let mut state = self.lock();
         let known_position = state.known.position.filter(|_| !failpoint("no_fence"));
-        let Some(highest) = known_position else {
-            state.known = Known { position: Some(position), mark };
-            return Ok(self.generation());
-        };
-        if mark.epoch > state.known.mark.epoch {
+        let is_resumed = known_position.is_some() && mark.epoch > state.known.mark.epoch;
+        if is_resumed {
             // The operator said that this is the database.
             tracing::warn!(
                 timeline = position.timeline,
                 "the operator resumed: this node works with the database as it is now"
             );
-            *state = State { known: Known { position: Some(position), mark }, ..State::default() };
+            *state = State::default();
             self.generation.fetch_add(1, Ordering::SeqCst);
-            return Ok(self.generation());
         }
+        let Some(highest) = known_position.filter(|_| !is_resumed) else {
+            let known_mark = Mark { epoch: mark.epoch, ..Mark::default() };
+            state.known = Known { position: Some(position), mark: known_mark, ..Known::default() };
+            self.heed(&mut state, mark);
+            return Ok((self.generation(), Vec::new()));
+        };
         if position.system != highest.system {
             return Err(StoreError::Unavailable(OTHER_CLUSTER.into()));
         }
@@ -156,20 +184,15 @@ impl Fence {
             }
             return Err(StoreError::Unavailable(OLD_PRIMARY.into()));
         }
-        let log_went_back = before.position.is_some_and(|before| {
-            before.timeline == position.timeline && position.inserted < before.flushed
-        });
-        if log_went_back || mark < before.mark {
-            if state.halted.is_none() {
-                tracing::error!(
-                    alarm = "database_went_back",
-                    mark = mark.to_text(),
-                    mark_known = before.mark.to_text(),
-                    "{WENT_BACK}"
-                );
-            }
-            state.halted = Some(WENT_BACK);
-            return Ok(self.generation());
+        self.heed(&mut state, mark);
+        let is_same = before.position.is_some_and(|known| known.timeline == position.timeline);
+        let flushed_before = before.position.map_or(0, |known| known.flushed);
+        let is_behind =
+            position.inserted < flushed_before || position.inserted <= before.acknowledged;
+        if is_same && is_behind {
+            halt(&mut state, "its log is behind what this node has seen");
+        } else if mark.is_below(before.mark) {
+            halt(&mut state, "its mark is behind the one that this node wrote");
         }
         if position.timeline > highest.timeline {
             self.rise(&mut state, position);
@@ -177,8 +200,35 @@ impl Fence {
             let flushed = highest.flushed.max(position.flushed);
             state.known.position = Some(Position { flushed, ..highest });
         }
-        state.known.mark = state.known.mark.max(mark);
-        Ok(self.generation())
+        // From here on nothing more is acknowledged that a lower timeline's server did.
+        let verdict = state.acknowledged.judge(position.timeline, position.replayed);
+        let questions = match verdict {
+            Verdict::If(transactions) => transactions,
+            Verdict::Lost => {
+                halt(&mut state, "it was promoted before a write of this node had reached it");
+                Vec::new()
+            }
+        };
+        Ok((self.generation(), questions))
+    }
+
+    /// What a server of this timeline said of the transactions that [`Fence::admit`] named.
+    pub(super) fn hear(&self, timeline: i64, is_lost: bool) {
+        let mut state = self.lock();
+        if is_lost {
+            halt(&mut state, "it does not know a write of this node as committed");
+        }
+        state.acknowledged.settle(timeline);
+    }
+
+    /// Stops where a node has noted in the database that writes are missing.
+    fn heed(&self, state: &mut State, mark: Mark) {
+        if mark.is_lost && !failpoint("no_fence") {
+            halt(
+                state,
+                "another node found that writes are missing, or this one before it started",
+            );
+        }
     }
 
     fn rise(&self, state: &mut State, position: Position) {
@@ -205,11 +255,57 @@ impl Fence {
         }
     }
 
+    /// How many commits were acknowledged so far.
+    pub(super) fn acknowledged_count(&self) -> u64 {
+        self.lock().acknowledged.count()
+    }
+
+    /// Takes a commit as acknowledged, if the connection that it came from is still good: it may
+    /// have taken place on a server that is no longer the primary.
+    pub(super) fn acknowledge(&self, admission: Admission, footprint: Option<Footprint>) -> bool {
+        let mut state = self.lock();
+        if admission.generation != self.generation() {
+            return false;
+        }
+        if let (Some(timeline), Some(footprint)) = (admission.timeline, footprint)
+            && !failpoint("no_fence")
+        {
+            state.acknowledged.note(timeline, footprint);
+        }
+        true
+    }
+
+    /// The mark that says what this node found, over the one that it read.
+    pub(super) fn loss_to_tell(&self, found: Mark) -> Option<Mark> {
+        let state = self.lock();
+        let is_to_tell =
+            state.halted.is_some() && !found.is_lost && found.epoch <= state.known.mark.epoch;
+        is_to_tell.then_some(Mark { is_lost: true, ..found })
+    }
+
     /// Notes a mark that this node wrote.
     pub(super) fn marked(&self, mark: Mark) {
         let mut state = self.lock();
-        state.known.mark = state.known.mark.max(mark);
+        if state.known.mark.is_below(mark) {
+            state.known.mark = mark;
+        }
     }
+}
+
+/// What the fence said of a connection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Admission {
+    /// The connection is good as long as the fence has this generation.
+    pub generation: u64,
+    /// Of the server, if it says where it is.
+    pub timeline: Option<i64>,
+}
+
+fn halt(state: &mut State, found: &str) {
+    if state.halted.is_none() {
+        tracing::error!(alarm = "database_went_back", found, "{WENT_BACK}");
+    }
+    state.halted = Some(WENT_BACK);
 }
 
 #[cfg(test)]
@@ -217,46 +313,128 @@ mod tests {
     use super::*;
 
     fn at(timeline: i64, bytes: i64) -> Position {
-        Position { system: 7, timeline, inserted: bytes + 10, flushed: bytes }
+        Position { system: 7, timeline, inserted: bytes + 10, flushed: bytes, replayed: None }
     }
     const fn mark(count: i64) -> Mark {
-        Mark { epoch: 0, count }
+        Mark { epoch: 0, count, is_lost: false }
+    }
+    fn admit(fence: &Fence, position: Position, mark: Mark) -> Result<Vec<i64>, StoreError> {
+        fence.admit(fence.known(), position, mark).map(|(_, questions)| questions)
+    }
+    fn acknowledge(fence: &Fence, timeline: i64, position: i64, transaction: i64) -> bool {
+        let admission = Admission { generation: fence.generation(), timeline: Some(timeline) };
+        let covers_count = fence.acknowledged_count();
+        fence.acknowledge(admission, Some(Footprint { position, transaction, covers_count }))
     }
 
     #[test]
     fn only_the_history_that_was_seen_is_worked_with() {
         let fence = Fence::default();
-        let admit = |position, mark| fence.admit(fence.known(), position, mark);
-        admit(at(1, 100), mark(5)).unwrap();
-        admit(at(1, 95), mark(5)).unwrap();
+        admit(&fence, at(1, 100), mark(5)).unwrap();
+        admit(&fence, at(1, 95), mark(5)).unwrap();
         let generation = fence.generation();
-        admit(at(2, 100), mark(5)).unwrap();
+        admit(&fence, at(2, 100), mark(5)).unwrap();
         assert!(fence.generation() > generation && fence.halted().is_none());
-        assert!(admit(at(1, 900), mark(9)).is_err(), "an old primary");
-        assert!(admit(Position { system: 8, ..at(2, 900) }, mark(9)).is_err());
+        assert!(admit(&fence, at(1, 900), mark(9)).is_err(), "an old primary");
+        assert!(admit(&fence, Position { system: 8, ..at(2, 900) }, mark(9)).is_err());
         assert_eq!(fence.refused_count.load(Ordering::Relaxed), 1);
         assert!(fence.halted().is_none());
         fence.notice(at(3, 0));
-        assert!(admit(at(2, 900), mark(9)).is_err(), "an old primary that was not connected to");
-        admit(at(3, 200), mark(6)).unwrap();
+        assert!(admit(&fence, at(2, 900), mark(9)).is_err(), "one that was not connected to");
+        admit(&fence, at(3, 200), mark(6)).unwrap();
         // A connection asked before another one raised what is known.
         let before = fence.known();
         fence.marked(mark(8));
         fence.admit(before, at(3, 200), mark(7)).unwrap();
         assert!(fence.halted().is_none());
-        admit(at(3, 200), mark(7)).unwrap();
+        admit(&fence, at(3, 200), mark(7)).unwrap();
         assert!(fence.halted().is_some(), "a mark that was written is gone");
-        admit(at(3, 300), mark(9)).unwrap();
+        admit(&fence, at(3, 300), mark(9)).unwrap();
         assert!(fence.halted().is_some(), "only the operator ends it");
-        admit(at(3, 300), Mark { epoch: 1, count: 0 }).unwrap();
+        admit(&fence, at(3, 300), Mark { epoch: 1, ..mark(0) }).unwrap();
         assert!(fence.halted().is_none());
-        admit(at(3, 280), Mark { epoch: 1, count: 0 }).unwrap();
+        admit(&fence, at(3, 280), Mark { epoch: 1, ..mark(0) }).unwrap();
         assert!(fence.halted().is_some(), "the log went back");
+    }
+
+    /// A server that was promoted when it had replayed so much.
+    fn promoted(replayed: i64) -> Position {
+        Position { replayed: Some(replayed), ..at(2, 9_000) }
+    }
+
+    #[test]
+    fn a_server_that_lacks_an_acknowledged_commit_is_found_out() {
+        let started = || {
+            let fence = Fence::default();
+            admit(&fence, at(1, 100), mark(0)).unwrap();
+            assert!(acknowledge(&fence, 1, 500, 70));
+            fence
+        };
+        let fence = started();
+        assert!(admit(&fence, promoted(500), mark(9)).unwrap().is_empty());
+        assert!(fence.halted().is_some(), "the log ended before the commit");
+        // Noticed before a connection works with it.
+        let fence = started();
+        fence.notice(promoted(500));
+        admit(&fence, promoted(500), mark(9)).unwrap();
+        assert!(fence.halted().is_some());
+        // Whether the log has the commit itself is what the server says.
+        for is_lost in [true, false] {
+            let fence = started();
+            assert_eq!(admit(&fence, promoted(600), mark(9)).unwrap(), [70]);
+            fence.hear(2, is_lost);
+            assert_eq!(fence.halted().is_some(), is_lost);
+            assert!(admit(&fence, promoted(600), mark(9)).unwrap().is_empty());
+        }
+        // The same server with a log that is shorter.
+        let fence = started();
+        admit(&fence, at(1, 400), mark(9)).unwrap();
+        assert!(fence.halted().is_some());
+    }
+
+    #[test]
+    fn nothing_is_acknowledged_by_a_server_that_was_replaced() {
+        let fence = Fence::default();
+        admit(&fence, at(1, 100), mark(0)).unwrap();
+        let old = Admission { generation: fence.generation(), timeline: Some(1) };
+        fence.notice(promoted(600));
+        assert!(!fence.acknowledge(old, None));
+        assert!(admit(&fence, promoted(600), mark(0)).unwrap().is_empty());
+        assert!(acknowledge(&fence, 2, 700, 71));
+    }
+
+    #[test]
+    fn one_node_tells_the_others() {
+        let (finder, other) = (Fence::default(), Fence::default());
+        for fence in [&finder, &other] {
+            admit(fence, at(1, 100), mark(5)).unwrap();
+        }
+        assert_eq!(finder.loss_to_tell(mark(5)), None);
+        // What was only read may never have reached a standby.
+        admit(&finder, at(1, 200), mark(4)).unwrap();
+        assert!(finder.halted().is_none());
+        finder.marked(mark(6));
+        admit(&finder, at(1, 200), mark(5)).unwrap();
+        let told = finder.loss_to_tell(mark(5)).unwrap();
+        assert_eq!(told.to_text(), "0:5:lost");
+        admit(&other, at(1, 200), told).unwrap();
+        assert!(other.halted().is_some());
+        assert_eq!(other.loss_to_tell(told), None);
+        let later = Fence::default();
+        admit(&later, at(1, 200), told).unwrap();
+        assert!(later.halted().is_some(), "it started afterwards");
+        for fence in [&finder, &other, &later] {
+            let resumed = Mark { epoch: 1, ..mark(0) };
+            assert_eq!(finder.loss_to_tell(resumed), None);
+            admit(fence, at(1, 200), resumed).unwrap();
+            assert!(fence.halted().is_none());
+        }
     }
 
     #[test]
     fn a_mark_reads_as_it_was_written() {
-        for mark in [Mark::default(), Mark { epoch: 1_795_000_000_000, count: 3 }] {
+        let late = Mark { epoch: 1_795_000_000_000, ..mark(3) };
+        for mark in [Mark::default(), late, Mark { is_lost: true, ..late }] {
             assert_eq!(Mark::parse(mark.to_text().as_bytes()), Some(mark));
         }
         assert_eq!(Mark::parse(b"1"), None);

@@ -209,8 +209,7 @@ impl<'s> Link<'s> {
     /// refused.
     fn session(&mut self, until: Instant) -> Result<&mut Session, StoreError> {
         let is_good = self.session.as_ref().is_some_and(|session| {
-            !session.is_lost
-                && session.generation == self.shared.fence.generation()
+            !session.is_over()
                 && (session.used_at.elapsed() < Duration::from_millis(TRUSTED_MILLISECONDS)
                     || session.is_open())
         });
@@ -468,11 +467,6 @@ impl WriteLane<'_> {
                 }
                 let signals = std::mem::take(&mut tx.signals);
                 match tx.commit() {
-                    // It may have taken place on a server that is no longer the primary.
-                    Ok(()) if session.generation != shared.fence.generation() => {
-                        session.is_lost = true;
-                        Run::Unknown("the database failed over meanwhile".into())
-                    }
                     Ok(()) => {
                         signals.into_iter().for_each(|signal| shared.signals.tell(signal));
                         Run::Over(Ok(()))

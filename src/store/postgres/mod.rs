@@ -1,11 +1,12 @@
 //! The store for many nodes: PostgreSQL, with connections in number and one transaction each.
 //!
 //! `connect.rs` makes a connection and `admit.rs` asks its server where it is, for `fence.rs` to
-//! judge. `session.rs` is a connection, `faults.rs` what its faults mean, `tx.rs` a transaction on
-//! it, `lane.rs` the threads that run them, `id_floor.rs` what lets lists miss nothing. A
-//! transaction is READ COMMITTED; rules repeat what they rely on in the conditions of their
-//! updates, and one that met another transaction runs again.
+//! judge by what it and `acknowledged.rs` remember. `session.rs` is a connection, `faults.rs` what
+//! its faults mean, `tx.rs` a transaction on it, `lane.rs` the threads that run them, `id_floor.rs`
+//! what lets lists miss nothing. A transaction is READ COMMITTED; rules repeat what they rely on in
+//! the conditions of their updates, and one that met another transaction runs again.
 
+mod acknowledged;
 mod admit;
 mod connect;
 mod faults;
@@ -123,6 +124,11 @@ impl Postgres {
     /// Connections to primaries of before a fail-over that were refused.
     pub(super) fn refused_count(&self) -> u64 {
         self.fence.refused_count.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Why the node writes nothing, if it knows.
+    pub(super) fn halted(&self) -> Option<&'static str> {
+        self.fence.halted()
     }
 
     /// Ends the lanes after what waits for them.

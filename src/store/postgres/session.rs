@@ -1,6 +1,8 @@
 //! One connection: its prepared statements, and what is sent together.
 
 use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
@@ -9,9 +11,11 @@ use tokio_postgres::types::{IsNull, ToSql, Type};
 use tokio_postgres::{Client, Statement};
 
 use super::CONNECT_SECONDS_MAX;
+use super::acknowledged::Footprint;
 use super::admit::admit;
+use super::connect::Open;
 use super::faults::{SessionError, fault};
-use super::fence::Fence;
+use super::fence::{Admission, Fence};
 use crate::kernel::StoreError;
 use crate::store::{Cell, Row, Value, statements};
 
@@ -110,8 +114,10 @@ pub(super) struct Session {
     pub(super) used_at: Instant,
     /// Times that the server was waited for.
     pub(super) round_trips: u64,
-    /// The fence's generation when the server was admitted.
-    pub(super) generation: u64,
+    /// Set by the server's warnings.
+    is_warned: Arc<AtomicBool>,
+    /// The fence that admitted the server, unless nobody asked it.
+    admission: Option<(Arc<Fence>, Admission)>,
 }
 
 /// `?1` becomes `$1`; our statements have question marks nowhere else.
@@ -120,12 +126,9 @@ pub(super) fn translated(sql: &str) -> String {
 }
 
 impl Session {
-    /// A connection that was just made, to a server that the fence admitted at this generation.
-    pub(super) fn new(
-        runtime: tokio::runtime::Runtime,
-        client: Client,
-        generation: u64,
-    ) -> Session {
+    /// A connection that was just made.
+    pub(super) fn new(runtime: tokio::runtime::Runtime, open: Open) -> Session {
+        let Open { client, is_warned, admission } = open;
         Session {
             runtime,
             client,
@@ -133,8 +136,48 @@ impl Session {
             is_lost: false,
             used_at: Instant::now(),
             round_trips: 0,
-            generation,
+            is_warned,
+            admission,
         }
+    }
+
+    /// Whether the connection is known to be of no more use: it was lost, or the fence has seen
+    /// another server since.
+    pub(super) fn is_over(&self) -> bool {
+        let is_fenced_off = |(fence, admission): &(Arc<Fence>, Admission)| {
+            admission.generation != fence.generation()
+        };
+        self.is_lost || self.admission.as_ref().is_some_and(is_fenced_off)
+    }
+
+    /// How many commits the node has acknowledged; `None` where the server does not say what
+    /// [`FOOTPRINT`](super::acknowledged::FOOTPRINT) asks.
+    pub(super) fn acknowledged_count(&self) -> Option<u64> {
+        let (fence, admission) = self.admission.as_ref()?;
+        admission.timeline.map(|_| fence.acknowledged_count())
+    }
+
+    /// Forgets warnings of before a commit.
+    pub(super) fn forget_warnings(&self) {
+        self.is_warned.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the server's word that a commit took place holds. Else the reason, and the
+    /// connection is of no more use.
+    pub(super) fn acknowledge(&mut self, footprint: Option<Footprint>) -> Result<(), String> {
+        let reason = if self.is_warned.swap(false, Ordering::SeqCst) {
+            "the server did not wait for its standby"
+        } else if self
+            .admission
+            .as_ref()
+            .is_some_and(|(fence, admission)| !fence.acknowledge(*admission, footprint))
+        {
+            "the database failed over meanwhile"
+        } else {
+            return Ok(());
+        };
+        self.is_lost = true;
+        Err(reason.into())
     }
 
     /// Prepares a statement, or finds it prepared.
@@ -213,8 +256,9 @@ impl Session {
     }
 
     /// Reads where the server is and the mark, and judges them anew.
-    pub(super) fn admit_again(&mut self, fence: &Fence, end: Instant) -> Result<(), StoreError> {
+    pub(super) fn admit_again(&mut self, end: Instant) -> Result<(), StoreError> {
         let client = &self.client;
+        let Some((fence, admission)) = &mut self.admission else { return Ok(()) };
         let admitted = self
             .runtime
             .block_on(async { tokio::time::timeout_at(end.into(), admit(client, fence)).await });
@@ -222,8 +266,8 @@ impl Session {
         let outcome = admitted
             .unwrap_or_else(|_| Err(StoreError::Unavailable("PostgreSQL does not answer".into())));
         match outcome {
-            Ok(generation) => {
-                self.generation = generation;
+            Ok(admitted) => {
+                *admission = admitted;
                 Ok(())
             }
             Err(error) => {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::acknowledged::{self, Footprint};
 use super::faults::SessionError;
 use super::id_floor::{self, IdFloor};
 use super::session::{Answer, Message, Parameter, Session, Wanted, row};
@@ -78,6 +79,8 @@ pub(super) struct PgTx<'c> {
     waiting: Vec<Message>,
     ahead: Vec<Ahead>,
     savepoints_open: u32,
+    /// Whether a row was changed or locked, so that the commit is written to the log.
+    has_written: bool,
     key_segments: KeySegments,
     pub(super) signals: Vec<Signal>,
     /// Mints the identifiers of a writing transaction.
@@ -98,6 +101,7 @@ impl<'c> PgTx<'c> {
             waiting: vec![Message::Control(kind.begin())],
             ahead: Vec::new(),
             savepoints_open: 0,
+            has_written: false,
             key_segments: KeySegments::single(),
             signals: Vec::new(),
             minter: None,
@@ -203,6 +207,13 @@ impl<'c> PgTx<'c> {
     }
 
     fn exchange(&mut self, message: Message) -> Result<Answer, SessionError> {
+        self.exchange_all(message)?.pop().ok_or_else(|| {
+            SessionError::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
+        })
+    }
+
+    /// The same with the answers to all of it.
+    fn exchange_all(&mut self, message: Message) -> Result<Vec<Answer>, SessionError> {
         // Nothing goes behind what ends the transaction.
         let is_control = matches!(message, Message::Control(_));
         self.waiting.push(message);
@@ -244,9 +255,8 @@ impl<'c> PgTx<'c> {
                 )));
             }
         }
-        answers.pop().ok_or_else(|| {
-            SessionError::Answered(StoreError::Broken("PostgreSQL answered nothing".into()))
-        })
+        self.has_written |= answers.iter().any(|answer| matches!(answer, Answer::Changed(1..)));
+        Ok(answers)
     }
 
     fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
@@ -297,10 +307,28 @@ impl<'c> PgTx<'c> {
         }) {
             self.settle().map_err(CommitFault::Refused)?;
         }
-        self.exchange(Message::Control("COMMIT")).map(|_| ()).map_err(|fault| match fault {
-            SessionError::Answered(error) => CommitFault::Refused(error),
-            SessionError::Lost(reason) => CommitFault::Unknown(reason),
-        })
+        self.session.forget_warnings();
+        let covers_count = self.ask_footprint().map_err(as_commit_fault)?;
+        let mut answers = self.exchange_all(Message::Control("COMMIT")).map_err(as_commit_fault)?;
+        answers.pop();
+        let footprint = covers_count
+            .filter(|_| self.has_written)
+            .zip(answers.pop())
+            .and_then(|(covers_count, answer)| footprint(&answer, covers_count));
+        self.session.acknowledge(footprint).map_err(CommitFault::Unknown)
+    }
+
+    /// Asks for the footprint of a transaction that writes, together with its COMMIT; answers how
+    /// many commits were acknowledged before.
+    fn ask_footprint(&mut self) -> Result<Option<u64>, SessionError> {
+        let is_execute = |message: &Message| matches!(message, Message::Execute { .. });
+        if !self.has_written && !self.waiting.iter().any(is_execute) {
+            return Ok(None);
+        }
+        let Some(covers_count) = self.session.acknowledged_count() else { return Ok(None) };
+        let statement = self.session.statement(acknowledged::FOOTPRINT, self.end)?;
+        self.waiting.push(Message::Query { statement, parameters: Vec::new() });
+        Ok(Some(covers_count))
     }
 
     /// Undoes everything. A connection that cannot do that is of no more use.
@@ -313,6 +341,20 @@ impl<'c> PgTx<'c> {
             self.session.is_lost = true;
         }
     }
+}
+
+fn as_commit_fault(fault: SessionError) -> CommitFault {
+    match fault {
+        SessionError::Answered(error) => CommitFault::Refused(error),
+        SessionError::Lost(reason) => CommitFault::Unknown(reason),
+    }
+}
+
+fn footprint(answer: &Answer, covers_count: u64) -> Option<Footprint> {
+    let Answer::Rows(rows) = answer else { return None };
+    let mut row = row(rows.first()?).ok()?;
+    let (position, transaction) = (row.int().ok()?, row.int_or_null().ok()??);
+    Some(Footprint { position, transaction, covers_count })
 }
 
 impl PgTx<'_> {
@@ -370,12 +412,18 @@ impl Tx for PgTx<'_> {
         if let Some(rows) = self.taken_ahead(sql, values) {
             return rows.iter().map(row).collect();
         }
-        if !sql.starts_with("SELECT") {
+        let writes = !sql.starts_with("SELECT");
+        if writes {
             self.forget_answers();
         }
         let (statement, parameters) = self.statement(sql, values)?;
         match self.send(Message::Query { statement, parameters })? {
-            Answer::Rows(rows) => rows.iter().map(row).collect(),
+            Answer::Rows(rows) => {
+                // The server writes to its log which rows are locked.
+                let locks = writes || sql.contains(" FOR SHARE") || sql.contains(" FOR UPDATE");
+                self.has_written |= locks && !rows.is_empty();
+                rows.iter().map(row).collect()
+            }
             Answer::Done | Answer::Changed(_) => {
                 Err(StoreError::Broken("PostgreSQL answered no rows".into()))
             }

@@ -19,6 +19,8 @@ use crate::values;
 
 /// A commit that takes longer hangs: such as one that waits for a standby that is not there.
 const COMMIT_SECONDS_MAX: u64 = 4;
+/// How often a look writes a mark that other nodes write at the same time.
+const MARK_TRIES: usize = 4;
 
 pub(super) struct Watcher {
     pub url: PostgresUrl,
@@ -68,36 +70,48 @@ impl Watcher {
         *known = fault;
     }
 
-    /// Raises the mark in the database, unless the node may not write.
+    /// Raises the mark in the database, or says in it what stops this node.
     fn write_mark(&mut self) -> Result<(), StoreError> {
-        let generation = self.fence.generation();
         let mut session = match self.session.take() {
-            Some(session) if !session.is_lost && session.generation == generation => session,
+            Some(session) if !session.is_over() => session,
             _ => Session::connect_admitted(&self.url, Some(&self.fence), soon())?,
         };
-        session.admit_again(&self.fence, soon())?;
+        session.admit_again(soon())?;
         self.read_clock(&mut session);
-        if self.fence.halted().is_none() {
-            let end = Instant::now() + Duration::from_secs(COMMIT_SECONDS_MAX);
-            let mut tx = PgTx::begin(&mut session, Kind::Write, end);
-            match raise_mark(&mut tx) {
-                Ok(mark) => match tx.commit() {
-                    Ok(()) => self.fence.marked(mark),
-                    Err(CommitFault::Unknown(_)) => {
-                        return Err(StoreError::Unavailable(
-                            "commits do not end: a synchronous standby is missing, or the server \
-                             hangs"
-                                .into(),
-                        ));
-                    }
-                    // Another node raises it at the same time.
-                    Err(CommitFault::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {}
-                    Err(CommitFault::Refused(error)) => return Err(error),
-                },
-                Err(StoreError::Conflict(_) | StoreError::Locked) => tx.roll_back(),
+        for _ in 0..MARK_TRIES {
+            let (started, end) = (Instant::now(), Duration::from_secs(COMMIT_SECONDS_MAX));
+            let mut tx = PgTx::begin(&mut session, Kind::Write, started + end);
+            let committed = match raise_mark(&mut tx, &self.fence) {
+                Ok(None) => {
+                    tx.roll_back();
+                    break;
+                }
+                Ok(Some(mark)) => tx.commit().map(|()| mark),
                 Err(error) => {
                     tx.roll_back();
-                    return Err(error);
+                    Err(CommitFault::Refused(error))
+                }
+            };
+            match committed {
+                Ok(mark) if mark.is_lost => break,
+                Ok(mark) => {
+                    self.fence.marked(mark);
+                    break;
+                }
+                // Another node raises it at the same time.
+                Err(CommitFault::Refused(StoreError::Conflict(_) | StoreError::Locked)) => {
+                    session.undo(soon());
+                }
+                Err(CommitFault::Refused(error)) => return Err(error),
+                Err(CommitFault::Unknown(reason)) => {
+                    let is_late = started.elapsed() >= end;
+                    let hangs = "commits do not end: a synchronous standby is missing, or the \
+                                 server hangs";
+                    return Err(StoreError::Unavailable(if is_late {
+                        hangs.into()
+                    } else {
+                        reason
+                    }));
                 }
             }
         }
@@ -129,12 +143,24 @@ impl Watcher {
 
 const READ_MARK: &str = "SELECT value FROM meta WHERE name = ?1";
 
-/// Reads the mark and writes the next one over it; answers what it is then.
-fn raise_mark(tx: &mut dyn Tx) -> Result<Mark, StoreError> {
+fn read_mark(tx: &mut dyn Tx) -> Result<(Option<Vec<u8>>, Mark), StoreError> {
     let found = tx.row(READ_MARK, values![MARK_NAME])?.map(|mut row| row.bytes()).transpose()?;
-    let mark = found.as_deref().and_then(Mark::parse).unwrap_or_default().next();
-    write_mark(tx, found.as_deref(), mark)?;
-    Ok(mark)
+    let mark = found.as_deref().and_then(Mark::parse).unwrap_or_default();
+    Ok((found, mark))
+}
+
+/// Writes the next mark over the one that it reads, or what the fence has to tell; answers what it
+/// is then. `None` where there is nothing to write: no node raises a mark that says that writes are
+/// missing.
+fn raise_mark(tx: &mut dyn Tx, fence: &Fence) -> Result<Option<Mark>, StoreError> {
+    let (found, mark) = read_mark(tx)?;
+    let next = match fence.loss_to_tell(mark) {
+        Some(told) => told,
+        None if mark.is_lost || fence.halted().is_some() => return Ok(None),
+        None => mark.next(),
+    };
+    write_mark(tx, found.as_deref(), next)?;
+    Ok(Some(next))
 }
 
 fn write_mark(tx: &mut dyn Tx, found: Option<&[u8]>, mark: Mark) -> Result<(), StoreError> {
@@ -157,9 +183,8 @@ pub(super) fn resume(url: &PostgresUrl) -> Result<(), StoreError> {
     let mut session = Session::connect(url, end)?;
     let now_milliseconds = session.clock_milliseconds()?;
     let mut tx = PgTx::begin(&mut session, Kind::Write, end);
-    let found = tx.row(READ_MARK, values![MARK_NAME])?.map(|mut row| row.bytes()).transpose()?;
-    let before = found.as_deref().and_then(Mark::parse).unwrap_or_default();
+    let (found, before) = read_mark(&mut tx)?;
     let epoch = now_milliseconds.max(before.epoch + 1);
-    write_mark(&mut tx, found.as_deref(), Mark { epoch, count: 0 })?;
+    write_mark(&mut tx, found.as_deref(), Mark { epoch, ..Mark::default() })?;
     tx.commit().map_err(CommitFault::into_error)
 }

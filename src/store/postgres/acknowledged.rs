@@ -1,0 +1,126 @@
+//! The commits that a node told its callers of, so far that a server can be asked for them.
+//!
+//! With its COMMIT each writing transaction asks how far the log goes and what its number is
+//! ([`FOOTPRINT`]). The record of the commit stands behind that position. A server that was
+//! promoted says how far it had replayed the log of the server before it:
+//!
+//! - Not beyond the position: the commit is lost.
+//! - Beyond it: the server knows the transaction, because what it wrote stands before the position.
+//!   So the number is not used again, and its status says whether the commit was replayed too.
+//!
+//! Of the acknowledged commits the highest position stays, and the numbers of those that no later
+//! one covers. A later one covers those that were acknowledged before it asked for its footprint:
+//! their records stand before its position.
+
+use std::mem::take;
+
+/// How far the log goes, and the number of the transaction if it wrote something.
+pub(super) const FOOTPRINT: &str = "SELECT CAST(pg_current_wal_insert_lsn() - '0/0' AS BIGINT), \
+    CAST(CAST(pg_current_xact_id_if_assigned() AS TEXT) AS BIGINT)";
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Footprint {
+    /// The log's position before the record of the commit, in bytes.
+    pub position: i64,
+    pub transaction: i64,
+    /// How many commits were acknowledged before the question was sent.
+    pub covers_count: u64,
+}
+
+/// What the acknowledged commits say of a server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    /// It lacks one of them.
+    Lost,
+    /// It has them if it calls these transactions committed.
+    If(Vec<i64>),
+}
+
+#[derive(Default, Debug)]
+pub(super) struct Acknowledged {
+    /// The timeline that all of it is about.
+    timeline: i64,
+    count: u64,
+    position: i64,
+    /// The number among all that were acknowledged, and the footprint.
+    uncovered: Vec<(u64, Footprint)>,
+}
+
+impl Acknowledged {
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The highest position that an acknowledged commit of this timeline stands behind.
+    pub(super) fn position(&self, timeline: i64) -> Option<i64> {
+        (self.timeline == timeline && !self.uncovered.is_empty()).then_some(self.position)
+    }
+
+    pub(super) fn note(&mut self, timeline: i64, footprint: Footprint) {
+        if timeline != self.timeline {
+            *self = Acknowledged { timeline, count: self.count, ..Acknowledged::default() };
+        }
+        self.count += 1;
+        self.uncovered.retain(|(number, _)| *number > footprint.covers_count);
+        self.uncovered.push((self.count, footprint));
+        self.position = self.position.max(footprint.position);
+    }
+
+    /// Judges a server of this timeline that replayed the log up to a position, if it says so.
+    pub(super) fn judge(&self, timeline: i64, replayed: Option<i64>) -> Verdict {
+        if self.uncovered.is_empty() || self.timeline >= timeline {
+            return Verdict::If(Vec::new());
+        }
+        if replayed.is_some_and(|replayed| replayed <= self.position) {
+            return Verdict::Lost;
+        }
+        Verdict::If(self.uncovered.iter().map(|(_, footprint)| footprint.transaction).collect())
+    }
+
+    /// Forgets what a server of a higher timeline has.
+    pub(super) fn settle(&mut self, timeline: i64) {
+        if self.timeline < timeline {
+            take(&mut self.uncovered);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(position: i64, transaction: i64, covers_count: u64) -> Footprint {
+        Footprint { position, transaction, covers_count }
+    }
+
+    #[test]
+    fn a_commit_is_lost_where_the_log_ends_before_it() {
+        let mut known = Acknowledged::default();
+        assert_eq!(known.judge(2, Some(0)), Verdict::If(vec![]), "nothing was acknowledged");
+        known.note(1, at(100, 7, 0));
+        assert_eq!(known.judge(1, Some(50)), Verdict::If(vec![]), "the server it came from");
+        assert_eq!(known.judge(2, Some(99)), Verdict::Lost);
+        assert_eq!(known.judge(2, Some(100)), Verdict::Lost);
+        assert_eq!(known.judge(2, Some(101)), Verdict::If(vec![7]));
+        assert_eq!(known.judge(2, None), Verdict::If(vec![7]));
+        known.settle(2);
+        assert_eq!(known.judge(2, Some(50)), Verdict::If(vec![]));
+    }
+
+    #[test]
+    fn a_later_commit_covers_those_before_its_footprint() {
+        let mut known = Acknowledged::default();
+        known.note(1, at(100, 7, 0));
+        // Two that ran side by side.
+        known.note(1, at(300, 9, 1));
+        known.note(1, at(200, 8, 1));
+        assert_eq!(known.position(1), Some(300));
+        assert_eq!(known.judge(2, Some(301)), Verdict::If(vec![9, 8]));
+        known.note(1, at(400, 10, 3));
+        assert_eq!(known.judge(2, Some(401)), Verdict::If(vec![10]));
+        // Of another timeline nothing stays.
+        known.note(2, at(350, 11, 4));
+        assert_eq!((known.position(1), known.position(2)), (None, Some(350)));
+        assert_eq!(known.judge(3, Some(360)), Verdict::If(vec![11]));
+    }
+}

@@ -1,0 +1,74 @@
+//! A synchronous standby that is away: nothing is acknowledged without it, an answer that was
+//! stored before included, and the node says what is wrong.
+
+use std::time::{Duration, Instant};
+
+use crate::nodes::{ANSWER_MAX, Node, SLACK, home};
+use crate::support::postgres::{Cluster, Database, try_sql};
+use crate::support::{Answer, Client, fresh_key, steps, until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn without_its_synchronous_standby_nothing_is_acknowledged() {
+    let cluster = Cluster::start(&[]);
+    let database = Database::in_cluster(&cluster.url);
+    let node = Node::start(home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "8"));
+    let api_key = node.home.key();
+    let body = steps::sender_body().to_string();
+    let address = node.address;
+    let post = |key: &str| -> Answer {
+        let (asked, mut client) = (Instant::now(), Client::new(address, &api_key));
+        let answer = client.once("POST", "/v1/senders", Some(key), Some(body.as_bytes()));
+        assert!(asked.elapsed() < ANSWER_MAX + SLACK, "an answer after {:?}", asked.elapsed());
+        answer.expect("an answer")
+    };
+    let at_once = |keys: &[&String]| -> Vec<Answer> {
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = keys.iter().map(|key| scope.spawn(|| post(key))).collect();
+            asked.into_iter().map(|answer| answer.join().expect("an answer")).collect()
+        })
+    };
+    let [before, during, cancelled] = [(); 3].map(|()| fresh_key());
+    let first = post(&before);
+    assert!(first.is_success(), "{first:?}");
+    let stands_by = |names: &str| {
+        cluster.set(&[&format!("synchronous_standby_names={names}")]);
+        let setting = "SHOW synchronous_standby_names";
+        until("the setting", PATIENCE, || (database.value(setting) == names).then_some(()));
+    };
+    stands_by("missing");
+    // The server ends the wait when the time of the statement is over, and then calls the commit
+    // done.
+    for answer in at_once(&[&before, &during]) {
+        assert_eq!(answer.status, 503, "{answer:?}");
+    }
+    // So does an operator who cancels it.
+    let answers = std::thread::scope(|scope| {
+        let asked = scope.spawn(|| at_once(&[&before, &cancelled]));
+        while !asked.is_finished() {
+            let cancel = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = \
+                          'SyncRep'";
+            let _ = try_sql(&cluster.url, cancel);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        asked.join().expect("answers")
+    });
+    for answer in answers {
+        assert_eq!(answer.status, 503, "{answer:?}");
+    }
+    until("the node to say what is wrong", PATIENCE, || {
+        let ready = node.client(&api_key).get("/readyz");
+        (ready.status == 503 && ready.text().contains("a synchronous standby is missing"))
+            .then_some(())
+    });
+    stands_by("");
+    until("the node to be ready", PATIENCE, || node.is_ready().then_some(()));
+    assert_eq!(post(&before).id(), first.id());
+    for key in [&during, &cancelled] {
+        let made = post(key);
+        assert!(made.is_success(), "{made:?}");
+        assert_eq!(post(key).id(), made.id());
+    }
+    assert_eq!(database.value("SELECT COUNT(*) FROM senders"), "3");
+}
