@@ -13,7 +13,7 @@ use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
 use crate::screening::settings::{ScreeningSettings, ScreeningSource};
-use crate::services::Settings;
+use crate::services::{PayoutLimits, Settings};
 pub use crate::store::Database;
 use crate::store::postgres;
 
@@ -60,6 +60,12 @@ struct Sources {
     test_usdt_usd: Option<String>,
     ifsc_file: Option<PathBuf>,
     gst: Option<bool>,
+    sender_day_inr_max: Option<String>,
+    sender_month_inr_max: Option<String>,
+    beneficiary_day_inr_max: Option<String>,
+    beneficiary_month_inr_max: Option<String>,
+    account_day_inr_max: Option<String>,
+    account_month_inr_max: Option<String>,
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
     bank: Option<BankTable>,
@@ -317,6 +323,17 @@ impl Config {
             sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
             debit_account_last4: bank.as_ref().map(|bank| bank.debit_account_last4().to_owned()),
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
+            payout_limits: PayoutLimits {
+                sender_day: inr("sender_day_inr_max", value!(sender_day_inr_max))?,
+                sender_month: inr("sender_month_inr_max", value!(sender_month_inr_max))?,
+                beneficiary_day: inr("beneficiary_day_inr_max", value!(beneficiary_day_inr_max))?,
+                beneficiary_month: inr(
+                    "beneficiary_month_inr_max",
+                    value!(beneficiary_month_inr_max),
+                )?,
+                account_day: inr("account_day_inr_max", value!(account_day_inr_max))?,
+                account_month: inr("account_month_inr_max", value!(account_month_inr_max))?,
+            },
         };
         if settings.fee.units >= settings.amount_min.units
             || settings.amount_min.units > settings.amount_max.units
@@ -400,6 +417,15 @@ fn usd(name: &str, value: Option<String>, default: Money) -> Result<Money, Strin
         Some(text) => Money::parse(&text, Currency::Usd)
             .ok_or_else(|| format!("{name} must be an amount in USD such as 10.00")),
     }
+}
+
+fn inr(name: &str, value: Option<String>) -> Result<Option<Money>, String> {
+    let parse = |text: String| {
+        Money::parse(&text, Currency::Inr)
+            .filter(|money| money.units > 0)
+            .ok_or_else(|| format!("{name} must be an amount in INR such as 500000.00"))
+    };
+    value.map(parse).transpose()
 }
 
 /// A name that documents show.
@@ -565,6 +591,8 @@ mod tests {
             ("HUNDI_ROLE", "work"),
             ("HUNDI_TEST_USDT_USD", "0"),
             ("HUNDI_PURPOSE_CODE", "P9999"),
+            ("HUNDI_SENDER_DAY_INR_MAX", "0.00"),
+            ("HUNDI_ACCOUNT_MONTH_INR_MAX", "five lakh"),
             ("HUNDI_ISSUER_NAME", " "),
             ("HUNDI_SPONSOR_BANK_NAME", "a\nb"),
         ] {

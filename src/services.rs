@@ -50,6 +50,20 @@ pub struct Settings {
     /// Whether the operator is the Indian converter that charges GST on the exchange (see
     /// `quote_locks::gst`).
     pub is_gst_charged: bool,
+    pub payout_limits: PayoutLimits,
+}
+
+/// The most rupees that go out in a day or a month of India; `None` is no limit. A payout above one
+/// waits for the operator.
+#[derive(Clone, Debug, Default)]
+pub struct PayoutLimits {
+    pub sender_day: Option<Money>,
+    pub sender_month: Option<Money>,
+    pub beneficiary_day: Option<Money>,
+    pub beneficiary_month: Option<Money>,
+    /// Of an account as a whole.
+    pub account_day: Option<Money>,
+    pub account_month: Option<Money>,
 }
 
 impl Default for Settings {
@@ -72,6 +86,7 @@ impl Default for Settings {
             sponsor_bank_name: None,
             debit_account_last4: None,
             is_gst_charged: false,
+            payout_limits: PayoutLimits::default(),
         }
     }
 }

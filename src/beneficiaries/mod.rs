@@ -193,7 +193,7 @@ fn set_kyc(
     Ok(())
 }
 
-fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, StoreError> {
+pub fn open_kyc(beneficiary: &Beneficiary, services: &Services) -> Result<Kyc, StoreError> {
     let plain = services.open(KYC_COLUMN, &beneficiary.id.to_bytes(), &beneficiary.kyc_sealed)?;
     serde_json::from_slice(&plain)
         .map_err(|_| StoreError::Broken("a beneficiary's sealed fields do not read".into()))

@@ -19,6 +19,7 @@ mod keys;
 mod openapi;
 mod operators;
 mod pause;
+mod payouts;
 mod reconcile;
 mod refunds;
 mod screening;
@@ -83,6 +84,7 @@ commands! {
     IfscPack(ifsc::Pack),
     Screening(screening::Screening),
     Deposits(deposits::DepositsArgs),
+    Payouts(payouts::PayoutsArgs),
     Refunds(refunds::RefundsArgs),
     Addresses(addresses::AddressesArgs),
     Check(check::Check),

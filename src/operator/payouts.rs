@@ -5,6 +5,7 @@ use super::{OperatorDecision, Outcome, decide_hits, declined, find_named, not_ta
 use crate::kernel::state::Status;
 use crate::kernel::{AnyId, DecidedBy, Now, OperationError, Scope};
 use crate::payouts;
+use crate::payouts::limits::HoldReason;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
 use crate::rails::files::values::Utr;
@@ -123,10 +124,16 @@ pub(super) fn decide(
         (PayoutStatus::Hold, OperatorDecision::Approve) => {
             let decided =
                 decide_hits(tx, now, scope, payout.transfer_id.any(), HitDecision::Cleared, by)?;
-            paying::submit(tx, now, services, scope, payout.id)?;
-            let status = payouts::rows::find(tx, scope, payout.id)?.map(|found| found.status);
-            let status = status.map_or("gone", Status::as_str);
-            return Ok(format!("{id} is {status}{decided}"));
+            if payout.held_for.is_some_and(HoldReason::is_limit) {
+                paying::submit_approved(tx, now, services, scope, payout.id)?;
+            } else {
+                paying::submit(tx, now, services, scope, payout.id)?;
+            }
+            let found = payouts::rows::find(tx, scope, payout.id)?;
+            let held_for = found.as_ref().and_then(|found| found.held_for);
+            let held_for = held_for.map_or(String::new(), |why| format!(" ({})", why.as_str()));
+            let status = found.map_or("gone", |found| Status::as_str(found.status));
+            return Ok(format!("{id} is {status}{held_for}{decided}"));
         }
         (PayoutStatus::Hold, OperatorDecision::Refuse) => {
             paying::refuse_held(tx, now, services, &mut payout, FailureCode::ComplianceRejected)?

@@ -2,8 +2,10 @@
 //! return.
 
 pub mod api;
+pub mod limits;
 pub mod rows;
 pub mod state;
+pub mod totals;
 
 use crate::events;
 use crate::kernel::id::kind;
@@ -13,6 +15,7 @@ use crate::rails::{FailureCode, FailureSource, Instruction, Method};
 use crate::resource::Resource;
 use crate::store::Tx;
 use state::PayoutStatus;
+use totals::HoldReason;
 
 pub const RESOURCE: Resource = Resource::new(api::routes)
     .with_status::<PayoutStatus>("payouts")
@@ -50,6 +53,8 @@ pub struct Payout {
     pub failure: Option<PayoutFailure>,
     pub advice_available_at: Option<i64>,
     pub status_history: History<PayoutStatus>,
+    /// Why it is on hold; `None` in any other status.
+    pub held_for: Option<HoldReason>,
     pub created: i64,
 }
 
@@ -101,6 +106,7 @@ pub fn begin(
         failure: None,
         advice_available_at: None,
         status_history: History::begun(PayoutStatus::Initialized, now.business()),
+        held_for: None,
         created: now.business(),
     };
     rows::insert(tx, &payout)?;
@@ -125,9 +131,24 @@ pub fn become_status(
         )));
     }
     payout.status = to;
+    payout.held_for = payout.held_for.filter(|_| to == PayoutStatus::Hold);
     payout.status_history.push(to, now.business());
     rows::update(tx, payout, from)?;
     events::emit_status(tx, now, payout.scope, to, payout.id.any())
+}
+
+/// Puts a payout on hold that is not with the bank.
+pub fn hold(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    payout: &mut Payout,
+    reason: HoldReason,
+) -> Result<(), StoreError> {
+    payout.held_for = Some(reason);
+    if payout.status == PayoutStatus::Hold {
+        return rows::update(tx, payout, PayoutStatus::Hold);
+    }
+    become_status(tx, now, payout, PayoutStatus::Hold)
 }
 
 /// Makes the payment advice available; once.

@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use super::state::PayoutStatus;
+use super::totals::{HoldReason, LimitSubject, Total};
 use super::{Payout, PayoutFailure};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
@@ -17,7 +18,7 @@ use crate::values;
 const COLUMNS: &str = "scope, id, version, transfer_id, beneficiary_id, status, currency, units, \
  method, purpose_code, unique_transaction_reference, \
     submitted_milliseconds, settled_at, failure_code, failure_message, failure_source, \
-    advice_available_at, status_history, created";
+    advice_available_at, status_history, created, held_for";
 
 static INSERT: LazyLock<String> = LazyLock::new(|| insert_sql("payouts", COLUMNS));
 static FIND: LazyLock<String> =
@@ -54,6 +55,7 @@ pub fn read(mut row: Row) -> Result<Payout, StoreError> {
         advice_available_at: row.int_or_null()?,
         status_history: History::from_text(&row.text()?)?,
         created: row.int()?,
+        held_for: row.word_or_null(HoldReason::parse)?,
     })
 }
 
@@ -80,6 +82,7 @@ pub fn insert(tx: &mut dyn Tx, p: &Payout) -> Result<(), StoreError> {
             p.advice_available_at,
             &p.status_history.to_text(),
             p.created,
+            p.held_for.map(HoldReason::as_str),
         ],
     )
 }
@@ -90,7 +93,7 @@ pub fn update(tx: &mut dyn Tx, p: &mut Payout, from: PayoutStatus) -> Result<(),
         "UPDATE payouts SET version = version + 1, status = ?5, unique_transaction_reference = \
          ?6, submitted_milliseconds = ?7, settled_at = ?8, \
          failure_code = ?9, failure_message = ?10, failure_source = ?11, advice_available_at = \
-         ?12, status_history = ?13 \
+         ?12, status_history = ?13, held_for = ?14 \
          WHERE scope = ?1 AND id = ?2 AND version = ?3 AND status = ?4",
         values![
             p.scope,
@@ -106,6 +109,7 @@ pub fn update(tx: &mut dyn Tx, p: &mut Payout, from: PayoutStatus) -> Result<(),
             p.failure.as_ref().map(|failure| failure.source.as_str()),
             p.advice_available_at,
             &p.status_history.to_text(),
+            p.held_for.map(HoldReason::as_str),
         ],
     )?;
     p.version += 1;
@@ -160,6 +164,142 @@ pub fn held_for(
         values![scope, beneficiary_id, rows_max],
     )?;
     rows.into_iter().map(|mut row| row.id()).collect()
+}
+
+/// Payouts on hold after an identifier.
+pub fn held(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: [u8; 16],
+    rows_max: i64,
+) -> Result<Vec<Payout>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id > ?2 AND status = 'hold' \
+         ORDER BY id LIMIT ?3"
+    );
+    tx.rows(&sql, values![scope, &after, rows_max])?.into_iter().map(read).collect()
+}
+
+pub fn has_total(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<bool, StoreError> {
+    let row = tx.row(
+        "SELECT units FROM payout_totals WHERE scope = ?1 AND subject = ?2 AND subject_id = ?3 \
+         AND period = ?4",
+        values![scope, total.subject.as_str(), &total.subject_id, &total.period],
+    )?;
+    Ok(row.is_some())
+}
+
+/// Makes a total from the payouts that were instructed in its period, unless another transaction
+/// made it meanwhile.
+pub fn begin_total(tx: &mut dyn Tx, scope: Scope, total: &Total) -> Result<(), StoreError> {
+    const INSTRUCTED: &str = "p.status IN ('processing', 'settled') \
+        AND p.submitted_milliseconds >= ?3 AND p.submitted_milliseconds < ?4";
+    let from = match total.subject {
+        LimitSubject::Sender => {
+            "transfers t JOIN payouts p ON p.scope = t.scope AND p.id = t.payout_id \
+             WHERE t.scope = ?1 AND t.sender_id = ?2"
+        }
+        LimitSubject::Beneficiary => {
+            "transfers t JOIN payouts p ON p.scope = t.scope AND p.id = t.payout_id \
+             WHERE t.scope = ?1 AND t.beneficiary_id = ?2"
+        }
+        // No payout has this identifier, which only keeps the places of the other values.
+        LimitSubject::Account => "payouts p WHERE p.scope = ?1 AND p.id <> ?2",
+    };
+    let sql =
+        format!("SELECT CAST(COALESCE(SUM(p.units), 0) AS BIGINT) FROM {from} AND {INSTRUCTED}");
+    let (from, until) = (total.from_milliseconds, total.until_milliseconds);
+    let row = tx.row(&sql, values![scope, &total.subject_id, from, until])?;
+    let units = row.map_or(Ok(0), |mut row| row.int())?;
+    tx.execute(
+        "INSERT INTO payout_totals (scope, subject, subject_id, period, units, \
+         until_milliseconds) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+         ON CONFLICT (scope, subject, subject_id, period) DO NOTHING",
+        values![scope, total.subject.as_str(), &total.subject_id, &total.period, units, until],
+    )
+    .map(drop)
+}
+
+/// Adds to a total where it stays within the limit; answers whether it does.
+pub fn add_to_total(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    total: &Total,
+    units: i64,
+    units_max: i64,
+) -> Result<bool, StoreError> {
+    let changed = tx.execute(
+        "UPDATE payout_totals SET units = units + ?5 WHERE scope = ?1 AND subject = ?2 \
+         AND subject_id = ?3 AND period = ?4 AND units <= ?6",
+        values![
+            scope,
+            total.subject.as_str(),
+            &total.subject_id,
+            &total.period,
+            units,
+            units_max.saturating_sub(units),
+        ],
+    )?;
+    Ok(changed == 1)
+}
+
+pub fn take_from_total(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    total: &Total,
+    units: i64,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "UPDATE payout_totals SET units = units - ?5 WHERE scope = ?1 AND subject = ?2 \
+         AND subject_id = ?3 AND period = ?4 AND units >= ?5",
+        values![scope, total.subject.as_str(), &total.subject_id, &total.period, units],
+    )
+    .map(drop)
+}
+
+/// Removes totals of limits that are not set, so that one that is set again begins from the
+/// payouts there are.
+pub fn forget_totals(
+    tx: &mut dyn Tx,
+    subject: LimitSubject,
+    is_month: bool,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "DELETE FROM payout_totals WHERE subject = ?1 AND LENGTH(period) = ?2",
+        values![subject.as_str(), if is_month { 7_i64 } else { 10 }],
+    )
+    .map(drop)
+}
+
+/// Payouts above an amount that settled in a period, also those that came back later.
+pub fn settled_above(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    from: i64,
+    until: i64,
+    units: i64,
+    after: [u8; 16],
+    rows_max: i64,
+) -> Result<Vec<Payout>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM payouts WHERE scope = ?1 AND id > ?2 AND settled_at >= ?3 \
+         AND settled_at < ?4 AND units > ?5 ORDER BY id LIMIT ?6"
+    );
+    let values = values![scope, &after, from, until, units, rows_max];
+    tx.rows(&sql, values)?.into_iter().map(read).collect()
+}
+
+/// Removes totals of periods that ended before a moment: no payout that came back that late
+/// matters to a limit.
+pub fn purge_totals(
+    tx: &mut dyn Tx,
+    before_milliseconds: i64,
+    rows_max: i64,
+) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM payout_totals WHERE (scope, subject, subject_id, period) IN ( \
+               SELECT scope, subject, subject_id, period FROM payout_totals \
+               WHERE until_milliseconds < ?1 LIMIT ?2)";
+    tx.execute(sql, values![before_milliseconds, rows_max])
 }
 
 pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, bool), StoreError> {

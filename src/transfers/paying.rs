@@ -9,6 +9,7 @@ use crate::kernel::id::kind;
 use crate::kernel::{Id, Money, Now, Scope, StoreError};
 use crate::ledger::{self, Account, Entry, Posting};
 use crate::pauses;
+use crate::payouts::limits::{self, HoldReason};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
 use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
@@ -100,14 +101,36 @@ pub(super) fn fund_from(
     Ok(())
 }
 
-/// Gives the bank the instruction, once; a beneficiary that cannot be paid now puts the payout on
-/// hold instead.
+/// Gives the bank the instruction, once. A beneficiary that cannot be paid now, somebody on a list
+/// and a limit without room put the payout on hold instead.
 pub fn submit(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
     scope: Scope,
     id: Id<kind::Payout>,
+) -> Result<(), StoreError> {
+    submit_within(tx, now, services, scope, id, false)
+}
+
+/// The same of a payout that the operator approved: limits do not hold it.
+pub fn submit_approved(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: Id<kind::Payout>,
+) -> Result<(), StoreError> {
+    submit_within(tx, now, services, scope, id, true)
+}
+
+fn submit_within(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    scope: Scope,
+    id: Id<kind::Payout>,
+    is_approved: bool,
 ) -> Result<(), StoreError> {
     let Some(mut payout) = payouts::rows::find(tx, scope, id)? else { return Ok(()) };
     if !matches!(payout.status, PayoutStatus::Initialized | PayoutStatus::Hold) {
@@ -122,7 +145,7 @@ pub fn submit(
         if payout.status == PayoutStatus::Initialized {
             // Whoever makes it payable looks for the payouts on hold, and has to see this one.
             beneficiaries::rows::lock(tx, &beneficiary)?;
-            payouts::become_status(tx, now, &mut payout, PayoutStatus::Hold)?;
+            payouts::hold(tx, now, &mut payout, HoldReason::Beneficiary)?;
             let due = now.business_milliseconds() + HOLD_SECONDS * 1000;
             tasks::schedule(tx, now, scope, TaskKind::PayoutHoldExpiry, id, due)?;
         }
@@ -134,12 +157,23 @@ pub fn submit(
             // As it is now: a hit of its own has changed it.
             let (_, beneficiary) = related(tx, &payout)?;
             beneficiaries::rows::lock(tx, &beneficiary)?;
-            payouts::become_status(tx, now, &mut payout, PayoutStatus::Hold)?;
+            payouts::hold(tx, now, &mut payout, HoldReason::Screening)?;
             hold_for_a_day(tx, now, &payout)?;
+        } else if payout.held_for != Some(HoldReason::Screening) {
+            payouts::hold(tx, now, &mut payout, HoldReason::Screening)?;
         }
         return Ok(());
     }
-    payout.submitted_milliseconds = Some(now.business_milliseconds());
+    let (limits, at) = (&services.settings.payout_limits, now.business_milliseconds());
+    let held_for = limits::take(tx, limits, &payout, transfer.sender_id, at, is_approved)?;
+    if let Some(reason) = held_for {
+        let is_new = payout.status == PayoutStatus::Initialized;
+        if payout.held_for != Some(reason) {
+            payouts::hold(tx, now, &mut payout, reason)?;
+        }
+        return if is_new { hold_for_a_day(tx, now, &payout) } else { Ok(()) };
+    }
+    payout.submitted_milliseconds = Some(at);
     payouts::become_status(tx, now, &mut payout, PayoutStatus::Processing)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutProcessing, None)?;
     let (exchanged, fee) = sold(&transfer)?;
@@ -301,6 +335,7 @@ fn failed(
 ) -> Result<(), StoreError> {
     let (mut transfer, _) = related(tx, payout)?;
     payout.failure = Some(failure);
+    limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Failed)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutFailed, None)?;
     let postings = undo_exchange(&transfer, Account::PayoutProcessing, payout)?;
@@ -317,6 +352,7 @@ fn returned(
 ) -> Result<(), StoreError> {
     let (mut transfer, mut beneficiary) = related(tx, payout)?;
     payout.failure = Some(failure);
+    limits::give_back(tx, &services.settings.payout_limits, payout, transfer.sender_id)?;
     payouts::become_status(tx, now, payout, PayoutStatus::Returned)?;
     become_status(tx, now, &mut transfer, TransferStatus::PayoutReturned, None)?;
     let postings = undo_exchange(&transfer, Account::PaidOut, payout)?;

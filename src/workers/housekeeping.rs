@@ -9,15 +9,18 @@ use tokio::sync::watch;
 
 use crate::app_state::AppState;
 use crate::kernel::{Mode, Now, Scope, StoreError};
+use crate::payouts::limits::LimitSubject;
 use crate::store::Cost;
 use crate::store::{Signal, Tx, idempotency};
 use crate::webhooks::worker as deliveries;
-use crate::{events, keys};
+use crate::{events, keys, payouts};
 
 /// Rows that one purge removes, so that it never stands long in the write lane.
 const PURGED_ROWS_MAX: i64 = 500;
 /// Accounts whose events are looked through in one transaction.
 const ACCOUNTS_PURGED_MAX: usize = 100;
+/// How long totals of payouts stay after their day or month.
+const TOTALS_KEPT_MILLISECONDS: i64 = 86_400_000;
 /// How long an account's events are left alone at least after a look.
 const LOOK_PAUSE_MILLISECONDS: i64 = 10 * 60 * 1000;
 const PURGE_SECONDS: u64 = 60;
@@ -74,6 +77,7 @@ pub async fn derive_addresses(app: Arc<AppState>, mut stop: watch::Receiver<bool
 /// process wrote.
 pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
     let mut purger = Purger::default();
+    forget_unset_limits(&app).await;
     while !*stop.borrow() {
         let more = purger.run_once(&app).await;
         let wait = Duration::from_secs(if more { 0 } else { PURGE_SECONDS });
@@ -81,6 +85,29 @@ pub async fn purge(app: Arc<AppState>, mut stop: watch::Receiver<bool>) {
             () = tokio::time::sleep(wait) => {}
             _ = stop.changed() => {}
         }
+    }
+}
+
+/// Totals of limits that are not set grow old: one that is set again begins from the payouts there
+/// are.
+async fn forget_unset_limits(app: &AppState) {
+    let limits = app.services.settings.payout_limits.clone();
+    let forget = move |tx: &mut dyn Tx, _: &mut Now| {
+        for (subject, day, month) in [
+            (LimitSubject::Sender, &limits.sender_day, &limits.sender_month),
+            (LimitSubject::Beneficiary, &limits.beneficiary_day, &limits.beneficiary_month),
+            (LimitSubject::Account, &limits.account_day, &limits.account_month),
+        ] {
+            for (limit, is_month) in [(day, false), (month, true)] {
+                if limit.is_none() {
+                    payouts::rows::forget_totals(tx, subject, is_month)?;
+                }
+            }
+        }
+        Ok(())
+    };
+    if let Err(failure) = app.store.write(forget).await {
+        tracing::error!(?failure, "totals of limits that are not set could not be removed");
     }
 }
 
@@ -99,6 +126,11 @@ impl Purger {
     /// its own, so that no number of accounts and no slow way to the store makes one too long.
     pub async fn run_once(&mut self, app: &AppState) -> bool {
         let mut is_more = purged(app, |tx, now| idempotency::purge(tx, now, PURGED_ROWS_MAX)).await;
+        is_more |= purged(app, |tx, now| {
+            let before = now.instant_milliseconds() - TOTALS_KEPT_MILLISECONDS;
+            payouts::rows::purge_totals(tx, before, PURGED_ROWS_MAX)
+        })
+        .await;
         is_more |= purged(app, |tx, now| deliveries::purge(tx, now, PURGED_ROWS_MAX)).await;
         let accounts_count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?));
         for number in self.accounts_known + 1..=accounts_count.await.unwrap_or(0) {

@@ -23,6 +23,7 @@ mod hostile;
 mod idempotency;
 mod isolation;
 mod keys;
+mod limits;
 mod lists;
 mod look_ups;
 mod operations;

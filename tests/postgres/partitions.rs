@@ -21,7 +21,7 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "webhook_attempts",
         ],
     ),
-    ("identifier, which begins with the time", &["idempotency_answers"]),
+    ("identifier, which begins with the time", &["idempotency_answers", "decisions"]),
     ("queues, which workers empty", &["outbox", "tasks"]),
     (
         "payment or file of one bank",
@@ -34,7 +34,6 @@ const FOUND_OTHERWISE: &[(&str, &[&str])] = &[
             "bank_references",
             "bank_line_shares",
             "bank_closed_differences",
-            "decisions",
         ],
     ),
     (

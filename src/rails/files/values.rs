@@ -142,6 +142,11 @@ impl Day {
         let shifted = jiff::Timestamp::from_second(unix_seconds.checked_add(IST_SECONDS)?).ok()?;
         Some(Day(jiff::tz::Offset::UTC.to_datetime(shifted).date()))
     }
+    /// The first day of its month, and of the next one.
+    pub fn month(self) -> (Day, Day) {
+        let next = self.0.last_of_month().tomorrow().unwrap_or(self.0);
+        (Day(self.0.first_of_month()), Day(next))
+    }
     /// The first moment of the day in India, in Unix seconds.
     pub fn begins_at(self) -> i64 {
         let midnight = self.0.at(0, 0, 0, 0);

@@ -1,0 +1,100 @@
+//! The operator's limits on rupees: how much may go out for one sender, beneficiary and account in
+//! a day and a month.
+//!
+//! A payout counts from the moment it is instructed until it fails or comes back. A total is a row
+//! that is made when its subject's first payout of the period is instructed, from the payouts
+//! there are. Adding to it and comparing it with the limit is one statement, so two payouts at once
+//! cannot both pass under a limit. Days and months are India's.
+
+use super::Payout;
+use super::rows;
+pub use super::totals::{HoldReason, LimitSubject, Total};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, StoreError};
+use crate::rails::files::values::Day;
+use crate::services::PayoutLimits;
+use crate::store::Tx;
+
+/// In the place of an object's ID: the account itself.
+const WHOLE_ACCOUNT: [u8; 16] = [0; 16];
+
+/// The totals that a payout counts in, each with its limit. Always in the same order, so that two
+/// payouts never wait for each other.
+fn totals(
+    limits: &PayoutLimits,
+    payout: &Payout,
+    sender_id: Id<kind::Sender>,
+    at_milliseconds: i64,
+) -> Result<Vec<(Total, i64)>, StoreError> {
+    let day = Day::at(at_milliseconds.div_euclid(1000))
+        .ok_or_else(|| StoreError::Broken("the time is out of the calendar's range".into()))?;
+    let (month, next_month) = day.month();
+    let mut found = Vec::new();
+    for (subject, subject_id, day_max, month_max) in [
+        (LimitSubject::Sender, sender_id.to_bytes(), limits.sender_day, limits.sender_month),
+        (
+            LimitSubject::Beneficiary,
+            payout.beneficiary_id.to_bytes(),
+            limits.beneficiary_day,
+            limits.beneficiary_month,
+        ),
+        (LimitSubject::Account, WHOLE_ACCOUNT, limits.account_day, limits.account_month),
+    ] {
+        let text = day.to_string();
+        let month_text = text.get(..7).unwrap_or_default().to_owned();
+        for (max, period, from, until) in
+            [(day_max, text, day, day.plus_days(1)), (month_max, month_text, month, next_month)]
+        {
+            let Some(max) = max else { continue };
+            let total = Total {
+                subject,
+                subject_id,
+                period,
+                from_milliseconds: from.begins_at() * 1000,
+                until_milliseconds: until.begins_at() * 1000,
+            };
+            found.push((total, max.units));
+        }
+    }
+    Ok(found)
+}
+
+/// Counts a payout that is about to be instructed; answers why it has to wait where a limit has no
+/// room for it, and counts it nowhere then. `is_approved`: the operator lets it pass.
+pub fn take(
+    tx: &mut dyn Tx,
+    limits: &PayoutLimits,
+    payout: &Payout,
+    sender_id: Id<kind::Sender>,
+    at_milliseconds: i64,
+    is_approved: bool,
+) -> Result<Option<HoldReason>, StoreError> {
+    let totals = totals(limits, payout, sender_id, at_milliseconds)?;
+    for (place, (total, max)) in totals.iter().enumerate() {
+        let max = if is_approved { i64::MAX } else { *max };
+        if !rows::has_total(tx, payout.scope, total)? {
+            rows::begin_total(tx, payout.scope, total)?;
+        }
+        if !rows::add_to_total(tx, payout.scope, total, payout.amount.units, max)? {
+            for (taken, _) in totals.iter().take(place) {
+                rows::take_from_total(tx, payout.scope, taken, payout.amount.units)?;
+            }
+            return Ok(Some(total.subject.reason()));
+        }
+    }
+    Ok(None)
+}
+
+/// A payout that was instructed failed or came back: it no longer counts.
+pub fn give_back(
+    tx: &mut dyn Tx,
+    limits: &PayoutLimits,
+    payout: &Payout,
+    sender_id: Id<kind::Sender>,
+) -> Result<(), StoreError> {
+    let Some(at) = payout.submitted_milliseconds else { return Ok(()) };
+    for (total, _) in totals(limits, payout, sender_id, at)? {
+        rows::take_from_total(tx, payout.scope, &total, payout.amount.units)?;
+    }
+    Ok(())
+}

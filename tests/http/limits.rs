@@ -1,0 +1,218 @@
+//! The operator's limits on rupees: what is above one waits, and two at once do not both pass.
+
+use hundi::kernel::id::kind;
+use hundi::kernel::{Id, Mode, Scope};
+use hundi::operator::{OperatorDecision, decide};
+use hundi::pauses::{self, Operation};
+use hundi::transfers::paying;
+use serde_json::{Value, json};
+
+use crate::refunds::command;
+use crate::stage::{self, Actor, DAY, SETTLES, STEP};
+use crate::support::{Server, by, payout_id};
+
+const TEST: Scope = Scope::new(1, Mode::Test);
+
+/// A transfer of 1000.00 USD, 88412.50 INR, whose money has just become final.
+async fn funded(actor: &Actor, beneficiary: &str, sender: Option<&Value>) -> Value {
+    let mut body = actor.transfer_body(beneficiary, "1000.00", json!({})).await;
+    if let Some(sender) = sender {
+        body["sender_id"] = sender.clone();
+    }
+    let transfer = actor.client.post("/v1/transfers", body).await.ok();
+    actor.pay(&transfer, "1000.00").await;
+    actor.finalise().await;
+    transfer
+}
+
+fn payout(transfer: &Value) -> Id<kind::Payout> {
+    Id::parse(&payout_id(transfer)).unwrap()
+}
+
+async fn decided(server: &Server, id: Id<kind::Payout>, decision: OperatorDecision) -> String {
+    let services = server.app.state.services.clone();
+    let decide = server
+        .app
+        .state
+        .store
+        .write(move |tx, now| decide(tx, now, &services, id.any(), &decision, &by()));
+    decide.await.unwrap()
+}
+
+/// The reasons for which payouts are on hold.
+fn held_for(server: &Server) -> Vec<String> {
+    let output = command(server, &["payouts", "held"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().skip(1).map(|line| line.split('\t').nth(5).unwrap().to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_above_a_limit_waits_for_the_operator_or_for_room() {
+    for (variable, reason) in [
+        ("HUNDI_SENDER_DAY_INR_MAX", "sender_limit"),
+        ("HUNDI_BENEFICIARY_DAY_INR_MAX", "beneficiary_limit"),
+        ("HUNDI_ACCOUNT_DAY_INR_MAX", "account_limit"),
+    ] {
+        let server = stage::server_with(&[(variable, "200000.00")]).await;
+        let actor = Actor::new(&server, "default").await;
+        let beneficiary = actor.beneficiary(SETTLES).await;
+        let first = funded(&actor, &beneficiary, None).await;
+        let sender = first["sender_id"].clone();
+        let second = funded(&actor, &beneficiary, Some(&sender)).await;
+        for transfer in [&first, &second] {
+            assert_ne!(actor.payout_of(transfer).await["status"], "hold", "{reason}: room for two");
+        }
+        assert!(held_for(&server).is_empty());
+        let mut held = Vec::new();
+        for _ in 0..3 {
+            let transfer = funded(&actor, &beneficiary, Some(&sender)).await;
+            assert_eq!(actor.payout_of(&transfer).await["status"], "hold", "{reason}");
+            assert_eq!(actor.shown(&transfer).await["status"], "funded");
+            held.push(actor.shown(&transfer).await);
+        }
+        assert_eq!(held_for(&server), [reason; 3]);
+        // The operator lets one pass and refuses another; the third waits for another day.
+        decided(&server, payout(&held[0]), OperatorDecision::Approve).await;
+        assert_eq!(actor.payout_of(&held[0]).await["status"], "processing");
+        decided(&server, payout(&held[1]), OperatorDecision::Refuse).await;
+        assert_eq!(actor.shown(&held[1]).await["status"], "refund_processing");
+        assert_eq!(actor.payout_of(&held[2]).await["status"], "hold");
+        actor.advance(DAY).await;
+        assert_ne!(actor.payout_of(&held[2]).await["status"], "hold", "a new day has room");
+        assert!(held_for(&server).is_empty());
+        actor.advance(4 * STEP).await;
+        stage::assert_book(&server);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_month_is_counted_apart_from_its_days() {
+    let server = stage::server_with(&[("HUNDI_ACCOUNT_MONTH_INR_MAX", "100000.00")]).await;
+    let actor = Actor::new(&server, "default").await;
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    funded(&actor, &beneficiary, None).await;
+    let held = funded(&actor, &beneficiary, None).await;
+    actor.advance(DAY).await;
+    assert_eq!(actor.payout_of(&held).await["status"], "hold", "another day of the same month");
+    // The test begins on the 21st of September.
+    actor.advance(10 * DAY).await;
+    assert_ne!(actor.payout_of(&held).await["status"], "hold", "October");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_failed_or_came_back_makes_room() {
+    let server = stage::server_with(&[("HUNDI_ACCOUNT_DAY_INR_MAX", "100000.00")]).await;
+    let actor = Actor::new(&server, "default").await;
+    // One that the bank refuses, and one that comes back after it settled.
+    for account_number in ["50100010001001", "50100010001002"] {
+        let beneficiary = actor.beneficiary(account_number).await;
+        let transfer = funded(&actor, &beneficiary, None).await;
+        assert_eq!(actor.payout_of(&transfer).await["status"], "processing");
+        actor.advance(4 * STEP).await;
+        let status = actor.payout_of(&transfer).await["status"].clone();
+        assert!(status == "failed" || status == "returned", "{status}");
+    }
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    let transfer = funded(&actor, &beneficiary, None).await;
+    assert_eq!(actor.payout_of(&transfer).await["status"], "processing");
+    let other = funded(&actor, &beneficiary, None).await;
+    assert_eq!(actor.payout_of(&other).await["status"], "hold", "the control");
+}
+
+/// How many of eight payouts that are submitted at once get past the limits.
+async fn passed(variables: &[(&str, &str)]) -> usize {
+    const COUNT: usize = 8;
+    let server = stage::server_with(variables).await;
+    let actor = Actor::new(&server, "default").await;
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    let pause = server
+        .app
+        .state
+        .store
+        .write(move |tx, now| Ok(pauses::pause(tx, now, Operation::Payouts, None, &by())?));
+    pause.await.unwrap();
+    let mut ids = Vec::new();
+    for _ in 0..COUNT {
+        let transfer = funded(&actor, &beneficiary, None).await;
+        ids.push(payout(&actor.shown(&transfer).await));
+    }
+    let resume =
+        server.app.state.store.write(|tx, _| Ok(pauses::resume(tx, Operation::Payouts, None)?));
+    resume.await.unwrap();
+    let submitting = ids.iter().map(|id| {
+        let (app, id) = (server.app.state.clone(), *id);
+        tokio::spawn(async move {
+            let services = app.services.clone();
+            let submit =
+                app.store.write(move |tx, now| Ok(paying::submit(tx, now, &services, TEST, id)?));
+            submit.await.unwrap();
+        })
+    });
+    for one in submitting.collect::<Vec<_>>() {
+        one.await.unwrap();
+    }
+    let mut passed = 0;
+    for id in ids {
+        let shown = actor.client.get(&format!("/v1/payouts/{id}")).await.ok();
+        passed += usize::from(shown["status"] != "hold");
+    }
+    passed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn payouts_at_once_do_not_pass_together_what_has_room_for_fewer() {
+    // Room for three of 88412.50 INR.
+    for variable in ["HUNDI_ACCOUNT_DAY_INR_MAX", "HUNDI_BENEFICIARY_MONTH_INR_MAX"] {
+        assert_eq!(passed(&[(variable, "300000.00")]).await, 3, "{variable}");
+    }
+    assert_eq!(passed(&[]).await, 8, "the control: off unless set");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_month_of_large_inward_remittances_is_written_as_csv() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    let mut settled = Vec::new();
+    // 5655.00 USD are 499972.69 INR, and 5656.00 USD 500061.10 INR.
+    for amount in ["5655.00", "5656.00"] {
+        let body = actor.transfer_body(&beneficiary, amount, json!({})).await;
+        let transfer = actor.client.post("/v1/transfers", body).await.ok();
+        actor.pay(&transfer, amount).await;
+        actor.advance(4 * STEP).await;
+        settled.push(actor.shown(&transfer).await);
+    }
+    let rows = |arguments: &[&str]| {
+        let output = command(&server, arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut reader = csv::Reader::from_reader(output.stdout.as_slice());
+        let head: Vec<String> = reader.headers().unwrap().iter().map(str::to_owned).collect();
+        let rows = reader.records().map(|record| {
+            let record = record.unwrap();
+            head.iter().cloned().zip(record.iter().map(str::to_owned)).collect()
+        });
+        rows.collect::<Vec<std::collections::BTreeMap<String, String>>>()
+    };
+    let asked = ["payouts", "inward", "--month", "2026-09", "--mode", "test"];
+    let found = rows(&asked);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let (row, shown) = (&found[0], &settled[1]);
+    assert_eq!(row["payout_id"], payout_id(shown));
+    assert_eq!(row["amount_inr"], "500061.10");
+    assert_eq!(row["utr"], shown["payout"]["unique_transaction_reference"].as_str().unwrap());
+    assert!(row["settled_at"].starts_with("2026-09-21T"), "{}", row["settled_at"]);
+    assert_eq!(row["sender_id"], shown["sender_id"].as_str().unwrap());
+    assert_eq!(row["beneficiary_account_number"], "…5678");
+    let mut whole = asked.to_vec();
+    whole.push("--show-account-numbers");
+    assert_eq!(rows(&whole)[0]["beneficiary_account_number"], SETTLES);
+    let lower = [&asked[..], &["--above", "400000.00"]].concat();
+    assert_eq!(rows(&lower).len(), 2);
+    assert!(rows(&["payouts", "inward", "--month", "2026-10", "--mode", "test"]).is_empty());
+    assert!(rows(&["payouts", "inward", "--month", "2026-09"]).is_empty(), "live mode");
+    for month in ["2026-9", "2026-13", "September", "2026-09-01"] {
+        let refused = command(&server, &["payouts", "inward", "--month", month]);
+        assert!(!refused.status.success(), "{month}");
+    }
+}
