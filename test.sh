@@ -81,6 +81,12 @@ if ! $quick; then
     "$tools/bin/pip" install -q -r tests/openapi/requirements.txt
   fi
   tests/openapi/run.sh "$tools/bin"
+  tests/openapi/examples.sh
+
+  say "the code of the guides for callers"
+  need jq jq
+  need node nodejs
+  tests/guides/run.sh "$tools/bin"
 
   say "alert rules and their runbooks"
   need promtool prometheus

@@ -19,6 +19,7 @@ use crate::chains::settings::ChainSettings;
 use crate::chains::{ChainName, ChainProfile, Following};
 use crate::config::{Config, Role};
 use crate::console::{self, Console};
+use crate::guides::Guides;
 use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
@@ -211,7 +212,7 @@ impl App {
             takes_requests: config.role != Role::Work,
             shows_metrics: config.shows_metrics,
             openapi: document.to_string().into(),
-            reference: Arc::new(utoipa_swagger_ui::Config::from("/openapi.json")),
+            guides: Guides::new(&document, &state.services.settings.public_url),
         };
         Ok(Arc::new(App {
             state,

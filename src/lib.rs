@@ -61,6 +61,7 @@ pub mod workers; // what else runs in the background
 pub mod oversight; // what the operator sees of the whole service
 
 pub mod routes; // every route of the API
+pub mod guides; // the documentation for callers, served at /docs/
 pub mod pages; // health, documents, the payer's page, the advice's verification page
 pub mod console; // the operator's console
 pub mod config;

@@ -22,9 +22,11 @@ pub enum StoreError {
 }
 
 macro_rules! codes {
-    ($($variant:ident $word:literal $status:literal $new_key:literal $meaning:literal),* $(,)?) => {
+    ($($variant:ident $word:literal $status:literal $new_key:literal $meaning:literal
+        $remedy:literal),* $(,)?) => {
         /// The stable codes that clients branch on. One row each: word, HTTP status, whether only a
-        /// new idempotency key can succeed after the cause is healed, and what it means.
+        /// new idempotency key can succeed after the cause is healed, what it means, and what the
+        /// caller does about it.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         pub enum Code { $($variant),* }
 
@@ -39,63 +41,101 @@ macro_rules! codes {
                 $new_key),* } }
             pub const fn meaning(self) -> &'static str { match self { $(Code::$variant =>
                 $meaning),* } }
+            pub const fn remedy(self) -> &'static str { match self { $(Code::$variant =>
+                $remedy),* } }
         }
     };
 }
 
 codes! {
-    ParameterEmpty "parameter_empty" 400 false "A required field or header is missing.",
-    ParameterValueInvalid "parameter_value_invalid" 400 false "Not an accepted value.",
-    ParameterMinLengthInvalid "parameter_min_length_invalid" 400 false "Too short.",
-    ParameterMaxLengthInvalid "parameter_max_length_invalid" 400 false "Too long.",
-    ParameterRangeInvalid "parameter_range_invalid" 400 false "Outside the allowed range.",
-    ParameterUnexpected "parameter_unexpected" 400 false "A field this endpoint does not take.",
+    ParameterEmpty "parameter_empty" 400 false "A required field or header is missing."
+        "Send the field or header that field_name names.",
+    ParameterValueInvalid "parameter_value_invalid" 400 false "Not an accepted value."
+        "The message says what field_name accepts.",
+    ParameterMinLengthInvalid "parameter_min_length_invalid" 400 false "Too short."
+        "Send a longer value for field_name.",
+    ParameterMaxLengthInvalid "parameter_max_length_invalid" 400 false "Too long."
+        "Send a shorter value for field_name.",
+    ParameterRangeInvalid "parameter_range_invalid" 400 false "Outside the allowed range."
+        "Send a value between metadata.minimum and metadata.maximum.",
+    ParameterUnexpected "parameter_unexpected" 400 false "A field this endpoint does not take."
+        "Leave the field out, or correct the spelling of its name.",
     RequestBodyInvalid "request_body_invalid" 400 false "The body is not one JSON object within \
-     the limits.",
+     the limits."
+        "Send one JSON object of at most 64 KiB with Content-Type: application/json.",
     RequestQueryParameterInvalid "request_query_parameter_invalid" 400 false "A query parameter \
-     is unknown, repeated or malformed.",
+     is unknown, repeated or malformed."
+        "Correct or leave out the parameter that field_name names.",
     SecretKeyInvalid "secret_key_invalid" 401 false "No API key, or one that does not exist or \
-     was revoked.",
+     was revoked."
+        "Send Authorization: Bearer with a key of this server.",
     ActionUnauthorizedNow "action_unauthorized" 401 false "The key is real but may not act at all \
-     now.",
+     now."
+        "The key has expired or the account is suspended. Use another key, or ask the operator.",
     ActionUnauthorized "action_unauthorized" 403 false "The key lacks the permission or the mode \
-     for this operation.",
-    TestmodeActionOnly "testmode_action_only" 403 false "Test helpers take test keys only.",
-    ObjectNotFound "object_not_found" 404 false "No such object or route.",
+     for this operation."
+        "Use a key of the right mode that has the permission, or ask the operator for one.",
+    TestmodeActionOnly "testmode_action_only" 403 false "Test helpers take test keys only."
+        "Use a test key.",
+    ObjectNotFound "object_not_found" 404 false "No such object or route."
+        "Check the ID and the path. Objects of another account or mode are not found either.",
     RequestMethodInvalid "request_method_invalid" 405 false "The route exists, but not for this \
-     method.",
+     method."
+        "The Allow header names the methods that the route takes.",
     IdempotencyKeyReuse "idempotency_key_reuse" 409 false "The idempotency key was used for \
-     another request.",
+     another request."
+        "Use a new key for a new request. On a retry, send exactly the same request.",
     ResourceLocked "resource_locked" 409 false "The first request with this idempotency key is \
-     still running.",
-    RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key.",
-    InternalError "internal_error" 500 false "A fault of ours; the Request-Id finds it in the log.",
-    QuoteUnavailable "quote_unavailable" 503 false "No trustworthy exchange rate at the moment.",
-    ServicePaused "service_paused" 503 false "The operator has paused this operation.",
-    ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now.",
+     still running."
+        "Wait a second and send the same request with the same key.",
+    RateLimitExceeded "rate_limit_exceeded" 429 false "Too many requests with this key."
+        "Wait as long as Retry-After says, then send the same request with the same key.",
+    InternalError "internal_error" 500 false "A fault of ours; the Request-Id finds it in the log."
+        "Send the same request with the same key again. If it persists, give the operator the \
+         Request-Id.",
+    QuoteUnavailable "quote_unavailable" 503 false "No trustworthy exchange rate at the moment."
+        "Wait as long as Retry-After says and try again.",
+    ServicePaused "service_paused" 503 false "The operator has paused this operation."
+        "metadata.paused names what is paused. Try again later with the same key.",
+    ServiceUnavailable "service_unavailable" 503 false "The service cannot take the request now."
+        "Wait as long as Retry-After says, then send the same request with the same key.",
     BeneficiaryNotPayable "beneficiary_not_payable" 400 true "The beneficiary is not active with \
-     payouts enabled.",
+     payouts enabled."
+        "Wait for the event beneficiary.status.active, or see payouts_disabled_reason of the \
+         beneficiary.",
     BeneficiaryNotEditable "beneficiary_not_editable" 400 true "The beneficiary is neither in \
-     draft nor in input_required.",
-    QuoteLockExpired "quote_lock_expired" 400 false "The quote lock has expired.",
+     draft nor in input_required."
+        "Create another beneficiary. A verified one is not changed.",
+    QuoteLockExpired "quote_lock_expired" 400 false "The quote lock has expired."
+        "Create a new quote lock and create the transfer right away.",
     QuoteLockAlreadyUsed "quote_lock_already_used" 400 false "The quote lock belongs to another \
-     transfer.",
+     transfer."
+        "Create a new quote lock: each one is for one transfer.",
     QuoteLockMismatch "quote_lock_mismatch" 400 false "The quote lock is for another amount or \
-     pair.",
-    SenderNotEligible "sender_not_eligible" 400 true "Screening does not let this sender send now.",
+     pair."
+        "Send the amount and the currencies of the quote lock, or create another one.",
+    SenderNotEligible "sender_not_eligible" 400 true "Screening does not let this sender send now."
+        "The operator reviews the sender. Ask the operator.",
     ReferenceAlreadyUsed "reference_already_used" 400 false "Another transfer of this account has \
-     this reference; metadata.transfer_id names it.",
+     this reference; metadata.transfer_id names it."
+        "Look at that transfer before you create another one.",
     TransferNotCancellable "transfer_not_cancellable" 400 false "The transfer is past funding, or \
-     a deposit was seen.",
+     a deposit was seen."
+        "Read the transfer: what was paid is paid out or refunded by itself.",
     TransferActionInvalid "transfer_action_invalid" 400 true "The object's status does not take \
-     this action.",
-    RefundAddressRequired "refund_address_required" 400 true "No refund address is known.",
+     this action."
+        "Read the object, and decide by its present status.",
+    RefundAddressRequired "refund_address_required" 400 true "No refund address is known."
+        "Send refund_address with the request.",
     PaymentAdviceNotReady "payment_advice_not_ready" 400 true "The payment advice is not \
-     available yet.",
+     available yet."
+        "Wait for the event payout.payment_advice.available.",
     WebhookEndpointLimitExceeded "webhook_endpoint_limit_exceeded" 400 true "The account has as \
-     many webhook endpoints as it may.",
+     many webhook endpoints as it may."
+        "Delete an endpoint that is not needed any more.",
     TestHelperNotApplicable "test_helper_not_applicable" 400 true "The object is not in a state \
-     for this test helper.",
+     for this test helper."
+        "Read the object: the message says which state the helper needs.",
 }
 
 /// One problem of a request.

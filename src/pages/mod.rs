@@ -1,5 +1,5 @@
-//! What is answered outside the API: health, readiness, metrics, the OpenAPI document, its
-//! reference page, and the page that a payer is sent to.
+//! What is answered outside the API: health, readiness, metrics, the OpenAPI document, the
+//! documentation, and the page that a payer is sent to.
 
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 
 use crate::app_state::AppState;
 use crate::chains::followed::FollowedChain;
+use crate::guides::{GuideFile, Guides};
 use crate::http::dispatch::{self, Api, Reply};
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
@@ -34,7 +35,7 @@ pub struct Site {
     pub takes_requests: bool,
     pub shows_metrics: bool,
     pub openapi: Bytes,
-    pub reference: Arc<utoipa_swagger_ui::Config<'static>>,
+    pub guides: Guides,
 }
 
 /// Answers any request; every answer carries its `Request-Id`.
@@ -128,8 +129,8 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
             reply
         }
         _ => {
-            if let Some(file) = path.strip_prefix("/docs/") {
-                return reference(site, request_id, file);
+            if let Some(file) = site.guides.file(path) {
+                return guide(file);
             }
             if let Some(rest) = path.strip_prefix("/pay/") {
                 return payer::answer(app, request_id, request, rest).await;
@@ -227,22 +228,11 @@ fn chain_lines(app: &AppState) -> String {
     app.chains.iter().map(line).collect()
 }
 
-/// The files of the reference page; they come from the binary and point nowhere else.
-fn reference(site: &Site, request_id: &str, file: &str) -> Reply {
-    let file = if file.is_empty() { "index.html" } else { file };
-    match utoipa_swagger_ui::serve(file, site.reference.clone()) {
-        Ok(Some(found)) => {
-            let mut reply = Response::new(Full::new(Bytes::from(found.bytes.into_owned())));
-            if let Ok(content_type) = HeaderValue::from_str(&found.content_type) {
-                reply.headers_mut().insert(CONTENT_TYPE, content_type);
-            }
-            let policy =
-                "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
-            reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
-            reply
-        }
-        _ => {
-            dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
-        }
-    }
+/// A page or file of the documentation; its scripts and styles come from the binary.
+fn guide(file: &GuideFile) -> Reply {
+    let policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; \
+                  connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+    let mut reply = text(StatusCode::OK, file.content_type, file.body.clone());
+    reply.headers_mut().insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    reply
 }

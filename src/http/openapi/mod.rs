@@ -13,6 +13,10 @@ use crate::kernel::{Code, ObjectKind};
 
 mod descriptions;
 
+/// A request and an answer of each operation. `tests/openapi/examples.sh --write` writes the
+/// answers; in this order the requests lead to a settled payout.
+const EXAMPLES: &str = include_str!("examples.json");
+
 /// Schemas whose names in the code would collide with what generated clients have already, or say
 /// nothing outside of it.
 const RENAMED: &[(&str, &str)] =
@@ -26,9 +30,12 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
     let mut generator = settings.into_generator();
     let mut paths: BTreeMap<&str, Map<String, Value>> = BTreeMap::new();
     let mut bodies = Map::new();
+    // The tests find an operation without an example.
+    let examples: Value = serde_json::from_str(EXAMPLES).unwrap_or_default();
     for route in routes {
         let response = (route.response)(&mut generator);
         let mut operation = operation(route, response.to_value(), &mut bodies);
+        add_examples(&mut operation, &examples);
         if route.verb == Verb::Post && !route.path.contains("{id}") {
             operation["responses"]["200"]["links"] = links(route, routes);
         }
@@ -72,6 +79,21 @@ pub fn document(routes: &[Route], public_url: &str) -> Value {
     });
     finish(&mut document);
     document
+}
+
+fn add_examples(operation: &mut Value, examples: &Value) {
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let example = examples[id].clone();
+    for (place, name) in [
+        ("/requestBody/content/application~1json", "request"),
+        ("/responses/200/content/application~1json", "response"),
+    ] {
+        if let Some(media) = operation.pointer_mut(place)
+            && !example[name].is_null()
+        {
+            media["example"] = example[name].clone();
+        }
+    }
 }
 
 /// Renames references, and describes each property that says nothing of itself.
@@ -465,6 +487,14 @@ mod tests {
         undescribed("", &document["paths"], &mut found);
         undescribed("", &document["components"], &mut found);
         assert_eq!(found, Vec::<String>::new());
+        for (path, operations) in document["paths"].as_object().unwrap() {
+            for (verb, operation) in operations.as_object().unwrap() {
+                let answer = &operation["responses"]["200"]["content"]["application/json"];
+                assert!(answer["example"].is_object(), "{verb} {path} has no example answer");
+                let body = &operation["requestBody"]["content"]["application/json"];
+                assert!(body.is_null() || body["example"].is_object(), "{verb} {path}");
+            }
+        }
         for tag in document["tags"].as_array().unwrap() {
             assert_ne!(tag["description"], "", "{tag}");
         }

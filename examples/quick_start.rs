@@ -1,0 +1,87 @@
+// cargo add ureq --features json && cargo add serde_json
+use std::{env, error::Error, fs, thread::sleep, time::Duration};
+
+use serde_json::{Value, json};
+use ureq::{Agent, http::Request};
+
+fn call(method: &str, path: &str, body: Option<Value>) -> Result<Value, Box<dyn Error>> {
+    // A UUID; the crate uuid makes one on every system.
+    let idempotency_key = fs::read_to_string("/proc/sys/kernel/random/uuid")?;
+    let request = Request::builder()
+        .method(method)
+        .uri(format!("{}{path}", env::var("HUNDI_URL")?))
+        .header("Authorization", format!("Bearer {}", env::var("HUNDI_KEY")?))
+        .header("Idempotency-Key", idempotency_key.trim())
+        .header("Content-Type", "application/json")
+        .body(body.map_or(String::new(), |body| body.to_string()))?;
+    let agent: Agent = Agent::config_builder()
+        .http_status_as_error(false)
+        .allow_non_standard_methods(true)
+        .build()
+        .into();
+    let mut answer = agent.run(request)?;
+    let text = answer.body_mut().read_to_string()?;
+    if !answer.status().is_success() {
+        return Err(format!("{method} {path}: {text}").into());
+    }
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn wait_for(path: &str, status: &str) -> Result<Value, Box<dyn Error>> {
+    loop {
+        let found = call("GET", path, None)?;
+        if found["status"] == status {
+            return Ok(found);
+        }
+        sleep(Duration::from_millis(200));
+    }
+}
+
+fn id(object: &Value) -> &str {
+    object["id"].as_str().unwrap_or_default()
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // 1. The beneficiary: wait until the account is verified.
+    let beneficiary = call(
+        "POST",
+        "/v1/beneficiaries",
+        Some(json!({ "name": "Asha Rao", "account_number": "50100012345678",
+            "ifsc": "HDFC0000001", "account_type": "nre" })),
+    )?;
+    wait_for(&format!("/v1/beneficiaries/{}", id(&beneficiary)), "active")?;
+
+    // 2. The sender.
+    let sender = call(
+        "POST",
+        "/v1/senders",
+        Some(json!({ "name": "Ravi Rao", "type": "individual", "country": "AE",
+            "address": { "line1": "1 Creek Road", "city": "Dubai", "country": "AE" } })),
+    )?;
+
+    // 3. A rate that holds for five minutes.
+    let lock = call(
+        "POST",
+        "/v1/quote_locks",
+        Some(json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" })),
+    )?;
+
+    // 4. The transfer, with the address that the payer sends to.
+    let transfer = call(
+        "POST",
+        "/v1/transfers",
+        Some(json!({ "sender_id": id(&sender), "beneficiary_id": id(&beneficiary),
+            "quote_lock_id": id(&lock), "amount": "1000.00", "currency": "USD",
+            "payout_currency": "INR",
+            "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" } })),
+    )?;
+
+    // 5. The payer's deposit. In test mode you send it.
+    let deposit = format!("/v1/test_helpers/transfers/{}/deposit", id(&transfer));
+    call("POST", &deposit, Some(json!({})))?;
+
+    // 6. The bank's reference.
+    let settled = wait_for(&format!("/v1/transfers/{}", id(&transfer)), "payout_settled")?;
+    println!("UTR {}", settled["payout"]["unique_transaction_reference"]);
+    Ok(())
+}

@@ -1,0 +1,21 @@
+// cargo add axum serde_json standardwebhooks && cargo add tokio --features full
+use axum::{Router, body::Bytes, http::HeaderMap, http::StatusCode, routing::post};
+use standardwebhooks::Webhook;
+
+async fn receive(headers: HeaderMap, body: Bytes) -> StatusCode {
+    // Verifies the signature over the exact bytes, and the timestamp.
+    let secret = std::env::var("WEBHOOK_SECRET").unwrap_or_default();
+    let is_genuine = Webhook::new(&secret).is_ok_and(|hook| hook.verify(&body, &headers).is_ok());
+    if !is_genuine {
+        return StatusCode::BAD_REQUEST;
+    }
+    let event: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+    println!("verified {}", event["type"].as_str().unwrap_or_default());
+    StatusCode::OK
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:4242").await?;
+    axum::serve(listener, Router::new().route("/", post(receive))).await
+}

@@ -1,0 +1,115 @@
+//! What guides take from the code: status graphs, error codes, event types, limits.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::diagram;
+use crate::beneficiaries::state::BeneficiaryStatus;
+use crate::deposits::state::DepositStatus;
+use crate::kernel::Code;
+use crate::kernel::state::Status;
+use crate::payouts::state::PayoutStatus;
+use crate::refunds::state::RefundStatus;
+use crate::transfers::state::TransferStatus;
+
+/// Whom the text is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// A browser: graphs are pictures.
+    Page,
+    /// A reader of Markdown: graphs are tables.
+    Text,
+}
+
+const START: &str = "<!-- insert ";
+const END: &str = " -->";
+
+/// Replaces every `<!-- insert NAME -->` that is known; the tests find one that is not.
+pub fn fill(text: &str, document: &Value, output: Output) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once(START) {
+        filled.push_str(before);
+        let Some((name, behind)) = after.split_once(END) else { break };
+        match insert(name, document, output) {
+            Some(insert) => filled.push_str(&insert),
+            None => filled.push_str(&format!("{START}{name}{END}")),
+        }
+        rest = behind;
+    }
+    filled.push_str(rest);
+    filled
+}
+
+fn insert(name: &str, document: &Value, output: Output) -> Option<String> {
+    Some(match name {
+        "transfer statuses" => graph::<TransferStatus>(output),
+        "beneficiary statuses" => graph::<BeneficiaryStatus>(output),
+        "payout statuses" => graph::<PayoutStatus>(output),
+        "refund statuses" => graph::<RefundStatus>(output),
+        "deposit statuses" => graph::<DepositStatus>(output),
+        "error codes" => error_codes(),
+        "event types" => event_types(document),
+        "version" => env!("CARGO_PKG_VERSION").to_owned(),
+        _ => return None,
+    })
+}
+
+fn graph<S: Status>(output: Output) -> String {
+    if output == Output::Page {
+        return diagram::draw::<S>();
+    }
+    let mut table = String::from("| From | To |\n|---|---|\n");
+    for status in S::ALL {
+        let next: Vec<String> = S::ARROWS
+            .iter()
+            .filter(|(from, _)| from == status)
+            .map(|(_, to)| format!("`{}`", to.as_str()))
+            .collect();
+        let next = if next.is_empty() { "the end".to_owned() } else { next.join(", ") };
+        // Writing to a text cannot fail.
+        let _ = writeln!(table, "| `{}` | {next} |", status.as_str());
+    }
+    table
+}
+
+/// A section for each code, by HTTP status; `action_unauthorized` has two statuses and one section.
+fn error_codes() -> String {
+    let mut text = String::new();
+    let mut seen: Vec<&str> = Vec::new();
+    for code in Code::ALL {
+        if seen.contains(&code.as_str()) {
+            continue;
+        }
+        seen.push(code.as_str());
+        let same: Vec<&Code> =
+            Code::ALL.iter().filter(|other| other.as_str() == code.as_str()).collect();
+        let _ = writeln!(text, "### {}\n", code.as_str());
+        for code in same {
+            let _ = writeln!(
+                text,
+                "**{}.** {} {}{}\n",
+                code.http_status(),
+                code.meaning(),
+                code.remedy(),
+                if code.new_key_required() {
+                    " Then send the request with a new idempotency key: this answer replays under \
+                     the old one."
+                } else {
+                    ""
+                }
+            );
+        }
+    }
+    text
+}
+
+fn event_types(document: &Value) -> String {
+    let types = document["webhooks"].as_object().map(|types| types.keys()).into_iter().flatten();
+    let mut text = String::new();
+    for event_type in types {
+        let _ = writeln!(text, "- `{event_type}`");
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! Guides from Markdown to HTML: headings get anchors, and code in several languages becomes one
+//! block with a choice.
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, html};
+
+/// A heading of the second level, for the contents of a page.
+pub struct Heading {
+    pub anchor: String,
+    pub text: String,
+}
+
+/// A part of a page as the search finds it.
+pub struct SearchSection {
+    pub heading: String,
+    pub anchor: String,
+    pub text: String,
+}
+
+pub struct Rendered {
+    pub html: String,
+    pub headings: Vec<Heading>,
+    pub sections: Vec<SearchSection>,
+}
+
+/// Renders a guide. The text is the project's own, so HTML in it is kept.
+pub fn render(text: &str) -> Rendered {
+    let parser = Parser::new_ext(text, Options::ENABLE_TABLES);
+    let mut rendered = Rendered { html: String::new(), headings: Vec::new(), sections: Vec::new() };
+    let mut pending: Vec<Event<'_>> = Vec::new();
+    let mut codes: Vec<CodeBlock> = Vec::new();
+    let mut events = parser.into_iter();
+    while let Some(event) = events.next() {
+        match event {
+            Event::Start(Tag::CodeBlock(kind)) => {
+                html::push_html(&mut rendered.html, pending.drain(..));
+                let text = text_until(&mut events, &TagEnd::CodeBlock);
+                let info = match kind {
+                    CodeBlockKind::Fenced(info) => info.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                codes.push(CodeBlock::new(&info, text));
+            }
+            Event::Start(Tag::Heading { level, .. }) => {
+                push_codes(&mut rendered.html, &mut codes);
+                html::push_html(&mut rendered.html, pending.drain(..));
+                let text = text_until(&mut events, &TagEnd::Heading(level));
+                let anchor = anchor(&text);
+                let escaped = escape(&text);
+                rendered.html.push_str(&format!(
+                    "<{level} id=\"{anchor}\"><a class=\"anchor\" href=\"#{anchor}\">{escaped}</a></{level}>\n"
+                ));
+                if level == pulldown_cmark::HeadingLevel::H2 {
+                    rendered.headings.push(Heading { anchor: anchor.clone(), text: text.clone() });
+                }
+                rendered.sections.push(SearchSection {
+                    heading: text,
+                    anchor,
+                    text: String::new(),
+                });
+            }
+            event => {
+                push_codes(&mut rendered.html, &mut codes);
+                if let (Event::Text(text) | Event::Code(text), Some(section)) =
+                    (&event, rendered.sections.last_mut())
+                {
+                    section.text.push_str(text);
+                    section.text.push(' ');
+                }
+                pending.push(event);
+            }
+        }
+    }
+    push_codes(&mut rendered.html, &mut codes);
+    html::push_html(&mut rendered.html, pending.into_iter());
+    rendered
+}
+
+fn text_until<'a>(events: &mut impl Iterator<Item = Event<'a>>, end: &TagEnd) -> String {
+    let mut text = String::new();
+    for event in events {
+        match event {
+            Event::End(found) if found == *end => break,
+            Event::Text(part) | Event::Code(part) => text.push_str(&part),
+            _ => {}
+        }
+    }
+    text
+}
+
+struct CodeBlock {
+    language: String,
+    /// The name of the file that the reader saves it as.
+    file: Option<String>,
+    text: String,
+}
+
+impl CodeBlock {
+    /// `info` is what stands behind the fence: the language, and `title=FILE`.
+    fn new(info: &str, text: String) -> CodeBlock {
+        let mut words = info.split_whitespace();
+        let language = words.next().unwrap_or("text").to_owned();
+        let file = words.find_map(|word| word.strip_prefix("title=")).map(str::to_owned);
+        CodeBlock { language, file, text }
+    }
+    fn html(&self) -> String {
+        let caption = match &self.file {
+            Some(file) => format!("<figcaption>{}</figcaption>", escape(file)),
+            None => String::new(),
+        };
+        format!(
+            "<figure class=\"code\" data-language=\"{}\">{caption}<pre tabindex=\"0\"><code>{}</code></pre></figure>\n",
+            escape(&self.language),
+            escape(&self.text)
+        )
+    }
+}
+
+/// Code blocks that follow one another in different languages say the same: the reader chooses.
+fn push_codes(html: &mut String, codes: &mut Vec<CodeBlock>) {
+    let is_choice = codes.len() > 1
+        && codes.iter().all(|code| !matches!(code.language.as_str(), "text" | "json"));
+    if is_choice {
+        html.push_str("<div class=\"choice\">\n");
+    }
+    for code in codes.drain(..) {
+        html.push_str(&code.html());
+    }
+    if is_choice {
+        html.push_str("</div>\n");
+    }
+}
+
+/// `Retry after an error` becomes `retry-after-an-error`; a code keeps its underscores.
+pub fn anchor(text: &str) -> String {
+    let mut anchor = String::new();
+    for letter in text.chars() {
+        if letter.is_ascii_alphanumeric() || letter == '_' {
+            anchor.push(letter.to_ascii_lowercase());
+        } else if !anchor.is_empty() && !anchor.ends_with('-') {
+            anchor.push('-');
+        }
+    }
+    anchor.trim_end_matches('-').to_owned()
+}
+
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_in_several_languages_is_a_choice() {
+        let text = "```bash\na <b>\n```\n\n```python title=x.py\nb\n```\n\ntext\n\n```bash\nc\n```\n\n```text\nd\n```\n";
+        let html = render(text).html;
+        assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
+        assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");
+        assert!(html.ends_with("d\n</code></pre></figure>\n"), "{html}");
+    }
+
+    #[test]
+    fn headings_have_anchors_and_sections() {
+        let rendered = render("# One\n\nfirst `code`\n\n## Retry: what & when?\n\nsecond\n");
+        assert_eq!(rendered.headings.len(), 1);
+        assert_eq!(rendered.headings[0].anchor, "retry-what-when");
+        assert_eq!(rendered.sections[0].text, "first  code ");
+        assert!(rendered.html.contains("id=\"retry-what-when\""), "{}", rendered.html);
+    }
+}

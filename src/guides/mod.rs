@@ -1,0 +1,332 @@
+//! The documentation that the service serves to callers: guides, the reference of the API, search,
+//! and the same as plain text for machines. Everything is in the binary and points nowhere else.
+//!
+//! The guides are the Markdown files in `docs/guides/`. What a table of the code knows better than
+//! a text, such as the error codes and the status graphs, is put into them where they ask for it:
+//! `<!-- insert NAME -->`. To add a guide, write its file and add its line to `GUIDES`.
+
+mod diagram;
+mod inserts;
+mod markdown;
+mod reference;
+
+use std::collections::HashMap;
+
+use askama::Template;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+const GUIDES: &[GuideSource] = &[
+    GuideSource::new("", "Overview", include_str!("../../docs/guides/index.md")),
+    GuideSource::new(
+        "quick-start",
+        "Quick start",
+        include_str!("../../docs/guides/quick-start.md"),
+    ),
+    GuideSource::new(
+        "transfers",
+        "The life of a transfer",
+        include_str!("../../docs/guides/transfers.md"),
+    ),
+    GuideSource::new("webhooks", "Webhooks", include_str!("../../docs/guides/webhooks.md")),
+    GuideSource::new(
+        "idempotency",
+        "Idempotency and retries",
+        include_str!("../../docs/guides/idempotency.md"),
+    ),
+    GuideSource::new("errors", "Errors", include_str!("../../docs/guides/errors.md")),
+    GuideSource::new("lists", "Lists and events", include_str!("../../docs/guides/lists.md")),
+    GuideSource::new("events", "Follow events", include_str!("../../docs/guides/events.md")),
+    GuideSource::new("testing", "Testing", include_str!("../../docs/guides/testing.md")),
+    GuideSource::new("refunds", "Refunds and holds", include_str!("../../docs/guides/refunds.md")),
+    GuideSource::new("going-live", "Going live", include_str!("../../docs/guides/going-live.md")),
+    GuideSource::new(
+        "changes",
+        "Versions and changes",
+        include_str!("../../docs/guides/changes.md"),
+    ),
+];
+
+/// The address in the guides' code, which the pages replace with the server's own.
+const EXAMPLE_URL: &str = "http://127.0.0.1:8080";
+
+struct GuideSource {
+    /// The last part of its path; empty for the first page.
+    slug: &'static str,
+    title: &'static str,
+    markdown: &'static str,
+}
+
+impl GuideSource {
+    const fn new(slug: &'static str, title: &'static str, markdown: &'static str) -> GuideSource {
+        GuideSource { slug, title, markdown }
+    }
+    /// The path of its Markdown.
+    fn markdown_path(&self) -> String {
+        if self.slug.is_empty() {
+            "/docs/index.md".into()
+        } else {
+            format!("/docs/{}.md", self.slug)
+        }
+    }
+}
+
+/// A file that is served.
+#[derive(Clone)]
+pub struct GuideFile {
+    pub content_type: &'static str,
+    pub body: Bytes,
+}
+
+/// A line of the navigation.
+struct NavigationEntry {
+    path: String,
+    title: String,
+    is_current: bool,
+}
+
+#[derive(Template)]
+#[template(path = "guides/page.html")]
+struct PageTemplate<'a> {
+    title: &'a str,
+    content: &'a str,
+    guides: Vec<NavigationEntry>,
+    resources: Vec<NavigationEntry>,
+    headings: &'a [markdown::Heading],
+    markdown_path: Option<String>,
+    previous: Option<NavigationEntry>,
+    next: Option<NavigationEntry>,
+}
+
+/// Every page and file below `/docs/`, and `/llms.txt`.
+pub struct Guides {
+    files: HashMap<String, GuideFile>,
+}
+
+impl Guides {
+    /// Renders everything. `document` is the OpenAPI document; `public_url` is where callers reach
+    /// the service.
+    pub fn new(document: &Value, public_url: &str) -> Guides {
+        let resources = reference::resources(document);
+        let mut builder =
+            Builder { files: HashMap::new(), resources: &resources, search: Vec::new() };
+        let mut full_text = String::new();
+        for (index, source) in GUIDES.iter().enumerate() {
+            let source_text = source.markdown.replace(EXAMPLE_URL, public_url);
+            let text = inserts::fill(&source_text, document, inserts::Output::Text);
+            let page = inserts::fill(&source_text, document, inserts::Output::Page);
+            builder.guide(index, source, &text, &page);
+            full_text.push_str(&text);
+            full_text.push('\n');
+        }
+        for (index, resource) in resources.iter().enumerate() {
+            builder.resource(index, resource);
+        }
+        let search = Value::Array(std::mem::take(&mut builder.search)).to_string();
+        let mut files = builder.files;
+        let mut add = |path: &str, content_type: &'static str, body: Bytes| {
+            files.insert(path.to_owned(), GuideFile { content_type, body });
+        };
+        add("/docs/search.json", "application/json", search.into());
+        add(
+            "/docs/guides.css",
+            "text/css; charset=utf-8",
+            Bytes::from_static(include_bytes!("guides.css")),
+        );
+        add(
+            "/docs/guides.js",
+            "text/javascript; charset=utf-8",
+            Bytes::from_static(include_bytes!("guides.js")),
+        );
+        add("/llms.txt", "text/plain; charset=utf-8", llms(public_url).into());
+        add("/llms-full.txt", "text/plain; charset=utf-8", full_text.into());
+        Guides { files }
+    }
+
+    /// The file at a path, if there is one.
+    pub fn file(&self, path: &str) -> Option<&GuideFile> {
+        self.files.get(path).or_else(|| self.files.get(path.strip_suffix('/')?))
+    }
+}
+
+/// The index for machines, in the form of the llms.txt proposal: a title, a summary, and links to
+/// Markdown.
+fn llms(public_url: &str) -> String {
+    let mut text = String::from(
+        "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit of \
+         USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR payout \
+         with a UTR, signed webhooks.\n\n## Guides\n\n",
+    );
+    for guide in GUIDES {
+        text.push_str(&format!("- [{}]({public_url}{})\n", guide.title, guide.markdown_path()));
+    }
+    text.push_str(&format!(
+        "\n## Reference\n\n- [OpenAPI 3.1 document]({public_url}/openapi.json)\n\n## Optional\n\n\
+         - [All guides in one file]({public_url}/llms-full.txt)\n"
+    ));
+    text
+}
+
+struct Builder<'a> {
+    files: HashMap<String, GuideFile>,
+    resources: &'a [reference::ResourcePage],
+    search: Vec<Value>,
+}
+
+fn guide_entry(index: usize, current: Option<usize>) -> Option<NavigationEntry> {
+    let guide = GUIDES.get(index)?;
+    Some(NavigationEntry {
+        path: format!("/docs/{}", guide.slug),
+        title: guide.title.to_owned(),
+        is_current: current == Some(index),
+    })
+}
+
+impl Builder<'_> {
+    fn page(&mut self, path: &str, page: &PageTemplate<'_>, sections: &[markdown::SearchSection]) {
+        // The template holds no expression that can fail.
+        let html = page.render().unwrap_or_default();
+        let file = GuideFile { content_type: "text/html; charset=utf-8", body: html.into() };
+        self.files.insert(path.to_owned(), file);
+        self.search.extend(sections.iter().map(|section| {
+            json!({ "page": page.title, "heading": section.heading, "text": section.text,
+                "path": format!("{path}#{}", section.anchor) })
+        }));
+    }
+
+    fn guides(&self, current: Option<usize>) -> Vec<NavigationEntry> {
+        (0..GUIDES.len()).filter_map(|index| guide_entry(index, current)).collect()
+    }
+
+    fn resources(&self, current: Option<usize>) -> Vec<NavigationEntry> {
+        let entry = |(index, resource): (usize, &reference::ResourcePage)| NavigationEntry {
+            path: resource.path(),
+            title: resource.title.clone(),
+            is_current: current == Some(index),
+        };
+        self.resources.iter().enumerate().map(entry).collect()
+    }
+
+    fn guide(&mut self, index: usize, source: &GuideSource, text: &str, page: &str) {
+        let rendered = markdown::render(page);
+        let markdown_path = source.markdown_path();
+        let file = GuideFile {
+            content_type: "text/markdown; charset=utf-8",
+            body: Bytes::from(text.to_owned()),
+        };
+        self.files.insert(markdown_path.clone(), file);
+        let page = PageTemplate {
+            title: source.title,
+            content: &rendered.html,
+            guides: self.guides(Some(index)),
+            resources: self.resources(None),
+            headings: &rendered.headings,
+            markdown_path: Some(markdown_path),
+            previous: index.checked_sub(1).and_then(|index| guide_entry(index, None)),
+            next: guide_entry(index + 1, None),
+        };
+        let path = format!("/docs/{}", source.slug);
+        self.page(&path, &page, &rendered.sections);
+    }
+
+    fn resource(&mut self, index: usize, resource: &reference::ResourcePage) {
+        let page = PageTemplate {
+            title: &resource.title,
+            content: &resource.html,
+            guides: self.guides(None),
+            resources: self.resources(Some(index)),
+            headings: &resource.headings,
+            markdown_path: None,
+            previous: None,
+            next: None,
+        };
+        self.page(&resource.path(), &page, &resource.sections);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::openapi;
+    use crate::routes::routes;
+
+    const PAGE_BYTES_MAX: usize = 300 * 1024;
+
+    fn guides() -> Guides {
+        Guides::new(&openapi::document(&routes(), "/"), "https://pay.example")
+    }
+
+    /// The values of an attribute in a page.
+    fn values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
+        let start = format!(" {attribute}=\"");
+        html.split(start.as_str()).skip(1).filter_map(|rest| rest.split('"').next()).collect()
+    }
+
+    #[test]
+    fn every_link_leads_somewhere() {
+        let guides = guides();
+        let pages =
+            guides.files.iter().filter(|(_, file)| file.content_type.starts_with("text/html"));
+        let mut links_count = 0;
+        for (path, page) in pages {
+            let html = std::str::from_utf8(&page.body).unwrap();
+            for link in values(html, "href").into_iter().chain(values(html, "src")) {
+                let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
+                if target.starts_with("https://") || target == "/openapi.json" {
+                    continue;
+                }
+                let target = if target.is_empty() { path } else { target };
+                let file = guides.file(target).unwrap_or_else(|| panic!("{path} links to {link}"));
+                let text = std::str::from_utf8(&file.body).unwrap();
+                assert!(
+                    anchor.is_empty() || values(text, "id").contains(&anchor),
+                    "{path} links to {link}, and there is no such heading"
+                );
+                links_count += 1;
+            }
+        }
+        assert!(links_count > 300, "only {links_count} links were looked at");
+    }
+
+    #[test]
+    fn pages_are_light_and_load_nothing_from_elsewhere() {
+        let guides = guides();
+        let size = |path: &str| guides.file(path).unwrap().body.len();
+        let shared = size("/docs/guides.css") + size("/docs/guides.js") + size("/docs/search.json");
+        for (path, page) in &guides.files {
+            if !page.content_type.starts_with("text/html") {
+                continue;
+            }
+            assert!(
+                page.body.len() + shared <= PAGE_BYTES_MAX,
+                "{path} has {} bytes",
+                page.body.len()
+            );
+            let html = std::str::from_utf8(&page.body).unwrap();
+            assert!(values(html, "src").iter().all(|source| source.starts_with('/')), "{path}");
+            assert!(!html.contains("<!-- insert"), "{path} asks for an insert that is unknown");
+            assert!(!html.contains(" style=\"") && !html.contains("<script>"), "{path}");
+        }
+    }
+
+    #[test]
+    fn machines_find_every_guide() {
+        let guides = guides();
+        let index = guides.file("/llms.txt").unwrap();
+        let index = std::str::from_utf8(&index.body).unwrap();
+        for guide in GUIDES {
+            let path = guide.markdown_path();
+            assert!(index.contains(&format!("https://pay.example{path}")), "{path}");
+            let text = guides.file(&path).unwrap();
+            assert!(text.body.starts_with(b"# "), "{path}");
+        }
+    }
+
+    #[test]
+    fn code_names_the_server_that_shows_it() {
+        let guides = guides();
+        let page = guides.file("/docs/quick-start").unwrap();
+        let html = std::str::from_utf8(&page.body).unwrap();
+        assert!(html.contains("https://pay.example") && !html.contains(EXAMPLE_URL));
+    }
+}

@@ -1,0 +1,147 @@
+"""Runs the code of the callers' guides as a reader would, and compares what it prints with what the guides say.
+
+Arguments: the folder of the guides, the server's address, a test key, and the folder that holds `tsc` and the examples in
+Rust. A guide whose code comes in several languages is gone through once for each of them.
+
+Code with a title is a file that is run; `background=PORT` means that it goes on running and listens there. Other bash code
+is typed into one shell. A `text` block after code is what was printed; IDs, numbers and references may differ.
+"""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+GUIDES, ADDRESS, KEY, TOOLS = Path(sys.argv[1]), sys.argv[2], sys.argv[3], Path(sys.argv[4]).resolve()
+ADDRESS_IN_GUIDES = "http://127.0.0.1:8080"
+WAIT_SECONDS_MAX = 60
+FENCE = re.compile(r"^```(\S*)([^\n]*)\n(.*?)^```$", re.M | re.S)
+PROGRAMS = ("python", "typescript", "rust")
+
+
+class Block:
+    def __init__(self, match):
+        self.language, info, self.text = match.group(1), match.group(2), match.group(3)
+        options = dict(word.split("=", 1) for word in info.split() if "=" in word)
+        self.title, self.port = options.get("title"), options.get("background")
+        self.start, self.end = match.span()
+
+
+def choices(text):
+    """The code of a guide, in lists of blocks of which the reader takes one."""
+    found, end = [], None
+    for block in map(Block, FENCE.finditer(text)):
+        is_next = end is not None and text[end:block.start].strip() == ""
+        is_code = block.language not in ("text", "json")
+        if found and is_next and is_code and found[-1][-1].language not in ("text", "json"):
+            found[-1].append(block)
+        else:
+            found.append([block])
+        end = block.end
+    return found
+
+
+def command(block, folder):
+    file = folder / block.title
+    if block.language == "rust":
+        # The suites compile the examples; here they only have to be the same.
+        source = Path("examples") / block.title
+        if source.read_text() != block.text:
+            sys.exit(f"{source} and the code in the guide differ")
+        return str(TOOLS / "examples" / source.stem)
+    file.write_text(block.text)
+    if block.language == "python":
+        return f"{sys.executable} {file}"
+    subprocess.run([TOOLS / "tsc", "--strict", "--module", "commonjs", "--target", "es2022", "--lib", "es2023,dom",
+                    "--types", "node", "--typeRoots", TOOLS / "types", file], check=True)
+    return f"node {file.with_suffix('.js')}"
+
+
+def alike(line):
+    """A line with everything that differs from run to run left out."""
+    line = re.sub(r"TEST[A-Z0-9]+", "REFERENCE", line.replace('"', ""))
+    return re.sub(r"[0-9A-HJKMNP-TV-Z]{26}|[0-9]+", "#", line).strip()
+
+
+def wait(what, probe):
+    end = time.monotonic() + WAIT_SECONDS_MAX
+    while not probe():
+        if time.monotonic() > end:
+            sys.exit(f"waited in vain for {what}")
+        time.sleep(0.02)
+
+
+def is_listening(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Shell:
+    """One shell for the whole guide, which also starts the programs, so that variables are theirs."""
+
+    def __init__(self, folder):
+        environment = dict(os.environ, HUNDI_URL=ADDRESS, HUNDI_KEY=KEY)
+        self.printed = folder / "printed"
+        self.output = open(self.printed, "wb")
+        self.process = subprocess.Popen(["bash"], stdin=subprocess.PIPE, stdout=self.output, stderr=subprocess.STDOUT,
+                                        env=environment, start_new_session=True, cwd=folder)
+        self.run("set -euo pipefail")
+
+    def text(self):
+        return self.printed.read_text()
+
+    def run(self, code):
+        mark = f"done {time.monotonic_ns()}"
+        self.process.stdin.write(f"{code}\necho {mark}\n".encode())
+        self.process.stdin.flush()
+        wait(f"the end of\n{code}\nwhich printed\n{self.text()}",
+             lambda: mark in self.text() or self.process.poll() is not None)
+        if self.process.poll() is not None:
+            sys.exit(f"this failed:\n{code}\nand printed:\n{self.text()}")
+
+    def close(self):
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+def go_through(guide, language):
+    text = guide.read_text().replace(ADDRESS_IN_GUIDES, ADDRESS)
+    with tempfile.TemporaryDirectory() as name:
+        shell = Shell(Path(name))
+        lines_count = 0
+        try:
+            for choice in choices(text):
+                block = next((block for block in choice if block.language == language), choice[0])
+                if block.language == "text":
+                    for line in filter(None, map(alike, block.text.splitlines())):
+                        lines_count += 1
+                        wait(f"the line {line!r} of {guide.name} in {language}, which printed\n{shell.text()}",
+                             lambda: line in map(alike, shell.text().splitlines()))
+                elif block.port:
+                    shell.run(f"{command(block, Path(name))} &")
+                    wait(f"{block.title} to listen", lambda: is_listening(int(block.port)))
+                elif block.title:
+                    shell.run(command(block, Path(name)))
+                elif block.language == "bash":
+                    shell.run(block.text)
+        finally:
+            shell.close()
+        print(f"{guide.name}: went through it in {language}, and found {lines_count} lines as they are written")
+
+
+for guide in sorted(GUIDES.glob("*.md")):
+    blocks = [block for choice in choices(guide.read_text()) for block in choice]
+    languages = [language for language in ("bash", *PROGRAMS) if any(block.language == language for block in blocks)]
+    titled = any(block.title for block in blocks)
+    if not titled:
+        continue
+    for language in languages:
+        is_program = language != "bash"
+        # A guide with programs alone is not gone through in the shell.
+        if is_program or any(block.language == "bash" for choice in choices(guide.read_text()) if len(choice) > 1 for block in choice):
+            go_through(guide, language)

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Runs the code of the callers' guides in every language that they have, against a server of its own.
+# First argument: the folder of the Python tools.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tools=$(realpath "$1")
+
+cargo build --locked --quiet --examples --bins
+(cd tests/guides && npm ci --silent --no-audit --no-fund)
+work=$(mktemp -d)
+ln -s "$PWD/tests/guides/node_modules/.bin/tsc" "$work/tsc"
+ln -s "$PWD/tests/guides/node_modules/@types" "$work/types"
+ln -s "$PWD/target/debug/examples" "$work/examples"
+source tests/serve.sh
+serve 5
+"$tools/python3" tests/guides/run.py docs/guides "$address" "$HUNDI_KEY" "$work"
+refuse_panics
+rm -r "$work"

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Sends every example of the API's document to a server of its own. With --write, writes the answers into the document.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+cargo build --locked --quiet
+source tests/serve.sh
+serve 5
+python3 tests/openapi/examples.py "$address" "$HUNDI_KEY" src/http/openapi/examples.json "$@"
+refuse_panics
