@@ -79,12 +79,21 @@ impl Drop for Echo {
     }
 }
 
+/// One document for all requests.
+struct Shared(Arc<Value>);
+
+impl serde::Serialize for Shared {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 async fn echo(document: &str) {
     let document: Value = serde_json::from_str(document).expect("a JSON document");
     let document = Arc::new(document);
     let answer = move || {
         let document = document.clone();
-        async move { Json(document) }
+        async move { Json(Shared(document)) }
     };
     let router = axum::Router::new().route("/v1/transfers/{id}", axum::routing::get(answer));
     let listener =

@@ -1,4 +1,4 @@
-// cargo add ureq --features json && cargo add serde_json
+// cargo add ureq serde_json
 use std::{env, error::Error, fs, thread::sleep, time::Duration};
 
 use serde_json::{Value, json};

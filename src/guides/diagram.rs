@@ -61,10 +61,13 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
         }
     }
     let mut svg = format!(
-        "<figure class=\"diagram\"><svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" \
+        "<figure class=\"diagram\"><svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\" \
          role=\"img\" aria-label=\"The statuses of a {object} and the changes between them\">\
-         <defs><marker id=\"tip-{object}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"7\" \
-         markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0 8 4 0 8z\" class=\"tip\"/></marker></defs>"
+         <defs><marker id=\"tip-{object}\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" \
+          markerWidth=\"7\" \
+         markerHeight=\"7\" orient=\"auto\"><path d=\"M0 0 8 4 0 8z\" \
+          class=\"tip\"/></marker></defs>"
     );
     for (arrow, (from, to)) in arrows.iter().enumerate() {
         let path = if is_back[arrow] || from == to {
@@ -95,7 +98,8 @@ fn draw_graph(object: &str, names: &[&str], arrows: &[(usize, usize)]) -> String
         let is_end = arrows.iter().all(|(from, _)| *from != status);
         let class = if is_end { "status end" } else { "status" };
         svg.push_str(&format!(
-            "<g class=\"{class}\"><rect x=\"{}\" y=\"{}\" width=\"{BOX_WIDTH}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/>\
+            "<g class=\"{class}\"><rect x=\"{}\" y=\"{}\" width=\"{BOX_WIDTH}\" \
+             height=\"{BOX_HEIGHT}\" rx=\"6\"/>\
              <text x=\"{x}\" y=\"{}\" text-anchor=\"middle\">{}</text></g>",
             x - BOX_WIDTH / 2,
             y - BOX_HEIGHT / 2,
@@ -173,9 +177,10 @@ fn rows(count: usize, ranks: &[usize], forward: &[(usize, (usize, usize))]) -> V
     let mut links: Vec<(usize, Place, Place)> = Vec::new();
     for (arrow, (from, to)) in forward {
         let mut above = Place::Status(*from);
-        for row in ranks[*from] + 1..ranks[*to] {
+        let between = rows.iter_mut().enumerate().take(ranks[*to]).skip(ranks[*from] + 1);
+        for (row, places) in between {
             let pass = Place::Pass { arrow: *arrow };
-            rows[row].push(pass);
+            places.push(pass);
             links.push((row, above, pass));
             above = pass;
         }

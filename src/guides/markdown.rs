@@ -47,7 +47,8 @@ pub fn render(text: &str) -> Rendered {
                 let anchor = anchor(&text);
                 let escaped = escape(&text);
                 rendered.html.push_str(&format!(
-                    "<{level} id=\"{anchor}\"><a class=\"anchor\" href=\"#{anchor}\">{escaped}</a></{level}>\n"
+                    "<{level} id=\"{anchor}\"><a class=\"anchor\" \
+                     href=\"#{anchor}\">{escaped}</a></{level}>\n"
                 ));
                 if level == pulldown_cmark::HeadingLevel::H2 {
                     rendered.headings.push(Heading { anchor: anchor.clone(), text: text.clone() });
@@ -108,7 +109,8 @@ impl CodeBlock {
             None => String::new(),
         };
         format!(
-            "<figure class=\"code\" data-language=\"{}\">{caption}<pre tabindex=\"0\"><code>{}</code></pre></figure>\n",
+            "<figure class=\"code\" data-language=\"{}\">{caption}<pre \
+             tabindex=\"0\"><code>{}</code></pre></figure>\n",
             escape(&self.language),
             escape(&self.text)
         )
@@ -163,7 +165,8 @@ mod tests {
 
     #[test]
     fn code_in_several_languages_is_a_choice() {
-        let text = "```bash\na <b>\n```\n\n```python title=x.py\nb\n```\n\ntext\n\n```bash\nc\n```\n\n```text\nd\n```\n";
+        let text = "```bash\na <b>\n```\n\n```python \
+         title=x.py\nb\n```\n\ntext\n\n```bash\nc\n```\n\n```text\nd\n```\n";
         let html = render(text).html;
         assert_eq!(html.matches("<div class=\"choice\">").count(), 1, "{html}");
         assert!(html.contains("a &lt;b&gt;") && html.contains("<figcaption>x.py"), "{html}");

@@ -153,9 +153,9 @@ impl Guides {
 /// Markdown.
 fn llms(public_url: &str) -> String {
     let mut text = String::from(
-        "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit of \
-         USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR payout \
-         with a UTR, signed webhooks.\n\n## Guides\n\n",
+        "# hundi\n\n> An API that pays Indian rupees into NRE bank accounts, funded by a deposit \
+         of USDT on TRON: beneficiary, sender, quote lock, transfer with a deposit address, INR \
+         payout with a UTR, signed webhooks.\n\n## Guides\n\n",
     );
     for guide in GUIDES {
         text.push_str(&format!("- [{}]({public_url}{})\n", guide.title, guide.markdown_path()));
@@ -272,7 +272,7 @@ mod tests {
             let html = std::str::from_utf8(&page.body).unwrap();
             for link in values(html, "href").into_iter().chain(values(html, "src")) {
                 let (target, anchor) = link.split_once('#').unwrap_or((link, ""));
-                if target.starts_with("https://") || target == "/openapi.json" {
+                if target.starts_with("https://") || matches!(target, "/openapi.json" | "data:,") {
                     continue;
                 }
                 let target = if target.is_empty() { path } else { target };

@@ -100,7 +100,8 @@ impl Renderer<'_> {
         let answer = &operation["responses"]["200"]["content"]["application/json"];
         let _ = writeln!(
             html,
-            "<section class=\"operation\"><h2 id=\"{id}\"><a class=\"anchor\" href=\"#{id}\">{summary}</a></h2>\n\
+            "<section class=\"operation\"><h2 id=\"{id}\"><a class=\"anchor\" \
+             href=\"#{id}\">{summary}</a></h2>\n\
              <p class=\"route\"><span class=\"verb {verb}\">{}</span> <code>{}</code></p>",
             verb.to_uppercase(),
             escape(path)
@@ -298,7 +299,8 @@ fn errors(html: &mut String, operation: &Value) {
             };
             let _ = writeln!(
                 html,
-                "<tr><td>{status}</td><td><a href=\"/docs/errors#{code}\"><code>{code}</code></a></td><td>{}</td></tr>",
+                "<tr><td>{status}</td><td><a \
+                 href=\"/docs/errors#{code}\"><code>{code}</code></a></td><td>{}</td></tr>",
                 escape(meaning)
             );
         }
@@ -315,7 +317,9 @@ fn examples(html: &mut String, body: &Value, answer: &Value) {
         {
             let _ = writeln!(
                 html,
-                "<details><summary>{heading}</summary><figure class=\"code\" data-language=\"json\"><pre tabindex=\"0\"><code>{}</code></pre></figure></details>",
+                "<details><summary>{heading}</summary><figure class=\"code\" \
+                 data-language=\"json\"><pre \
+                  tabindex=\"0\"><code>{}</code></pre></figure></details>",
                 escape(&text)
             );
         }
@@ -327,7 +331,8 @@ fn try_it(html: &mut String, path: &str, verb: &str, operation: &Value, body: &V
     let id = operation["operationId"].as_str().unwrap_or_default();
     let _ = write!(
         html,
-        "<details class=\"try\"><summary>Try it</summary><form data-verb=\"{}\" data-path=\"{}\" data-operation=\"{id}\">",
+        "<details class=\"try\"><summary>Try it</summary><form data-verb=\"{}\" data-path=\"{}\" \
+         data-operation=\"{id}\">",
         verb.to_uppercase(),
         escape(path)
     );
@@ -337,7 +342,8 @@ fn try_it(html: &mut String, path: &str, verb: &str, operation: &Value, body: &V
         let place = parameter["in"].as_str().unwrap_or_default();
         let _ = write!(
             html,
-            "<label>{name} <input name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\" spellcheck=\"false\"></label>"
+            "<label>{name} <input name=\"{name}\" data-in=\"{place}\" autocomplete=\"off\" \
+             spellcheck=\"false\"></label>"
         );
     }
     if !body.is_null() {
@@ -350,11 +356,13 @@ fn try_it(html: &mut String, path: &str, verb: &str, operation: &Value, body: &V
         let rows = text.lines().count().clamp(3, 24);
         let _ = write!(
             html,
-            "<label>Body <textarea name=\"body\" rows=\"{rows}\" spellcheck=\"false\">{}</textarea></label>",
+            "<label>Body <textarea name=\"body\" rows=\"{rows}\" \
+             spellcheck=\"false\">{}</textarea></label>",
             escape(&text)
         );
     }
     html.push_str(
-        "<button type=\"submit\">Send</button><output aria-live=\"polite\"></output></form></details>\n",
+        "<button type=\"submit\">Send</button><output \
+         aria-live=\"polite\"></output></form></details>\n",
     );
 }

@@ -1,0 +1,155 @@
+"""Writes the types of the Python and the TypeScript client from the API's document.
+
+Arguments: the document, as `hundi openapi` prints it. With --check, fails where a file would change.
+"""
+
+import json
+import keyword
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+PREFIX = "#/components/schemas/"
+NOTE = "Made from the API's document by clients/generate.py. Do not edit."
+
+document = json.load(open(sys.argv[1]))
+schemas = dict(document["components"]["schemas"])
+
+
+def is_decimal(schema):
+    """Amounts and rates are texts that hold a decimal number; their pattern says so."""
+    return schema.get("type") in ("string", ["string", "null"]) and r"\.[0-9]" in schema.get("pattern", "")
+
+
+def hoist(name, schema):
+    """Gives objects that stand inside others a name of their own."""
+    for field, inner in schema.get("properties", {}).items():
+        if "properties" in inner:
+            inner_name = name + "".join(part.capitalize() for part in field.split("_"))
+            schemas[inner_name] = inner
+            is_nullable = isinstance(inner.get("type"), list) and "null" in inner["type"]
+            reference = {"$ref": PREFIX + inner_name}
+            described = {"anyOf": [reference, {"type": "null"}]} if is_nullable else reference
+            schema["properties"][field] = {**described, "description": inner.get("description", "")}
+            hoist(inner_name, inner)
+
+
+for name in list(schemas):
+    hoist(name, schemas[name])
+
+
+class Python:
+    path = HERE / "python/src/hundi/types.py"
+    words = {"string": "str", "integer": "int", "boolean": "bool", "number": "float", "null": "None", "object": "dict[str, Any]"}
+
+    def header(self):
+        decimals = sorted({field for schema in schemas.values() for field, inner in schema.get("properties", {}).items() if has_decimal(inner)})
+        lines = [f'"""The objects of the API. {NOTE}"""', "", "from __future__ import annotations", "", "from decimal import Decimal",
+                 "from typing import Any, Literal", "", "from typing_extensions import NotRequired, TypedDict", "",
+                 "#: Fields that hold a decimal number as text, in every object.",
+                 "DECIMAL_FIELDS = frozenset(", "    {"]
+        return lines + [f'        "{field}",' for field in decimals] + ["    }", ")"]
+
+    def choice(self, words):
+        return f"Literal[{', '.join(json.dumps(word) for word in words)}]"
+
+    def array(self, item):
+        return f"list[{item}]"
+
+    def mapping(self, item):
+        return f"dict[str, {item}]"
+
+    def union(self, types):
+        return " | ".join(dict.fromkeys(types))
+
+    decimal = "Decimal"
+
+    def object(self, name, schema):
+        required = schema.get("required", [])
+        if any(map(keyword.iskeyword, schema.get("properties", {}))):
+            # The names of a class's fields cannot be keywords of the language.
+            lines = ["", "", f"{name} = TypedDict(", f'    "{name}",', "    {"]
+            for field, inner in schema["properties"].items():
+                type_name = type_of(self, inner)
+                annotation = type_name if field in required else f"NotRequired[{type_name}]"
+                lines.append(f"        {field!r}: {annotation!r},")
+            return lines + ["    },", ")"]
+        lines = ["", "", f"class {name}(TypedDict):"]
+        for field, inner in schema.get("properties", {}).items():
+            type_name = type_of(self, inner)
+            lines.append(f"    {field}: {type_name if field in required else f'NotRequired[{type_name}]'}")
+            if description := inner.get("description"):
+                lines.append(f'    """{description.splitlines()[0]}"""')
+        return lines + ([] if schema.get("properties") else ["    pass"])
+
+
+class TypeScript:
+    path = HERE / "typescript/src/types.ts"
+    words = {"string": "string", "integer": "number", "boolean": "boolean", "number": "number", "null": "null", "object": "Record<string, unknown>"}
+    decimal = "Decimal"
+
+    def header(self):
+        return [f"// The objects of the API. {NOTE}", "", "/** A decimal number as text, such as `1000.00`. Never make a floating-point number of it. */",
+                "export type Decimal = string;"]
+
+    def choice(self, words):
+        return " | ".join(json.dumps(word) for word in words)
+
+    def array(self, item):
+        return f"Array<{item}>"
+
+    def mapping(self, item):
+        return f"Record<string, {item}>"
+
+    def union(self, types):
+        return " | ".join(dict.fromkeys(types))
+
+    def object(self, name, schema):
+        required = schema.get("required", [])
+        lines = ["", f"export interface {name} {{"]
+        for field, inner in schema.get("properties", {}).items():
+            if description := inner.get("description"):
+                lines.append(f"  /** {description.splitlines()[0]} */")
+            lines.append(f"  {field}{'' if field in required else '?'}: {type_of(self, inner)};")
+        return lines + ["}"]
+
+
+def has_decimal(schema):
+    return is_decimal(schema) or any(map(has_decimal, schema.get("anyOf", [])))
+
+
+def type_of(language, schema):
+    if "$ref" in schema:
+        return schema["$ref"].removeprefix(PREFIX)
+    if "anyOf" in schema:
+        return language.union([type_of(language, choice) for choice in schema["anyOf"]])
+    if "enum" in schema:
+        words = [word for word in schema["enum"] if isinstance(word, str)]
+        return language.union([language.choice(words), *([language.words["null"]] if None in schema["enum"] or "null" in schema.get("type", "") else [])])
+    kinds = schema.get("type", "object")
+    types = []
+    for kind in kinds if isinstance(kinds, list) else [kinds]:
+        if kind == "array":
+            types.append(language.array(type_of(language, schema.get("items", {}))))
+        elif kind == "object" and isinstance(schema.get("additionalProperties"), dict):
+            types.append(language.mapping(type_of(language, schema["additionalProperties"])))
+        elif kind == "string" and is_decimal(schema):
+            types.append(language.decimal)
+        else:
+            types.append(language.words[kind])
+    return language.union(types)
+
+
+is_stale = False
+for language in (Python(), TypeScript()):
+    lines = language.header()
+    for name in sorted(schemas):
+        lines += language.object(name, schemas[name])
+    text = "\n".join(lines) + "\n"
+    if "--check" in sys.argv:
+        if language.path.read_text() != text:
+            print(f"{language.path.relative_to(HERE)} is not what the document says: run clients/generate.py")
+            is_stale = True
+    else:
+        language.path.write_text(text)
+sys.exit(is_stale)

@@ -1,0 +1,1183 @@
+"""The objects of the API. Made from the API's document by clients/generate.py. Do not edit."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any, Literal
+
+from typing_extensions import NotRequired, TypedDict
+
+#: Fields that hold a decimal number as text, in every object.
+DECIMAL_FIELDS = frozenset(
+    {
+        "amount",
+        "amount_excess",
+        "amount_expected",
+        "amount_fee",
+        "amount_gross",
+        "amount_maximum",
+        "amount_minimum",
+        "amount_received",
+        "amount_sent",
+        "buy_amount",
+        "closing",
+        "fee",
+        "inr_in",
+        "inr_out",
+        "mid_market_rate",
+        "movements",
+        "opening",
+        "payout_amount",
+        "rate",
+        "refunded",
+        "sell_amount",
+        "short_by",
+        "taxable_value",
+        "usdt_in",
+        "usdt_out",
+    }
+)
+
+
+class AdvanceClock(TypedDict):
+    advance_seconds: int
+    """By how many seconds the test clock advances."""
+
+
+class AdviceBeneficiary(TypedDict):
+    name: str
+    """Name of the person, or of the part."""
+    account_number_last4: str
+    """Last four characters of the account number."""
+    account_type: str
+    """Type of the bank account."""
+    ifsc: str
+    """IFSC of the branch."""
+    bank_name: NotRequired[str | None]
+    """Name of the bank by the IFSC directory."""
+    branch_name: NotRequired[str | None]
+    """Name of the branch by the IFSC directory."""
+
+
+class AdviceDeposit(TypedDict):
+    transaction_hash: str
+    """Hash of the transaction on chain."""
+    chain: str
+    """Blockchain that the token moves on."""
+    asset: str
+    """Token of the stablecoin rail."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+
+
+class AdviceGst(TypedDict):
+    taxable_value: Decimal
+    """Value that the tax is computed on."""
+    rate_percent: str
+    """Rate of the tax in percent."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+
+
+class AdviceSender(TypedDict):
+    name: str
+    """Name of the person, or of the part."""
+    country: str
+    """ISO 3166-1 alpha-2 code of the country."""
+    address: NotRequired[PostalAddress | None]
+    """Postal address."""
+
+
+class AdviceSignature(TypedDict):
+    algorithm: str
+    """Always `Ed25519`."""
+    key_id: str
+    """The key's JWK thumbprint (RFC 7638), which finds it in the published key set."""
+    value: str
+    """64 bytes in base64url without padding."""
+
+
+class ApiError(TypedDict):
+    object: Literal["error"]
+    """Type of the object."""
+    errors: list[dict[str, Any]]
+    """Every problem of the request."""
+    http_status_code: int
+    """HTTP status of the answer."""
+
+
+class Balance(TypedDict):
+    object: Literal["balance"]
+    """Type of the object."""
+    available: list[BalanceItem]
+    """Final and free."""
+    pending: list[BalanceItem]
+    """Seen on chain, not final."""
+    processing: list[BalanceItem]
+    """Funded, being converted."""
+    payout_processing: list[BalanceItem]
+    """Rupees that are with the bank."""
+    hold: list[BalanceItem]
+    """Under review, or owed back."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class BalanceItem(TypedDict):
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+
+
+class Beneficiary(TypedDict):
+    object: Literal["beneficiary"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    name: str
+    """Name of the person, or of the part."""
+    account_number_last4: str
+    """Last four characters of the account number."""
+    ifsc: str
+    """IFSC of the branch."""
+    account_type: Literal["nre"]
+    """Type of the bank account."""
+    status: Literal["draft", "verifying", "active", "input_required", "rejected"]
+    """Where the object stands."""
+    payouts_enabled: bool
+    """Whether the beneficiary can be paid."""
+    payouts_disabled_reason: NotRequired[Literal["verification_pending", "name_mismatch", "account_invalid", "account_not_nre", "ifsc_unknown", "kyc_required", "compliance_hold", "returned_payout"] | None]
+    """Why payouts are not enabled."""
+    bank_name: NotRequired[str | None]
+    """Name of the bank by the IFSC directory."""
+    branch_name: NotRequired[str | None]
+    """Name of the branch by the IFSC directory."""
+    email: NotRequired[str | None]
+    """Email address."""
+    phone: NotRequired[str | None]
+    """Telephone number in E.164 form."""
+    pan_last4: NotRequired[str | None]
+    """Last four characters of the PAN."""
+    passport_number_last4: NotRequired[str | None]
+    """Last four characters of the passport number."""
+    requirements: list[Requirement]
+    """What has to be updated to continue."""
+    verification: Verification
+    """How the account was checked."""
+    metadata: dict[str, str]
+    """A caller's references, in key order."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class BeneficiaryList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Beneficiary]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class ChainView(TypedDict):
+    status: Literal["following", "behind", "not_followed", "token_deprecated"]
+    """Where the object stands."""
+    block_number: NotRequired[int | None]
+    """Number of the block that holds the transaction."""
+    block_time: NotRequired[int | None]
+    """Time of that block in Unix seconds."""
+    seconds_behind: NotRequired[int | None]
+    """How far the service's view of the chain lies behind, in seconds."""
+
+
+class Corridor(TypedDict):
+    object: Literal["corridor"]
+    """Type of the object."""
+    sell_currency: Literal["INR", "USD", "USDT"]
+    """Currency that is sold."""
+    buy_currency: Literal["INR", "USD", "USDT"]
+    """Currency that is bought."""
+    amount_minimum: Decimal
+    """Smallest amount that can be sent."""
+    amount_maximum: Decimal
+    """Largest amount that can be sent."""
+    fee: Fee
+    """What is kept of the amount before it is exchanged."""
+    funding: list[CorridorFunding]
+    """The stablecoin leg."""
+    quote_lock_seconds: int
+    """How long a quote lock lives, in seconds."""
+    funding_seconds: int
+    """How long a transfer waits for its deposit, in seconds."""
+    account_types: list[Literal["nre"]]
+    """Types of bank account that are paid."""
+    methods: list[Literal["neft", "rtgs"]]
+    """Indian payment systems that payouts go by."""
+    purpose_codes: list[str]
+    """RBI purpose codes that are taken."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class CorridorFunding(TypedDict):
+    rail: Literal["stablecoin"]
+    """How the transfer is funded."""
+    asset: Literal["USDT"]
+    """Token of the stablecoin rail."""
+    chain: Literal["tron", "ethereum", "polygon", "base", "arbitrum", "bnb"]
+    """Blockchain that the token moves on."""
+    token_contract: str
+    """Contract of the token on its chain."""
+    view: NotRequired[ChainView | None]
+    """How far the chain's final view is followed; null where the chain is simulated."""
+
+
+class CorridorList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Corridor]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class CreateBeneficiary(TypedDict):
+    name: str
+    """Name of the person, or of the part."""
+    account_number: str
+    """Number of the bank account; never shown again."""
+    ifsc: str
+    """IFSC of the branch."""
+    account_type: Literal["nre"]
+    """Type of the bank account."""
+    email: NotRequired[str | None]
+    """Email address."""
+    phone: NotRequired[str | None]
+    """Telephone number in E.164 form."""
+    metadata: NotRequired[dict[str, str] | None]
+    """The caller's own names and values."""
+    pan: NotRequired[str | None]
+    """Indian permanent account number; never shown again."""
+    passport_number: NotRequired[str | None]
+    """Passport number; never shown again."""
+    date_of_birth: NotRequired[str | None]
+    """Date of birth, YYYY-MM-DD."""
+    nationality: NotRequired[str | None]
+    """ISO 3166-1 alpha-2 code of the nationality."""
+    relationship: NotRequired[Literal["self", "family", "other"] | None]
+    """How the sender and the beneficiary are related."""
+    submit: NotRequired[bool | None]
+    """Whether verification begins."""
+
+
+class CreateQuoteLock(TypedDict):
+    sell_currency: Literal["USD"]
+    """Currency that is sold."""
+    buy_currency: Literal["INR"]
+    """Currency that is bought."""
+    amount: NotRequired[Decimal | None]
+    """Amount of money as a decimal string."""
+    buy_amount: NotRequired[Decimal | None]
+    """Amount that is bought, as a decimal string."""
+    metadata: NotRequired[dict[str, str] | None]
+    """The caller's own names and values."""
+
+
+class CreateSender(TypedDict):
+    name: str
+    """Name of the person, or of the part."""
+    type: Literal["individual"]
+    """Type of the event, person or document."""
+    country: str
+    """ISO 3166-1 alpha-2 code of the country."""
+    email: NotRequired[str | None]
+    """Email address."""
+    address: NotRequired[CreateSenderAddress | None]
+    """Postal address."""
+    metadata: NotRequired[dict[str, str] | None]
+    """The caller's own names and values."""
+    date_of_birth: NotRequired[str | None]
+    """Date of birth, YYYY-MM-DD."""
+    nationality: NotRequired[str | None]
+    """ISO 3166-1 alpha-2 code of the nationality."""
+    identification: NotRequired[CreateSenderIdentification | None]
+    """Document that identifies the person."""
+
+
+class CreateSenderAddress(TypedDict):
+    line1: str
+    """Street and number."""
+    city: str
+    """City."""
+    state: NotRequired[str | None]
+    """State or province."""
+    postal_code: NotRequired[str | None]
+    """Postal code."""
+    country: str
+    """ISO 3166-1 alpha-2 code of the country."""
+
+
+class CreateSenderIdentification(TypedDict):
+    type: Literal["passport", "national_id", "driving_licence"]
+    """Type of the event, person or document."""
+    number: str
+    """Number of the document; never shown again."""
+
+
+class CreateTransfer(TypedDict):
+    sender_id: str
+    """ID of the sender."""
+    beneficiary_id: str
+    """ID of the beneficiary."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["USD"]
+    """Code of the currency."""
+    payout_currency: Literal["INR"]
+    """Currency of the payout."""
+    quote_lock_id: str
+    """ID of the quote lock."""
+    funding: CreateTransferFunding
+    """The stablecoin leg."""
+    reference: NotRequired[str | None]
+    """The caller's own reference, unique among the account's transfers."""
+    metadata: NotRequired[dict[str, str] | None]
+    """The caller's own names and values."""
+    purpose_code: NotRequired[Literal["P0014", "P1301", "P1302"] | None]
+    """RBI purpose code of the remittance."""
+
+
+class CreateTransferFunding(TypedDict):
+    rail: Literal["stablecoin"]
+    """How the transfer is funded."""
+    asset: Literal["USDT"]
+    """Token of the stablecoin rail."""
+    chain: Literal["tron", "ethereum", "polygon", "base", "arbitrum", "bnb"]
+    """Blockchain that the token moves on."""
+    refund_address: NotRequired[str | None]
+    """Blockchain address that a refund goes to."""
+    policy: NotRequired[CreateTransferFundingPolicy | None]
+    """What to do with money that does not fit."""
+
+
+class CreateTransferFundingPolicy(TypedDict):
+    underpaid: NotRequired[Literal["hold", "refund"] | None]
+    """What to do with too little money at expiry."""
+    overpaid: NotRequired[Literal["refund_excess", "hold"] | None]
+    """What to do with money above the amount."""
+    late: NotRequired[Literal["hold", "refund"] | None]
+    """What to do with money that arrives late."""
+
+
+class CreateWebhookEndpoint(TypedDict):
+    url: str
+    """Address in the web."""
+    enabled_events: NotRequired[list[str] | None]
+    """Event types: full names, *, or a prefix such as transfer.status.*."""
+    description: NotRequired[str | None]
+    """The caller's own description."""
+    metadata: NotRequired[dict[str, str] | None]
+    """The caller's own names and values."""
+
+
+class DeclareRefundAddress(TypedDict):
+    to_address: str
+    """Blockchain address that is paid."""
+
+
+class DeletedWebhookEndpoint(TypedDict):
+    object: Literal["webhook_endpoint"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    deleted: bool
+    """Always true."""
+
+
+class Deposit(TypedDict):
+    object: Literal["deposit"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    transfer_id: str
+    """ID of the transfer."""
+    status: Literal["initialized", "processing", "completed", "failed"]
+    """Where the object stands."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: str
+    """Code of the currency."""
+    asset: str
+    """Token of the stablecoin rail."""
+    chain: str
+    """Blockchain that the token moves on."""
+    from_address: str
+    """Blockchain address that paid."""
+    to_address: str
+    """Blockchain address that is paid."""
+    transaction_hash: str
+    """Hash of the transaction on chain."""
+    log_index: int
+    """Place of the movement in its transaction."""
+    block_number: NotRequired[int | None]
+    """Number of the block that holds the transaction."""
+    block_time: NotRequired[int | None]
+    """Time of that block in Unix seconds."""
+    confirmations: int
+    """Blocks from the transaction's block to the chain's newest one."""
+    classification: NotRequired[Literal["exact", "partial", "over", "late", "unmatched", "unsupported"] | None]
+    """What the deposit meant for its transfer; null until it is final."""
+    reason_code: NotRequired[Literal["asset_unsupported", "dropped"] | None]
+    """Why the deposit failed."""
+    completed_at: NotRequired[int | None]
+    """When it was completed, in Unix seconds."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class DepositList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Deposit]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class DiagnoseFunding(TypedDict):
+    transaction_hash: str
+    """Hash of the transaction on chain."""
+
+
+class EmptyBody(TypedDict):
+    pass
+
+
+class Event(TypedDict):
+    object: Literal["event"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    type: str
+    """Type of the event, person or document."""
+    linked_id: str
+    """ID of the object that changed."""
+    linked_object: str
+    """Type of the object that changed."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class EventList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Event]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class Fee(TypedDict):
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    details: list[FeeDetail]
+    """Parts of the fee."""
+
+
+class FeeDetail(TypedDict):
+    name: str
+    """Name of the person, or of the part."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: NotRequired[Literal["INR", "USD", "USDT"] | None]
+    """Where it is not the fee's own currency: GST is deducted from the rupees."""
+    taxable_value: NotRequired[Decimal | None]
+    """The value that a tax is computed on, and its rate in percent."""
+    rate_percent: NotRequired[str | None]
+    """Rate of the tax in percent."""
+
+
+class Funding(TypedDict):
+    rail: Literal["stablecoin"]
+    """How the transfer is funded."""
+    asset: str
+    """Token of the stablecoin rail."""
+    chain: str
+    """Blockchain that the token moves on."""
+    deposit_address: str
+    """Blockchain address that the payer sends to."""
+    status: Literal["awaiting_funds", "confirming", "partially_funded", "funded", "hold", "expired", "cancelled", "refund_processing", "refunded"]
+    """Where the object stands."""
+    amount_expected: Decimal
+    """What has to arrive at the deposit address."""
+    amount_received: Decimal
+    """Sum of the final deposits that counted."""
+    amount_excess: Decimal
+    """What was received above the expected amount and is owed back."""
+    expires_at: int
+    """When it ends, in Unix seconds."""
+    refund_address: NotRequired[str | None]
+    """Blockchain address that a refund goes to."""
+    policy: FundingPolicy
+    """What to do with money that does not fit."""
+    token_contract: str
+    """Contract of the token on its chain."""
+    instructions_url: str
+    """Page that shows the payer what to send and where."""
+
+
+class FundingDiagnosis(TypedDict):
+    object: Literal["funding_diagnosis"]
+    """Type of the object."""
+    transfer_id: str
+    """ID of the transfer."""
+    transaction_hash: str
+    """Hash of the transaction on chain."""
+    code: Literal["credited", "confirming", "short_by", "late_by", "after_cancel", "unmatched", "not_credited", "zero_value", "look_alike_token", "wrong_token", "wrong_address", "unrelated", "no_token", "reverted", "not_found"]
+    """Stable code that programs branch on."""
+    message: str
+    """A sentence or two that a payer can be shown."""
+    deposit_id: NotRequired[str | None]
+    """ID of the deposit."""
+    amount: NotRequired[Decimal | None]
+    """Amount of money as a decimal string."""
+    currency: NotRequired[str | None]
+    """Code of the currency."""
+    short_by: NotRequired[Decimal | None]
+    """What is missing once this is final."""
+    late_by_seconds: NotRequired[int | None]
+    """Seconds between `funding.expires_at` and the block's time."""
+    block_number: NotRequired[int | None]
+    """Number of the block that holds the transaction."""
+    block_time: NotRequired[int | None]
+    """Time of that block in Unix seconds."""
+    confirmations: NotRequired[int | None]
+    """Blocks from the transaction's block to the chain's newest one."""
+    to_address: NotRequired[str | None]
+    """Blockchain address that is paid."""
+    token_contract: NotRequired[str | None]
+    """Contract of the token on its chain."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class FundingPolicy(TypedDict):
+    underpaid: Literal["hold", "refund"]
+    """What to do with too little money at expiry."""
+    overpaid: Literal["refund_excess", "hold"]
+    """What to do with money above the amount."""
+    late: Literal["hold", "refund"]
+    """What to do with money that arrives late."""
+
+
+class Identification(TypedDict):
+    type: Literal["passport", "national_id", "driving_licence"]
+    """Type of the event, person or document."""
+
+
+class PaymentAdvice(TypedDict):
+    status: Literal["pending", "available"]
+    """Where the object stands."""
+    available_at: NotRequired[int | None]
+    """Since when it is available, in Unix seconds."""
+    url: NotRequired[str | None]
+    """Address in the web."""
+
+
+class PaymentAdviceDocument(TypedDict):
+    object: Literal["payment_advice"]
+    """Type of the object."""
+    advice_number: str
+    """Number of the payment advice."""
+    issuer: str
+    """Who made the document: the operator's name."""
+    issued_at: NotRequired[int | None]
+    """When it became available, in Unix seconds."""
+    payout_id: str
+    """ID of the payout, from funded on."""
+    transfer_id: str
+    """ID of the transfer."""
+    status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
+    """`settled`, or `returned` where the beneficiary's bank sent the money back."""
+    unique_transaction_reference: NotRequired[str | None]
+    """The UTR, by which the beneficiary's bank knows the payment."""
+    method: Literal["neft", "rtgs"]
+    """Indian payment system that the payout goes by."""
+    settled_at: NotRequired[int | None]
+    """When the payout settled, in Unix seconds."""
+    returned_at: NotRequired[int | None]
+    """When the bank sent the money back, in Unix seconds."""
+    sender: AdviceSender
+    """Who sent the money."""
+    beneficiary: AdviceBeneficiary
+    """Who was paid."""
+    purpose_code: str
+    """RBI purpose code of the remittance."""
+    purpose: str
+    """What the purpose code means."""
+    amount_sent: Decimal
+    """What the sender sold."""
+    amount_sent_currency: Literal["INR", "USD", "USDT"]
+    """Currency of what the sender sold."""
+    fee: Decimal
+    """In the currency that was sent."""
+    rate: Decimal
+    """INR for one USD, six decimals."""
+    rate_locked_at: NotRequired[int | None]
+    """When the rate was locked, in Unix seconds."""
+    amount_gross: Decimal
+    """`amount_sent` at `rate`, before the fee."""
+    amount_fee: Decimal
+    """The fee in the currency of the payout: `amount_gross` less `gst` and `amount`."""
+    gst: NotRequired[AdviceGst | None]
+    """The GST that was deducted, where it is charged."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    amount_in_words: NotRequired[str | None]
+    """The amount in words."""
+    deposits: list[AdviceDeposit]
+    """At most 20, oldest first."""
+    deposits_count: int
+    """How many deposits counted."""
+    sponsor_bank: NotRequired[str | None]
+    """The bank that sent the INR, where the operator has named one."""
+    debited_account_last4: NotRequired[str | None]
+    """The last four of the operator's account there that was debited, in live mode."""
+    statement: str
+    """What is certified."""
+    verification_url: str
+    """Where anybody can compare amount, date, reference and last four digits with what the service"""
+    key_set_url: str
+    """Where the keys are that verify `signature`."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+    signature: AdviceSignature
+    """Signature of the document."""
+
+
+class Payout(TypedDict):
+    object: Literal["payout"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    transfer_id: str
+    """ID of the transfer."""
+    beneficiary_id: str
+    """ID of the beneficiary."""
+    status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
+    """Where the object stands."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    method: Literal["neft", "rtgs"]
+    """Indian payment system that the payout goes by."""
+    purpose_code: str
+    """RBI purpose code of the remittance."""
+    unique_transaction_reference: NotRequired[str | None]
+    """The UTR, by which the beneficiary's bank knows the payment."""
+    settled_at: NotRequired[int | None]
+    """When the payout settled, in Unix seconds."""
+    failure: NotRequired[PayoutFailure | None]
+    """Why it failed; null otherwise."""
+    payment_advice: PaymentAdvice
+    """The document of a settled payout."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class PayoutFailure(TypedDict):
+    code: Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error", "outcome_unknown"]
+    """Stable code that programs branch on."""
+    message: str
+    """Text for humans; may change."""
+    source: Literal["beneficiary_bank", "sponsor_bank", "service"]
+    """Who reported the failure."""
+
+
+class PayoutList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Payout]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class PostalAddress(TypedDict):
+    line1: str
+    """Street and number."""
+    city: str
+    """City."""
+    state: NotRequired[str | None]
+    """State or province."""
+    postal_code: NotRequired[str | None]
+    """Postal code."""
+    country: str
+    """ISO 3166-1 alpha-2 code of the country."""
+
+
+class QuoteLock(TypedDict):
+    object: Literal["quote_lock"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    status: Literal["active", "used", "expired"]
+    """Where the object stands."""
+    sell_currency: Literal["INR", "USD", "USDT"]
+    """Currency that is sold."""
+    sell_amount: Decimal
+    """Amount that is sold, as a decimal string."""
+    buy_currency: Literal["INR", "USD", "USDT"]
+    """Currency that is bought."""
+    buy_amount: Decimal
+    """Amount that is bought, as a decimal string."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    rate: Decimal
+    """INR for one USD, six decimals."""
+    mid_market_rate: Decimal
+    """Market rate before the spread, INR for one USD."""
+    fee: Fee
+    """What is kept of the amount before it is exchanged."""
+    expires_at: int
+    """When it ends, in Unix seconds."""
+    transfer_id: NotRequired[str | None]
+    """ID of the transfer."""
+    metadata: dict[str, str]
+    """A caller's references, in key order."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class QuoteLockList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[QuoteLock]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class Refund(TypedDict):
+    object: Literal["refund"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    transfer_id: str
+    """ID of the transfer."""
+    kind: Literal["principal", "excess", "unmatched"]
+    """What the refund gives back."""
+    status: Literal["requires_address", "processing", "completed"]
+    """Where the object stands."""
+    reason: Literal["underpaid", "overpaid", "late", "compliance_rejected", "payout_failed", "payout_returned", "unmatched", "requoted"]
+    """Why, as a stable word."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    asset: str
+    """Token of the stablecoin rail."""
+    chain: str
+    """Blockchain that the token moves on."""
+    to_address: NotRequired[str | None]
+    """Blockchain address that is paid."""
+    transaction_hash: NotRequired[str | None]
+    """Hash of the transaction on chain."""
+    completed_at: NotRequired[int | None]
+    """When it was completed, in Unix seconds."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class RefundList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Refund]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class RefundStatusChange(TypedDict):
+    status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
+    """Where the object stands."""
+    at: int
+    """When, in Unix seconds."""
+
+
+class ReplayWebhooks(TypedDict):
+    event_id: NotRequired[str | None]
+    """ID of the event."""
+    since: NotRequired[int | None]
+    """Replay events from this time on, in Unix seconds."""
+    until: NotRequired[int | None]
+    """Replay events before this time, in Unix seconds."""
+    only_failed: NotRequired[bool | None]
+    """Replay only what was not delivered."""
+
+
+class Requirement(TypedDict):
+    field_name: str
+    """The field concerned, nested names joined with dots."""
+    code: str
+    """Stable code that programs branch on."""
+    message: str
+    """Text for humans; may change."""
+
+
+class ResolveFunding(TypedDict):
+    action: Literal["requote", "refund"]
+    """What to do with the money in the hold."""
+    quote_lock_id: NotRequired[str | None]
+    """ID of the quote lock."""
+    refund_address: NotRequired[str | None]
+    """Blockchain address that a refund goes to."""
+
+
+class RotateWebhookSecret(TypedDict):
+    overlap_seconds: NotRequired[int | None]
+    """How long the old secret signs too, in seconds."""
+
+
+class Sender(TypedDict):
+    object: Literal["sender"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    name: str
+    """Name of the person, or of the part."""
+    type: Literal["individual"]
+    """Type of the event, person or document."""
+    country: str
+    """ISO 3166-1 alpha-2 code of the country."""
+    email: NotRequired[str | None]
+    """Email address."""
+    address: NotRequired[PostalAddress | None]
+    """Postal address."""
+    date_of_birth: NotRequired[str | None]
+    """Date of birth, YYYY-MM-DD."""
+    nationality: NotRequired[str | None]
+    """ISO 3166-1 alpha-2 code of the nationality."""
+    identification: NotRequired[Identification | None]
+    """Document that identifies the person."""
+    metadata: dict[str, str]
+    """A caller's references, in key order."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class SenderList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Sender]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class SimulateDeposit(TypedDict):
+    amount: NotRequired[Decimal | None]
+    """Amount of money as a decimal string."""
+    asset: NotRequired[str | None]
+    """Token of the stablecoin rail."""
+    block_time: NotRequired[int | None]
+    """Time of that block in Unix seconds."""
+
+
+class SimulateFailure(TypedDict):
+    code: NotRequired[Literal["beneficiary_name_mismatch", "account_invalid", "account_closed", "account_frozen", "account_not_nre", "ifsc_invalid", "beneficiary_bank_unavailable", "returned_by_beneficiary_bank", "compliance_rejected", "technical_error"] | None]
+    """Stable code that programs branch on."""
+
+
+Statement = TypedDict(
+    "Statement",
+    {
+        'object': 'Literal["statement"]',
+        'from': 'int',
+        'to': 'int',
+        'data': 'list[StatementRow]',
+        'totals': 'list[StatementTotal]',
+        'livemode': 'bool',
+    },
+)
+
+
+class StatementRow(TypedDict):
+    transfer_id: str
+    """ID of the transfer."""
+    status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
+    """Where the object stands."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    deposit_transaction_hashes: list[str]
+    """Hashes of the final deposits, in chain order."""
+    usdt_in: Decimal
+    """USDT that came in and left in the period, fee and refunds included."""
+    usdt_out: Decimal
+    """USDT that left."""
+    rate: Decimal
+    """INR for one USD."""
+    fee: Decimal
+    """In USD."""
+    payout_id: NotRequired[str | None]
+    """ID of the payout, from funded on."""
+    payout_amount: Decimal
+    """What the beneficiary receives, as a decimal string."""
+    method: NotRequired[Literal["neft", "rtgs"] | None]
+    """Indian payment system that the payout goes by."""
+    unique_transaction_reference: NotRequired[str | None]
+    """The UTR, by which the beneficiary's bank knows the payment."""
+    settled_at: NotRequired[int | None]
+    """When the payout settled, in Unix seconds."""
+    inr_in: Decimal
+    """INR that was bought and left in the period."""
+    inr_out: Decimal
+    """Rupees paid out."""
+    refunded: Decimal
+    """USDT of refunds that are confirmed on chain."""
+    refund_transaction_hashes: list[str]
+    """Hashes of the transactions that paid refunds."""
+
+
+class StatementTotal(TypedDict):
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    opening: Decimal
+    """Balance at the start of the period."""
+    movements: Decimal
+    """Token movements of the transaction."""
+    closing: Decimal
+    """Balance at the end of the period."""
+
+
+class TestClock(TypedDict):
+    object: Literal["test_clock"]
+    """Type of the object."""
+    now: int
+    """The test clock in Unix seconds."""
+
+
+class Transfer(TypedDict):
+    object: Literal["transfer"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    status: Literal["funding", "funding_hold", "funded", "payout_processing", "payout_settled", "payout_failed", "payout_returned", "refund_processing", "refunded", "expired", "cancelled"]
+    """Where the object stands."""
+    status_reason: NotRequired[Literal["underpaid", "overpaid", "late", "compliance_review"] | None]
+    """Why the transfer waits in funding_hold."""
+    sender_id: str
+    """ID of the sender."""
+    beneficiary_id: str
+    """ID of the beneficiary."""
+    quote_lock_id: str
+    """ID of the quote lock."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    payout_amount: Decimal
+    """What the beneficiary receives, as a decimal string."""
+    payout_currency: Literal["INR", "USD", "USDT"]
+    """Currency of the payout."""
+    rate: Decimal
+    """INR for one USD, six decimals."""
+    fee: Fee
+    """What is kept of the amount before it is exchanged."""
+    purpose_code: Literal["P0014", "P1301", "P1302"]
+    """RBI purpose code of the remittance."""
+    funding: Funding
+    """The stablecoin leg."""
+    payout_id: NotRequired[str | None]
+    """ID of the payout, from funded on."""
+    payout: NotRequired[TransferPayout | None]
+    """The rupee leg; null until it has settled."""
+    refund: NotRequired[Refund | None]
+    """The newest refund of the transfer."""
+    reference: NotRequired[str | None]
+    """The caller's own reference, unique among the account's transfers."""
+    status_history: list[RefundStatusChange]
+    """Statuses in the order in which they were taken."""
+    metadata: dict[str, str]
+    """A caller's references, in key order."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class TransferList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[Transfer]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class TransferPayout(TypedDict):
+    id: str
+    """ID of the object."""
+    status: Literal["initialized", "hold", "processing", "settled", "failed", "returned"]
+    """Where the object stands."""
+    amount: Decimal
+    """Amount of money as a decimal string."""
+    currency: Literal["INR", "USD", "USDT"]
+    """Code of the currency."""
+    unique_transaction_reference: str
+    """The UTR, by which the beneficiary's bank knows the payment."""
+    settled_at: int
+    """When the payout settled, in Unix seconds."""
+
+
+class UpdateBeneficiary(TypedDict):
+    name: NotRequired[str]
+    """Name of the person, or of the part."""
+    account_number: NotRequired[str]
+    """Number of the bank account; never shown again."""
+    ifsc: NotRequired[str]
+    """IFSC of the branch."""
+    account_type: NotRequired[Literal["nre"]]
+    """Type of the bank account."""
+    email: NotRequired[str | None]
+    """Email address."""
+    phone: NotRequired[str | None]
+    """Telephone number in E.164 form."""
+    metadata: NotRequired[dict[str, str | None] | None]
+    """The caller's own names and values."""
+    pan: NotRequired[str | None]
+    """Indian permanent account number; never shown again."""
+    passport_number: NotRequired[str | None]
+    """Passport number; never shown again."""
+    date_of_birth: NotRequired[str | None]
+    """Date of birth, YYYY-MM-DD."""
+    nationality: NotRequired[str | None]
+    """ISO 3166-1 alpha-2 code of the nationality."""
+    relationship: NotRequired[Literal["self", "family", "other"] | None]
+    """How the sender and the beneficiary are related."""
+    submit: NotRequired[bool | None]
+    """Whether verification begins."""
+
+
+class UpdateWebhookEndpoint(TypedDict):
+    url: NotRequired[str]
+    """Address in the web."""
+    enabled_events: NotRequired[list[str] | None]
+    """Event types: full names, *, or a prefix such as transfer.status.*."""
+    description: NotRequired[str | None]
+    """The caller's own description."""
+    metadata: NotRequired[dict[str, str | None] | None]
+    """The caller's own names and values."""
+    status: NotRequired[Literal["enabled"]]
+    """Where the object stands."""
+
+
+class Verification(TypedDict):
+    name_match: NotRequired[Literal["match", "partial", "mismatch", "unavailable"] | None]
+    """How the name compares with the one that the bank holds."""
+    checked_at: NotRequired[int | None]
+    """When the account was checked, in Unix seconds."""
+
+
+class WebhookAttempt(TypedDict):
+    attempted_at: int
+    """When the attempt began, in Unix seconds."""
+    http_status: NotRequired[int | None]
+    """The status of the answer; `null` where none came."""
+    duration_milliseconds: int
+    """How long the attempt took, in milliseconds."""
+    error: NotRequired[str | None]
+    """Why no answer came, such as `connect_timeout`."""
+    answer: str
+    """The beginning of the answer's body, at most 2 KiB."""
+
+
+class WebhookDelivery(TypedDict):
+    object: Literal["webhook_delivery"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    webhook_endpoint_id: str
+    """ID of the webhook endpoint."""
+    event_id: str
+    """ID of the event."""
+    status: Literal["pending", "succeeded", "failed", "recorded"]
+    """Where the object stands."""
+    attempts: list[WebhookAttempt]
+    """Attempts of the delivery, oldest first."""
+    next_attempt_at: NotRequired[int | None]
+    """While an attempt is under way: when it would be made again if nothing more were heard of it."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class WebhookDeliveryList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[WebhookDelivery]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class WebhookEndpoint(TypedDict):
+    object: Literal["webhook_endpoint"]
+    """Type of the object."""
+    id: str
+    """ID of the object."""
+    url: str
+    """Address in the web."""
+    description: NotRequired[str | None]
+    """The caller's own description."""
+    enabled_events: list[str]
+    """Event types: full names, *, or a prefix such as transfer.status.*."""
+    status: Literal["enabled", "failing", "disabled"]
+    """Where the object stands."""
+    disabled_reason: NotRequired[Literal["delivery_failures"] | None]
+    """Why nothing is delivered."""
+    secret: NotRequired[str | None]
+    """Shown when the endpoint is created and when its secret is rotated, and never again."""
+    metadata: dict[str, str]
+    """A caller's references, in key order."""
+    created: int
+    """When the object was created, in Unix seconds."""
+    livemode: bool
+    """Whether the object belongs to live mode."""
+
+
+class WebhookEndpointList(TypedDict):
+    object: Literal["list"]
+    """Type of the object."""
+    data: list[WebhookEndpoint]
+    """The objects of this page."""
+    has_next: bool
+    """Whether more objects follow in the direction of paging."""
+
+
+class WebhookReplay(TypedDict):
+    object: Literal["webhook_replay"]
+    """Type of the object."""
+    webhook_endpoint_id: str
+    """ID of the webhook endpoint."""
+    deliveries_count: int
+    """How many deliveries were scheduled."""

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Tests the Python and the TypeScript client against a server of its own, and that their types are the document's.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo build --locked --quiet
+source tests/serve.sh
+target/debug/hundi openapi > "$folder/openapi.json"
+python3 clients/generate.py "$folder/openapi.json" --check
+tools=target/python-client
+if [ ! -x "$tools/bin/pytest" ]; then
+  python3 -m venv "$tools"
+fi
+"$tools/bin/pip" install -q -e "clients/python[test]" mypy
+(cd clients/typescript && npm ci --silent --no-audit --no-fund)
+
+serve 5
+export HUNDI_URL=$address HUNDI_KEY
+"$tools/bin/mypy" --strict clients/python/src
+"$tools/bin/pytest" -q clients/python/tests
+(cd clients/typescript && npm run --silent build && npm test --silent)
+refuse_panics

@@ -1,0 +1,1149 @@
+// The objects of the API. Made from the API's document by clients/generate.py. Do not edit.
+
+/** A decimal number as text, such as `1000.00`. Never make a floating-point number of it. */
+export type Decimal = string;
+
+export interface AdvanceClock {
+  /** By how many seconds the test clock advances. */
+  advance_seconds: number;
+}
+
+export interface AdviceBeneficiary {
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Last four characters of the account number. */
+  account_number_last4: string;
+  /** Type of the bank account. */
+  account_type: string;
+  /** IFSC of the branch. */
+  ifsc: string;
+  /** Name of the bank by the IFSC directory. */
+  bank_name?: string | null;
+  /** Name of the branch by the IFSC directory. */
+  branch_name?: string | null;
+}
+
+export interface AdviceDeposit {
+  /** Hash of the transaction on chain. */
+  transaction_hash: string;
+  /** Blockchain that the token moves on. */
+  chain: string;
+  /** Token of the stablecoin rail. */
+  asset: string;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+}
+
+export interface AdviceGst {
+  /** Value that the tax is computed on. */
+  taxable_value: Decimal;
+  /** Rate of the tax in percent. */
+  rate_percent: string;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+}
+
+export interface AdviceSender {
+  /** Name of the person, or of the part. */
+  name: string;
+  /** ISO 3166-1 alpha-2 code of the country. */
+  country: string;
+  /** Postal address. */
+  address?: PostalAddress | null;
+}
+
+export interface AdviceSignature {
+  /** Always `Ed25519`. */
+  algorithm: string;
+  /** The key's JWK thumbprint (RFC 7638), which finds it in the published key set. */
+  key_id: string;
+  /** 64 bytes in base64url without padding. */
+  value: string;
+}
+
+export interface ApiError {
+  /** Type of the object. */
+  object: "error";
+  /** Every problem of the request. */
+  errors: Array<Record<string, unknown>>;
+  /** HTTP status of the answer. */
+  http_status_code: number;
+}
+
+export interface Balance {
+  /** Type of the object. */
+  object: "balance";
+  /** Final and free. */
+  available: Array<BalanceItem>;
+  /** Seen on chain, not final. */
+  pending: Array<BalanceItem>;
+  /** Funded, being converted. */
+  processing: Array<BalanceItem>;
+  /** Rupees that are with the bank. */
+  payout_processing: Array<BalanceItem>;
+  /** Under review, or owed back. */
+  hold: Array<BalanceItem>;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface BalanceItem {
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+}
+
+export interface Beneficiary {
+  /** Type of the object. */
+  object: "beneficiary";
+  /** ID of the object. */
+  id: string;
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Last four characters of the account number. */
+  account_number_last4: string;
+  /** IFSC of the branch. */
+  ifsc: string;
+  /** Type of the bank account. */
+  account_type: "nre";
+  /** Where the object stands. */
+  status: "draft" | "verifying" | "active" | "input_required" | "rejected";
+  /** Whether the beneficiary can be paid. */
+  payouts_enabled: boolean;
+  /** Why payouts are not enabled. */
+  payouts_disabled_reason?: "verification_pending" | "name_mismatch" | "account_invalid" | "account_not_nre" | "ifsc_unknown" | "kyc_required" | "compliance_hold" | "returned_payout" | null;
+  /** Name of the bank by the IFSC directory. */
+  bank_name?: string | null;
+  /** Name of the branch by the IFSC directory. */
+  branch_name?: string | null;
+  /** Email address. */
+  email?: string | null;
+  /** Telephone number in E.164 form. */
+  phone?: string | null;
+  /** Last four characters of the PAN. */
+  pan_last4?: string | null;
+  /** Last four characters of the passport number. */
+  passport_number_last4?: string | null;
+  /** What has to be updated to continue. */
+  requirements: Array<Requirement>;
+  /** How the account was checked. */
+  verification: Verification;
+  /** A caller's references, in key order. */
+  metadata: Record<string, string>;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface BeneficiaryList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Beneficiary>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface ChainView {
+  /** Where the object stands. */
+  status: "following" | "behind" | "not_followed" | "token_deprecated";
+  /** Number of the block that holds the transaction. */
+  block_number?: number | null;
+  /** Time of that block in Unix seconds. */
+  block_time?: number | null;
+  /** How far the service's view of the chain lies behind, in seconds. */
+  seconds_behind?: number | null;
+}
+
+export interface Corridor {
+  /** Type of the object. */
+  object: "corridor";
+  /** Currency that is sold. */
+  sell_currency: "INR" | "USD" | "USDT";
+  /** Currency that is bought. */
+  buy_currency: "INR" | "USD" | "USDT";
+  /** Smallest amount that can be sent. */
+  amount_minimum: Decimal;
+  /** Largest amount that can be sent. */
+  amount_maximum: Decimal;
+  /** What is kept of the amount before it is exchanged. */
+  fee: Fee;
+  /** The stablecoin leg. */
+  funding: Array<CorridorFunding>;
+  /** How long a quote lock lives, in seconds. */
+  quote_lock_seconds: number;
+  /** How long a transfer waits for its deposit, in seconds. */
+  funding_seconds: number;
+  /** Types of bank account that are paid. */
+  account_types: Array<"nre">;
+  /** Indian payment systems that payouts go by. */
+  methods: Array<"neft" | "rtgs">;
+  /** RBI purpose codes that are taken. */
+  purpose_codes: Array<string>;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface CorridorFunding {
+  /** How the transfer is funded. */
+  rail: "stablecoin";
+  /** Token of the stablecoin rail. */
+  asset: "USDT";
+  /** Blockchain that the token moves on. */
+  chain: "tron" | "ethereum" | "polygon" | "base" | "arbitrum" | "bnb";
+  /** Contract of the token on its chain. */
+  token_contract: string;
+  /** How far the chain's final view is followed; null where the chain is simulated. */
+  view?: ChainView | null;
+}
+
+export interface CorridorList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Corridor>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface CreateBeneficiary {
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Number of the bank account; never shown again. */
+  account_number: string;
+  /** IFSC of the branch. */
+  ifsc: string;
+  /** Type of the bank account. */
+  account_type: "nre";
+  /** Email address. */
+  email?: string | null;
+  /** Telephone number in E.164 form. */
+  phone?: string | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string> | null;
+  /** Indian permanent account number; never shown again. */
+  pan?: string | null;
+  /** Passport number; never shown again. */
+  passport_number?: string | null;
+  /** Date of birth, YYYY-MM-DD. */
+  date_of_birth?: string | null;
+  /** ISO 3166-1 alpha-2 code of the nationality. */
+  nationality?: string | null;
+  /** How the sender and the beneficiary are related. */
+  relationship?: "self" | "family" | "other" | null;
+  /** Whether verification begins. */
+  submit?: boolean | null;
+}
+
+export interface CreateQuoteLock {
+  /** Currency that is sold. */
+  sell_currency: "USD";
+  /** Currency that is bought. */
+  buy_currency: "INR";
+  /** Amount of money as a decimal string. */
+  amount?: Decimal | null;
+  /** Amount that is bought, as a decimal string. */
+  buy_amount?: Decimal | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string> | null;
+}
+
+export interface CreateSender {
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Type of the event, person or document. */
+  type: "individual";
+  /** ISO 3166-1 alpha-2 code of the country. */
+  country: string;
+  /** Email address. */
+  email?: string | null;
+  /** Postal address. */
+  address?: CreateSenderAddress | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string> | null;
+  /** Date of birth, YYYY-MM-DD. */
+  date_of_birth?: string | null;
+  /** ISO 3166-1 alpha-2 code of the nationality. */
+  nationality?: string | null;
+  /** Document that identifies the person. */
+  identification?: CreateSenderIdentification | null;
+}
+
+export interface CreateSenderAddress {
+  /** Street and number. */
+  line1: string;
+  /** City. */
+  city: string;
+  /** State or province. */
+  state?: string | null;
+  /** Postal code. */
+  postal_code?: string | null;
+  /** ISO 3166-1 alpha-2 code of the country. */
+  country: string;
+}
+
+export interface CreateSenderIdentification {
+  /** Type of the event, person or document. */
+  type: "passport" | "national_id" | "driving_licence";
+  /** Number of the document; never shown again. */
+  number: string;
+}
+
+export interface CreateTransfer {
+  /** ID of the sender. */
+  sender_id: string;
+  /** ID of the beneficiary. */
+  beneficiary_id: string;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "USD";
+  /** Currency of the payout. */
+  payout_currency: "INR";
+  /** ID of the quote lock. */
+  quote_lock_id: string;
+  /** The stablecoin leg. */
+  funding: CreateTransferFunding;
+  /** The caller's own reference, unique among the account's transfers. */
+  reference?: string | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string> | null;
+  /** RBI purpose code of the remittance. */
+  purpose_code?: "P0014" | "P1301" | "P1302" | null;
+}
+
+export interface CreateTransferFunding {
+  /** How the transfer is funded. */
+  rail: "stablecoin";
+  /** Token of the stablecoin rail. */
+  asset: "USDT";
+  /** Blockchain that the token moves on. */
+  chain: "tron" | "ethereum" | "polygon" | "base" | "arbitrum" | "bnb";
+  /** Blockchain address that a refund goes to. */
+  refund_address?: string | null;
+  /** What to do with money that does not fit. */
+  policy?: CreateTransferFundingPolicy | null;
+}
+
+export interface CreateTransferFundingPolicy {
+  /** What to do with too little money at expiry. */
+  underpaid?: "hold" | "refund" | null;
+  /** What to do with money above the amount. */
+  overpaid?: "refund_excess" | "hold" | null;
+  /** What to do with money that arrives late. */
+  late?: "hold" | "refund" | null;
+}
+
+export interface CreateWebhookEndpoint {
+  /** Address in the web. */
+  url: string;
+  /** Event types: full names, *, or a prefix such as transfer.status.*. */
+  enabled_events?: Array<string> | null;
+  /** The caller's own description. */
+  description?: string | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string> | null;
+}
+
+export interface DeclareRefundAddress {
+  /** Blockchain address that is paid. */
+  to_address: string;
+}
+
+export interface DeletedWebhookEndpoint {
+  /** Type of the object. */
+  object: "webhook_endpoint";
+  /** ID of the object. */
+  id: string;
+  /** Always true. */
+  deleted: boolean;
+}
+
+export interface Deposit {
+  /** Type of the object. */
+  object: "deposit";
+  /** ID of the object. */
+  id: string;
+  /** ID of the transfer. */
+  transfer_id: string;
+  /** Where the object stands. */
+  status: "initialized" | "processing" | "completed" | "failed";
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: string;
+  /** Token of the stablecoin rail. */
+  asset: string;
+  /** Blockchain that the token moves on. */
+  chain: string;
+  /** Blockchain address that paid. */
+  from_address: string;
+  /** Blockchain address that is paid. */
+  to_address: string;
+  /** Hash of the transaction on chain. */
+  transaction_hash: string;
+  /** Place of the movement in its transaction. */
+  log_index: number;
+  /** Number of the block that holds the transaction. */
+  block_number?: number | null;
+  /** Time of that block in Unix seconds. */
+  block_time?: number | null;
+  /** Blocks from the transaction's block to the chain's newest one. */
+  confirmations: number;
+  /** What the deposit meant for its transfer; null until it is final. */
+  classification?: "exact" | "partial" | "over" | "late" | "unmatched" | "unsupported" | null;
+  /** Why the deposit failed. */
+  reason_code?: "asset_unsupported" | "dropped" | null;
+  /** When it was completed, in Unix seconds. */
+  completed_at?: number | null;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface DepositList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Deposit>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface DiagnoseFunding {
+  /** Hash of the transaction on chain. */
+  transaction_hash: string;
+}
+
+export interface EmptyBody {
+}
+
+export interface Event {
+  /** Type of the object. */
+  object: "event";
+  /** ID of the object. */
+  id: string;
+  /** Type of the event, person or document. */
+  type: string;
+  /** ID of the object that changed. */
+  linked_id: string;
+  /** Type of the object that changed. */
+  linked_object: string;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface EventList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Event>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface Fee {
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** Parts of the fee. */
+  details: Array<FeeDetail>;
+}
+
+export interface FeeDetail {
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Where it is not the fee's own currency: GST is deducted from the rupees. */
+  currency?: "INR" | "USD" | "USDT" | null;
+  /** The value that a tax is computed on, and its rate in percent. */
+  taxable_value?: Decimal | null;
+  /** Rate of the tax in percent. */
+  rate_percent?: string | null;
+}
+
+export interface Funding {
+  /** How the transfer is funded. */
+  rail: "stablecoin";
+  /** Token of the stablecoin rail. */
+  asset: string;
+  /** Blockchain that the token moves on. */
+  chain: string;
+  /** Blockchain address that the payer sends to. */
+  deposit_address: string;
+  /** Where the object stands. */
+  status: "awaiting_funds" | "confirming" | "partially_funded" | "funded" | "hold" | "expired" | "cancelled" | "refund_processing" | "refunded";
+  /** What has to arrive at the deposit address. */
+  amount_expected: Decimal;
+  /** Sum of the final deposits that counted. */
+  amount_received: Decimal;
+  /** What was received above the expected amount and is owed back. */
+  amount_excess: Decimal;
+  /** When it ends, in Unix seconds. */
+  expires_at: number;
+  /** Blockchain address that a refund goes to. */
+  refund_address?: string | null;
+  /** What to do with money that does not fit. */
+  policy: FundingPolicy;
+  /** Contract of the token on its chain. */
+  token_contract: string;
+  /** Page that shows the payer what to send and where. */
+  instructions_url: string;
+}
+
+export interface FundingDiagnosis {
+  /** Type of the object. */
+  object: "funding_diagnosis";
+  /** ID of the transfer. */
+  transfer_id: string;
+  /** Hash of the transaction on chain. */
+  transaction_hash: string;
+  /** Stable code that programs branch on. */
+  code: "credited" | "confirming" | "short_by" | "late_by" | "after_cancel" | "unmatched" | "not_credited" | "zero_value" | "look_alike_token" | "wrong_token" | "wrong_address" | "unrelated" | "no_token" | "reverted" | "not_found";
+  /** A sentence or two that a payer can be shown. */
+  message: string;
+  /** ID of the deposit. */
+  deposit_id?: string | null;
+  /** Amount of money as a decimal string. */
+  amount?: Decimal | null;
+  /** Code of the currency. */
+  currency?: string | null;
+  /** What is missing once this is final. */
+  short_by?: Decimal | null;
+  /** Seconds between `funding.expires_at` and the block's time. */
+  late_by_seconds?: number | null;
+  /** Number of the block that holds the transaction. */
+  block_number?: number | null;
+  /** Time of that block in Unix seconds. */
+  block_time?: number | null;
+  /** Blocks from the transaction's block to the chain's newest one. */
+  confirmations?: number | null;
+  /** Blockchain address that is paid. */
+  to_address?: string | null;
+  /** Contract of the token on its chain. */
+  token_contract?: string | null;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface FundingPolicy {
+  /** What to do with too little money at expiry. */
+  underpaid: "hold" | "refund";
+  /** What to do with money above the amount. */
+  overpaid: "refund_excess" | "hold";
+  /** What to do with money that arrives late. */
+  late: "hold" | "refund";
+}
+
+export interface Identification {
+  /** Type of the event, person or document. */
+  type: "passport" | "national_id" | "driving_licence";
+}
+
+export interface PaymentAdvice {
+  /** Where the object stands. */
+  status: "pending" | "available";
+  /** Since when it is available, in Unix seconds. */
+  available_at?: number | null;
+  /** Address in the web. */
+  url?: string | null;
+}
+
+export interface PaymentAdviceDocument {
+  /** Type of the object. */
+  object: "payment_advice";
+  /** Number of the payment advice. */
+  advice_number: string;
+  /** Who made the document: the operator's name. */
+  issuer: string;
+  /** When it became available, in Unix seconds. */
+  issued_at?: number | null;
+  /** ID of the payout, from funded on. */
+  payout_id: string;
+  /** ID of the transfer. */
+  transfer_id: string;
+  /** `settled`, or `returned` where the beneficiary's bank sent the money back. */
+  status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
+  /** The UTR, by which the beneficiary's bank knows the payment. */
+  unique_transaction_reference?: string | null;
+  /** Indian payment system that the payout goes by. */
+  method: "neft" | "rtgs";
+  /** When the payout settled, in Unix seconds. */
+  settled_at?: number | null;
+  /** When the bank sent the money back, in Unix seconds. */
+  returned_at?: number | null;
+  /** Who sent the money. */
+  sender: AdviceSender;
+  /** Who was paid. */
+  beneficiary: AdviceBeneficiary;
+  /** RBI purpose code of the remittance. */
+  purpose_code: string;
+  /** What the purpose code means. */
+  purpose: string;
+  /** What the sender sold. */
+  amount_sent: Decimal;
+  /** Currency of what the sender sold. */
+  amount_sent_currency: "INR" | "USD" | "USDT";
+  /** In the currency that was sent. */
+  fee: Decimal;
+  /** INR for one USD, six decimals. */
+  rate: Decimal;
+  /** When the rate was locked, in Unix seconds. */
+  rate_locked_at?: number | null;
+  /** `amount_sent` at `rate`, before the fee. */
+  amount_gross: Decimal;
+  /** The fee in the currency of the payout: `amount_gross` less `gst` and `amount`. */
+  amount_fee: Decimal;
+  /** The GST that was deducted, where it is charged. */
+  gst?: AdviceGst | null;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** The amount in words. */
+  amount_in_words?: string | null;
+  /** At most 20, oldest first. */
+  deposits: Array<AdviceDeposit>;
+  /** How many deposits counted. */
+  deposits_count: number;
+  /** The bank that sent the INR, where the operator has named one. */
+  sponsor_bank?: string | null;
+  /** The last four of the operator's account there that was debited, in live mode. */
+  debited_account_last4?: string | null;
+  /** What is certified. */
+  statement: string;
+  /** Where anybody can compare amount, date, reference and last four digits with what the service */
+  verification_url: string;
+  /** Where the keys are that verify `signature`. */
+  key_set_url: string;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+  /** Signature of the document. */
+  signature: AdviceSignature;
+}
+
+export interface Payout {
+  /** Type of the object. */
+  object: "payout";
+  /** ID of the object. */
+  id: string;
+  /** ID of the transfer. */
+  transfer_id: string;
+  /** ID of the beneficiary. */
+  beneficiary_id: string;
+  /** Where the object stands. */
+  status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** Indian payment system that the payout goes by. */
+  method: "neft" | "rtgs";
+  /** RBI purpose code of the remittance. */
+  purpose_code: string;
+  /** The UTR, by which the beneficiary's bank knows the payment. */
+  unique_transaction_reference?: string | null;
+  /** When the payout settled, in Unix seconds. */
+  settled_at?: number | null;
+  /** Why it failed; null otherwise. */
+  failure?: PayoutFailure | null;
+  /** The document of a settled payout. */
+  payment_advice: PaymentAdvice;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface PayoutFailure {
+  /** Stable code that programs branch on. */
+  code: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | "outcome_unknown";
+  /** Text for humans; may change. */
+  message: string;
+  /** Who reported the failure. */
+  source: "beneficiary_bank" | "sponsor_bank" | "service";
+}
+
+export interface PayoutList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Payout>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface PostalAddress {
+  /** Street and number. */
+  line1: string;
+  /** City. */
+  city: string;
+  /** State or province. */
+  state?: string | null;
+  /** Postal code. */
+  postal_code?: string | null;
+  /** ISO 3166-1 alpha-2 code of the country. */
+  country: string;
+}
+
+export interface QuoteLock {
+  /** Type of the object. */
+  object: "quote_lock";
+  /** ID of the object. */
+  id: string;
+  /** Where the object stands. */
+  status: "active" | "used" | "expired";
+  /** Currency that is sold. */
+  sell_currency: "INR" | "USD" | "USDT";
+  /** Amount that is sold, as a decimal string. */
+  sell_amount: Decimal;
+  /** Currency that is bought. */
+  buy_currency: "INR" | "USD" | "USDT";
+  /** Amount that is bought, as a decimal string. */
+  buy_amount: Decimal;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** INR for one USD, six decimals. */
+  rate: Decimal;
+  /** Market rate before the spread, INR for one USD. */
+  mid_market_rate: Decimal;
+  /** What is kept of the amount before it is exchanged. */
+  fee: Fee;
+  /** When it ends, in Unix seconds. */
+  expires_at: number;
+  /** ID of the transfer. */
+  transfer_id?: string | null;
+  /** A caller's references, in key order. */
+  metadata: Record<string, string>;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface QuoteLockList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<QuoteLock>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface Refund {
+  /** Type of the object. */
+  object: "refund";
+  /** ID of the object. */
+  id: string;
+  /** ID of the transfer. */
+  transfer_id: string;
+  /** What the refund gives back. */
+  kind: "principal" | "excess" | "unmatched";
+  /** Where the object stands. */
+  status: "requires_address" | "processing" | "completed";
+  /** Why, as a stable word. */
+  reason: "underpaid" | "overpaid" | "late" | "compliance_rejected" | "payout_failed" | "payout_returned" | "unmatched" | "requoted";
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Token of the stablecoin rail. */
+  asset: string;
+  /** Blockchain that the token moves on. */
+  chain: string;
+  /** Blockchain address that is paid. */
+  to_address?: string | null;
+  /** Hash of the transaction on chain. */
+  transaction_hash?: string | null;
+  /** When it was completed, in Unix seconds. */
+  completed_at?: number | null;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface RefundList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Refund>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface RefundStatusChange {
+  /** Where the object stands. */
+  status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
+  /** When, in Unix seconds. */
+  at: number;
+}
+
+export interface ReplayWebhooks {
+  /** ID of the event. */
+  event_id?: string | null;
+  /** Replay events from this time on, in Unix seconds. */
+  since?: number | null;
+  /** Replay events before this time, in Unix seconds. */
+  until?: number | null;
+  /** Replay only what was not delivered. */
+  only_failed?: boolean | null;
+}
+
+export interface Requirement {
+  /** The field concerned, nested names joined with dots. */
+  field_name: string;
+  /** Stable code that programs branch on. */
+  code: string;
+  /** Text for humans; may change. */
+  message: string;
+}
+
+export interface ResolveFunding {
+  /** What to do with the money in the hold. */
+  action: "requote" | "refund";
+  /** ID of the quote lock. */
+  quote_lock_id?: string | null;
+  /** Blockchain address that a refund goes to. */
+  refund_address?: string | null;
+}
+
+export interface RotateWebhookSecret {
+  /** How long the old secret signs too, in seconds. */
+  overlap_seconds?: number | null;
+}
+
+export interface Sender {
+  /** Type of the object. */
+  object: "sender";
+  /** ID of the object. */
+  id: string;
+  /** Name of the person, or of the part. */
+  name: string;
+  /** Type of the event, person or document. */
+  type: "individual";
+  /** ISO 3166-1 alpha-2 code of the country. */
+  country: string;
+  /** Email address. */
+  email?: string | null;
+  /** Postal address. */
+  address?: PostalAddress | null;
+  /** Date of birth, YYYY-MM-DD. */
+  date_of_birth?: string | null;
+  /** ISO 3166-1 alpha-2 code of the nationality. */
+  nationality?: string | null;
+  /** Document that identifies the person. */
+  identification?: Identification | null;
+  /** A caller's references, in key order. */
+  metadata: Record<string, string>;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface SenderList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Sender>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface SimulateDeposit {
+  /** Amount of money as a decimal string. */
+  amount?: Decimal | null;
+  /** Token of the stablecoin rail. */
+  asset?: string | null;
+  /** Time of that block in Unix seconds. */
+  block_time?: number | null;
+}
+
+export interface SimulateFailure {
+  /** Stable code that programs branch on. */
+  code?: "beneficiary_name_mismatch" | "account_invalid" | "account_closed" | "account_frozen" | "account_not_nre" | "ifsc_invalid" | "beneficiary_bank_unavailable" | "returned_by_beneficiary_bank" | "compliance_rejected" | "technical_error" | null;
+}
+
+export interface Statement {
+  /** Type of the object. */
+  object: "statement";
+  /** First second of the period, in Unix seconds. */
+  from: number;
+  /** End of the period, in Unix seconds; not in it. */
+  to: number;
+  /** The objects of this page. */
+  data: Array<StatementRow>;
+  /** Sums of the period. */
+  totals: Array<StatementTotal>;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface StatementRow {
+  /** ID of the transfer. */
+  transfer_id: string;
+  /** Where the object stands. */
+  status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Hashes of the final deposits, in chain order. */
+  deposit_transaction_hashes: Array<string>;
+  /** USDT that came in and left in the period, fee and refunds included. */
+  usdt_in: Decimal;
+  /** USDT that left. */
+  usdt_out: Decimal;
+  /** INR for one USD. */
+  rate: Decimal;
+  /** In USD. */
+  fee: Decimal;
+  /** ID of the payout, from funded on. */
+  payout_id?: string | null;
+  /** What the beneficiary receives, as a decimal string. */
+  payout_amount: Decimal;
+  /** Indian payment system that the payout goes by. */
+  method?: "neft" | "rtgs" | null;
+  /** The UTR, by which the beneficiary's bank knows the payment. */
+  unique_transaction_reference?: string | null;
+  /** When the payout settled, in Unix seconds. */
+  settled_at?: number | null;
+  /** INR that was bought and left in the period. */
+  inr_in: Decimal;
+  /** Rupees paid out. */
+  inr_out: Decimal;
+  /** USDT of refunds that are confirmed on chain. */
+  refunded: Decimal;
+  /** Hashes of the transactions that paid refunds. */
+  refund_transaction_hashes: Array<string>;
+}
+
+export interface StatementTotal {
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** Balance at the start of the period. */
+  opening: Decimal;
+  /** Token movements of the transaction. */
+  movements: Decimal;
+  /** Balance at the end of the period. */
+  closing: Decimal;
+}
+
+export interface TestClock {
+  /** Type of the object. */
+  object: "test_clock";
+  /** The test clock in Unix seconds. */
+  now: number;
+}
+
+export interface Transfer {
+  /** Type of the object. */
+  object: "transfer";
+  /** ID of the object. */
+  id: string;
+  /** Where the object stands. */
+  status: "funding" | "funding_hold" | "funded" | "payout_processing" | "payout_settled" | "payout_failed" | "payout_returned" | "refund_processing" | "refunded" | "expired" | "cancelled";
+  /** Why the transfer waits in funding_hold. */
+  status_reason?: "underpaid" | "overpaid" | "late" | "compliance_review" | null;
+  /** ID of the sender. */
+  sender_id: string;
+  /** ID of the beneficiary. */
+  beneficiary_id: string;
+  /** ID of the quote lock. */
+  quote_lock_id: string;
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** What the beneficiary receives, as a decimal string. */
+  payout_amount: Decimal;
+  /** Currency of the payout. */
+  payout_currency: "INR" | "USD" | "USDT";
+  /** INR for one USD, six decimals. */
+  rate: Decimal;
+  /** What is kept of the amount before it is exchanged. */
+  fee: Fee;
+  /** RBI purpose code of the remittance. */
+  purpose_code: "P0014" | "P1301" | "P1302";
+  /** The stablecoin leg. */
+  funding: Funding;
+  /** ID of the payout, from funded on. */
+  payout_id?: string | null;
+  /** The rupee leg; null until it has settled. */
+  payout?: TransferPayout | null;
+  /** The newest refund of the transfer. */
+  refund?: Refund | null;
+  /** The caller's own reference, unique among the account's transfers. */
+  reference?: string | null;
+  /** Statuses in the order in which they were taken. */
+  status_history: Array<RefundStatusChange>;
+  /** A caller's references, in key order. */
+  metadata: Record<string, string>;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface TransferList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<Transfer>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface TransferPayout {
+  /** ID of the object. */
+  id: string;
+  /** Where the object stands. */
+  status: "initialized" | "hold" | "processing" | "settled" | "failed" | "returned";
+  /** Amount of money as a decimal string. */
+  amount: Decimal;
+  /** Code of the currency. */
+  currency: "INR" | "USD" | "USDT";
+  /** The UTR, by which the beneficiary's bank knows the payment. */
+  unique_transaction_reference: string;
+  /** When the payout settled, in Unix seconds. */
+  settled_at: number;
+}
+
+export interface UpdateBeneficiary {
+  /** Name of the person, or of the part. */
+  name?: string;
+  /** Number of the bank account; never shown again. */
+  account_number?: string;
+  /** IFSC of the branch. */
+  ifsc?: string;
+  /** Type of the bank account. */
+  account_type?: "nre";
+  /** Email address. */
+  email?: string | null;
+  /** Telephone number in E.164 form. */
+  phone?: string | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string | null> | null;
+  /** Indian permanent account number; never shown again. */
+  pan?: string | null;
+  /** Passport number; never shown again. */
+  passport_number?: string | null;
+  /** Date of birth, YYYY-MM-DD. */
+  date_of_birth?: string | null;
+  /** ISO 3166-1 alpha-2 code of the nationality. */
+  nationality?: string | null;
+  /** How the sender and the beneficiary are related. */
+  relationship?: "self" | "family" | "other" | null;
+  /** Whether verification begins. */
+  submit?: boolean | null;
+}
+
+export interface UpdateWebhookEndpoint {
+  /** Address in the web. */
+  url?: string;
+  /** Event types: full names, *, or a prefix such as transfer.status.*. */
+  enabled_events?: Array<string> | null;
+  /** The caller's own description. */
+  description?: string | null;
+  /** The caller's own names and values. */
+  metadata?: Record<string, string | null> | null;
+  /** Where the object stands. */
+  status?: "enabled";
+}
+
+export interface Verification {
+  /** How the name compares with the one that the bank holds. */
+  name_match?: "match" | "partial" | "mismatch" | "unavailable" | null;
+  /** When the account was checked, in Unix seconds. */
+  checked_at?: number | null;
+}
+
+export interface WebhookAttempt {
+  /** When the attempt began, in Unix seconds. */
+  attempted_at: number;
+  /** The status of the answer; `null` where none came. */
+  http_status?: number | null;
+  /** How long the attempt took, in milliseconds. */
+  duration_milliseconds: number;
+  /** Why no answer came, such as `connect_timeout`. */
+  error?: string | null;
+  /** The beginning of the answer's body, at most 2 KiB. */
+  answer: string;
+}
+
+export interface WebhookDelivery {
+  /** Type of the object. */
+  object: "webhook_delivery";
+  /** ID of the object. */
+  id: string;
+  /** ID of the webhook endpoint. */
+  webhook_endpoint_id: string;
+  /** ID of the event. */
+  event_id: string;
+  /** Where the object stands. */
+  status: "pending" | "succeeded" | "failed" | "recorded";
+  /** Attempts of the delivery, oldest first. */
+  attempts: Array<WebhookAttempt>;
+  /** While an attempt is under way: when it would be made again if nothing more were heard of it. */
+  next_attempt_at?: number | null;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface WebhookDeliveryList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<WebhookDelivery>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface WebhookEndpoint {
+  /** Type of the object. */
+  object: "webhook_endpoint";
+  /** ID of the object. */
+  id: string;
+  /** Address in the web. */
+  url: string;
+  /** The caller's own description. */
+  description?: string | null;
+  /** Event types: full names, *, or a prefix such as transfer.status.*. */
+  enabled_events: Array<string>;
+  /** Where the object stands. */
+  status: "enabled" | "failing" | "disabled";
+  /** Why nothing is delivered. */
+  disabled_reason?: "delivery_failures" | null;
+  /** Shown when the endpoint is created and when its secret is rotated, and never again. */
+  secret?: string | null;
+  /** A caller's references, in key order. */
+  metadata: Record<string, string>;
+  /** When the object was created, in Unix seconds. */
+  created: number;
+  /** Whether the object belongs to live mode. */
+  livemode: boolean;
+}
+
+export interface WebhookEndpointList {
+  /** Type of the object. */
+  object: "list";
+  /** The objects of this page. */
+  data: Array<WebhookEndpoint>;
+  /** Whether more objects follow in the direction of paging. */
+  has_next: boolean;
+}
+
+export interface WebhookReplay {
+  /** Type of the object. */
+  object: "webhook_replay";
+  /** ID of the webhook endpoint. */
+  webhook_endpoint_id: string;
+  /** How many deliveries were scheduled. */
+  deliveries_count: number;
+}
