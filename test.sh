@@ -88,6 +88,9 @@ if ! $quick; then
   need node nodejs
   tests/guides/run.sh "$tools/bin"
 
+  say "the clients for Python and TypeScript"
+  clients/run.sh
+
   say "alert rules and their runbooks"
   need promtool prometheus
   tests/deploy/alerts.sh

@@ -284,7 +284,8 @@ fn code_words(text: &str) -> String {
 }
 
 fn errors(html: &mut String, operation: &Value) {
-    html.push_str("<details><summary>Errors</summary>\n<table><thead><tr><th>Status</th><th>Code</th>\
+    html.push_str(
+        "<details><summary>Errors</summary>\n<table><thead><tr><th>Status</th><th>Code</th>\
          <th>Meaning</th></tr></thead><tbody>\n",
     );
     for (status, response) in members(&operation["responses"]) {

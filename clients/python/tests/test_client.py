@@ -61,7 +61,7 @@ def test_refusals_tell_every_problem(client):
     with pytest.raises(hundi.ApiError) as refusal:
         client.beneficiaries.create(**dict(BENEFICIARY, ifsc="nonsense", name=""))
     assert refusal.value.status == 400
-    assert sorted(refusal.value.codes) == ["parameter_empty", "parameter_value_invalid"]
+    assert sorted(refusal.value.codes) == ["parameter_empty", "parameter_min_length_invalid"]
     assert refusal.value.request_id.startswith("request_")
     assert not refusal.value.new_key_required
 

@@ -308,6 +308,8 @@ export interface CreateTransfer {
   funding: CreateTransferFunding;
   /** The caller's own reference, unique among the account's transfers. */
   reference?: string | null;
+  /** Where the payer's page leads to at the end, over https. */
+  return_url?: string | null;
   /** The caller's own names and values. */
   metadata?: Record<string, string> | null;
   /** RBI purpose code of the remittance. */
@@ -323,6 +325,8 @@ export interface CreateTransferFunding {
   chain: "tron" | "ethereum" | "polygon" | "base" | "arbitrum" | "bnb";
   /** Blockchain address that a refund goes to. */
   refund_address?: string | null;
+  /** Whether the payer may give a refund's address on the page. */
+  payer_sets_refund_address?: boolean | null;
   /** What to do with money that does not fit. */
   policy?: CreateTransferFundingPolicy | null;
 }
@@ -490,6 +494,8 @@ export interface Funding {
   expires_at: number;
   /** Blockchain address that a refund goes to. */
   refund_address?: string | null;
+  /** Whether the payer may give a refund's address on the page. */
+  payer_sets_refund_address: boolean;
   /** What to do with money that does not fit. */
   policy: FundingPolicy;
   /** Contract of the token on its chain. */
@@ -545,6 +551,15 @@ export interface FundingPolicy {
 export interface Identification {
   /** Type of the event, person or document. */
   type: "passport" | "national_id" | "driving_licence";
+}
+
+export interface PayerAddress {
+  /** Blockchain address that is paid. */
+  to_address: string;
+  /** When it was declared, in Unix seconds. */
+  declared_at: number;
+  /** From when on it counts, in Unix seconds. */
+  active_at: number;
 }
 
 export interface PaymentAdvice {
@@ -758,6 +773,8 @@ export interface Refund {
   chain: string;
   /** Blockchain address that is paid. */
   to_address?: string | null;
+  /** Address that the payer gave for the refund; declare it to use it at once. */
+  payer_address?: PayerAddress | null;
   /** Hash of the transaction on chain. */
   transaction_hash?: string | null;
   /** When it was completed, in Unix seconds. */
@@ -979,6 +996,8 @@ export interface Transfer {
   refund?: Refund | null;
   /** The caller's own reference, unique among the account's transfers. */
   reference?: string | null;
+  /** Where the payer's page leads to at the end, over https. */
+  return_url?: string | null;
   /** Statuses in the order in which they were taken. */
   status_history: Array<RefundStatusChange>;
   /** A caller's references, in key order. */

@@ -75,7 +75,7 @@ test("refusals tell every problem and are not retried", async () => {
   const impatient = new Client(key, { baseUrl: url, sleep: async (seconds) => { pauses.push(seconds); } });
   await assert.rejects(impatient.beneficiaries.create({ ...BENEFICIARY, ifsc: "nonsense", name: "" }), (error) => {
     assert.ok(error instanceof ApiError);
-    assert.deepEqual([error.status, error.codes.sort(), error.newKeyRequired], [400, ["parameter_empty", "parameter_value_invalid"], false]);
+    assert.deepEqual([error.status, error.codes.sort(), error.newKeyRequired], [400, ["parameter_empty", "parameter_min_length_invalid"], false]);
     assert.match(error.requestId ?? "", /^request_/);
     return true;
   });

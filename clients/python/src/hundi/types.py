@@ -344,6 +344,8 @@ class CreateTransfer(TypedDict):
     """The stablecoin leg."""
     reference: NotRequired[str | None]
     """The caller's own reference, unique among the account's transfers."""
+    return_url: NotRequired[str | None]
+    """Where the payer's page leads to at the end, over https."""
     metadata: NotRequired[dict[str, str] | None]
     """The caller's own names and values."""
     purpose_code: NotRequired[Literal["P0014", "P1301", "P1302"] | None]
@@ -359,6 +361,8 @@ class CreateTransferFunding(TypedDict):
     """Blockchain that the token moves on."""
     refund_address: NotRequired[str | None]
     """Blockchain address that a refund goes to."""
+    payer_sets_refund_address: NotRequired[bool | None]
+    """Whether the payer may give a refund's address on the page."""
     policy: NotRequired[CreateTransferFundingPolicy | None]
     """What to do with money that does not fit."""
 
@@ -527,6 +531,8 @@ class Funding(TypedDict):
     """When it ends, in Unix seconds."""
     refund_address: NotRequired[str | None]
     """Blockchain address that a refund goes to."""
+    payer_sets_refund_address: bool
+    """Whether the payer may give a refund's address on the page."""
     policy: FundingPolicy
     """What to do with money that does not fit."""
     token_contract: str
@@ -582,6 +588,15 @@ class FundingPolicy(TypedDict):
 class Identification(TypedDict):
     type: Literal["passport", "national_id", "driving_licence"]
     """Type of the event, person or document."""
+
+
+class PayerAddress(TypedDict):
+    to_address: str
+    """Blockchain address that is paid."""
+    declared_at: int
+    """When it was declared, in Unix seconds."""
+    active_at: int
+    """From when on it counts, in Unix seconds."""
 
 
 class PaymentAdvice(TypedDict):
@@ -795,6 +810,8 @@ class Refund(TypedDict):
     """Blockchain that the token moves on."""
     to_address: NotRequired[str | None]
     """Blockchain address that is paid."""
+    payer_address: NotRequired[PayerAddress | None]
+    """Address that the payer gave for the refund; declare it to use it at once."""
     transaction_hash: NotRequired[str | None]
     """Hash of the transaction on chain."""
     completed_at: NotRequired[int | None]
@@ -1014,6 +1031,8 @@ class Transfer(TypedDict):
     """The newest refund of the transfer."""
     reference: NotRequired[str | None]
     """The caller's own reference, unique among the account's transfers."""
+    return_url: NotRequired[str | None]
+    """Where the payer's page leads to at the end, over https."""
     status_history: list[RefundStatusChange]
     """Statuses in the order in which they were taken."""
     metadata: dict[str, str]
