@@ -1,6 +1,8 @@
 //! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver
-//! that verifies. It prints links to look at, and stays up until Ctrl-C.
+//! that verifies. It prints links to look at, shows each webhook as it arrives, checks the book, and
+//! stays up until Ctrl-C.
 
+use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,22 +21,65 @@ use tokio::sync::{Notify, watch};
 
 use crate::app::{self, ACCOUNT_DEFAULT, App, KeyRequest};
 use crate::config::{Config, Flags};
+use crate::console::Console;
 use crate::http::server;
 use crate::kernel::{Clock, Mode, system_random};
 use crate::keys::Permissions;
+use crate::staff::{self, passwords};
+use crate::store::Database;
+use crate::verify_book;
 
 /// How long the demo waits for anything, in seconds.
 const WAIT_SECONDS_MAX: u64 = 30;
 /// How long a viewer has to open the payer's page before the deposit arrives, in seconds.
 const VIEWER_SECONDS: u64 = 15;
+/// Who signs in to the demo's console.
+const OPERATOR_NAME: &str = "demo";
+
+/// Words in colour, where a terminal shows them (`NO_COLOR` turns it off).
+#[derive(Clone, Copy)]
+struct Style {
+    is_coloured: bool,
+}
+
+impl Style {
+    fn of_terminal() -> Style {
+        let is_coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        Style { is_coloured }
+    }
+    fn paint(self, code: &str, text: &str) -> String {
+        if self.is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+    fn good(self, text: &str) -> String {
+        self.paint("32;1", text)
+    }
+    fn quiet(self, text: &str) -> String {
+        self.paint("2", text)
+    }
+    fn link(self, text: &str) -> String {
+        self.paint("36", text)
+    }
+}
 
 /// What the receiver has seen.
-#[derive(Default)]
 struct Inbox {
     secret: Mutex<String>,
     events: Mutex<Vec<(String, String)>>,
     refused: Mutex<u32>,
     arrived: Notify,
+    style: Style,
+}
+
+/// What the demo runs on.
+struct Stage {
+    api: Api,
+    inbox: Arc<Inbox>,
+    receiver: String,
+    console_url: String,
+    console_password: String,
+    database: Database,
+    is_once: bool,
+    style: Style,
 }
 
 /// Runs the demo; `Ok` only when the UTR and its webhooks arrived. Unless `once`, it waits for a
@@ -59,14 +104,42 @@ pub async fn run(once: bool) -> Result<(), String> {
     };
     let key = app.state.store.write(move |tx, now| Ok(app::create_key(tx, now, &request)?)).await;
     let key = key.map_err(|failure| format!("no key could be made: {failure:?}"))?;
+    let style = Style::of_terminal();
+    let console_password = passwords::make(system_random()?);
+    let hash = passwords::hash(&console_password, system_random()?)?;
+    let made = app
+        .state
+        .store
+        .write(move |tx, now| staff::create(tx, now, OPERATOR_NAME, staff::Role::Admin, &hash))
+        .await;
+    made.map_err(|failure| format!("no operator could be made: {failure:?}"))?;
+    let (console_listener, console_address) = server::bind("127.0.0.1:0").await?;
+    let console_url = format!("http://{console_address}");
+    let console = Arc::new(Console::new(app.state.clone(), &console_url)?);
     let (stop, stopping) = watch::channel(false);
-    let serving = tokio::spawn(app.run(listener, stopping));
-    println!("A server on a temporary database listens on http://{address}.\n");
+    let console = Some((console_listener, console));
+    let serving = tokio::spawn(app.run_with(listener, console, stopping));
+    let url = format!("http://{address}");
+    println!("A server on a temporary database listens on {}.\n", style.link(&url));
 
-    let inbox = Arc::new(Inbox::default());
-    let receiver = receive(inbox.clone()).await?;
-    let api = Api { address: address.to_string(), key };
-    let mut outcome = steps(&api, &inbox, &receiver, once).await;
+    let inbox = Arc::new(Inbox {
+        secret: Mutex::default(),
+        events: Mutex::default(),
+        refused: Mutex::default(),
+        arrived: Notify::new(),
+        style,
+    });
+    let stage = Stage {
+        api: Api { address: address.to_string(), key },
+        receiver: receive(inbox.clone()).await?,
+        inbox,
+        console_url,
+        console_password,
+        database: config.database.clone(),
+        is_once: once,
+        style,
+    };
+    let mut outcome = stage.steps().await;
     if outcome.is_ok() && !once {
         println!("\nThe server stays up. Press Ctrl-C to end it and remove its database.");
         outcome = tokio::signal::ctrl_c().await.map_err(|error| error.to_string());
@@ -145,109 +218,111 @@ fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str, String> {
         .ok_or_else(|| format!("the answer has no {pointer}"))
 }
 
-async fn steps(api: &Api, inbox: &Arc<Inbox>, receiver: &str, once: bool) -> Result<(), String> {
-    let started = Instant::now();
-    let endpoint = api.post("/v1/webhook_endpoints", json!({ "url": receiver })).await?;
-    *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) =
-        text(&endpoint, "/secret")?.to_owned();
-    println!("   Webhook endpoint   {}  {receiver}", text(&endpoint, "/id")?);
+impl Stage {
+    async fn steps(&self) -> Result<(), String> {
+        let Stage { api, inbox, style, .. } = self;
+        let started = Instant::now();
+        let endpoint = api.post("/v1/webhook_endpoints", json!({ "url": self.receiver })).await?;
+        *inbox.secret.lock().unwrap_or_else(PoisonError::into_inner) =
+            text(&endpoint, "/secret")?.to_owned();
+        println!("   Webhook endpoint   {}  {}", text(&endpoint, "/id")?, self.receiver);
 
-    let beneficiary = api
-        .post(
-            "/v1/beneficiaries",
-            json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "HDFC0000001",
-                "account_type": "nre" }),
-        )
-        .await?;
-    let beneficiary_id = text(&beneficiary, "/id")?;
-    println!("1. Beneficiary        {beneficiary_id}  {}", text(&beneficiary, "/status")?);
-    inbox.wait_for("beneficiary.status.active", beneficiary_id).await?;
-    println!("                      active, payouts enabled");
+        let beneficiary = api
+            .post(
+                "/v1/beneficiaries",
+                json!({ "name": "Asha Rao", "account_number": "50100012345678",
+                    "ifsc": "HDFC0000001", "account_type": "nre" }),
+            )
+            .await?;
+        let beneficiary_id = text(&beneficiary, "/id")?;
+        println!("1. Beneficiary        {beneficiary_id}  {}", text(&beneficiary, "/status")?);
+        inbox.wait_for("beneficiary.status.active", beneficiary_id).await?;
 
-    let sender = api
-        .post("/v1/senders", json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" }))
-        .await?;
-    let sender_id = text(&sender, "/id")?;
-    println!("2. Sender             {sender_id}");
+        let sender = json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" });
+        let sender = api.post("/v1/senders", sender).await?;
+        let sender_id = text(&sender, "/id")?;
+        println!("2. Sender             {sender_id}");
 
-    let lock = api
-        .post(
-            "/v1/quote_locks",
-            json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" }),
-        )
-        .await?;
-    println!(
-        "3. Quote lock         {}  1000.00 USD buys {} INR at {}",
-        text(&lock, "/id")?,
-        text(&lock, "/buy_amount")?,
-        text(&lock, "/rate")?
-    );
+        let lock = json!({ "sell_currency": "USD", "buy_currency": "INR", "amount": "1000.00" });
+        let lock = api.post("/v1/quote_locks", lock).await?;
+        let (lock_id, bought) = (text(&lock, "/id")?, text(&lock, "/buy_amount")?);
+        let rate = text(&lock, "/rate")?;
+        println!("3. Quote lock         {lock_id}  1000.00 USD buys {bought} INR at {rate}");
 
-    let transfer = api
-        .post(
-            "/v1/transfers",
-            json!({
-                "sender_id": sender_id, "beneficiary_id": beneficiary_id,
-                    "quote_lock_id": text(&lock, "/id")?,
-                "amount": "1000.00", "currency": "USD", "payout_currency": "INR",
-                "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
-            }),
-        )
-        .await?;
-    let transfer_id = text(&transfer, "/id")?;
-    println!("4. Transfer           {transfer_id}  {}", text(&transfer, "/status")?);
-    println!(
-        "                      deposit address {} on tron",
-        text(&transfer, "/funding/deposit_address")?
-    );
+        let transfer = json!({
+            "sender_id": sender_id, "beneficiary_id": beneficiary_id, "quote_lock_id": lock_id,
+            "amount": "1000.00", "currency": "USD", "payout_currency": "INR",
+            "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+        });
+        let transfer = api.post("/v1/transfers", transfer).await?;
+        let transfer_id = text(&transfer, "/id")?;
+        println!("4. Transfer           {transfer_id}  {}", text(&transfer, "/status")?);
+        let deposit_address = text(&transfer, "/funding/deposit_address")?;
+        println!("                      deposit address {deposit_address} on tron");
 
-    let payer_page = text(&transfer, "/funding/instructions_url")?;
-    println!("                      payer's page {payer_page}");
-    if !once {
-        println!("                      open it now: the deposit arrives in {VIEWER_SECONDS} s");
-        tokio::time::sleep(Duration::from_secs(VIEWER_SECONDS)).await;
+        let payer_page = text(&transfer, "/funding/instructions_url")?;
+        println!("                      payer's page {}", style.link(payer_page));
+        if !self.is_once {
+            println!(
+                "                      open it now: the deposit arrives in {VIEWER_SECONDS} s"
+            );
+            tokio::time::sleep(Duration::from_secs(VIEWER_SECONDS)).await;
+        }
+
+        let path = format!("/v1/test_helpers/transfers/{transfer_id}/deposit");
+        let deposit = api.post(&path, json!({})).await?;
+        let (deposit_id, amount) = (text(&deposit, "/id")?, text(&deposit, "/amount")?);
+        println!("5. Deposit            {deposit_id}  {amount} USDT sent");
+        inbox.wait_for("deposit.status.completed", deposit_id).await?;
+
+        inbox.wait_for("transfer.status.payout_settled", transfer_id).await?;
+        let settled = api.get(&format!("/v1/transfers/{transfer_id}")).await?;
+        let payout_id = text(&settled, "/payout/id")?;
+        inbox.wait_for("payout.payment_advice.available", payout_id).await?;
+        println!(
+            "6. Payout             {payout_id}  {} INR {}",
+            text(&settled, "/payout/amount")?,
+            text(&settled, "/payout/status")?
+        );
+        let reference = text(&settled, "/payout/unique_transaction_reference")?;
+        println!("\n   UTR {}\n", style.good(reference));
+
+        let events_count = inbox.events.lock().unwrap_or_else(PoisonError::into_inner).len();
+        let refused = *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused > 0 {
+            return Err(format!("{refused} webhooks had a signature that does not verify"));
+        }
+        println!("{events_count} webhooks arrived, and each signature was right.");
+        println!("The book is in balance: {}.", self.check_book().await?);
+
+        let advice = api.get(&format!("/v1/payouts/{payout_id}/payment_advice")).await?;
+        println!("\nLook at:");
+        let link = |name: &str, url: &str| println!("   {name:<18} {}", style.link(url));
+        link("payer's page", payer_page);
+        link("payment advice", text(&advice, "/verification_url")?);
+        link("guides", &format!("http://{}/docs/", api.address));
+        link("API reference", &format!("http://{}/docs/api/transfers", api.address));
+        link("operator's console", &format!("{}/console", self.console_url));
+        if !self.is_once {
+            println!("   {:<18} name {OPERATOR_NAME}, password {}", "", self.console_password);
+            println!("   {:<18} curl -H 'Authorization: Bearer {}' \\", "the transfer", api.key);
+            println!("   {:<18}   http://{}/v1/transfers/{transfer_id}", "", api.address);
+        }
+        println!("\nDone in {:.1} s.", started.elapsed().as_secs_f32());
+        Ok(())
     }
 
-    let deposit =
-        api.post(&format!("/v1/test_helpers/transfers/{transfer_id}/deposit"), json!({})).await?;
-    println!(
-        "5. Deposit            {}  {} USDT sent",
-        text(&deposit, "/id")?,
-        text(&deposit, "/amount")?
-    );
-    inbox.wait_for("deposit.status.completed", text(&deposit, "/id")?).await?;
-    println!("                      final on chain");
-
-    inbox.wait_for("transfer.status.payout_settled", transfer_id).await?;
-    let settled = api.get(&format!("/v1/transfers/{transfer_id}")).await?;
-    let payout_id = text(&settled, "/payout/id")?;
-    println!(
-        "6. Payout             {payout_id}  {} INR {}",
-        text(&settled, "/payout/amount")?,
-        text(&settled, "/payout/status")?
-    );
-    println!("\n   UTR {}\n", text(&settled, "/payout/unique_transaction_reference")?);
-    inbox.wait_for("payout.payment_advice.available", payout_id).await?;
-
-    println!("Webhooks received and verified:");
-    for (event_type, _) in inbox.events.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-        println!("   {event_type}");
+    /// Checks the whole book, and says what was looked at.
+    async fn check_book(&self) -> Result<String, String> {
+        let database = self.database.clone();
+        let checked = tokio::task::spawn_blocking(move || verify_book::run(&database));
+        let report = checked.await.map_err(|error| error.to_string())?;
+        let report = report.map_err(|error| error.to_string())?;
+        match report.faults.as_slice() {
+            [] => Ok(report.counts.first().cloned().unwrap_or_default()),
+            faults => Err(format!("the book is wrong: {}", faults.join("; "))),
+        }
     }
-    let refused = *inbox.refused.lock().unwrap_or_else(PoisonError::into_inner);
-    if refused > 0 {
-        return Err(format!("{refused} webhooks had a signature that does not verify"));
-    }
-    let advice = api.get(&format!("/v1/payouts/{payout_id}/payment_advice")).await?;
-    println!("\nLook at:");
-    println!("   payer's page       {payer_page}");
-    println!("   payment advice     {}", text(&advice, "/verification_url")?);
-    println!("   API reference      http://{}/docs/", api.address);
-    if !once {
-        println!("   The transfer       curl -H 'Authorization: Bearer {}' \\", api.key);
-        println!("                        http://{}/v1/transfers/{transfer_id}", api.address);
-    }
-    println!("\nDone in {:.1} s.", started.elapsed().as_secs_f32());
-    Ok(())
 }
 
 impl Inbox {
@@ -324,6 +399,9 @@ async fn accept(
         let seen = (word("type"), word("linked_id"));
         let mut events = inbox.events.lock().unwrap_or_else(PoisonError::into_inner);
         if !events.contains(&seen) {
+            let style = inbox.style;
+            let line = format!("                      webhook {}", seen.0);
+            println!("{} {}", style.quiet(&line), style.good("verified"));
             events.push(seen);
         }
     }

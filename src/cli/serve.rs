@@ -140,10 +140,23 @@ fn show_first_key(database: &Database, address: SocketAddr, key: &str) -> Result
     };
     print(&format!(
         "{shown}\n\n\
-         Try:  curl http://{address}/v1/corridors -H \"Authorization: Bearer {key}\"\n\
-         Read: http://{address}/docs/\n\
-         More keys: hundi keys create --mode test"
+         A payment in test mode, line by line; the last line shows the bank's reference (UTR):\n\n\
+         {}\n\
+         Guides:    http://{address}/docs/\n\
+         More keys: hundi keys create --mode test",
+        first_payment(address, &key)
     ))
+}
+
+/// Commands for a shell with curl that lead to a UTR. The verification takes a second, so the first
+/// answer is waited for.
+fn first_payment(address: SocketAddr, key: &str) -> String {
+    include_str!("first_payment.sh")
+        .replace("@URL@", &format!("http://{address}"))
+        .replace("@KEY@", key)
+        .lines()
+        .map(|line| format!("    {line}\n"))
+        .collect()
 }
 
 /// Beside the database's file; for a database without one, in the working directory.

@@ -13,6 +13,10 @@ ln -s "$PWD/tests/guides/node_modules/@types" "$work/types"
 ln -s "$PWD/target/debug/examples" "$work/examples"
 source tests/serve.sh
 serve 5
+# What a first start prints leads to a UTR, line by line.
+sed -n 's/^    //p' "$folder/out" > "$folder/first.sh"
+timeout 60 bash -euo pipefail "$folder/first.sh" | grep -q '"unique_transaction_reference":"TEST'
+echo "the lines that a first start prints led to a UTR"
 "$tools/python3" tests/guides/run.py docs/guides "$address" "$HUNDI_KEY" "$work"
 refuse_panics
 rm -r "$work"

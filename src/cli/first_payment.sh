@@ -1,0 +1,11 @@
+export HUNDI_URL=@URL@ HUNDI_KEY="@KEY@"
+get() { curl -sS "$HUNDI_URL/v1/$1" -H "Authorization: Bearer $HUNDI_KEY"; }
+post() { curl -sS "$HUNDI_URL/v1/$1" -H "Authorization: Bearer $HUNDI_KEY" -H "Content-Type: application/json" -H "Idempotency-Key: $(date +%s.%N)" -d "$2"; }
+id() { grep -o '"id":"[^"]*' | head -1 | cut -d'"' -f4; }
+B=$(post beneficiaries '{"name":"Asha Rao","account_number":"50100012345678","ifsc":"HDFC0000001","account_type":"nre"}' | id)
+S=$(post senders '{"name":"Ravi Rao","type":"individual","country":"AE"}' | id)
+until get "beneficiaries/$B" | grep -q '"status":"active"'; do sleep 0.2; done
+Q=$(post quote_locks '{"sell_currency":"USD","buy_currency":"INR","amount":"1000.00"}' | id)
+T=$(post transfers '{"sender_id":"'$S'","beneficiary_id":"'$B'","quote_lock_id":"'$Q'","amount":"1000.00","currency":"USD","payout_currency":"INR","funding":{"rail":"stablecoin","asset":"USDT","chain":"tron"}}' | id)
+post "test_helpers/transfers/$T/deposit" '{}'
+until get "transfers/$T" | grep -o '"unique_transaction_reference":"[^"]*"'; do sleep 0.2; done
