@@ -27,7 +27,7 @@ pub(super) async fn admit(client: &Client, fence: &Fence) -> Result<Admission, S
     };
     let (generation, transactions) = fence.admit(before, position, mark)?;
     if !transactions.is_empty() {
-        fence.hear(timeline, lacks_one(client, &transactions).await?);
+        fence.hear(before, timeline, lacks_one(client, &transactions).await?);
     }
     Ok(Admission { generation, timeline: Some(timeline) })
 }

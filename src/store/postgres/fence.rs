@@ -91,6 +91,14 @@ pub(super) struct Known {
     acknowledged: i64,
 }
 
+impl Known {
+    /// Whether the operator has resumed since: what a server said meanwhile is of the time before,
+    /// and the next look judges it.
+    fn is_of_before_a_resume(&self, state: &State) -> bool {
+        self.position.is_some() && self.mark.epoch < state.known.mark.epoch
+    }
+}
+
 #[derive(Default)]
 struct State {
     known: Known,
@@ -184,6 +192,9 @@ impl Fence {
             }
             return Err(StoreError::Unavailable(OLD_PRIMARY.into()));
         }
+        if before.is_of_before_a_resume(&state) {
+            return Ok((self.generation(), Vec::new()));
+        }
         self.heed(&mut state, mark);
         let is_same = before.position.is_some_and(|known| known.timeline == position.timeline);
         let flushed_before = before.position.map_or(0, |known| known.flushed);
@@ -213,8 +224,11 @@ impl Fence {
     }
 
     /// What a server of this timeline said of the transactions that [`Fence::admit`] named.
-    pub(super) fn hear(&self, timeline: i64, is_lost: bool) {
+    pub(super) fn hear(&self, before: Known, timeline: i64, is_lost: bool) {
         let mut state = self.lock();
+        if before.is_of_before_a_resume(&state) {
+            return;
+        }
         if is_lost {
             halt(&mut state, "it does not know a write of this node as committed");
         }
@@ -382,7 +396,7 @@ mod tests {
         for is_lost in [true, false] {
             let fence = started();
             assert_eq!(admit(&fence, promoted(600), mark(9)).unwrap(), [70]);
-            fence.hear(2, is_lost);
+            fence.hear(fence.known(), 2, is_lost);
             assert_eq!(fence.halted().is_some(), is_lost);
             assert!(admit(&fence, promoted(600), mark(9)).unwrap().is_empty());
         }
@@ -429,6 +443,22 @@ mod tests {
             admit(fence, at(1, 200), resumed).unwrap();
             assert!(fence.halted().is_none());
         }
+    }
+
+    #[test]
+    fn what_was_read_before_the_operator_resumed_stops_nothing_afterwards() {
+        let fence = Fence::default();
+        admit(&fence, at(1, 100), mark(5)).unwrap();
+        assert!(acknowledge(&fence, 1, 500, 70));
+        let before = fence.known();
+        let resumed = Mark { epoch: 1, ..mark(0) };
+        admit(&fence, promoted(600), resumed).unwrap();
+        fence.admit(before, promoted(600), Mark { is_lost: true, ..mark(5) }).unwrap();
+        fence.hear(before, 2, true);
+        assert!(fence.halted().is_none());
+        // The control: what is read afterwards does.
+        admit(&fence, promoted(600), Mark { is_lost: true, ..resumed }).unwrap();
+        assert!(fence.halted().is_some());
     }
 
     #[test]
