@@ -30,6 +30,7 @@ mod same_time;
 mod screening;
 mod settings;
 mod standby;
+mod stops;
 mod starts;
 mod statements;
 mod tls;

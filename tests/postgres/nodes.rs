@@ -58,6 +58,15 @@ impl Node {
     pub fn is_ready(&self) -> bool {
         self.server.as_ref().is_some_and(Server::is_ready)
     }
+    /// Asks it to end, and waits until it has.
+    pub fn stop(&mut self) {
+        let server = self.server.take().expect("a node that is up");
+        assert!(server.stop().success(), "a node did not end well");
+    }
+    /// A page that needs no key.
+    pub fn page(&self, path: &str) -> String {
+        Client::new(self.address, "").get(path).text()
+    }
     /// Sends a signal by name, such as `STOP`.
     pub fn signal(&self, name: &str) {
         self.server.as_ref().expect("a node that is up").signal(name);

@@ -1,0 +1,117 @@
+//! A node that stops drains first; what stands beside running nodes is refused; what the operator
+//! sees of a node's connections and leases.
+
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
+
+use crate::nodes::{Node, home};
+use crate::support::postgres::Database;
+use crate::support::{Client, fresh_key, steps, until};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+const DRAIN_SECONDS: u64 = 3;
+
+#[test]
+fn a_node_that_stops_drains_first_and_tells_its_service_manager() {
+    let database = Database::fresh();
+    let folder = std::env::temp_dir().join(fresh_key());
+    std::fs::create_dir(&folder).expect("a folder");
+    let path = folder.join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let told = || {
+        let mut bytes = [0; 64];
+        let count = manager.recv(&mut bytes).expect("what the node tells");
+        String::from_utf8_lossy(&bytes[..count]).into_owned()
+    };
+    let home = home(&database.url())
+        .with("HUNDI_DATABASE_CONNECTIONS", "6")
+        .with("HUNDI_DRAIN_SECONDS", &DRAIN_SECONDS.to_string())
+        .with("NOTIFY_SOCKET", &path.to_string_lossy());
+    let mut server = home.start();
+    assert_eq!(told(), "READY=1");
+    let mut client = server.client(&home.key());
+    let stopped = Instant::now();
+    server.signal("TERM");
+    assert_eq!(told(), "STOPPING=1");
+    let ready = client.get("/readyz");
+    assert_eq!(ready.status, 503, "a load balancer still sends it requests");
+    assert!(ready.text().contains("stopping"), "{}", ready.text());
+    // Requests that come all the same are served.
+    let (key, body) = (fresh_key(), steps::sender_body().to_string());
+    let made = client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
+    made.expect("an answer").expect_success("a sender while the node drains");
+    assert!(server.await_end(PATIENCE).success());
+    assert!(stopped.elapsed() >= Duration::from_secs(DRAIN_SECONDS), "it did not drain");
+    std::fs::remove_dir_all(&folder).expect("the folder to go");
+}
+
+#[test]
+fn addresses_are_not_skipped_beside_a_node() {
+    let database = Database::fresh();
+    let mut node = Node::start(home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "6"));
+    let skip = || node.home.run(&["addresses", "skip"]);
+    let refused = until("the node to hold a lease", PATIENCE, || {
+        Some(skip()).filter(|outcome| !outcome.status.success())
+    });
+    assert!(refused.stderr.contains("stop all nodes first"), "{}", refused.stderr);
+    node.stop();
+    node.home.run(&["addresses", "skip"]).expect_success("addresses skip");
+}
+
+#[test]
+fn a_database_that_fails_is_named_once() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = free.local_addr().expect("an address");
+    drop(free);
+    let outcome = home(&format!("postgres://postgres@{address}/hundi")).run(&["doctor"]);
+    assert!(!outcome.status.success());
+    let lines = outcome.stdout.lines().filter(|line| line.starts_with("database")).count();
+    let said = [outcome.stdout.as_str(), &outcome.stderr].concat();
+    assert_eq!((lines, said.matches("cannot be reached").count()), (1, 1), "{said}");
+}
+
+/// The figure of a metric, of all of its labels together.
+fn figure(address: std::net::SocketAddr, name: &str) -> f64 {
+    let page = Client::new(address, "").get("/metrics").text();
+    let figures: Vec<f64> = page
+        .lines()
+        .filter(|line| line.starts_with(name))
+        .filter_map(|line| line.rsplit_once(' ')?.1.parse().ok())
+        .collect();
+    assert!(!figures.is_empty(), "no metric is named {name}");
+    figures.iter().sum()
+}
+
+#[test]
+fn leases_waits_and_reconnects_are_counted() {
+    let database = Database::fresh();
+    let nodes = [(); 2].map(|()| {
+        let home = home(&database.url()).with("HUNDI_DATABASE_CONNECTIONS", "6");
+        Node::start(home.with("HUNDI_METRICS", "true"))
+    });
+    let held = "hundi_leases_held{lease=\"events\"}";
+    until("one holder of the sequencer's lease", PATIENCE, || {
+        let holds = nodes.each_ref().map(|node| {
+            let page = node.page("/metrics");
+            page.lines().any(|line| line == format!("{held} 1"))
+        });
+        (holds[0] != holds[1]).then_some(())
+    });
+    let node = &nodes[0];
+    let mut client = node.client(&node.home.key());
+    let mut write = || {
+        let (key, body) = (fresh_key(), steps::sender_body().to_string());
+        let made = client.once("POST", "/v1/senders", Some(&key), Some(body.as_bytes()));
+        made.expect("an answer").expect_success("a sender");
+    };
+    write();
+    let connections = || figure(node.address, "hundi_database_connections_total");
+    let before = connections();
+    assert!(before >= 1.0 && figure(node.address, "hundi_database_wait_microseconds_total") > 0.0);
+    database.terminate_connections();
+    until("a reconnect to be counted", PATIENCE, || {
+        write();
+        (connections() > before).then_some(())
+    });
+}
