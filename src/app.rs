@@ -104,6 +104,7 @@ impl App {
         bank: Option<BankSettings>,
         is_server: bool,
     ) -> Result<Arc<App>, String> {
+        let bank = bank.or_else(|| config.test_bank.clone());
         let key = secrets::encryption_key(&config.database, config.encryption_key.as_ref())?;
         let opened =
             Store::open_database(&config.database, clock, epilogue, config.database_connections)

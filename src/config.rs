@@ -69,6 +69,7 @@ struct Sources {
     test_chain: Option<ChainSources>,
     live_chain: Option<ChainSources>,
     bank: Option<BankTable>,
+    test_bank: Option<BankTable>,
     rates: Option<RateSettings>,
     checks: Option<ChecksTable>,
     issuer_name: Option<String>,
@@ -113,6 +114,9 @@ pub struct Config {
     pub live_chain: Option<ChainSettings>,
     /// The sponsor bank of live mode.
     pub bank: Option<BankSettings>,
+    /// A bank's test system, or a simulator, in the place of test mode's bank. Never beside `bank`:
+    /// one worker serves one bank.
+    pub test_bank: Option<BankSettings>,
     /// The market rates of live mode.
     pub rates: Option<RateSettings>,
     /// How live mode checks accounts.
@@ -273,6 +277,12 @@ impl Config {
                 is_loopback(&listen) && public_url.as_deref().is_none_or(is_loopback_url)
             });
         let bank = file.bank.map(BankSettings::try_from).transpose()?;
+        let test_bank = file.test_bank.map(BankSettings::try_from).transpose()?;
+        if bank.is_some() && test_bank.is_some() {
+            return Err("[test_bank] and [bank] exclude each other: an installation that tries a \
+                        bank pays nobody"
+                .into());
+        }
         let settings = Settings {
             quote_lock_seconds: setting(
                 "quote_lock_seconds",
@@ -350,6 +360,7 @@ impl Config {
             test_chain: chain("test_chain", file.test_chain)?,
             live_chain: chain("live_chain", file.live_chain)?,
             bank,
+            test_bank,
             rates: file.rates,
             checks: file.checks,
             database,

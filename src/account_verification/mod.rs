@@ -28,6 +28,8 @@ pub enum AccountAnswer {
     /// How the name compares. The caller can mend one that differs; `unavailable` waits for the
     /// operator.
     Name(NameMatch),
+    /// No letter of the name is one that the bank takes.
+    NameUnwritable,
     IfscUnknown,
     AccountInvalid,
     AccountNotNre,

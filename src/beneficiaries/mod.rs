@@ -335,6 +335,9 @@ pub fn check(
         return apply_check(tx, now, beneficiary, answer);
     }
     let mode = beneficiary.scope.mode();
+    if !services.ports(mode)?.rail.can_write(&beneficiary.name) {
+        return apply_check(tx, now, beneficiary, AccountAnswer::NameUnwritable);
+    }
     // Test mode carries on with a code that the directory does not know.
     if mode.is_live()
         && !services.ifsc.find(&beneficiary.ifsc).is_some_and(|branch| branch.takes_payouts())

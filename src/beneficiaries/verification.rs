@@ -196,6 +196,11 @@ pub fn apply_check(
              the bank has it.";
             require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
         }
+        AccountAnswer::NameUnwritable => {
+            let message = "The bank cannot write this name. Give it in Latin letters or in a \
+             script of India.";
+            require(tx, now, beneficiary, DisabledReason::NameMismatch, "name", message)
+        }
         AccountAnswer::IfscUnknown => {
             let message = "No branch with this IFSC is known that takes NEFT or RTGS. Check it \
              with the account holder's bank.";

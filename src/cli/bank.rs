@@ -8,7 +8,8 @@ use super::{DatabaseArgs, config, print};
 use crate::rails::FILE_FORMATS;
 use crate::rails::files::certify::Certification;
 use crate::rails::files::folders::FILE_BYTES_MAX;
-use crate::rails::files::settings::{BankProfile, Format, ProfileTable};
+use crate::rails::files::profile::{BankProfile, ProfileTable};
+use crate::rails::files::settings::Format;
 
 /// Look at a bank's sample files before it is connected
 #[derive(Args)]
@@ -38,9 +39,10 @@ impl BankArgs {
     }
 }
 
-/// With a table `[bank]` its format and profile count; without one the defaults do.
+/// With a table `[bank]` or `[test_bank]` its format and profile count; else the defaults do.
 fn certify(folder: &Path, database: &DatabaseArgs) -> Result<(), String> {
-    let (format, profile) = match config(database)?.bank {
+    let config = config(database)?;
+    let (format, profile) = match config.bank.or(config.test_bank) {
         Some(settings) => (settings.format, settings.profile),
         None => {
             let format = FILE_FORMATS.first().copied().ok_or("no format is known")?;

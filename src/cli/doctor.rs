@@ -85,6 +85,9 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         };
         show(part.table, outcome, part.purpose)?;
     }
+    if let Some(bank) = &config.test_bank {
+        show("test_bank", Some(writable(&bank.folder).map_err(PartError::Stops)), "")?;
+    }
     if let Some(chain) = &config.test_chain {
         show(
             "test_chain",

@@ -20,6 +20,7 @@ mod openapi;
 mod operators;
 mod pause;
 mod payouts;
+mod payouts_list;
 mod reconcile;
 mod refunds;
 mod screening;

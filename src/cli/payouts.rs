@@ -1,9 +1,10 @@
-//! `hundi payouts`: what is on hold, and the month's large inward remittances.
+//! `hundi payouts`: what is on hold or on its way to the bank, and the month's large inward
+//! remittances.
 
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::{DatabaseArgs, ModeFlag, beside, error_message, print};
+use super::{DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print};
 use crate::app_state::AppState;
 use crate::beneficiaries;
 use crate::kernel::state::Status;
@@ -23,7 +24,7 @@ const PAGE_ROWS: i64 = 500;
 /// (Prevention of Money-laundering (Maintenance of Records) Rules, 2005, rule 3).
 const REPORTED_ABOVE: Money = Money::new(50_000_000, Currency::Inr);
 
-/// List payouts on hold, and report large inward remittances
+/// List payouts on hold or on their way to the bank, and report large inward remittances
 #[derive(Args)]
 pub struct PayoutsArgs {
     #[command(subcommand)]
@@ -32,6 +33,16 @@ pub struct PayoutsArgs {
 
 #[derive(Subcommand)]
 enum PayoutsCommand {
+    /// List payouts that the bank has not answered for good, oldest first, tab-separated: the
+    /// state says whether one waits for the bank's window and until when, lies in a file, is with
+    /// the bank, or waits for you
+    List {
+        /// Show the names of beneficiary and sender as they were written for the bank
+        #[arg(long)]
+        show_names: bool,
+        #[command(flatten)]
+        database: DatabaseArgs,
+    },
     /// List payouts on hold and why; `hundi decide ID approve|refuse` decides about one
     Held {
         #[command(flatten)]
@@ -60,6 +71,9 @@ enum PayoutsCommand {
 impl PayoutsArgs {
     pub async fn run(self) -> Result<(), String> {
         match self.command {
+            PayoutsCommand::List { show_names, database } => {
+                payouts_list::list(show_names, &database).await
+            }
             PayoutsCommand::Held { database } => held(&database).await,
             PayoutsCommand::Inward { month, above, mode, show_account_numbers, database } => {
                 let above = match above {

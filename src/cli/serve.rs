@@ -76,6 +76,13 @@ async fn serve(mut config: Config) -> Result<(), String> {
              listens on, which they may not reach"
         );
     }
+    if let Some(bank) = &config.test_bank {
+        tracing::warn!(
+            folder = %bank.folder.display(),
+            "test keys write payment files into this folder: only a bank's test system or `hundi \
+             bank-simulator` may read them"
+        );
+    }
     let app = App::open(&config, Clock::System).await?;
     warn_of_settings(&config).await;
     app.check_chains().await?;

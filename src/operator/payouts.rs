@@ -9,7 +9,7 @@ use crate::payouts::limits::HoldReason;
 use crate::payouts::state::PayoutStatus;
 use crate::rails::files::rows::{self as journal, Attention, InstructionStatus};
 use crate::rails::files::values::Utr;
-use crate::rails::{BankReport, FailureCode, FailureSource};
+use crate::rails::{BankReport, FailureCode, FailureSource, Method};
 use crate::screening::hit::HitDecision;
 use crate::services::Services;
 use crate::store::Tx;
@@ -28,7 +28,7 @@ pub(super) fn decide(
     let mut payout = find_named(id, |id| payouts::rows::find(tx, scope, id))?;
     match (payout.status, decision) {
         (PayoutStatus::Processing, OperatorDecision::Settle(reference)) => {
-            let reference = utr(id, reference)?;
+            let reference = utr(id, payout.method, reference)?;
             // The bank cannot have paid what it was never sent.
             let is_unsent = |status| {
                 matches!(
@@ -56,7 +56,7 @@ pub(super) fn decide(
             paying::apply_report(tx, now, services, &mut payout, report)?;
         }
         (PayoutStatus::Settled, OperatorDecision::Settle(reference)) => {
-            let reference = utr(id, reference)?;
+            let reference = utr(id, payout.method, reference)?;
             let is_same =
                 payout.unique_transaction_reference.as_deref() == Some(reference.as_str());
             if !is_same || !journal::set_attention(tx, now, payout.id, None)? {
@@ -144,8 +144,16 @@ pub(super) fn decide(
 }
 
 /// The bank's reference, as the operator typed it.
-fn utr(id: AnyId, reference: &str) -> Result<Utr, OperationError> {
-    Utr::parse(&reference.to_ascii_uppercase()).ok_or_else(|| {
-        declined(id, "a bank's reference has 10 to 22 letters and digits, and a digit among them")
+fn utr(id: AnyId, method: Method, reference: &str) -> Result<Utr, OperationError> {
+    Utr::parse_for(method, &reference.to_ascii_uppercase()).ok_or_else(|| {
+        declined(
+            id,
+            match method {
+                Method::Internal => {
+                    "the reference of a book transfer has 6 to 35 letters and digits"
+                }
+                _ => "a bank's reference has 10 to 22 letters and digits, and a digit among them",
+            },
+        )
     })
 }

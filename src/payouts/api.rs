@@ -40,6 +40,7 @@ pub struct PayoutView {
     pub method: Method,
     pub purpose_code: String,
     pub unique_transaction_reference: Option<String>,
+    pub waits_until: Option<i64>,
     pub settled_at: Option<i64>,
     pub failure: Option<PayoutFailure>,
     pub payment_advice: PaymentAdvice,
@@ -47,7 +48,7 @@ pub struct PayoutView {
     pub livemode: bool,
 }
 
-pub fn view(payout: Payout, public_url: &str) -> PayoutView {
+fn view(payout: Payout, waits_until: Option<i64>, public_url: &str) -> PayoutView {
     let available_at = payout.advice_available_at;
     PayoutView {
         object: PayoutWord::Payout,
@@ -60,6 +61,7 @@ pub fn view(payout: Payout, public_url: &str) -> PayoutView {
         method: payout.method,
         purpose_code: payout.purpose_code,
         unique_transaction_reference: payout.unique_transaction_reference,
+        waits_until,
         settled_at: payout.settled_at,
         failure: payout.failure,
         payment_advice: PaymentAdvice {
@@ -100,14 +102,22 @@ pub fn routes() -> Vec<Route> {
         ),
         route::get("/v1/payouts/{id}", "Get a payout", |context| {
             let found = locate(context)?;
-            Ok(shown(context, found))
+            shown(context, found)
         }),
     ]
 }
 
 /// The view, with links that begin at the configured public URL.
-pub fn shown(context: &Context<'_>, payout: Payout) -> PayoutView {
-    view(payout, &context.services.settings.public_url)
+pub fn shown(context: &mut Context<'_>, payout: Payout) -> Result<PayoutView, OperationError> {
+    let services = context.services;
+    // Only a payout that the bank was told of can wait for its window.
+    let waits_until = match (payout.status, services.ports(payout.scope.mode())) {
+        (PayoutStatus::Processing, Ok(ports)) => {
+            ports.rail.waits_until(context.tx, context.now.instant(), payout.id)?
+        }
+        _ => None,
+    };
+    Ok(view(payout, waits_until, &services.settings.public_url))
 }
 
 pub fn locate(context: &mut Context<'_>) -> Result<Payout, OperationError> {
@@ -119,5 +129,7 @@ pub fn locate(context: &mut Context<'_>) -> Result<Payout, OperationError> {
 fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<PayoutView>, OperationError> {
     let scope = context.scope();
     let rows = rows::list(context.tx, scope, &page)?;
-    Ok(List::map(rows, |row| Ok(view(rows::read(row)?, &context.services.settings.public_url)))?)
+    let found = List::map(rows, rows::read)?;
+    let payouts = found.data.into_iter().map(|payout| shown(context, payout));
+    Ok(List::new(payouts.collect::<Result<_, _>>()?, found.has_next))
 }

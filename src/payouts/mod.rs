@@ -88,6 +88,7 @@ pub fn begin(
     transfer_id: Id<kind::Transfer>,
     beneficiary_id: Id<kind::Beneficiary>,
     amount: Money,
+    method: Method,
     purpose_code: &str,
 ) -> Result<Payout, StoreError> {
     let payout = Payout {
@@ -98,7 +99,7 @@ pub fn begin(
         beneficiary_id,
         status: PayoutStatus::Initialized,
         amount,
-        method: Method::for_amount(amount),
+        method,
         purpose_code: purpose_code.to_owned(),
         unique_transaction_reference: None,
         submitted_milliseconds: None,

@@ -33,6 +33,7 @@ pub const COLUMNS: &[&str] = &[
     "beneficiary_ifsc",
     "purpose_code",
     "remitter_name",
+    "remitter_town",
     "remitter_country",
     "remarks",
 ];
@@ -74,14 +75,15 @@ impl FileFormat for CsvBulk {
                 order.amount.currency.as_str().to_owned(),
                 day.clone(),
                 settings.debit_account_number().to_owned(),
-                plain(&order.beneficiary_name),
+                plain(&settings.written_name(&order.beneficiary_name)),
                 order.account_number.clone(),
                 "NRE".to_owned(),
                 order.ifsc.clone(),
                 order.purpose_code.clone(),
-                plain(&order.sender_name),
-                order.sender_country.clone(),
-                "FOREIGN INWARD REMITTANCE".to_owned(),
+                plain(&settings.written_name(&order.sender.name)),
+                plain(&settings.written_name(order.sender.town.as_deref().unwrap_or_default())),
+                order.sender.country.clone(),
+                settings.profile.remittance_text.clone(),
             ];
             writer.write_record(&record).map_err(failed)?;
         }
@@ -210,6 +212,7 @@ fn read_result(
 mod tests {
     use super::*;
     use crate::kernel::{Currency, Id, Money};
+    use crate::rails::files::format::Remitter;
     use crate::rails::port::Method;
 
     fn settings() -> BankSettings {
@@ -232,10 +235,16 @@ mod tests {
             amount: Money::new(884_125, Currency::Inr),
             method: Method::Neft,
             purpose_code: "P1301".into(),
-            sender_name: "=cmd|' /C calc'!A0".into(),
-            sender_country: "AE".into(),
-            sender_street: None,
-            sender_town: None,
+            sender: Remitter {
+                name: "=cmd|' /C calc'!A0".into(),
+                country: "AE".into(),
+                street: None,
+                postal_code: None,
+                town: Some("Dubai".into()),
+                region: None,
+                date_of_birth: None,
+                identification: None,
+            },
             beneficiary_name: "Rao, \"Asha\"\n".into(),
             account_number: "50100012345678".into(),
             ifsc: "HDFC0000001".into(),
@@ -249,7 +258,7 @@ mod tests {
         assert_eq!(
             lines[1],
             "00000000000000000000000007,NEFT,8841.25,INR,2026-11-21,00112233445566,\"Rao, \
-             \"\"Asha\"\" \",50100012345678,NRE,HDFC0000001,P1301,cmd|' /C calc'!A0,AE,FOREIGN \
+             Asha\",50100012345678,NRE,HDFC0000001,P1301,cmd ' /C calc' A0,Dubai,AE,FOREIGN \
              INWARD REMITTANCE"
         );
         assert_eq!(lines.len(), 2);

@@ -4,8 +4,9 @@ use crate::kernel::{Id, Money, Now, Scope, StoreError, id::kind};
 use crate::store::Tx;
 
 crate::string_enum!(
-    /// How INR travels: NEFT below INR 200 000, RTGS from there.
-    Method { Neft "neft", Rtgs "rtgs" }
+    /// How INR travels: NEFT below INR 200 000, RTGS from there; within the sponsor bank it is a
+    /// book transfer.
+    Method { Neft "neft", Rtgs "rtgs", Internal "internal" }
 );
 crate::string_enum!(
     /// Why a payout failed or came back.
@@ -56,16 +57,27 @@ impl FailureCode {
 
 /// Paise from which RTGS is used.
 const RTGS_UNITS_MIN: i64 = 20_000_000;
+/// Letters of an IFSC that name the bank.
+pub const BANK_CODE_LENGTH: usize = 4;
 
 impl Method {
     pub const fn for_amount(amount: Money) -> Method {
         if amount.units < RTGS_UNITS_MIN { Method::Neft } else { Method::Rtgs }
     }
-    /// Characters of a unique transaction reference: 22 for RTGS, 16 for NEFT (some banks 22).
+    /// The same for an account at a branch: one of the sponsor bank itself gets a book transfer.
+    pub fn for_payment(amount: Money, ifsc: &str, bank_code: &str) -> Method {
+        match ifsc.get(..BANK_CODE_LENGTH) == Some(bank_code) {
+            true => Method::Internal,
+            false => Method::for_amount(amount),
+        }
+    }
+    /// Characters of a unique transaction reference: 22 for RTGS, 16 for NEFT (some banks 22). A
+    /// book transfer has the bank's own reference, of any length; the simulated bank's has 12.
     pub const fn reference_length(self) -> usize {
         match self {
             Method::Neft => 16,
             Method::Rtgs => 22,
+            Method::Internal => 12,
         }
     }
 }
@@ -113,6 +125,26 @@ pub trait Rail: Send + Sync {
     /// bounce, and transfers are refused.
     fn supports_nre(&self) -> bool;
     fn reporting(&self) -> Reporting;
+    /// The first four letters of the sponsor bank's IFSCs.
+    fn bank_code(&self) -> &str;
+    /// Whether a letter of a name is left in the characters that the bank takes.
+    fn can_write(&self, _name: &str) -> bool {
+        true
+    }
+    /// Whether a payment has to name the town and the country of who sends it.
+    fn needs_remitter_address(&self) -> bool {
+        false
+    }
+    /// Until when a payment waits, in Unix seconds, because the bank takes none of its method now;
+    /// `None` where nothing waits. `instant` is the present, in Unix seconds.
+    fn waits_until(
+        &self,
+        _tx: &mut dyn Tx,
+        _instant: i64,
+        _payout_id: Id<kind::Payout>,
+    ) -> Result<Option<i64>, StoreError> {
+        Ok(None)
+    }
     /// Takes the instruction over, in the transaction that makes the payout `processing`; called
     /// once for each payout.
     fn submit(

@@ -9,6 +9,10 @@ pub struct SimulatedBank {
     pub step_milliseconds: i64,
 }
 
+/// What the simulated bank's IFSCs begin with. No bank has it, so only a beneficiary whose IFSC is
+/// such as `TEST0000001` gets a book transfer.
+pub const BANK_CODE: &str = "TEST";
+
 /// The reference a simulated settlement shows: `TEST`, which is no bank's code, then the payout's
 /// identity in base 36.
 pub fn reference(payout_id: Id<kind::Payout>, method: Method) -> String {
@@ -33,6 +37,9 @@ impl Rail for SimulatedBank {
     }
     fn reporting(&self) -> Reporting {
         Reporting::Asked
+    }
+    fn bank_code(&self) -> &str {
+        BANK_CODE
     }
     fn submit(
         &self,
@@ -87,7 +94,7 @@ mod tests {
         let ask =
             |last4: &str, method, age_milliseconds| ask_of(last4, method, age_milliseconds, false);
         assert_eq!(ask("5678", Method::Neft, 100), BankReport::Processing);
-        for (method, length) in [(Method::Neft, 16), (Method::Rtgs, 22)] {
+        for (method, length) in [(Method::Neft, 16), (Method::Rtgs, 22), (Method::Internal, 12)] {
             let BankReport::Settled { unique_transaction_reference: reference } =
                 ask("5678", method, 200)
             else {

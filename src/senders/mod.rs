@@ -6,8 +6,12 @@ pub mod rows;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::id::kind;
-use crate::kernel::{Code, Id, Metadata, Now, OperationError, Refusal, Scope, StoreError};
+use crate::kernel::{
+    Code, Id, Metadata, Now, OperationError, Refusal, RefusalEntry, Scope, StoreError,
+};
 use crate::name_words;
+use crate::rails::Rail;
+use crate::rails::files::format::Identification;
 use crate::resource::Resource;
 use crate::screening::hits;
 use crate::screening::{Screening, ScreeningQuestion};
@@ -125,6 +129,27 @@ pub fn question_about(ask: &NewSender) -> ScreeningQuestion {
     )
 }
 
+/// The document that identifies a sender, with its number; for the bank, never for an answer or a
+/// log.
+pub fn open_identification(
+    sender: &Sender,
+    services: &Services,
+) -> Result<Option<(Identification, String)>, StoreError> {
+    let (Some(kind), Some(sealed)) = (sender.identification_type, &sender.identification_sealed)
+    else {
+        return Ok(None);
+    };
+    let number = services.open(IDENTIFICATION_COLUMN, &sender.id.to_bytes(), sealed)?;
+    let number = String::from_utf8(number)
+        .map_err(|_| StoreError::Broken("a sender's identification does not read".into()))?;
+    let kind = match kind {
+        IdentificationType::Passport => Identification::Passport,
+        IdentificationType::NationalId => Identification::NationalId,
+        IdentificationType::DrivingLicence => Identification::DrivingLicence,
+    };
+    Ok(Some((kind, number)))
+}
+
 /// What screening is asked about a sender that there is.
 pub fn question_of(sender: &Sender, services: &Services) -> Result<ScreeningQuestion, StoreError> {
     let sealed = sender.identification_sealed.as_deref();
@@ -186,4 +211,19 @@ pub fn not_eligible(sender: &Sender) -> Option<Refusal> {
              transfer with a new idempotency key.",
         )
     })
+}
+
+/// The refusals for a sender of whom a payment cannot say what the bank has to know.
+pub fn unwritable(sender: &Sender, rail: &dyn Rail) -> Option<RefusalEntry> {
+    let town = sender.address.as_ref().map(|address| address.city.as_str());
+    let message = if !rail.can_write(&sender.name) {
+        "The bank cannot write this sender's name. Create a sender whose name is in Latin letters \
+         or in a script of India."
+    } else if !rail.needs_remitter_address() || town.is_some_and(|town| rail.can_write(town)) {
+        return None;
+    } else {
+        "The bank has to know the town and the country of whoever sends the money. Create a \
+         sender with an address whose city is in Latin letters or in a script of India."
+    };
+    Some(RefusalEntry::field(Code::SenderNotEligible, "sender_id", message))
 }

@@ -101,5 +101,5 @@ fn report(
         return Err(Refusal::new(Code::TestHelperNotApplicable, message).into());
     }
     paying::apply_report(context.tx, context.now, context.services, &mut found, report)?;
-    Ok(shown(context, found))
+    shown(context, found)
 }

@@ -188,6 +188,7 @@ pub fn create(
     }
     let (sender, beneficiary, lock) = referenced(tx, scope, &ask)?;
     let mut entries = judge(now, &ask, &sender, &beneficiary, &lock);
+    entries.extend(senders::unwritable(&sender, ports.rail.as_ref()));
     let chain = &ports.chain;
     if let Some(reference) = &ask.reference {
         entries.extend(rows::find_reference(tx, scope, reference)?.map(reference_used));

@@ -12,7 +12,7 @@ use crate::pauses;
 use crate::payouts::limits::{self, HoldReason};
 use crate::payouts::state::PayoutStatus;
 use crate::payouts::{self, Payout, PayoutFailure};
-use crate::rails::{BankReport, FailureCode, FailureSource, Reporting};
+use crate::rails::{BankReport, FailureCode, FailureSource, Method, Reporting};
 use crate::refunds;
 use crate::refunds::state::{RefundKind, RefundReason};
 use crate::services::Services;
@@ -82,6 +82,10 @@ pub(super) fn fund_from(
         )?;
     }
     become_status(tx, now, transfer, TransferStatus::Funded, None)?;
+    let beneficiary = beneficiaries::rows::find(tx, transfer.scope, transfer.beneficiary_id)?
+        .ok_or_else(|| StoreError::Broken(format!("{} has no beneficiary", transfer.id)))?;
+    let bank_code =
+        services.ports(transfer.scope.mode()).map_or("", |ports| ports.rail.bank_code());
     let payout = payouts::begin(
         tx,
         now,
@@ -89,6 +93,7 @@ pub(super) fn fund_from(
         transfer.id,
         transfer.beneficiary_id,
         transfer.payout_amount,
+        Method::for_payment(transfer.payout_amount, &beneficiary.ifsc, bank_code),
         transfer.purpose_code.as_str(),
     )?;
     transfer.payout_id = Some(payout.id);

@@ -16,11 +16,11 @@ use crate::app_state::AppState;
 use crate::kernel::{Now, StoreError};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::BankReport;
 use crate::rails::files::folders::{Folders, Seen};
 use crate::rails::files::rows::{self, Counts, Journalled};
 use crate::rails::files::settings::BankSettings;
-use crate::rails::files::values::Day;
+use crate::rails::files::values::{Day, date_time};
+use crate::rails::{BankReport, Method};
 use crate::reconcile;
 use crate::services::Services;
 use crate::store::Cost;
@@ -39,6 +39,8 @@ pub struct Bank {
     boot: Option<String>,
     /// The inbox as the last look saw it.
     seen: Vec<Seen>,
+    /// What the log was told last of payouts that wait for a window: methods, and until when.
+    waiting_told: Vec<(Method, i64)>,
 }
 
 /// What one turn did.
@@ -63,7 +65,7 @@ impl Bank {
     /// The same in a given start of the machine, for tests.
     pub fn open_in_boot(settings: Arc<BankSettings>, boot: Option<String>) -> Result<Bank, String> {
         let folders = Folders::open(&settings.folder)?;
-        Ok(Bank { settings, folders, boot, seen: Vec::new() })
+        Ok(Bank { settings, folders, boot, seen: Vec::new(), waiting_told: Vec::new() })
     }
     pub const fn folders(&self) -> &Folders {
         &self.folders
@@ -82,7 +84,42 @@ impl Bank {
         }
         self.receive(app, &mut turn).await?;
         self.give_up_unanswered(app).await?;
+        self.tell_waiting(app).await?;
         Ok(turn)
+    }
+
+    /// Logs which payouts wait because the bank takes none of their method now, and until when;
+    /// once for each window.
+    async fn tell_waiting(&mut self, app: &AppState) -> Result<(), Stopped> {
+        let instant = app.store.clock.milliseconds() / 1000;
+        let opens_at = |method: &Method| self.settings.profile.opens_at(*method, instant);
+        let closed: Vec<(Method, i64)> =
+            Method::ALL.iter().filter_map(|method| Some((*method, opens_at(method)?))).collect();
+        if closed.is_empty() {
+            self.waiting_told.clear();
+            return Ok(());
+        }
+        let look = move |tx: &mut dyn Tx| {
+            let mut waiting = Vec::new();
+            for (method, until) in &closed {
+                let count = rows::queued_count(tx, *method)?;
+                waiting.extend((count > 0).then_some((*method, *until, count)));
+            }
+            Ok(waiting)
+        };
+        let waiting = app.store.read(Cost::Scan, look).await?;
+        for (method, until, count) in &waiting {
+            if !self.waiting_told.contains(&(*method, *until)) {
+                tracing::info!(
+                    method = method.as_str(),
+                    count,
+                    until = date_time(*until),
+                    "payouts wait, because the bank takes none of their method now"
+                );
+            }
+        }
+        self.waiting_told = waiting.into_iter().map(|(method, until, _)| (method, until)).collect();
+        Ok(())
     }
 
     /// Payouts that the bank has said nothing final of for too long are marked as unknown; they are

@@ -93,7 +93,7 @@ impl Stage {
              poll_milliseconds = 100\n\
              [bank]\nfolder = '{}'\ndebit_account_name = 'Example Payments \
              Ltd'\ndebit_account_number = '00112233445566'\n\
-             debit_account_ifsc = 'HDFC0000001'\nsupports_nre = true\npoll_seconds = 1\n\
+             debit_account_ifsc = 'YESB0000001'\nsupports_nre = true\npoll_seconds = 1\n\
              [rates]\npoll_seconds = 5\n[[rates.inr_per_usd]]\nurl = '{}'\npointer = '/quote/mid'\n\
              [[rates.usd_per_usdt]]\nurl = '{}'\npointer = '/price'\n\
              [checks]\nadapter = 'manual'\n\

@@ -31,7 +31,7 @@ async fn a_payout_settles_with_a_reference() {
         "object": "payout", "id": payout["id"], "transfer_id": transfer["id"],
             "beneficiary_id": transfer["beneficiary_id"], "status": "processing",
         "amount": "88412.50", "currency": "INR", "method": "neft", "purpose_code": "P1301",
-            "unique_transaction_reference": null, "settled_at": null,
+            "unique_transaction_reference": null, "waits_until": null, "settled_at": null,
         "failure": null, "payment_advice": { "status": "pending", "available_at": null,
             "url": null }, "created": submitted_at, "livemode": false,
     });
@@ -103,6 +103,28 @@ async fn the_method_follows_the_amount() {
             "{reference}"
         );
     }
+    stage::assert_book(&server);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_simulated_bank_pays_its_own_accounts_by_book_transfer() {
+    let server = stage::server_with(&[("HUNDI_TEST_MID_MARKET_RATE", "80.000000")]).await;
+    let actor = Actor::new(&server, "default").await;
+    // No bank's IFSCs begin with TEST, so nobody's payout becomes one by accident.
+    let body = json!({ "name": "Asha Rao", "account_number": SETTLES, "ifsc": "TEST0000001",
+        "account_type": "nre" });
+    let beneficiary = actor.client.post("/v1/beneficiaries", body).await.ok();
+    actor.advance(10 * STEP).await;
+    let transfer = actor.transfer_to(&id(&beneficiary), "2500.00", json!({})).await;
+    actor.pay(&transfer, "2500.00").await;
+    actor.advance(10 * STEP).await;
+    let payout = actor.payout_of(&transfer).await;
+    assert_eq!((&payout["status"], &payout["method"]), (&json!("settled"), &json!("internal")));
+    assert_eq!(payout["waits_until"], Value::Null);
+    let reference = payout["unique_transaction_reference"].as_str().unwrap();
+    assert!(reference.starts_with("TEST") && reference.len() == 12, "{reference}");
+    let advice = format!("/v1/payouts/{}/payment_advice", id(&payout));
+    assert_eq!(actor.client.get(&advice).await.ok()["method"], "internal");
     stage::assert_book(&server);
 }
 

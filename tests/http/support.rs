@@ -521,7 +521,10 @@ impl Client {
     pub async fn sender(&self) -> Value {
         self.post(
             "/v1/senders",
-            json!({ "name": "Ravi Rao", "type": "individual", "country": "AE" }),
+            json!({
+                "name": "Ravi Rao", "type": "individual", "country": "AE",
+                "address": { "line1": "1 Creek Road", "city": "Dubai", "country": "AE" },
+            }),
         )
         .await
         .ok()

@@ -35,7 +35,7 @@ pub fn temporary() -> PathBuf {
 pub fn settings(folder: PathBuf, more: &str) -> BankSettings {
     let text = format!(
         "folder = '{}'\ndebit_account_name = 'Hundi & Co'\ndebit_account_number = \
-         '{DEBIT_ACCOUNT}'\ndebit_account_ifsc = 'HDFC0000240'\n\
+         '{DEBIT_ACCOUNT}'\ndebit_account_ifsc = 'YESB0000240'\n\
          supports_nre = true\npoll_seconds = 1\n{more}",
         folder.display()
     );
@@ -71,6 +71,14 @@ impl Scene {
         let settings = settings(temporary(), more);
         let server = Server::start_bank(settings.clone(), false).await;
         Scene::of(server, settings, behaviour).await
+    }
+
+    /// The same with a debit account at another branch, of another bank.
+    pub async fn at_branch(ifsc: &str, more: &str) -> Scene {
+        let mut settings = settings(temporary(), more);
+        settings.debit_account_ifsc = ifsc.to_owned();
+        let server = Server::start_bank(settings.clone(), false).await;
+        Scene::of(server, settings, Vec::new()).await
     }
 
     /// On PostgreSQL, whatever the other tests run on.

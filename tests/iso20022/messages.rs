@@ -6,9 +6,11 @@ use std::process::Command;
 
 use hundi::kernel::{Currency, Id, Money};
 use hundi::rails::Method;
-use hundi::rails::files::format::PaymentOrder;
+use hundi::rails::files::characters::Characters;
+use hundi::rails::files::format::{Identification, PaymentOrder, Remitter};
 use hundi::rails::files::references::UtrFinding;
 use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
+use hundi::rails::files::settings::BankSettings;
 use hundi::rails::files::values::{EndToEndId, MessageId};
 use hundi::rails::iso20022::simulator::{self, SimulatedBank};
 use hundi::rails::iso20022::{instruct, reading};
@@ -40,7 +42,7 @@ fn schemas() -> Option<PathBuf> {
         .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/target").into());
     let folder = Path::new(&target).join("iso20022-xsd");
     let has_xmllint = Command::new("xmllint").arg("--version").output().is_ok();
-    if folder.join("pain.001.001.09.xsd").exists() && has_xmllint {
+    if folder.join("pain.001.001.03.xsd").exists() && has_xmllint {
         return Some(folder);
     }
     let told =
@@ -56,7 +58,13 @@ fn assert_valid(files: &[(String, Vec<u8>)]) {
     let Some(schemas) = schemas() else { return };
     let folder = temporary();
     std::fs::create_dir(&folder).unwrap();
-    for message in ["pain.001.001.09", "pain.002.001.10", "camt.053.001.08", "camt.054.001.08"] {
+    for message in [
+        "pain.001.001.03",
+        "pain.001.001.09",
+        "pain.002.001.10",
+        "camt.053.001.08",
+        "camt.054.001.08",
+    ] {
         let mut paths = Vec::new();
         for (index, (name, bytes)) in files.iter().enumerate() {
             if String::from_utf8_lossy(bytes).contains(message) && name.starts_with(&message[..8]) {
@@ -87,10 +95,16 @@ fn order(value: u128, units: i64, name: String) -> PaymentOrder {
         amount,
         method: Method::for_amount(amount),
         purpose_code: "P1301".into(),
-        sender_name: name.clone(),
-        sender_country: "AE".into(),
-        sender_street: (units % 2 == 0).then(|| name.repeat(3)),
-        sender_town: (units % 3 == 0).then(|| "Dubai".into()),
+        sender: Remitter {
+            name: name.clone(),
+            country: "AE".into(),
+            street: (units % 2 == 0).then(|| name.repeat(3)),
+            postal_code: (units % 5 == 0).then(|| name.clone()),
+            town: (units % 3 == 0).then(|| "Dubai".into()),
+            region: (units % 7 == 0).then(|| name.clone()),
+            date_of_birth: (units % 4 < 2).then(|| "1990-01-31".into()),
+            identification: (units % 4 < 3).then(|| (Identification::Passport, name.clone())),
+        },
         beneficiary_name: name,
         account_number: "50100012345678".into(),
         ifsc: "HDFC0000001".into(),
@@ -101,22 +115,31 @@ fn order(value: u128, units: i64, name: String) -> PaymentOrder {
 fn instructions_validate_whatever_the_names_hold() {
     let mut runner =
         TestRunner::new(Config { cases: 40, failure_persistence: None, ..Config::default() });
-    let names = "[^\\p{C} ][^\\p{C}]{0,139}";
+    // A name has a letter that is left when it is written; the border sees to that.
+    let names = "[A-Za-zÀ-ÿक-ह][^\\p{C}]{0,139}";
     let orders = proptest::collection::vec((any::<u128>(), 1..99_999_999_i64, names), 1..6);
     let files = std::cell::RefCell::new(Vec::new());
     runner
         .run(&orders, |orders| {
             let orders: Vec<PaymentOrder> =
                 orders.into_iter().map(|(value, units, name)| order(value, units, name)).collect();
-            let settings = settings(temporary(), "");
-            let message_id = MessageId(Id::from_u128(1));
-            let bytes = instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap();
-            prop_assert_eq!(
-                &bytes,
-                &instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap(),
-                "the same bytes again"
-            );
-            files.borrow_mut().push(("pain.001.xml".to_owned(), bytes));
+            for settings in [
+                settings(temporary(), ""),
+                settings(temporary(), "[profile]\npain_001 = 'pain.001.001.03'\n"),
+                settings(temporary(), "[profile]\ncharacters = 'unicode'\n"),
+            ] {
+                let message_id = MessageId(Id::from_u128(1));
+                let bytes = instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap();
+                prop_assert_eq!(
+                    &bytes,
+                    &instruct::write(&settings, message_id, 1_795_285_800, &orders).unwrap(),
+                    "the same bytes again"
+                );
+                let text = String::from_utf8(bytes.clone()).unwrap();
+                let is_restricted = settings.profile.characters == Characters::Neft;
+                prop_assert!(!is_restricted || text.is_ascii());
+                files.borrow_mut().push(("pain.001.xml".to_owned(), bytes));
+            }
             Ok(())
         })
         .unwrap();
@@ -147,7 +170,7 @@ fn one_method_makes_one_batch_with_its_total() {
         "<CtrlSum>200000.00</CtrlSum>",
         "<Dt>2026-11-21</Dt>",
         "<InstdAmt Ccy=\"INR\">199999.99</InstdAmt>",
-        "Hundi &amp; Co",
+        "<Nm>Hundi and Co</Nm>",
         DEBIT_ACCOUNT,
     ] {
         assert!(text.contains(wanted), "{wanted} is not in\n{text}");
@@ -159,6 +182,119 @@ fn one_method_makes_one_batch_with_its_total() {
     let text = String::from_utf8(bytes).unwrap();
     assert!(text.contains("pain.001.001.03\"") && text.contains("<ReqdExctnDt>2026-11-21<"));
     assert_valid(&[("pain.001.xml".into(), text.into_bytes())]);
+}
+
+/// A file without the white space between its elements.
+fn flat(bytes: &[u8]) -> String {
+    let text = std::str::from_utf8(bytes).unwrap();
+    text.lines().map(str::trim).collect()
+}
+
+/// The settings of a bank whose profile is one of the examples.
+fn example(name: &str) -> BankSettings {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/banks").join(name);
+    settings(temporary(), &format!("profile_file = '{}'\n", path.display()))
+}
+
+#[test]
+fn the_profiles_that_ship_are_read_and_their_files_validate() {
+    let mut orders: Vec<PaymentOrder> = [100, 20_000_000, 300]
+        .iter()
+        .zip(["राजेश शर्मा", "José Nuñez", "Subrahmanya Venkataraman Gopalakrishnan Iyer"])
+        .enumerate()
+        .map(|(at, (units, name))| order(at as u128, *units, name.into()))
+        .collect();
+    orders[2].method = Method::Internal;
+    let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80));
+    let mut files = Vec::new();
+    for (name, wanted, file_name) in [
+        (
+            "generic.toml",
+            &[
+                "pain.001.001.09\"",
+                "<Nm>Rajesh Sharma</Nm>",
+                "<Nm>Jose Nunez</Nm>",
+                "<Cd>BKTR</Cd>",
+                "<Tp><Prtry>NRE</Prtry></Tp>",
+                "<Purp><Prtry>P1301</Prtry></Purp>",
+                "<ChrgBr>DEBT</ChrgBr>",
+            ][..],
+            format!("pain.001-{id}.xml"),
+        ),
+        (
+            "india-host-to-host.toml",
+            &[
+                "pain.001.001.03\"",
+                "<InitgPty><Nm>EXAMPLE PAYMENTS LTD</Nm><Id><OrgId><Othr><Id>EXMPL001</Id>\
+                 <SchmeNm><Prtry>CORPORATE ID</Prtry></SchmeNm></Othr></OrgId></Id></InitgPty>",
+                "<Nm>Subrahmanya Venkataraman Gopalakris</Nm>",
+                "<LclInstrm><Prtry>WIB</Prtry></LclInstrm>",
+                "<Tp><Cd>NREX</Cd></Tp>",
+                "<Purp><Cd>PC02</Cd></Purp>",
+                "<RgltryRptg><DbtCdtRptgInd>CRED</DbtCdtRptgInd><Dtls><Cd>P1301</Cd>",
+                "<ChrgBr>SLEV</ChrgBr>",
+                "-INTERNAL</PmtInfId>",
+            ],
+            format!("EXMPL001_20261122000000_{id}.xml"),
+        ),
+    ] {
+        let settings = example(name);
+        assert_eq!(
+            (settings.file_name(id), settings.message_id(&file_name)),
+            (file_name, Some(id))
+        );
+        let bytes = instruct::write(&settings, id, 1_795_285_800, &orders).unwrap();
+        let text = flat(&bytes);
+        for wanted in wanted {
+            assert!(text.contains(wanted), "{name}: {wanted} is not in\n{text}");
+        }
+        files.push(("pain.001.xml".to_owned(), bytes));
+    }
+    assert_eq!(example("india-host-to-host.toml").batch_instructions_max, 500);
+    assert_valid(&files);
+    // The control: the older message has no place for the newer one's date.
+    if schemas().is_some() {
+        let text = String::from_utf8(files[1].1.clone()).unwrap();
+        let broken = text.replace("<ReqdExctnDt>", "<ReqdExctnDt><Dt>");
+        let broken = broken.replace("</ReqdExctnDt>", "</Dt></ReqdExctnDt>");
+        let broken = vec![("pain.001.xml".to_owned(), broken.into_bytes())];
+        assert!(std::panic::catch_unwind(|| assert_valid(&broken)).is_err());
+    }
+}
+
+#[test]
+fn a_remitter_is_written_with_all_that_is_known() {
+    let mut order = order(1, 100, "Asha Rao".into());
+    order.sender = Remitter {
+        name: "Ravi Rao".into(),
+        country: "AE".into(),
+        street: Some("1, Creek Road".into()),
+        postal_code: Some("00000".into()),
+        town: Some("दुबई".into()),
+        region: Some("Dubai".into()),
+        date_of_birth: Some("1990-01-31".into()),
+        identification: Some((Identification::Passport, "Z1234567".into())),
+    };
+    let more = "debit_account_town = 'Mumbai'\ndebit_account_country = 'IN'\n";
+    let id = MessageId(Id::from_u128(9));
+    let mut files = Vec::new();
+    for version in ["pain.001.001.03", "pain.001.001.09"] {
+        let more = format!("{more}[profile]\npain_001 = '{version}'\n");
+        let settings = settings(temporary(), &more);
+        let bytes = instruct::write(&settings, id, 1_795_285_800, &[order.clone()]).unwrap();
+        let text = flat(&bytes);
+        for wanted in [
+            "<Dbtr><Nm>Hundi and Co</Nm><PstlAdr><TwnNm>Mumbai</TwnNm><Ctry>IN</Ctry></PstlAdr>",
+            "<UltmtDbtr><Nm>Ravi Rao</Nm><PstlAdr><StrtNm>1, Creek Road</StrtNm>\
+             <PstCd>00000</PstCd><TwnNm>Dubai</TwnNm><CtrySubDvsn>Dubai</CtrySubDvsn>\
+             <Ctry>AE</Ctry></PstlAdr><Id><PrvtId><DtAndPlcOfBirth><BirthDt>1990-01-31</BirthDt>",
+            "<Othr><Id>Z1234567</Id><SchmeNm><Cd>CCPT</Cd></SchmeNm></Othr>",
+        ] {
+            assert!(text.contains(wanted), "{wanted} is not in\n{text}");
+        }
+        files.push(("pain.001.xml".to_owned(), bytes));
+    }
+    assert_valid(&files);
 }
 
 #[test]

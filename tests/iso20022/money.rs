@@ -181,6 +181,11 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
     assert_eq!(scene.hear(&[day]).await.alarms_count, 0);
 
     // The operator has the money back, explains it, and lets the refund go.
+    let waiting = async |scene: &Scene| {
+        let count = |tx: &mut dyn Tx, _: &mut Now| Ok(rows::attended_count(tx)?);
+        scene.server.app.state.store.write(count).await.unwrap()
+    };
+    assert_eq!(waiting(&scene).await, 1);
     let subject = payout_id.to_string();
     let refund_id: Id<kind::Refund> = Id::parse(&id(&refund)).unwrap();
     let services = scene.server.app.state.services.clone();
@@ -193,6 +198,7 @@ async fn a_payment_after_a_refusal_stops_the_refund_and_waits_for_the_operator()
     };
     scene.server.app.state.store.write(release).await.unwrap();
     assert_eq!(scene.differences().await, Vec::new());
+    assert_eq!(waiting(&scene).await, 0, "`hundi doctor` counts it no more");
     scene.client.wait_status(&path, "completed").await;
     scene.assert_book();
 }

@@ -4,9 +4,13 @@
 use std::path::Path;
 
 use hundi::kernel::Id;
+use hundi::rails::FILE_FORMATS;
 use hundi::rails::Method;
+use hundi::rails::files::certify::Certification;
+use hundi::rails::files::profile::{BankProfile, ProfileTable};
 use hundi::rails::files::references::{ReferenceElement, UtrFinding};
 use hundi::rails::files::reports::{Content, Incoming, Meaning, Sign};
+use hundi::rails::files::settings::Format;
 use hundi::rails::files::values::EndToEndId;
 use hundi::rails::iso20022::reading;
 
@@ -204,4 +208,170 @@ fn charges_within_a_debit_are_a_line_of_their_own() {
     let found = reading::read(with("").as_bytes()).unwrap();
     let Content::Accounts(accounts) = found.content else { panic!() };
     assert_eq!(accounts[0].lines[0].amount.units, 10_590);
+}
+
+/// One dialect: where the bank writes the reference, in what, and what its profile will say.
+struct Mutation {
+    element: ReferenceElement,
+    /// Where in the entry it stands, and its XML.
+    parent: &'static str,
+    xml: &'static str,
+    /// The number's digits follow.
+    prefix: &'static str,
+    is_known: bool,
+}
+
+const fn mutation(
+    element: ReferenceElement,
+    parent: &'static str,
+    xml: &'static str,
+    prefix: &'static str,
+    is_known: bool,
+) -> Mutation {
+    Mutation { element, parent, xml, prefix, is_known }
+}
+
+/// Twenty ways to write a reference; half of them have a form that nobody knows.
+const MUTATIONS: &[Mutation] = {
+    use ReferenceElement as R;
+    &[
+        mutation(R::ClrSysRef, "Refs", "<ClrSysRef>{}</ClrSysRef>", "SBIN", true),
+        mutation(R::ClrSysRef, "Refs", "<ClrSysRef>{}</ClrSysRef>", "Q7", true),
+        mutation(R::AcctSvcrRef, "Refs", "<AcctSvcrRef>{}</AcctSvcrRef>", "AXNH", true),
+        mutation(R::AcctSvcrRef, "Refs", "<AcctSvcrRef>{}</AcctSvcrRef>", "HB", false),
+        mutation(R::AcctSvcrRef, "Ntry", "<AcctSvcrRef>{}</AcctSvcrRef>", "HB9", false),
+        mutation(R::TxId, "Refs", "<TxId>{}</TxId>", "KKBK", true),
+        mutation(R::TxId, "Refs", "<TxId>{}</TxId>", "TX", false),
+        mutation(R::Prtry, "Refs", "<Prtry><Tp>BANK</Tp><Ref>{}</Ref></Prtry>", "YESB", true),
+        mutation(R::Prtry, "Refs", "<Prtry><Tp>BANK</Tp><Ref>{}</Ref></Prtry>", "P", false),
+        mutation(R::NtryRef, "Ntry", "<NtryRef>{}</NtryRef>", "HDFC", true),
+        mutation(R::NtryRef, "Ntry", "<NtryRef>{}</NtryRef>", "", false),
+        mutation(R::AddtlTxInf, "TxDtls", "<AddtlTxInf>NEFT/{}/ASHA</AddtlTxInf>", "IDFB", true),
+        mutation(R::AddtlTxInf, "TxDtls", "<AddtlTxInf>TRF {} DONE</AddtlTxInf>", "ZQ", false),
+        mutation(R::AddtlTxInf, "TxDtls", "<AddtlTxInf>UTR NO {}</AddtlTxInf>", "ZQ", true),
+        mutation(R::AddtlNtryInf, "Ntry", "<AddtlNtryInf>TPT*{}*</AddtlNtryInf>", "PUNB", true),
+        mutation(R::AddtlNtryInf, "Ntry", "<AddtlNtryInf>BY {} ASHA</AddtlNtryInf>", "X", false),
+        mutation(R::Ustrd, "TxDtls", "<RmtInf><Ustrd>DR-{}-RAO</Ustrd></RmtInf>", "BARB", true),
+        mutation(R::Ustrd, "TxDtls", "<RmtInf><Ustrd>{}</Ustrd></RmtInf>", "R0", false),
+        mutation(
+            R::Strd,
+            "TxDtls",
+            "<RmtInf><Strd><CdtrRefInf><Ref>{}</Ref></CdtrRefInf></Strd></RmtInf>",
+            "CMS0",
+            true,
+        ),
+        mutation(
+            R::Strd,
+            "TxDtls",
+            "<RmtInf><Strd><CdtrRefInf><Ref>{}</Ref></CdtrRefInf></Strd></RmtInf>",
+            "REF7",
+            false,
+        ),
+    ]
+};
+
+/// The first part of a text between two marks, with them, and where it stands.
+fn between<'a>(text: &'a str, from: &str, to: &str) -> Option<(usize, &'a str)> {
+    let start = text.find(from)?;
+    let end = text[start..].find(to)? + start + to.len();
+    Some((start, &text[start..end]))
+}
+
+/// Leaves out every element of a name.
+fn without(text: &str, name: &str) -> String {
+    let mut text = text.to_owned();
+    for open in [format!("<{name}>"), format!("<{name} ")] {
+        while let Some((at, part)) = between(&text, &open, &format!("</{name}>")) {
+            let length = part.len();
+            text.replace_range(at..at + length, "");
+        }
+    }
+    text
+}
+
+/// A file from outside whose first entry is a debit of ours with its reference where the dialect
+/// has it; `None` for a file whose first entry has no single transaction.
+fn mutated(name: &str, number: usize, mutation: &Mutation, utr: &str) -> Option<String> {
+    let text = text(name);
+    let (at, entry) = between(&text, "<Ntry>", "</Ntry>")?;
+    if entry.matches("<TxDtls>").count() != 1 || entry.contains("<Btch>") {
+        return None;
+    }
+    let length = entry.len();
+    let mut entry = entry.replace(">CRDT<", ">DBIT<");
+    // The bank writes nothing else that could be a reference, but the rest of the file stays.
+    let refused = ["Refs", "RvslInd", "RtrInf", "RmtInf", "AddtlTxInf", "AddtlNtryInf", "NtryRef"];
+    for name in refused.into_iter().chain(["AcctSvcrRef"]) {
+        entry = without(&entry, name);
+    }
+    let ours = EndToEndId::of(Id::from_u128(number as u128 + 1));
+    let part = mutation.xml.replace("{}", utr);
+    let at_parent = |parent| if mutation.parent == parent { part.as_str() } else { "" };
+    let refs = format!("<Refs><EndToEndId>{ours}</EndToEndId>{}</Refs>", at_parent("Refs"));
+    let entry = entry
+        .replace("<TxDtls>", &format!("<TxDtls>{refs}"))
+        .replace("</TxDtls>", &format!("{}</TxDtls>", at_parent("TxDtls")))
+        .replace("</Ntry>", &format!("{}</Ntry>", at_parent("Ntry")));
+    let mut text = text.clone();
+    text.replace_range(at..at + length, &entry);
+    Some(text)
+}
+
+/// `bank certify` and the lines of a profile that it proposes are all that a new bank needs.
+#[test]
+fn a_profile_is_proposed_for_every_dialect_of_files_from_outside() {
+    assert_eq!(MUTATIONS.len(), 20);
+    let mut names: Vec<String> = std::fs::read_dir(FOLDER)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("camt05") && name.ends_with(".xml"))
+        .collect();
+    names.sort();
+    let certified = |profile: BankProfile, files: &[(String, String, String)]| {
+        let mut found = Certification::new(Format(FILE_FORMATS[0]), profile);
+        let lines: Vec<String> = files
+            .iter()
+            .flat_map(|(name, text, _)| found.file(name, text.as_bytes()))
+            .filter(|line| line.contains("payout_"))
+            .collect();
+        (found, lines)
+    };
+    let mut files_count = 0;
+    for (number, mutation) in MUTATIONS.iter().enumerate() {
+        let what = format!("dialect {}: {}", number + 1, mutation.element.as_str());
+        let mut files = Vec::new();
+        for (at, name) in names.iter().enumerate() {
+            // 16 characters where the form is a known one.
+            let digits = if mutation.is_known { 16 } else { 13 } - mutation.prefix.len();
+            let serial = 261_020_000_000_u64 + (number * 100 + at) as u64;
+            let serial = format!("{serial:012}");
+            let utr = format!("{}{}", mutation.prefix, &serial[12 - digits.min(12)..]);
+            if let Some(text) = mutated(name, at, mutation, &utr) {
+                files.push((name.clone(), text, utr));
+            }
+        }
+        assert!(files.len() >= 8, "{what}: {} files", files.len());
+        files_count += files.len();
+        let plain = BankProfile::try_from(ProfileTable::default()).unwrap();
+        let (first, _) = certified(plain, &files);
+        assert_eq!((first.refused_count, first.debits_count), (0, files.len()), "{what}");
+        if mutation.is_known {
+            assert_eq!(first.referenced_count, files.len(), "{what}");
+        } else {
+            assert_eq!(first.referenced_count, 0, "{what}: the control");
+        }
+        let proposal = first.proposal().join("\n");
+        let table = toml::from_str::<ProfileTable>(&proposal).unwrap();
+        let wanted = vec![mutation.element.as_str().to_owned()];
+        let wanted = (!mutation.is_known).then_some(wanted);
+        assert_eq!(table.reference_elements, wanted, "{what}");
+        let (second, lines) = certified(table.try_into().unwrap(), &files);
+        assert_eq!(second.referenced_count, files.len(), "{what}");
+        assert!(second.proposal().iter().all(|line| !line.starts_with("reference")), "{what}");
+        for ((name, _, utr), line) in files.iter().zip(&lines) {
+            let told = format!("UTR {utr} from {}", mutation.element.as_str());
+            assert!(line.contains(&told), "{what}, {name}: {line}");
+        }
+    }
+    assert!(files_count >= 160, "{files_count}");
 }

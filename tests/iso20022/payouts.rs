@@ -9,6 +9,7 @@ use hundi::kernel::{Currency, Id, Money, Now};
 use hundi::operator::{self, OperatorDecision};
 use hundi::rails::files::reports::Line;
 use hundi::rails::files::rows::{self, LinePlace, Matching};
+use hundi::rails::files::values::{Day, date_time};
 use hundi::rails::iso20022::simulator::Trait;
 use hundi::reconcile::{self, DifferenceKind};
 use hundi::store::Tx;
@@ -23,6 +24,176 @@ async fn shown(scene: &Scene, transfer: &Value) -> (Value, Value) {
     let transfer = scene.client.get(&format!("/v1/transfers/{}", id(transfer))).await.ok();
     let payout = scene.client.get(&format!("/v1/payouts/{}", payout_id(&transfer))).await.ok();
     (transfer, payout)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_account_at_the_sponsor_bank_gets_a_book_transfer() {
+    let mut scene = Scene::at_branch("HDFC0000240", "").await;
+    let (paid, payout_id) = scene.payout(PAID, "3000.00").await;
+    let (returned, _) = scene.payout(RETURNED, "100.00").await;
+    let sum = scene.exchange().await;
+    assert_eq!((sum.published_count, sum.counts.unknown), (2, 0));
+    scene.simulated.close_day(now());
+    scene.exchange().await;
+    let (transfer, payout) = shown(&scene, &paid).await;
+    assert_eq!(
+        (&transfer["status"], &payout["method"]),
+        (&json!("payout_settled"), &json!("internal"))
+    );
+    // The bank's own reference of the entry, because no clearing system names the payment.
+    let reference = payout["unique_transaction_reference"].as_str().unwrap().to_owned();
+    assert!(reference.starts_with('S') && reference.len() == 7, "{reference}");
+    let (transfer, payout) = shown(&scene, &returned).await;
+    assert_eq!(
+        (&transfer["status"], &payout["status"]),
+        (&json!("refund_processing"), &json!("returned"))
+    );
+    assert_eq!(scene.differences().await, Vec::new());
+    // By hand, a book transfer settles under 6 to 35 letters and digits.
+    let (_, silent) = scene.payout(SILENT, "100.00").await;
+    scene.exchange().await;
+    let services = scene.server.app.state.services.clone();
+    let decide = |reference: &str| {
+        let (services, decision) =
+            (services.clone(), OperatorDecision::Settle(reference.to_owned()));
+        scene.server.app.state.store.write(move |tx: &mut dyn Tx, now: &mut Now| {
+            operator::decide(tx, now, &services, silent.any(), &decision, &by())
+        })
+    };
+    for refused in ["FT123", "FT-1234", &reference] {
+        assert!(decide(refused).await.is_err(), "{refused}");
+    }
+    decide("ft1234").await.unwrap();
+    let settled = scene.find(silent).await;
+    assert_eq!(settled.unique_transaction_reference.as_deref(), Some("FT1234"));
+    assert_eq!(scene.find(payout_id).await.amount.to_string(), "265237.50");
+    scene.assert_book();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_payout_outside_its_window_waits_and_says_until_when() {
+    let today = Day::at(now()).unwrap();
+    // Closed until the day after tomorrow, whatever the time is, and whether or not the day ends
+    // meanwhile.
+    let days: Vec<String> =
+        [0, 1].iter().map(|ahead| format!("'{}'", today.plus_days(*ahead))).collect();
+    let until = today.plus_days(2).begins_at();
+    let profile = format!(
+        "[profile]\nholidays = [{}]\n[profile.rtgs]\nopen_on_holidays = true\n",
+        days.join(", ")
+    );
+    let mut scene = Scene::with(Vec::new(), &profile).await;
+    let (neft, neft_id) = scene.payout(PAID, "100.00").await;
+    let (rtgs, _) = scene.payout(PAID, "3000.00").await;
+    assert_eq!(shown(&scene, &neft).await.1["waits_until"], json!(until));
+    assert_eq!(scene.turn().await.published_count, 1, "the one whose method is open");
+    let (transfer, payout) = shown(&scene, &neft).await;
+    assert_eq!(
+        (&transfer["status"], &payout["status"]),
+        (&json!("payout_processing"), &json!("processing"))
+    );
+    assert_eq!(payout["waits_until"], json!(until));
+    assert_eq!(shown(&scene, &rtgs).await.1["waits_until"], Value::Null);
+    let listed = scene.client.get("/v1/payouts").await.ok();
+    let waiting =
+        listed["data"].as_array().unwrap().iter().filter(|one| one["waits_until"] == until);
+    assert_eq!(waiting.count(), 1);
+
+    // The operator's list says the same; it reads the profile from the configuration.
+    let config = scene.settings.folder.join("hundi.toml");
+    let bank = format!(
+        "[bank]\nfolder = '{}'\ndebit_account_name = 'Hundi'\ndebit_account_number = \
+         '00112233445566'\ndebit_account_ifsc = 'YESB0000240'\n{}",
+        scene.settings.folder.display(),
+        profile.replace("[profile", "[bank.profile")
+    );
+    fs::write(&config, bank).unwrap();
+    let list = |more: &[&str]| {
+        let mut command = scene.server.binary(&["payouts", "list", "--config"]);
+        command.arg(&config).args(["--database", &scene.server.database_url]).args(more);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = list(&[]);
+    let line = told.lines().find(|line| line.contains(&neft_id.to_string())).unwrap();
+    assert!(line.ends_with(&format!("waits for the bank until {}", date_time(until))), "{line}");
+    assert!(line.contains("\tneft\t8841.25\t-\t"), "{line}");
+    assert!(told.contains("with the bank") && !told.contains("Ravi"), "{told}");
+    assert!(list(&["--show-names"]).contains("\tAsha Rao\tRavi Rao"));
+
+    // The window opens.
+    let open = Arc::new(settings(scene.settings.folder.clone(), ""));
+    scene.bank = Bank::open_in_boot(open, Some("boot-1".into())).unwrap();
+    scene.exchange().await;
+    let (transfer, payout) = shown(&scene, &neft).await;
+    assert_eq!(
+        (&transfer["status"], &payout["waits_until"]),
+        (&json!("payout_settled"), &Value::Null)
+    );
+    scene.assert_book();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_go_in_the_characters_of_neft_and_both_are_kept() {
+    let mut scene = Scene::new(Vec::new()).await;
+    let client = &scene.client;
+    let beneficiary = |name: &str| {
+        json!({ "name": name, "account_number": PAID,
+        "ifsc": "HDFC0000001", "account_type": "nre" })
+    };
+    // A name of which nothing is left waits for the caller.
+    let made = client.post("/v1/beneficiaries", beneficiary("王伟")).await.ok();
+    let path = format!("/v1/beneficiaries/{}", id(&made));
+    let held = client.wait_status(&path, "input_required").await;
+    assert_eq!(held["requirements"][0]["field_name"], "name");
+    assert_eq!(held["payouts_disabled_reason"], "name_mismatch");
+    client.post(&path, json!({ "name": "राजेश कुमार शर्मा" })).await.ok();
+    let active = client.wait_status(&path, "active").await;
+    assert_eq!(active["name"], "राजेश कुमार शर्मा");
+
+    // So does a sender of whom the bank would know too little.
+    let lock = client.quote_lock("100.00").await;
+    let address = json!({ "line1": "Calle 1", "city": "Málaga", "country": "ES" });
+    let elsewhere = json!({ "line1": "1", "city": "東京", "country": "JP" });
+    let mut sent = None;
+    for (name, address, is_taken) in [
+        ("José Nuñez", Value::Null, false),
+        ("José Nuñez", elsewhere, false),
+        ("محمد", address.clone(), false),
+        ("José Nuñez", address, true),
+    ] {
+        let body = json!({ "name": name, "type": "individual", "country": "ES",
+            "address": address });
+        let sender = client.post("/v1/senders", body).await.ok();
+        let body = json!({
+            "sender_id": id(&sender), "beneficiary_id": id(&active), "quote_lock_id": id(&lock),
+            "amount": "100.00", "currency": "USD", "payout_currency": "INR",
+            "funding": { "rail": "stablecoin", "asset": "USDT", "chain": "tron" },
+        });
+        let answer = client.post("/v1/transfers", body).await;
+        if is_taken {
+            sent = Some(answer.ok());
+        } else {
+            let wanted = ("sender_not_eligible".to_owned(), Some("sender_id".to_owned()));
+            assert_eq!(answer.errors(400), [wanted], "{name}");
+        }
+    }
+    let transfer = sent.unwrap();
+    client.deposit(&transfer, json!({})).await;
+    let path = format!("/v1/transfers/{}", id(&transfer));
+    let transfer = client.wait_status(&path, "payout_processing").await;
+    let payout_id = Id::parse(&payout_id(&transfer)).unwrap();
+    scene.turn().await;
+    let files = scene.taken();
+    let [file] = &files[..] else { panic!() };
+    for wanted in ["<Nm>Rajesh Kumar Sharma</Nm>", "<Nm>Jose Nunez</Nm>", "<TwnNm>Malaga</TwnNm>"] {
+        assert!(file.contains(wanted), "{wanted} is not in\n{file}");
+    }
+    assert!(file.is_ascii());
+    let kept = move |tx: &mut dyn Tx, _: &mut Now| Ok(rows::names_written(tx, payout_id)?);
+    let kept = scene.server.app.state.store.write(kept).await.unwrap().unwrap();
+    assert_eq!(kept, ("Rajesh Kumar Sharma".to_owned(), "Jose Nunez".to_owned()));
 }
 
 /// Every behaviour of the bank ends the same: what arrives late, twice or turned round changes

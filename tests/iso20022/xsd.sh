@@ -23,4 +23,14 @@ printf '[package]\nname = "schemas"\nversion = "0.0.0"\nedition = "2024"\n[depen
 for message in pain.001.001.09 pain.002.001.10 camt.053.001.08 camt.054.001.08; do
   cp "$folder/vendor/sepa/tests/xsd/$message.xsd" "$target/"
 done
+# The older payment message is in another package.
+python3 -m venv "$folder/python" 2>/dev/null || {
+  sudo=""
+  [ "$(id -u)" = 0 ] || sudo=sudo
+  $sudo apt-get update -q && $sudo apt-get install -y -q python3-venv python3-pip
+  python3 -m venv "$folder/python"
+}
+"$folder/python/bin/pip" --quiet --disable-pip-version-check download --no-deps --dest "$folder/wheel" sepaxml==2.7.0
+python3 -m zipfile --extract "$folder"/wheel/*.whl "$folder/sepaxml"
+cp "$folder/sepaxml/sepaxml/schemas/pain.001.001.03.xsd" "$target/"
 check

@@ -179,7 +179,7 @@ export interface Corridor {
   /** Types of bank account that are paid. */
   account_types: Array<"nre">;
   /** Indian payment systems that payouts go by. */
-  methods: Array<"neft" | "rtgs">;
+  methods: Array<"neft" | "rtgs" | "internal">;
   /** RBI purpose codes that are taken. */
   purpose_codes: Array<string>;
   /** Whether the object belongs to live mode. */
@@ -589,7 +589,7 @@ export interface PaymentAdviceDocument {
   /** The UTR, by which the beneficiary's bank knows the payment. */
   unique_transaction_reference?: string | null;
   /** Indian payment system that the payout goes by. */
-  method: "neft" | "rtgs";
+  method: "neft" | "rtgs" | "internal";
   /** When the payout settled, in Unix seconds. */
   settled_at?: number | null;
   /** When the bank sent the money back, in Unix seconds. */
@@ -660,11 +660,13 @@ export interface Payout {
   /** Code of the currency. */
   currency: "INR" | "USD" | "USDT";
   /** Indian payment system that the payout goes by. */
-  method: "neft" | "rtgs";
+  method: "neft" | "rtgs" | "internal";
   /** RBI purpose code of the remittance. */
   purpose_code: string;
   /** The UTR, by which the beneficiary's bank knows the payment. */
   unique_transaction_reference?: string | null;
+  /** Until when the payout waits, in Unix seconds, because the bank takes none of its method now; null where it does not wait. */
+  waits_until?: number | null;
   /** When the payout settled, in Unix seconds. */
   settled_at?: number | null;
   /** Why it failed; null otherwise. */
@@ -924,7 +926,7 @@ export interface StatementRow {
   /** What the beneficiary receives, as a decimal string. */
   payout_amount: Decimal;
   /** Indian payment system that the payout goes by. */
-  method?: "neft" | "rtgs" | null;
+  method?: "neft" | "rtgs" | "internal" | null;
   /** The UTR, by which the beneficiary's bank knows the payment. */
   unique_transaction_reference?: string | null;
   /** When the payout settled, in Unix seconds. */

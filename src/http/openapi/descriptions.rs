@@ -194,6 +194,11 @@ const NAMES: &[(&str, &str)] = &[
     ("url", "Address in the web."),
     ("usdt_out", "USDT that left."),
     ("verification", "How the account was checked."),
+    (
+        "waits_until",
+        "Until when the payout waits, in Unix seconds, because the bank takes none of its method \
+         now; null where it does not wait.",
+    ),
     ("webhook_endpoint_id", "ID of the webhook endpoint."),
 ];
 

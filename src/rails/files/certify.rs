@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::references::{References, UtrFinding};
+use super::profile::{BankProfile, MASK_CHARACTERS, Pain001};
+use super::references::{ReferenceElement, References, UtrFinding};
 use super::reports::{Content, Line, Meaning, PaymentStatus, Reason, Sign};
-use super::settings::{BankProfile, Format};
-use super::values::EndToEndId;
+use super::settings::Format;
+use super::values::{EndToEndId, Utr};
 use crate::kernel::Money;
 use crate::rails::port::Method;
 
@@ -20,8 +21,10 @@ pub struct Certification {
     /// Debits of ours, and those of them with one reference.
     pub debits_count: usize,
     pub referenced_count: usize,
-    /// Of reports without a reference: how many have one candidate in an element.
-    candidates: BTreeMap<&'static str, usize>,
+    /// Reports of payments of ours without a reference: what could be one, by the element.
+    missing: Vec<(EndToEndId, Vec<(ReferenceElement, Utr)>)>,
+    /// Versions of pain.001 that status reports name.
+    versions: Vec<Pain001>,
     /// The account numbers of statements, as the bank writes them.
     accounts: BTreeMap<String, usize>,
 }
@@ -37,7 +40,8 @@ impl Certification {
             unread_count: 0,
             debits_count: 0,
             referenced_count: 0,
-            candidates: BTreeMap::new(),
+            missing: Vec::new(),
+            versions: Vec::new(),
             accounts: BTreeMap::new(),
         }
     }
@@ -62,6 +66,8 @@ impl Certification {
         )];
         match found.content {
             Content::Statuses(report) => {
+                let version = report.original_version.as_deref().and_then(Pain001::parse);
+                self.versions.extend(version.filter(|version| !self.versions.contains(version)));
                 if let Some(verdict) = &report.whole {
                     let meaning = meaning(verdict.meaning);
                     lines.push(format!("  whole file: {meaning}{}", told(&verdict.reason)));
@@ -99,8 +105,8 @@ impl Certification {
     fn payment(&mut self, payment: &PaymentStatus) -> String {
         self.reports_count += 1;
         let is_paid = payment.verdict.meaning == Some(Meaning::Paid);
-        let is_ours = payment.end_to_end_id.is_some();
-        let reference = self.reference(&payment.references, is_paid && is_ours, None);
+        let of = payment.end_to_end_id.filter(|_| is_paid);
+        let reference = self.reference(&payment.references, of, None);
         format!(
             "  {}: {}, {}, {reference}{}",
             payment.place,
@@ -118,9 +124,8 @@ impl Certification {
             (Sign::Credit, false) => "credit",
             (Sign::Credit, true) => "credit that undoes a debit",
         };
-        let is_ours = line.end_to_end_id.is_some();
-        let is_payment = is_ours && line.sign == Sign::Debit;
-        let reference = self.reference(&line.references, is_payment, Some(line.amount));
+        let of = line.end_to_end_id.filter(|_| line.sign == Sign::Debit);
+        let reference = self.reference(&line.references, of, Some(line.amount));
         let members = match line.members.len() {
             0 => String::new(),
             count => format!(", booked for {count} payouts together"),
@@ -135,31 +140,77 @@ impl Certification {
         )
     }
 
-    /// Which reference would be taken, and where it stands.
+    /// Which reference would be taken, and where it stands; `of` is a payment of ours that was
+    /// made.
     fn reference(
         &mut self,
         references: &References,
-        is_payment: bool,
+        of: Option<EndToEndId>,
         amount: Option<Money>,
     ) -> String {
         let method = amount.map_or(Method::Neft, Method::for_amount);
         let finding = references.utr(method, &self.profile.reference_elements, &[]);
-        self.debits_count += usize::from(is_payment);
-        match finding {
-            UtrFinding::One(utr, element) => {
-                self.referenced_count += usize::from(is_payment);
-                format!("UTR {} from {}", utr.as_str(), element.as_str())
-            }
-            UtrFinding::Ambiguous => "several UTRs: the operator would decide".into(),
-            UtrFinding::None => {
-                if is_payment {
-                    for element in references.elements_with_one_candidate() {
-                        *self.candidates.entry(element.as_str()).or_default() += 1;
-                    }
-                }
-                "no UTR".into()
-            }
+        self.debits_count += usize::from(of.is_some());
+        if let UtrFinding::One(utr, element) = &finding {
+            self.referenced_count += usize::from(of.is_some());
+            return format!("UTR {} from {}", utr.as_str(), element.as_str());
         }
+        self.missing.extend(of.map(|of| (of, references.single_candidates())));
+        match finding {
+            UtrFinding::Ambiguous => "several UTRs: the operator would decide".into(),
+            _ => "no UTR".into(),
+        }
+    }
+
+    /// The elements that would give the missing references, the one for most of them first. What
+    /// several payments share is no reference.
+    fn elements_missing(&self) -> Vec<ReferenceElement> {
+        let is_shared = |of: EndToEndId, utr: &Utr| {
+            let others = self.missing.iter().filter(|(other, _)| *other != of);
+            others.flat_map(|(_, candidates)| candidates).any(|(_, other)| other == utr)
+        };
+        let mut left: Vec<Vec<ReferenceElement>> = self
+            .missing
+            .iter()
+            .map(|(of, candidates)| {
+                let own = candidates.iter().filter(|(_, utr)| !is_shared(*of, utr));
+                own.map(|(element, _)| *element).collect()
+            })
+            .collect();
+        let mut found = Vec::new();
+        loop {
+            let count = |element: &ReferenceElement| {
+                left.iter().filter(|has| has.contains(element)).count()
+            };
+            // The surest of those that would give the same number.
+            let best = ReferenceElement::ALL.iter().rev().max_by_key(|element| count(element));
+            let Some(best) = best.copied().filter(|best| count(best) > 0) else { return found };
+            found.push(best);
+            left.retain(|has| !has.contains(&best));
+        }
+    }
+
+    /// What the profile of a bank that writes such files holds beside what the present one says:
+    /// lines of the table `[bank.profile]`.
+    pub fn proposal(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        let missing = self.elements_missing();
+        if !missing.is_empty() {
+            let known = self.profile.reference_elements.iter().filter(|one| !missing.contains(one));
+            let all: Vec<&str> = known.chain(&missing).map(|element| element.as_str()).collect();
+            lines.push(format!("reference_elements = {all:?}"));
+        }
+        let masks: Vec<&String> =
+            self.accounts.keys().filter(|account| account.contains(MASK_CHARACTERS)).collect();
+        if !masks.is_empty() {
+            lines.push(format!("debit_account_masks = {masks:?}"));
+        }
+        if let [version] = self.versions.as_slice()
+            && *version != self.profile.pain_001
+        {
+            lines.push(format!("pain_001 = {:?}", version.as_str()));
+        }
+        lines
     }
 
     /// What the files have in common, and the profile that would read more of them.
@@ -187,23 +238,23 @@ impl Certification {
             lines.push(format!("account {hidden}: {count} statements or notifications"));
         }
         let missing = self.debits_count - self.referenced_count;
-        let best = self.candidates.iter().max_by_key(|(_, count)| **count);
-        match best {
-            Some((element, count)) if missing > 0 => {
-                let mut elements: Vec<&str> =
-                    self.profile.reference_elements.iter().map(|known| known.as_str()).collect();
-                elements.push(element);
-                lines.push(format!(
-                    "{count} of {missing} payments without a UTR have one text that could be it in \
-                     {element}; if the bank confirms that, write"
-                ));
-                lines.push("[bank.profile]".into());
-                lines.push(format!("reference_elements = {elements:?}"));
-            }
-            _ if missing > 0 => lines.push(format!(
+        let elements = self.elements_missing();
+        if missing > 0 && elements.is_empty() {
+            lines.push(format!(
                 "{missing} payments have no UTR: ask the bank in which element it writes it"
-            )),
-            _ => {}
+            ));
+        } else if missing > 0 {
+            let words: Vec<&str> = elements.iter().map(|element| element.as_str()).collect();
+            lines.push(format!(
+                "{missing} payments have no UTR, and texts that could be it in {}",
+                words.join(", ")
+            ));
+        }
+        let proposal = self.proposal();
+        if !proposal.is_empty() {
+            lines.push("if the bank confirms it, write:".into());
+            lines.push("[bank.profile]".into());
+            lines.extend(proposal);
         }
         lines
     }
@@ -235,7 +286,7 @@ fn told(reason: &Reason) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rails::files::settings::ProfileTable;
+    use crate::rails::files::profile::ProfileTable;
     use crate::rails::iso20022::Iso20022;
 
     fn entry(payout: &str, more: &str) -> String {
@@ -282,9 +333,11 @@ mod tests {
         let summary = found.summary();
         assert!(summary[0].starts_with("2 files, 1 refused; 3 reports, 1 parts not read"));
         assert_eq!(summary[1], "account ..........5566: 1 statements or notifications");
-        assert_eq!(summary[4], "reference_elements = [\"AcctSvcrRef\"]");
+        assert_eq!(summary[4], "[bank.profile]");
+        assert_eq!(summary[5], "reference_elements = [\"AcctSvcrRef\"]");
+        assert_eq!(summary[6], "debit_account_masks = [\"XXXXXXXXXX5566\"]");
         // With what it proposed, every payment has its reference.
-        let table = toml::from_str::<ProfileTable>(&summary[4]).unwrap();
+        let table = toml::from_str::<ProfileTable>(&found.proposal().join("\n")).unwrap();
         let mut found = Certification::new(Format(&Iso20022), table.try_into().unwrap());
         found.file("a.xml", file.as_bytes());
         assert_eq!((found.debits_count, found.referenced_count), (2, 2));

@@ -14,15 +14,32 @@ pub struct PaymentOrder {
     pub amount: Money,
     pub method: Method,
     pub purpose_code: String,
-    pub sender_name: String,
-    /// ISO 3166-1 alpha-2.
-    pub sender_country: String,
-    pub sender_street: Option<String>,
-    pub sender_town: Option<String>,
+    pub sender: Remitter,
     pub beneficiary_name: String,
     pub account_number: String,
     pub ifsc: String,
 }
+
+/// Who sends the money, with what is known of the person.
+#[derive(Clone)]
+pub struct Remitter {
+    pub name: String,
+    /// Of the address, or else of the person: ISO 3166-1 alpha-2.
+    pub country: String,
+    pub street: Option<String>,
+    pub postal_code: Option<String>,
+    pub town: Option<String>,
+    pub region: Option<String>,
+    /// `YYYY-MM-DD`.
+    pub date_of_birth: Option<String>,
+    pub identification: Option<(Identification, String)>,
+}
+
+crate::string_enum!(
+    /// What a number identifies a person by.
+    Identification { Passport "passport", NationalId "national_id",
+        DrivingLicence "driving_licence" }
+);
 
 /// Why a file, or a part of one, is not read. The reason names elements and positions, never
 /// contents.

@@ -1,8 +1,10 @@
 //! The rail of a bank that exchanges files.
 
-use super::rows;
+use super::profile::BankProfile;
+use super::rows::{self, InstructionStatus};
 use super::settings::BankSettings;
-use crate::kernel::{Now, StoreError};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, Now, StoreError};
 use crate::rails::port::{BankReport, Instruction, Rail, Reporting};
 use crate::store::Tx;
 
@@ -11,11 +13,18 @@ use crate::store::Tx;
 pub struct FileRail {
     name: &'static str,
     supports_nre: bool,
+    bank_code: String,
+    profile: BankProfile,
 }
 
 impl FileRail {
     pub fn new(settings: &BankSettings) -> FileRail {
-        FileRail { name: settings.format.0.name(), supports_nre: settings.supports_nre }
+        FileRail {
+            name: settings.format.0.name(),
+            supports_nre: settings.supports_nre,
+            bank_code: settings.bank_code().to_owned(),
+            profile: settings.profile.clone(),
+        }
     }
 }
 
@@ -28,6 +37,25 @@ impl Rail for FileRail {
     }
     fn reporting(&self) -> Reporting {
         Reporting::Told
+    }
+    fn bank_code(&self) -> &str {
+        &self.bank_code
+    }
+    fn can_write(&self, name: &str) -> bool {
+        self.profile.characters.can_write(name)
+    }
+    fn needs_remitter_address(&self) -> bool {
+        true
+    }
+    fn waits_until(
+        &self,
+        tx: &mut dyn Tx,
+        instant: i64,
+        payout_id: Id<kind::Payout>,
+    ) -> Result<Option<i64>, StoreError> {
+        let found = rows::find(tx, payout_id)?;
+        let queued = found.filter(|found| found.status == InstructionStatus::Queued);
+        Ok(queued.and_then(|found| self.profile.opens_at(found.method, instant)))
     }
     fn submit(
         &self,

@@ -128,7 +128,9 @@ impl References {
             if let Some(joined) = joined {
                 at += 1;
                 self.push(element, &joined, is_labelled || labelled_here);
-            } else if Utr::parse(&word).is_some() {
+            } else if Utr::parse(&word).is_some()
+                || (is_labelled || labelled_here) && is_book_reference(&word)
+            {
                 self.push(element, &word, is_labelled || labelled_here);
             }
             is_labelled = false;
@@ -148,9 +150,24 @@ impl References {
     pub fn utr(&self, method: Method, preferred: &[ReferenceElement], own: &[&str]) -> UtrFinding {
         let usable = |candidate: &&Candidate| !own.contains(&candidate.text.as_str());
         let read = |candidate: &Candidate| {
-            Utr::parse(&candidate.text.to_ascii_uppercase()).map(|utr| (utr, candidate.element))
+            let utr = Utr::parse_for(method, &candidate.text.to_ascii_uppercase());
+            utr.map(|utr| (utr, candidate.element))
         };
         let all = || self.candidates.iter().filter(usable);
+        let of = |element| {
+            one_of(all().filter(|found| found.element == element).filter_map(read).collect())
+        };
+        if method == Method::Internal {
+            // No clearing system names a book transfer: after what the profile says and a text
+            // behind a label, the bank's own reference of the entry counts.
+            let labelled = all().filter(|found| found.is_labelled).filter_map(read).collect();
+            let first = [ReferenceElement::ClrSysRef, ReferenceElement::Utr];
+            let last = [ReferenceElement::AcctSvcrRef, ReferenceElement::TxId];
+            let found = first.iter().chain(preferred).map(|element| of(*element));
+            let found = found.chain([one_of(labelled)]).chain(last.map(of));
+            let mut found = found.skip_while(|finding| *finding == UtrFinding::None);
+            return found.next().unwrap_or(UtrFinding::None);
+        }
         let clearing = all()
             .filter(|candidate| {
                 matches!(candidate.element, ReferenceElement::ClrSysRef | ReferenceElement::Utr)
@@ -161,8 +178,7 @@ impl References {
             return UtrFinding::One(known.0.clone(), known.1);
         }
         for element in preferred {
-            let found = all().filter(|candidate| candidate.element == *element).filter_map(read);
-            match one_of(found.collect()) {
+            match of(*element) {
                 UtrFinding::None => {}
                 found => return found,
             }
@@ -196,16 +212,16 @@ impl References {
     pub fn all(&self) -> impl Iterator<Item = &str> {
         self.candidates.iter().map(|candidate| candidate.text.as_str())
     }
-    /// Elements that hold one text, and no other, which could be a reference.
-    pub fn elements_with_one_candidate(&self) -> impl Iterator<Item = ReferenceElement> {
-        let count = |element| {
-            let of = |candidate: &&Candidate| {
-                candidate.element == element
-                    && Utr::parse(&candidate.text.to_ascii_uppercase()).is_some()
-            };
-            self.candidates.iter().filter(of).count()
+    /// Elements that hold one text, and no other, which could be a reference, with the text.
+    pub fn single_candidates(&self) -> Vec<(ReferenceElement, Utr)> {
+        let of = |element| {
+            let texts = self.candidates.iter().filter(|found| found.element == element);
+            let texts: Vec<Utr> =
+                texts.filter_map(|found| Utr::parse(&found.text.to_ascii_uppercase())).collect();
+            texts.first().filter(|first| texts.iter().all(|text| text == *first)).cloned()
         };
-        ReferenceElement::ALL.iter().copied().filter(move |element| count(*element) == 1)
+        let all = ReferenceElement::ALL.iter().copied();
+        all.filter_map(|element| Some((element, of(element)?))).collect()
     }
     /// What is kept of a line that belongs to no payout, for the operator to look it up by.
     pub fn shown(&self) -> Option<&str> {
@@ -218,6 +234,11 @@ impl References {
             .or_else(|| of(|candidate| Utr::has_known_form(&candidate.text)))
             .map(|candidate| candidate.text.as_str())
     }
+}
+
+/// Whether a word behind a label may name a book transfer.
+fn is_book_reference(word: &str) -> bool {
+    word.bytes().any(is_digit) && Utr::parse_for(Method::Internal, word).is_some()
 }
 
 const fn is_digit(byte: u8) -> bool {
@@ -328,6 +349,30 @@ mod tests {
             UtrFinding::One(Utr::parse("S123456789X").unwrap(), AcctSvcrRef)
         );
         assert_eq!(found(&[(AcctSvcrRef, "00112233445566")], &[AcctSvcrRef]), UtrFinding::None);
+    }
+
+    #[test]
+    fn a_book_transfer_is_named_by_the_bank() {
+        let found =
+            |parts: &[(ReferenceElement, &str)], preferred: &[ReferenceElement]| match of(parts)
+                .utr(Method::Internal, preferred, &["00112233445566"])
+            {
+                UtrFinding::One(utr, element) => Some((utr.as_str().to_owned(), element)),
+                _ => None,
+            };
+        let one = |text: &str, element| Some((text.to_owned(), element));
+        let entry = (AcctSvcrRef, "S00012");
+        assert_eq!(found(&[entry], &[]), one("S00012", AcctSvcrRef));
+        assert_eq!(found(&[entry, (ClrSysRef, "BT9912")], &[]), one("BT9912", ClrSysRef));
+        let text = (AddtlTxInf, "FT OWN BRANCH UTR NO FT2611");
+        assert_eq!(found(&[entry, text], &[]), one("FT2611", AddtlTxInf));
+        assert_eq!(found(&[entry, (TxId, "TX77777")], &[TxId]), one("TX77777", TxId));
+        // Our own name of the payment, a number of ours and words are none.
+        let ours = (TxId, "00000000000000000000000007");
+        assert_eq!(found(&[ours, (AcctSvcrRef, "00112233445566")], &[]), None);
+        assert_eq!(found(&[(AddtlNtryInf, "UTR TRANSFER")], &[]), None);
+        assert_eq!(found(&[entry, (AcctSvcrRef, "S00013")], &[]), None, "two leave it open");
+        assert_eq!(of(&[entry]).utr(Method::Neft, &[], &[]), UtrFinding::None, "the control");
     }
 
     #[test]

@@ -123,6 +123,8 @@ pub enum RefusalMeaning {
 pub struct StatusReport {
     /// The message of ours that it is about; `None` if it is about somebody else's or names none.
     pub original: Option<MessageId>,
+    /// What the bank calls our message, such as `pain.001.001.03`.
+    pub original_version: Option<String>,
     /// What is said of the whole message.
     pub whole: Option<Verdict>,
     /// What is said of one batch, by the identity that we gave it.

@@ -7,10 +7,11 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::format::{FileError, PaymentOrder};
-use super::references::ReferenceElement;
+use super::profile::{BankProfile, MASK_CHARACTERS, ProfileTable};
 use super::reports::Incoming;
-use super::values::MessageId;
+use super::values::{AccountNumber, MessageId};
 use crate::kernel::{Currency, Money, StoreError, within};
+use crate::rails::port::BANK_CODE_LENGTH;
 
 /// Instructions of one file where the operator says nothing, and the most that can be set.
 const BATCH_INSTRUCTIONS_DEFAULT: u32 = 100;
@@ -52,29 +53,6 @@ impl std::fmt::Debug for Format {
     }
 }
 
-impl Format {
-    pub fn file_name(self, id: MessageId) -> String {
-        let (before, after) = self.0.file_name_parts();
-        format!("{before}{id}{after}")
-    }
-    /// The identity in a name that `file_name` made.
-    pub fn message_id(self, file_name: &str) -> Option<MessageId> {
-        let (before, after) = self.0.file_name_parts();
-        MessageId::parse(file_name.strip_prefix(before)?.strip_suffix(after)?)
-    }
-}
-
-/// An account number as it is configured; `Debug` does not show it.
-#[derive(Clone, Deserialize)]
-#[serde(transparent)]
-pub struct AccountNumber(String);
-
-impl std::fmt::Debug for AccountNumber {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("…")
-    }
-}
-
 /// The table `[bank]` of the configuration file, as it is written there.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,6 +61,8 @@ pub struct BankTable {
     pub debit_account_name: String,
     pub debit_account_number: AccountNumber,
     pub debit_account_ifsc: String,
+    pub debit_account_town: Option<String>,
+    pub debit_account_country: Option<String>,
     pub initiating_party: Option<String>,
     pub supports_nre: Option<bool>,
     pub batch_instructions_maximum: Option<u32>,
@@ -91,72 +71,7 @@ pub struct BankTable {
     pub unanswered_hours: Option<i64>,
     pub format: Option<String>,
     pub profile: Option<ProfileTable>,
-}
-
-/// The table `[bank.profile]`: how this bank's files differ.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProfileTable {
-    pub pain_001: Option<String>,
-    pub reference_elements: Option<Vec<String>>,
-    pub debit_account_masks: Option<Vec<AccountNumber>>,
-}
-
-crate::string_enum!(
-    /// The versions of pain.001 that are written.
-    Pain001 { V03 "pain.001.001.03", V09 "pain.001.001.09" }
-);
-
-/// How a bank's files differ from the standard's plain use.
-#[derive(Clone, Debug)]
-pub struct BankProfile {
-    /// The version of the payment files.
-    pub pain_001: Pain001,
-    /// The elements in which the bank writes the UTR, the surest first. Any 10 to 22 letters and
-    /// digits count there; elsewhere only known forms do.
-    pub reference_elements: Vec<ReferenceElement>,
-    /// Other ways in which the bank writes the debit account; `X` and `*` stand for any character.
-    debit_account_masks: Vec<AccountNumber>,
-}
-
-/// Characters of a mask that hide another one.
-const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
-/// Characters that a mask has to show.
-const MASK_SHOWN_MIN: usize = 3;
-
-impl TryFrom<ProfileTable> for BankProfile {
-    type Error = String;
-
-    fn try_from(table: ProfileTable) -> Result<BankProfile, String> {
-        let pain_001 = match table.pain_001.as_deref() {
-            None => Pain001::V09,
-            Some(word) => Pain001::parse(word).ok_or_else(|| {
-                format!("[bank.profile] pain_001 must be one of {}", Pain001::WORDS.join(", "))
-            })?,
-        };
-        let element = |word: &String| {
-            ReferenceElement::parse(word).ok_or_else(|| {
-                let words = ReferenceElement::WORDS.join(", ");
-                format!("[bank.profile] reference_elements must be some of {words}")
-            })
-        };
-        let reference_elements = table.reference_elements.unwrap_or_default();
-        let masks = table.debit_account_masks.unwrap_or_default();
-        let is_shown = |mask: &AccountNumber| {
-            let shown = |character: &char| !MASK_CHARACTERS.contains(character);
-            mask.0.chars().filter(shown).count() >= MASK_SHOWN_MIN
-        };
-        if !masks.iter().all(is_shown) {
-            return Err(format!(
-                "[bank.profile] debit_account_masks must show {MASK_SHOWN_MIN} characters or more"
-            ));
-        }
-        Ok(BankProfile {
-            pain_001,
-            reference_elements: reference_elements.iter().map(element).collect::<Result<_, _>>()?,
-            debit_account_masks: masks,
-        })
-    }
+    pub profile_file: Option<PathBuf>,
 }
 
 /// Settings whose every value lies in its range. The account number is not shown by `Debug`.
@@ -169,6 +84,8 @@ pub struct BankSettings {
     /// 5 to 20 letters and digits.
     debit_account_number: AccountNumber,
     pub debit_account_ifsc: String,
+    /// Where the account's owner sits: a town, and a country by ISO 3166-1 alpha-2.
+    pub debit_account_place: Option<(String, String)>,
     /// Who sends the files, 1 to 140 characters; the account's owner unless told otherwise.
     pub initiating_party: String,
     /// Whether the sponsor bank has marked the debit account for foreign inward remittance. Without
@@ -216,12 +133,19 @@ impl BankSettings {
         let is_wanted = |format: &&&'static dyn FileFormat| {
             table.format.as_deref().is_none_or(|name| name == format.name())
         };
+        let profile = match (table.profile, &table.profile_file) {
+            (Some(_), Some(_)) => {
+                return Err("[bank] takes profile_file or a table [bank.profile], not both".into());
+            }
+            (None, Some(path)) => BankProfile::read_file(path)?,
+            (profile, None) => profile.unwrap_or_default(),
+        };
         let format = formats.iter().find(is_wanted).copied().map(Format).ok_or_else(|| {
             let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
             format!("[bank] format must be one of {}", names.join(", "))
         })?;
         let debit_account_name = name("debit_account_name", &table.debit_account_name)?;
-        let number = table.debit_account_number.0.as_str();
+        let number = table.debit_account_number.text();
         if !(5..=20).contains(&number.len())
             || !number.bytes().all(|byte| byte.is_ascii_alphanumeric())
         {
@@ -234,7 +158,9 @@ impl BankSettings {
                     .into(),
             );
         }
-        let batch_amount_max = match &table.batch_amount_maximum {
+        // The profile says what the bank takes; the operator can say less in [bank].
+        let batch_amount = table.batch_amount_maximum.or(profile.batch_amount_maximum.clone());
+        let batch_amount_max = match &batch_amount {
             None => BATCH_AMOUNT_DEFAULT,
             Some(text) => {
                 Money::parse(text, Currency::Inr).filter(|amount| amount.units > 0).ok_or(
@@ -242,7 +168,28 @@ impl BankSettings {
                 )?
             }
         };
-        let batch = table.batch_instructions_maximum.unwrap_or(BATCH_INSTRUCTIONS_DEFAULT);
+        let batch = table.batch_instructions_maximum.or(profile.batch_instructions_maximum);
+        let batch = batch.unwrap_or(BATCH_INSTRUCTIONS_DEFAULT);
+        let party = table.initiating_party.as_ref().or(profile.initiating_party.as_ref());
+        let initiating_party = match party {
+            Some(text) => name("initiating_party", text)?,
+            None => debit_account_name.clone(),
+        };
+        let is_country =
+            |text: &String| text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_uppercase());
+        let debit_account_place = match (table.debit_account_town, table.debit_account_country) {
+            (None, None) => None,
+            (Some(town), Some(country)) if is_country(&country) => {
+                Some((name("debit_account_town", &town)?, country))
+            }
+            _ => {
+                return Err(
+                    "[bank] debit_account_town and debit_account_country belong together; \
+                            the country has two capital letters"
+                        .into(),
+                );
+            }
+        };
         if table.folder.as_os_str().is_empty() {
             return Err(
                 "[bank] folder must name a folder for the files to and from the bank".into()
@@ -250,13 +197,11 @@ impl BankSettings {
         }
         Ok(BankSettings {
             format,
-            profile: table.profile.unwrap_or_default().try_into()?,
+            profile: profile.try_into()?,
             folder: table.folder,
-            initiating_party: table
-                .initiating_party
-                .as_deref()
-                .map_or(Ok(debit_account_name.clone()), |text| name("initiating_party", text))?,
+            initiating_party,
             debit_account_name,
+            debit_account_place,
             debit_account_number: table.debit_account_number,
             debit_account_ifsc,
             supports_nre: table.supports_nre.unwrap_or(false),
@@ -296,7 +241,7 @@ impl BankSettings {
             return true;
         }
         self.profile.debit_account_masks.iter().any(|mask| {
-            let mask: Vec<char> = mask.0.chars().collect();
+            let mask: Vec<char> = mask.text().chars().collect();
             let number: Vec<char> = number.chars().collect();
             mask.len() == number.len()
                 && mask
@@ -305,19 +250,36 @@ impl BankSettings {
                     .all(|(mask, found)| mask == found || MASK_CHARACTERS.contains(mask))
         })
     }
+    /// The letters that the IFSCs of the sponsor bank's branches begin with.
+    pub fn bank_code(&self) -> &str {
+        self.debit_account_ifsc.get(..BANK_CODE_LENGTH).unwrap_or_default()
+    }
+    pub fn file_name(&self, id: MessageId) -> String {
+        self.profile.file_name(id, self.format.0.file_name_parts())
+    }
+    /// A name as it is written into a payment file.
+    pub fn written_name(&self, name: &str) -> String {
+        self.profile.characters.write_short(name, self.profile.name_characters_max)
+    }
+    /// The identity in a name that `file_name` made.
+    pub fn message_id(&self, file_name: &str) -> Option<MessageId> {
+        self.profile.message_id(file_name, self.format.0.file_name_parts())
+    }
     pub fn debit_account_last4(&self) -> &str {
         let number = self.debit_account_number();
         number.get(number.len().saturating_sub(4)..).unwrap_or_default()
     }
     /// Only for what goes to the bank and for comparing what comes from it.
     pub fn debit_account_number(&self) -> &str {
-        self.debit_account_number.0.as_str()
+        self.debit_account_number.text()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rails::files::profile::Pain001;
+    use crate::rails::files::references::ReferenceElement;
 
     const PLAIN: &str = "folder = 'bank'\ndebit_account_name = 'Hundi \
      Payments'\ndebit_account_number = '00112233445566'\ndebit_account_ifsc = 'hdfc0000240'\n";

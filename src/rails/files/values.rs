@@ -3,12 +3,32 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Currency, Id, Money};
 use crate::rails::port::Method;
 
 /// Minutes that Indian time is ahead of UTC.
 const IST_SECONDS: i64 = 5 * 3_600 + 30 * 60;
+
+/// An account number as it is configured; `Debug` does not show it.
+#[derive(Clone, Deserialize)]
+#[serde(transparent)]
+pub struct AccountNumber(String);
+
+impl AccountNumber {
+    /// Only for what goes to the bank and for comparing what comes from it.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for AccountNumber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
 
 /// How a payout is named to the bank, from the instruction to the statement: its ULID, 26 letters
 /// and digits. The standard has room for 35 characters, but clearing systems pass letters and
@@ -40,6 +60,19 @@ impl fmt::Display for EndToEndId {
 pub struct MessageId(pub Id<kind::Request>);
 
 impl MessageId {
+    /// Characters of the identity as it is written.
+    pub const LENGTH: usize = ulid::ULID_LEN;
+
+    /// The Indian date and time that the identity was made at, as `YYYYMMDD` and `HHMMSS`.
+    pub fn date_and_time(self) -> (String, String) {
+        let seconds = ulid::Ulid(self.0.as_u128()).timestamp_ms() / 1000;
+        let text = date_time(i64::try_from(seconds).unwrap_or(0));
+        let digits = |from, to| -> String {
+            let part: &str = text.get(from..to).unwrap_or_default();
+            part.chars().filter(char::is_ascii_digit).collect()
+        };
+        (digits(0, 10), digits(10, 19))
+    }
     pub fn parse(text: &str) -> Option<MessageId> {
         AnyId::parse(&format!("request_{text}")).map(|id| MessageId(Id::from_u128(id.value)))
     }
@@ -62,6 +95,8 @@ pub struct Utr(String);
 
 /// Letters and digits of a reference, at least and at most.
 const UTR_LENGTHS: std::ops::RangeInclusive<usize> = 10..=22;
+/// The same of a book transfer's.
+pub const BOOK_REFERENCE_LENGTHS: std::ops::RangeInclusive<usize> = 6..=35;
 
 impl Utr {
     /// 10 to 22 upper-case letters and digits with a digit among them. RTGS references have 22,
@@ -73,6 +108,17 @@ impl Utr {
             && text.bytes().any(|byte| byte.is_ascii_digit()))
         .then(|| Utr(text.to_owned()))
     }
+    /// The same for a payment by `method`. A book transfer has the bank's own reference: any 6 to
+    /// 35 letters and digits but our own name of the payment.
+    pub fn parse_for(method: Method, text: &str) -> Option<Utr> {
+        if method != Method::Internal {
+            return Utr::parse(text);
+        }
+        let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        let is_ours = EndToEndId::parse(text).is_some();
+        (BOOK_REFERENCE_LENGTHS.contains(&text.len()) && is_plain && !is_ours)
+            .then(|| Utr(text.to_owned()))
+    }
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,6 +127,7 @@ impl Utr {
         let has_length = match method {
             Method::Rtgs => self.0.len() == 22,
             Method::Neft => matches!(self.0.len(), 16 | 22),
+            Method::Internal => return true,
         };
         has_length && Utr::has_known_form(&self.0)
     }
@@ -161,6 +208,13 @@ impl Day {
     pub fn day_of_year(self) -> i16 {
         self.0.day_of_year()
     }
+    pub fn day_of_month(self) -> i8 {
+        self.0.day()
+    }
+    /// 0 for Monday to 6 for Sunday.
+    pub fn weekday(self) -> usize {
+        usize::from(self.0.weekday().to_monday_zero_offset().unsigned_abs())
+    }
 }
 
 impl fmt::Display for Day {
@@ -229,6 +283,27 @@ mod tests {
             assert_eq!(found.is_some(), is_read, "{text}");
             assert_eq!(found.is_some_and(|utr| utr.is_classified(method)), is_classified, "{text}");
         }
+    }
+
+    #[test]
+    fn a_book_transfer_has_any_reference_of_the_banks() {
+        for (text, is_read) in [
+            ("S00012", true),
+            ("S0012", false),
+            ("BOOKTRANSFER", true),
+            (&"A1".repeat(17), true),
+            (&"A1".repeat(18), false),
+            ("S-00012", false),
+            ("s00012", false),
+            ("00000000000000000000000007", false),
+        ] {
+            let found = Utr::parse_for(Method::Internal, text);
+            assert_eq!(found.is_some(), is_read, "{text}");
+            assert!(found.is_none_or(|utr| utr.is_classified(Method::Internal)), "{text}");
+        }
+        assert!(Utr::parse_for(Method::Neft, "S00012").is_none());
+        let id = MessageId(Id::from_u128(9));
+        assert_eq!(MessageId::of_batch(&format!("{id}-INTERNAL")), Some((id, Method::Internal)));
     }
 
     #[test]

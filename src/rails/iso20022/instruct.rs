@@ -3,19 +3,33 @@
 use super::reading::NAMESPACE_PREFIX;
 use super::xml::Document;
 use crate::kernel::{Currency, Money, StoreError};
-use crate::rails::files::format::PaymentOrder;
-use crate::rails::files::settings::{BankSettings, Pain001};
+use crate::rails::files::characters::Characters;
+use crate::rails::files::format::{Identification, PaymentOrder, Remitter};
+use crate::rails::files::profile::{CodeOrText, Pain001};
+use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{Day, MessageId, date_time};
 use crate::rails::port::Method;
+
+/// Characters that the standard has room for: a street, a postal code, a town or region, and a
+/// document's number.
+const STREET_MAX: usize = 70;
+const POSTAL_CODE_MAX: usize = 16;
+const TOWN_MAX: usize = 35;
+const NUMBER_MAX: usize = 35;
+const REMITTANCE_MAX: usize = 140;
+/// What the standard's elements of a birth hold where only its date is known.
+const CITY_UNKNOWN: &str = "NOTPROVIDED";
+const COUNTRY_UNKNOWN: &str = "XX";
 
 /// The namespace of a version of the message.
 pub fn namespace(version: Pain001) -> String {
     format!("{NAMESPACE_PREFIX}{}", version.as_str())
 }
 
-/// A text shortened to the room that the standard has for it.
-fn short(text: &str, characters_max: usize) -> String {
-    text.chars().take(characters_max).collect()
+/// An element that holds a code or a text of the bank's own.
+fn choice(document: &mut Document, name: &str, value: &CodeOrText) {
+    let (element, text) = value.element();
+    document.path(&[name, element], text);
 }
 
 fn agent(document: &mut Document, name: &str, ifsc: &str) {
@@ -31,10 +45,10 @@ fn agent(document: &mut Document, name: &str, ifsc: &str) {
 
 /// An account that is marked as NRE: the debit side for foreign inward remittance, the credit side
 /// by its kind.
-fn account(document: &mut Document, name: &str, number: &str) {
+fn account(document: &mut Document, name: &str, number: &str, kind: &CodeOrText) {
     document.element(name, |account| {
         account.path(&["Id", "Othr", "Id"], number);
-        account.path(&["Tp", "Prtry"], "NRE");
+        choice(account, "Tp", kind);
         account.text("Ccy", "INR");
     });
 }
@@ -70,7 +84,21 @@ pub fn write(
                 header.text("CreDtTm", &date_time(created));
                 header.text("NbOfTxs", &orders.len().to_string());
                 header.text("CtrlSum", &sum.to_string());
-                header.path(&["InitgPty", "Nm"], &settings.initiating_party);
+                header.element("InitgPty", |party| {
+                    party.text("Nm", &settings.written_name(&settings.initiating_party));
+                    if let Some(customer_id) = &settings.profile.customer_id {
+                        party.element("Id", |id| {
+                            id.element("OrgId", |id| {
+                                id.element("Othr", |other| {
+                                    other.text("Id", customer_id);
+                                    if let Some(scheme) = &settings.profile.customer_id_scheme {
+                                        choice(other, "SchmeNm", scheme);
+                                    }
+                                });
+                            });
+                        });
+                    }
+                });
             });
             for (method, sum, batch) in &batches {
                 initiation.element("PmtInf", |information| {
@@ -90,62 +118,119 @@ fn write_batch(
     sum: Money,
     batch: &[&PaymentOrder],
 ) {
-    // Urgent is what goes over RTGS; the local instrument names the system.
-    let (instrument, level) = match method {
-        Method::Neft => ("NEFT", "URNS"),
-        Method::Rtgs => ("RTGS", "URGP"),
-    };
-    information.text("PmtInfId", &format!("{message_id}-{instrument}"));
+    let profile = &settings.profile;
+    let how = profile.of(method);
+    information.text("PmtInfId", &format!("{message_id}-{}", method.as_str().to_uppercase()));
     information.text("PmtMtd", "TRF");
-    information.text("BtchBookg", "false");
+    information.text("BtchBookg", if profile.batch_booking { "true" } else { "false" });
     information.text("NbOfTxs", &batch.len().to_string());
     information.text("CtrlSum", &sum.to_string());
     information.element("PmtTpInf", |kind| {
-        kind.path(&["SvcLvl", "Cd"], level);
-        kind.path(&["LclInstrm", "Prtry"], instrument);
+        choice(kind, "SvcLvl", &how.service_level);
+        choice(kind, "LclInstrm", &how.local_instrument);
     });
     // The older version has a date alone where the newer one lets a time be chosen.
-    match settings.profile.pain_001 {
+    match profile.pain_001 {
         Pain001::V03 => information.text("ReqdExctnDt", &day.to_string()),
         Pain001::V09 => information.path(&["ReqdExctnDt", "Dt"], &day.to_string()),
     }
-    information.path(&["Dbtr", "Nm"], &settings.debit_account_name);
-    account(information, "DbtrAcct", settings.debit_account_number());
+    information.element("Dbtr", |debtor| {
+        debtor.text("Nm", &settings.written_name(&settings.debit_account_name));
+        if let Some((town, country)) = &settings.debit_account_place {
+            debtor.element("PstlAdr", |address| {
+                optional(address, "TwnNm", profile.characters, Some(town.as_str()), TOWN_MAX);
+                address.text("Ctry", country);
+            });
+        }
+    });
+    account(information, "DbtrAcct", settings.debit_account_number(), &profile.account_type);
     agent(information, "DbtrAgt", &settings.debit_account_ifsc);
-    information.text("ChrgBr", "DEBT");
+    if let Some(bearer) = profile.charge_bearer {
+        information.text("ChrgBr", bearer.as_str());
+    }
     for order in batch {
-        information.element("CdtTrfTxInf", |transaction| write_order(transaction, order));
+        information.element("CdtTrfTxInf", |transaction| write_order(transaction, settings, order));
     }
 }
 
-fn write_order(transaction: &mut Document, order: &PaymentOrder) {
+/// Writes an element, if there is a text and something of it is left in the bank's characters.
+fn optional(
+    document: &mut Document,
+    name: &str,
+    characters: Characters,
+    text: Option<&str>,
+    characters_max: usize,
+) {
+    let text = text.map(|text| characters.write_short(text, characters_max)).unwrap_or_default();
+    if !text.is_empty() {
+        document.text(name, &text);
+    }
+}
+
+fn write_order(transaction: &mut Document, settings: &BankSettings, order: &PaymentOrder) {
+    let profile = &settings.profile;
     let end_to_end_id = order.end_to_end_id.to_string();
     transaction.element("PmtId", |id| {
         id.text("InstrId", &end_to_end_id);
         id.text("EndToEndId", &end_to_end_id);
     });
     transaction.element("Amt", |amount| amount.amount("InstdAmt", order.amount));
-    transaction.element("UltmtDbtr", |sender| {
-        sender.text("Nm", &short(&order.sender_name, 140));
-        sender.element("PstlAdr", |address| {
-            if let Some(street) = &order.sender_street {
-                address.text("StrtNm", &short(street, 70));
-            }
-            if let Some(town) = &order.sender_town {
-                address.text("TwnNm", &short(town, 35));
-            }
-            address.text("Ctry", &order.sender_country);
-        });
-    });
+    transaction.element("UltmtDbtr", |sender| write_sender(sender, settings, &order.sender));
     agent(transaction, "CdtrAgt", &order.ifsc);
-    transaction.path(&["Cdtr", "Nm"], &short(&order.beneficiary_name, 140));
-    account(transaction, "CdtrAcct", &order.account_number);
-    transaction.path(&["Purp", "Prtry"], &order.purpose_code);
-    transaction.element("RgltryRptg", |report| {
-        report.text("DbtCdtRptgInd", "CRED");
-        report.path(&["Dtls", "Cd"], &order.purpose_code);
-    });
+    transaction.path(&["Cdtr", "Nm"], &settings.written_name(&order.beneficiary_name));
+    account(transaction, "CdtrAcct", &order.account_number, &profile.account_type);
+    choice(transaction, "Purp", &profile.purpose(&order.purpose_code));
+    if profile.regulatory_reporting {
+        transaction.element("RgltryRptg", |report| {
+            report.text("DbtCdtRptgInd", "CRED");
+            report.path(&["Dtls", "Cd"], &order.purpose_code);
+        });
+    }
     // Says to the beneficiary's bank that the money came from abroad, which is what an NRE account
     // may take.
-    transaction.path(&["RmtInf", "Ustrd"], "FOREIGN INWARD REMITTANCE");
+    let remittance: String = profile.remittance_text.chars().take(REMITTANCE_MAX).collect();
+    transaction.path(&["RmtInf", "Ustrd"], &remittance);
+}
+
+/// The remitter with an address in elements of its own, which the standard asks for since November
+/// 2026, and what identifies the person where it is known.
+fn write_sender(party: &mut Document, settings: &BankSettings, sender: &Remitter) {
+    let characters = settings.profile.characters;
+    party.text("Nm", &settings.written_name(&sender.name));
+    party.element("PstlAdr", |address| {
+        optional(address, "StrtNm", characters, sender.street.as_deref(), STREET_MAX);
+        optional(address, "PstCd", characters, sender.postal_code.as_deref(), POSTAL_CODE_MAX);
+        optional(address, "TwnNm", characters, sender.town.as_deref(), TOWN_MAX);
+        optional(address, "CtrySubDvsn", characters, sender.region.as_deref(), TOWN_MAX);
+        address.text("Ctry", &sender.country);
+    });
+    let number = sender.identification.as_ref().map(|(kind, number)| {
+        let scheme = match kind {
+            Identification::Passport => "CCPT",
+            Identification::NationalId => "NIDN",
+            Identification::DrivingLicence => "DRLC",
+        };
+        (scheme, Characters::Neft.write_short(number, NUMBER_MAX))
+    });
+    let number = number.filter(|(_, number)| !number.is_empty());
+    if number.is_none() && sender.date_of_birth.is_none() {
+        return;
+    }
+    party.element("Id", |id| {
+        id.element("PrvtId", |id| {
+            if let Some(date) = &sender.date_of_birth {
+                id.element("DtAndPlcOfBirth", |birth| {
+                    birth.text("BirthDt", date);
+                    birth.text("CityOfBirth", CITY_UNKNOWN);
+                    birth.text("CtryOfBirth", COUNTRY_UNKNOWN);
+                });
+            }
+            if let Some((scheme, number)) = &number {
+                id.element("Othr", |other| {
+                    other.text("Id", number);
+                    other.path(&["SchmeNm", "Cd"], scheme);
+                });
+            }
+        });
+    });
 }

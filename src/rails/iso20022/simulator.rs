@@ -16,9 +16,9 @@ use super::reading::NAMESPACE_PREFIX;
 use super::xml::{self, Document};
 use crate::kernel::{Currency, Money};
 use crate::rails::files::format::FileError;
+use crate::rails::files::profile::Pain001;
 use crate::rails::files::reports::{ReportKind, Sign};
-use crate::rails::files::settings::Pain001;
-use crate::rails::files::values::{Day, date_time, inr};
+use crate::rails::files::values::{Day, MessageId, date_time, inr};
 use crate::rails::port::Method;
 
 /// Days after which a payment comes back, by value date.
@@ -173,14 +173,17 @@ impl SimulatedBank {
                 today.day_of_year()
             ),
             Method::Rtgs => format!("TESTR1{}{sequence:08}", today.to_string().replace('-', "")),
+            // No clearing system names a book transfer.
+            Method::Internal => String::new(),
         };
+        let utr = Some(utr).filter(|utr| !utr.is_empty());
         let has_reference = last4 != "1004";
         let debit = Booked {
             amount: payment.amount,
             sign: Sign::Debit,
             end_to_end_id: has_reference.then(|| payment.end_to_end_id.clone()),
-            utr: Some(utr.clone()),
-            servicer_reference: format!("S{sequence}"),
+            utr,
+            servicer_reference: format!("S{sequence:06}"),
             is_return: false,
             value_day: today,
         };
@@ -193,7 +196,7 @@ impl SimulatedBank {
                 sign: Sign::Credit,
                 end_to_end_id: Some(payment.end_to_end_id.clone()),
                 utr: None,
-                servicer_reference: format!("S{sequence}"),
+                servicer_reference: format!("S{sequence:06}"),
                 is_return: true,
                 value_day,
             };
@@ -378,11 +381,9 @@ impl SimulatedBank {
         let mut payments = Vec::new();
         for information in root.all("PmtInf") {
             self.account_number = text(information, "DbtrAcct/Id/Othr/Id")?;
-            let method =
-                Method::parse(&text(information, "PmtTpInf/LclInstrm/Prtry")?.to_lowercase());
-            let method =
-                method.ok_or_else(|| FileError::new("LclInstrm is neither NEFT nor RTGS"))?;
             let batch_id = text(information, "PmtInfId")?;
+            let (_, method) = MessageId::of_batch(&batch_id)
+                .ok_or_else(|| FileError::new("PmtInfId does not end with a method"))?;
             for transaction in information.all("CdtTrfTxInf") {
                 let amount = inr(&text(transaction, "Amt/InstdAmt")?)
                     .ok_or_else(|| FileError::new("InstdAmt is no amount"))?;
@@ -444,7 +445,10 @@ pub fn run(
     loop {
         let mut names: Vec<_> =
             std::fs::read_dir(outbox).map_err(told)?.flatten().map(|entry| entry.path()).collect();
-        names.retain(|path| path.extension().is_some_and(|extension| extension == "xml"));
+        // A name that begins with a dot belongs to a file that is being written.
+        names.retain(|path| {
+            path.file_name().is_some_and(|name| !name.to_string_lossy().starts_with('.'))
+        });
         names.sort();
         let is_idle = names.is_empty();
         for path in names {

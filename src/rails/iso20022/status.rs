@@ -29,6 +29,7 @@ pub fn read(root: &Element, unread: &mut Unread) -> Result<StatusReport, FileErr
     let original = identity(group, "OrgnlMsgId")?;
     let mut report = StatusReport {
         original: MessageId::parse(&original),
+        original_version: reference_at(group, "OrgnlMsgNmId")?,
         whole: verdict(group, "GrpSts", &mut References::new())?,
         ..StatusReport::default()
     };

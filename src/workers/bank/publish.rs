@@ -26,8 +26,10 @@ use crate::keys;
 use crate::pauses::{self, Operation};
 use crate::payouts;
 use crate::payouts::state::PayoutStatus;
-use crate::rails::files::format::PaymentOrder;
+use crate::rails::Method;
+use crate::rails::files::format::{PaymentOrder, Remitter};
 use crate::rails::files::rows::{self, InstructionStatus, Journalled, MessageStatus};
+use crate::rails::files::settings::BankSettings;
 use crate::rails::files::values::{EndToEndId, MessageId};
 use crate::senders;
 use crate::services::Services;
@@ -144,7 +146,7 @@ impl Bank {
     }
 
     fn file_name(&self, id: MessageId) -> String {
-        self.settings.format.file_name(id)
+        self.settings.file_name(id)
     }
 
     fn write(&self, draft: &Draft) -> Result<Vec<u8>, StoreError> {
@@ -155,10 +157,7 @@ impl Bank {
     async fn claim(&self, app: &AppState) -> Result<Option<Draft>, Stopped> {
         let services = app.services.clone();
         let settings = self.settings.clone();
-        let (rows_max, amount_max) = (settings.batch_instructions_max, settings.batch_amount_max);
-        let claimed =
-            app.store.write(move |tx, now| claim(tx, now, &services, rows_max, amount_max)).await?;
-        Ok(claimed)
+        Ok(app.store.write(move |tx, now| claim(tx, now, &services, &settings)).await?)
     }
 
     async fn record_staged(
@@ -235,7 +234,7 @@ impl Bank {
         }
         // What is left in staging belongs to files that have ended.
         for name in self.folders.staged()? {
-            let Some(id) = self.settings.format.message_id(&name) else { continue };
+            let Some(id) = self.settings.message_id(&name) else { continue };
             let found = app.store.write(move |tx, _| Ok(rows::message_find(tx, id)?)).await?;
             match found.map(|message| message.status) {
                 // Begun since the look above, by a worker whose lease has ended.
@@ -253,25 +252,27 @@ impl Bank {
     }
 }
 
-/// Takes instructions that wait, up to the limits of one file, and gathers what the bank has to
-/// know of them.
 /// Queued instructions of paused accounts that are passed over at once.
 const PAUSED_QUEUED_MAX: i64 = 10_000;
 
+/// Takes instructions that wait, of the methods that the bank takes now and up to the limits of one
+/// file, and gathers what the bank has to know of them.
 fn claim(
     tx: &mut dyn Tx,
     now: &mut Now,
     services: &Services,
-    rows_max: usize,
-    amount_max: Money,
+    settings: &BankSettings,
 ) -> Result<Option<Draft>, OperationError> {
+    let (rows_max, amount_max) = (settings.batch_instructions_max, settings.batch_amount_max);
     let id = MessageId(now.mint());
     let mut orders = Vec::new();
     let mut sum = Money::zero(amount_max.currency);
     let pauses = pauses::rows::all(tx)?;
     let is_paused = |scope| pauses.iter().any(|pause| pause.stops(Operation::Payouts, scope));
     let asked_max = rows_max as i64 + if pauses.is_empty() { 0 } else { PAUSED_QUEUED_MAX };
-    let queued = rows::queued(tx, asked_max)?;
+    let is_open = |method: &Method| settings.profile.opens_at(*method, now.instant()).is_none();
+    let open: Vec<Method> = Method::ALL.iter().copied().filter(is_open).collect();
+    let queued = rows::queued(tx, &open, asked_max)?;
     let free = queued.into_iter().filter(|instruction| !is_paused(instruction.scope));
     for instruction in free.take(rows_max) {
         let amount = Money::new(instruction.units, amount_max.currency);
@@ -279,8 +280,11 @@ fn claim(
         if new_sum.units > amount_max.units && !orders.is_empty() {
             break;
         }
-        match order(tx, services, &instruction)? {
+        match order(tx, services, settings, &instruction)? {
             Ok(order) => {
+                let written = |name: &str| settings.written_name(name);
+                let names = (written(&order.beneficiary_name), written(&order.sender.name));
+                rows::note_names(tx, instruction.payout_id, &names.0, &names.1)?;
                 rows::advance(
                     tx,
                     instruction.payout_id,
@@ -294,9 +298,9 @@ fn claim(
             Err(Unwritten::Ended) => {
                 rows::withdraw(tx, instruction.payout_id)?;
             }
-            Err(Unwritten::Unreadable) => {
-                tracing::error!(payout = %instruction.payout_id, "the account number cannot be \
-                 opened: the payout was not sent and waits for the operator");
+            Err(Unwritten::Impossible(why)) => {
+                tracing::error!(payout = %instruction.payout_id, why,
+                    "the payout was not sent and waits for the operator");
                 rows::withdraw(tx, instruction.payout_id)?;
                 mark_unknown(tx, now, services, &instruction)?;
             }
@@ -314,13 +318,14 @@ fn claim(
 enum Unwritten {
     /// The payout was ended meanwhile.
     Ended,
-    /// Its account number does not open.
-    Unreadable,
+    /// For a reason that only the operator can mend.
+    Impossible(&'static str),
 }
 
 fn order(
     tx: &mut dyn Tx,
     services: &Services,
+    settings: &BankSettings,
     instruction: &Journalled,
 ) -> Result<Result<PaymentOrder, Unwritten>, StoreError> {
     let lost =
@@ -335,17 +340,29 @@ fn order(
         beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
     let sender = senders::rows::find(tx, scope, transfer.sender_id)?.ok_or_else(lost)?;
     let Ok(account_number) = beneficiaries::open_account_number(&beneficiary, services) else {
-        return Ok(Err(Unwritten::Unreadable));
+        return Ok(Err(Unwritten::Impossible("the account number cannot be opened")));
     };
+    let characters = settings.profile.characters;
+    if !characters.can_write(&sender.name) || !characters.can_write(&beneficiary.name) {
+        return Ok(Err(Unwritten::Impossible("a name has no character that the bank takes")));
+    }
+    let identification = senders::open_identification(&sender, services)?;
+    let address = sender.address.clone();
     Ok(Ok(PaymentOrder {
         end_to_end_id: EndToEndId::of(payout.id),
         amount: payout.amount,
         method: payout.method,
         purpose_code: payout.purpose_code,
-        sender_name: sender.name,
-        sender_country: sender.country,
-        sender_street: sender.address.as_ref().map(|address| address.line1.clone()),
-        sender_town: sender.address.as_ref().map(|address| address.city.clone()),
+        sender: Remitter {
+            name: sender.name,
+            country: address.as_ref().map_or(sender.country, |address| address.country.clone()),
+            street: address.as_ref().map(|address| address.line1.clone()),
+            postal_code: address.as_ref().and_then(|address| address.postal_code.clone()),
+            town: address.as_ref().map(|address| address.city.clone()),
+            region: address.and_then(|address| address.state),
+            date_of_birth: sender.date_of_birth,
+            identification,
+        },
         beneficiary_name: beneficiary.name,
         account_number: secrecy::ExposeSecret::expose_secret(&account_number).to_owned(),
         ifsc: beneficiary.ifsc,

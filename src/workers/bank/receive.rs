@@ -21,7 +21,7 @@ use crate::store::Tx;
 
 /// What a file of the inbox turned out to be.
 enum FileReading {
-    Message(Incoming),
+    Message(Box<Incoming>),
     Refused(FileError),
 }
 
@@ -73,7 +73,7 @@ impl Bank {
             let bytes = folders.read(&name)?;
             let sha256: [u8; 32] = Sha256::digest(&bytes).into();
             let judged = match settings.format.0.read(&settings, &bytes) {
-                Ok(message) => FileReading::Message(message),
+                Ok(message) => FileReading::Message(Box::new(message)),
                 Err(refused) => FileReading::Refused(refused),
             };
             Ok((sha256, judged))
@@ -98,7 +98,7 @@ impl Bank {
             FileReading::Refused(refused) => {
                 return self.refuse(app, seen, &mark, &refused.reason, turn);
             }
-            FileReading::Message(message) => message,
+            FileReading::Message(message) => *message,
         };
         match self.known(app, sha256, &message).await? {
             FileHistory::Contradicts => {

@@ -214,7 +214,7 @@ class Corridor(TypedDict):
     """How long a transfer waits for its deposit, in seconds."""
     account_types: list[Literal["nre"]]
     """Types of bank account that are paid."""
-    methods: list[Literal["neft", "rtgs"]]
+    methods: list[Literal["neft", "rtgs", "internal"]]
     """Indian payment systems that payouts go by."""
     purpose_codes: list[str]
     """RBI purpose codes that are taken."""
@@ -625,7 +625,7 @@ class PaymentAdviceDocument(TypedDict):
     """`settled`, or `returned` where the beneficiary's bank sent the money back."""
     unique_transaction_reference: NotRequired[str | None]
     """The UTR, by which the beneficiary's bank knows the payment."""
-    method: Literal["neft", "rtgs"]
+    method: Literal["neft", "rtgs", "internal"]
     """Indian payment system that the payout goes by."""
     settled_at: NotRequired[int | None]
     """When the payout settled, in Unix seconds."""
@@ -696,12 +696,14 @@ class Payout(TypedDict):
     """Amount of money as a decimal string."""
     currency: Literal["INR", "USD", "USDT"]
     """Code of the currency."""
-    method: Literal["neft", "rtgs"]
+    method: Literal["neft", "rtgs", "internal"]
     """Indian payment system that the payout goes by."""
     purpose_code: str
     """RBI purpose code of the remittance."""
     unique_transaction_reference: NotRequired[str | None]
     """The UTR, by which the beneficiary's bank knows the payment."""
+    waits_until: NotRequired[int | None]
+    """Until when the payout waits, in Unix seconds, because the bank takes none of its method now; null where it does not wait."""
     settled_at: NotRequired[int | None]
     """When the payout settled, in Unix seconds."""
     failure: NotRequired[PayoutFailure | None]
@@ -958,7 +960,7 @@ class StatementRow(TypedDict):
     """ID of the payout, from funded on."""
     payout_amount: Decimal
     """What the beneficiary receives, as a decimal string."""
-    method: NotRequired[Literal["neft", "rtgs"] | None]
+    method: NotRequired[Literal["neft", "rtgs", "internal"] | None]
     """Indian payment system that the payout goes by."""
     unique_transaction_reference: NotRequired[str | None]
     """The UTR, by which the beneficiary's bank knows the payment."""

@@ -145,13 +145,58 @@ pub fn find(
     tx.row(&sql, values![payout_id])?.map(journalled).transpose()
 }
 
-/// Instructions that wait for a file, oldest first.
-pub fn queued(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
+/// Instructions of some methods that wait for a file, oldest first.
+pub fn queued(
+    tx: &mut dyn Tx,
+    methods: &[Method],
+    rows_max: i64,
+) -> Result<Vec<Journalled>, StoreError> {
     let sql = format!(
-        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' ORDER BY \
-         payout_id LIMIT ?1"
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status = 'queued' AND method \
+         IN (?1, ?2, ?3) ORDER BY payout_id LIMIT ?4"
+    );
+    let method = |at: usize| methods.get(at).map_or("", |method| method.as_str());
+    let asked = values![method(0), method(1), method(2), rows_max];
+    tx.rows(&sql, asked)?.into_iter().map(journalled).collect()
+}
+
+/// Instructions that wait for a file or for the bank's final word, oldest first.
+pub fn under_way(tx: &mut dyn Tx, rows_max: i64) -> Result<Vec<Journalled>, StoreError> {
+    let sql = format!(
+        "SELECT {INSTRUCTION_COLUMNS} FROM bank_instructions WHERE status IN ('queued', \
+         'writing', 'unknown') OR (status = 'published' AND NOT is_answered) OR attention IS NOT \
+         NULL ORDER BY payout_id LIMIT ?1"
     );
     tx.rows(&sql, values![rows_max])?.into_iter().map(journalled).collect()
+}
+
+/// How many instructions of a method wait for a file.
+pub fn queued_count(tx: &mut dyn Tx, method: Method) -> Result<i64, StoreError> {
+    let sql = "SELECT COUNT(*) FROM bank_instructions WHERE status = 'queued' AND method = ?1";
+    tx.row(sql, values![method.as_str()])?.map_or(Ok(0), |mut row| row.int())
+}
+
+/// Keeps the names as they are written for the bank, beside the ones that were given.
+pub fn note_names(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+    beneficiary_name: &str,
+    sender_name: &str,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE bank_instructions SET beneficiary_name_written = ?2, sender_name_written = \
+               ?3 WHERE payout_id = ?1";
+    tx.execute_one(sql, values![payout_id, beneficiary_name, sender_name])
+}
+
+/// The names of beneficiary and sender as they were last written for the bank.
+pub fn names_written(
+    tx: &mut dyn Tx,
+    payout_id: Id<kind::Payout>,
+) -> Result<Option<(String, String)>, StoreError> {
+    let sql = "SELECT beneficiary_name_written, sender_name_written FROM bank_instructions WHERE \
+               payout_id = ?1";
+    let Some(mut row) = tx.row(sql, values![payout_id])? else { return Ok(None) };
+    Ok(row.text_or_null()?.zip(row.text_or_null()?))
 }
 
 /// The instructions of one file.
@@ -282,11 +327,21 @@ pub fn set_attention(
     Ok(tx.execute(sql, values![payout_id, word, word.map(|_| now.instant())])? == 1)
 }
 
-/// How many payouts wait for the operator.
+/// How many payouts wait for the operator, without those whose difference was closed since.
 pub fn attended_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
-    let sql = "SELECT COUNT(*) FROM bank_instructions WHERE attention IS NOT NULL AND attention <> \
-               'returned_and_failed'";
-    tx.row(sql, &[])?.map_or(Ok(0), |mut row| row.int())
+    let sql = "SELECT payout_id, attention_at FROM bank_instructions WHERE attention IS NOT NULL \
+               AND attention <> 'returned_and_failed'";
+    let mut count = 0;
+    for mut row in tx.rows(sql, &[])? {
+        let (payout_id, at): (Id<kind::Payout>, _) = (row.id()?, row.int_or_null()?.unwrap_or(0));
+        let sql = "SELECT COUNT(*) FROM bank_closed_differences WHERE subject = ?1 AND kind IN \
+                   ('paid_after_failed', 'held_for_decision', 'outcome_unknown') AND closed_at >= \
+                   ?2";
+        let closed = tx.row(sql, values![&payout_id.to_string(), at])?;
+        let closed = closed.map_or(Ok(0), |mut row| row.int())?;
+        count += i64::from(closed == 0);
+    }
+    Ok(count)
 }
 
 /// Queues an instruction once more, under the same identity and for a new file, because the

@@ -11,8 +11,9 @@ pub use incoming::{
 };
 pub use instructions::{
     Attention, InstructionStatus, Journalled, advance, answer, attended_count, claim_reference,
-    find, note_entry, note_reason, of_message, paid_under, queue, queue_again, queued,
-    set_attention, unanswered, withdraw, withdraw_again,
+    find, names_written, note_entry, note_names, note_reason, of_message, paid_under, queue,
+    queue_again, queued, queued_count, set_attention, unanswered, under_way, withdraw,
+    withdraw_again,
 };
 pub use lines::{
     LinePlace, Matching, Unmatched, accept, assign, close_difference, closed_differences, line,

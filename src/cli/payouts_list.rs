@@ -1,0 +1,69 @@
+//! `hundi payouts list`: what is on its way to the bank.
+
+use super::{DatabaseArgs, config, error_message, open, print};
+use crate::kernel::Money;
+use crate::rails::files::rows::{self as journal, InstructionStatus, Journalled};
+use crate::rails::files::settings::BankSettings;
+use crate::rails::files::values::date_time;
+use crate::store::Cost;
+
+/// Payouts that one call lists at most.
+const LISTED_MAX: i64 = 1_000;
+
+/// Where a payout stands, in words.
+fn state(found: &Journalled, bank: Option<&BankSettings>, instant: i64) -> String {
+    if let Some(attention) = found.attention {
+        return format!("waits for you: {}", attention.as_str());
+    }
+    match found.status {
+        InstructionStatus::Queued => {
+            let opens_at = bank.and_then(|bank| bank.profile.opens_at(found.method, instant));
+            match opens_at {
+                Some(at) => format!("waits for the bank until {}", date_time(at)),
+                None => "waits for the next file".into(),
+            }
+        }
+        InstructionStatus::Writing => "is being written".into(),
+        InstructionStatus::Published => "with the bank".into(),
+        InstructionStatus::Withdrawn => "not sent".into(),
+        InstructionStatus::Unknown => "waits for you: outcome_unknown".into(),
+    }
+}
+
+pub async fn list(shows_names: bool, database: &DatabaseArgs) -> Result<(), String> {
+    let config = config(database)?;
+    let bank = config.bank.or(config.test_bank);
+    let store = open(database).await?;
+    let instant = store.clock.milliseconds() / 1000;
+    let read = move |tx: &mut dyn crate::store::Tx| {
+        let mut found = Vec::new();
+        for instruction in journal::under_way(tx, LISTED_MAX + 1)? {
+            let names = journal::names_written(tx, instruction.payout_id)?;
+            found.push((instruction, names));
+        }
+        Ok(found)
+    };
+    let found = store.read(Cost::Scan, read).await.map_err(error_message)?;
+    let head = "payout\tmode\tmethod\tamount\tfile\tstate";
+    print(&format!("{head}{}", if shows_names { "\tbeneficiary\tsender" } else { "" }))?;
+    for (instruction, names) in found.iter().take(LISTED_MAX as usize) {
+        let amount = Money::new(instruction.units, crate::kernel::Currency::Inr);
+        let file = instruction.message_id.map_or("-".into(), |id| id.to_string());
+        let names = match names {
+            _ if !shows_names => String::new(),
+            Some((beneficiary, sender)) => format!("\t{beneficiary}\t{sender}"),
+            None => "\t-\t-".into(),
+        };
+        print(&format!(
+            "{}\t{}\t{}\t{amount}\t{file}\t{}{names}",
+            instruction.payout_id,
+            instruction.scope.mode().as_str(),
+            instruction.method.as_str(),
+            state(instruction, bank.as_ref(), instant),
+        ))?;
+    }
+    if found.len() > LISTED_MAX as usize {
+        return Err(format!("there are more than {LISTED_MAX}; only these are shown"));
+    }
+    Ok(())
+}

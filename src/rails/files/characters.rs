@@ -1,0 +1,176 @@
+//! The characters that a bank takes in names and texts.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use super::scripts_of_india;
+
+crate::string_enum!(
+    /// What a bank takes in names and texts: the characters of NEFT, or any.
+    Characters { Neft "neft", Unicode "unicode" }
+);
+
+/// Whether NEFT takes a character: `A-Za-z0-9/-?:().,'+` and the space.
+const fn is_neft(letter: char) -> bool {
+    letter.is_ascii_alphanumeric()
+        || matches!(letter, ' ' | '/' | '-' | '?' | ':' | '(' | ')' | '.' | ',' | '\'' | '+')
+}
+
+/// Letters that Unicode does not decompose, and signs, in characters of NEFT.
+const fn folded(letter: char) -> Option<&'static str> {
+    Some(match letter {
+        'ø' => "o",
+        'Ø' => "O",
+        'ł' => "l",
+        'Ł' => "L",
+        'đ' | 'ð' => "d",
+        'Đ' | 'Ð' => "D",
+        'ß' => "ss",
+        'ẞ' => "SS",
+        'æ' => "ae",
+        'Æ' => "Ae",
+        'œ' => "oe",
+        'Œ' => "Oe",
+        'ı' => "i",
+        'þ' => "th",
+        'Þ' => "Th",
+        'ħ' => "h",
+        'Ħ' => "H",
+        'ŋ' => "ng",
+        'Ŋ' => "Ng",
+        'ə' => "e",
+        'Ə' => "E",
+        '&' => " and ",
+        '_' | '\u{2010}'..='\u{2015}' => "-",
+        '`' | '\u{2018}'..='\u{201B}' | '\u{2B9}'..='\u{2BF}' => "'",
+        '[' | '{' => "(",
+        ']' | '}' => ")",
+        ';' => ",",
+        _ => return None,
+    })
+}
+
+/// Whether a character shows nothing, so that it leaves no gap.
+const fn is_invisible(letter: char) -> bool {
+    matches!(letter,
+        '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{2060}'..='\u{206F}' | '\u{202A}'..='\u{202E}'
+        | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}')
+}
+
+impl Characters {
+    /// A text in these characters. Letters of India's scripts and accented ones are written in
+    /// plain Latin letters; what has no such form becomes a space. Writing the result again changes
+    /// nothing.
+    pub fn write(self, text: &str) -> String {
+        let plain = match self {
+            Characters::Neft => neft(text),
+            Characters::Unicode => {
+                text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+            }
+        };
+        plain.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+    /// The same in at most so many characters.
+    pub fn write_short(self, text: &str, characters_max: usize) -> String {
+        self.write(text).chars().take(characters_max).collect::<String>().trim_end().to_owned()
+    }
+    /// Whether a letter or a digit of a name is left when it is written.
+    pub fn can_write(self, name: &str) -> bool {
+        self.write(name).chars().any(char::is_alphanumeric)
+    }
+}
+
+fn neft(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut word = String::new();
+    for letter in text.nfkc() {
+        // Joiners stand within words of India's scripts.
+        if is_invisible(letter) {
+            continue;
+        }
+        if scripts_of_india::is_known(letter) {
+            word.push(letter);
+            continue;
+        }
+        out.push_str(&scripts_of_india::latin(&std::mem::take(&mut word)));
+        add_letter(letter, &mut out);
+    }
+    out.push_str(&scripts_of_india::latin(&word));
+    // A slash at the start, and two together, mean something else to some systems.
+    let mut out = out.replace("//", "/");
+    while out.contains("//") {
+        out = out.replace("//", "/");
+    }
+    out.trim_start_matches(['/', '-', ':', ' ']).to_owned()
+}
+
+fn add_letter(letter: char, out: &mut String) {
+    if is_neft(letter) {
+        return out.push(letter);
+    }
+    let mut is_written = false;
+    for part in letter.nfd() {
+        match folded(part) {
+            Some(text) => out.push_str(text),
+            None if is_neft(part) => out.push(part),
+            None => continue,
+        }
+        is_written = true;
+    }
+    // A mark without a letter leaves no gap.
+    if !is_written && !is_combining_mark(letter) {
+        out.push(' ');
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn names_are_written_in_the_characters_of_neft() {
+        for (name, wanted) in [
+            ("Asha Rao", "Asha Rao"),
+            ("राजेश कुमार शर्मा", "Rajesh Kumar Sharma"),
+            ("प्रिया (Priya) शर्मा", "Priya (Priya) Sharma"),
+            ("José Nuñez", "Jose Nunez"),
+            ("Ærøskøbing Łukasz Weiß", "Aeroskobing Lukasz Weiss"),
+            ("Ｊｏｈｎ Do\u{200B}e", "John Doe"),
+            ("O’Brien & Sons", "O'Brien and Sons"),
+            ("D'Souza-Pinto, Maria", "D'Souza-Pinto, Maria"),
+            ("नवीन\u{200D}चंद्र", "Navinchandra"),
+            ("Rao\u{301}", "Rao"),
+            ("a_b@c#d", "a-b c d"),
+            ("//x//y", "x/y"),
+            ("Asha 王", "Asha"),
+            ("王伟", ""),
+            ("محمد", ""),
+            ("...", "..."),
+            ("", ""),
+        ] {
+            assert_eq!(Characters::Neft.write(name), wanted, "{name}");
+        }
+        assert_eq!(Characters::Unicode.write("José\n王 "), "José 王");
+        assert_eq!(Characters::Neft.write_short("Asha Rao", 5), "Asha");
+        for (name, is_neft, is_unicode) in [
+            ("Asha", true, true),
+            ("राज", true, true),
+            ("王伟", false, true),
+            ("...", false, false),
+        ] {
+            assert_eq!(Characters::Neft.can_write(name), is_neft, "{name}");
+            assert_eq!(Characters::Unicode.can_write(name), is_unicode, "{name}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_but_characters_of_neft_is_written(text in "\\PC{0,40}") {
+            let written = Characters::Neft.write(&text);
+            prop_assert!(written.chars().all(is_neft), "{written}");
+            prop_assert_eq!(Characters::Neft.write(&written), written.clone());
+            prop_assert!(!written.contains("//"));
+        }
+    }
+}

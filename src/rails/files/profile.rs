@@ -1,0 +1,475 @@
+//! The profile of a bank: how its files differ, as data. It is the table `[bank.profile]`, or a
+//! file of its own that `[bank] profile_file` names.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::characters::Characters;
+use super::references::ReferenceElement;
+use super::values::{AccountNumber, Day, MessageId};
+use super::windows::{Calendar, Windows};
+use crate::kernel::within;
+use crate::rails::port::Method;
+
+crate::string_enum!(
+    /// The versions of pain.001 that are written.
+    Pain001 { V03 "pain.001.001.03", V09 "pain.001.001.09" }
+);
+crate::string_enum!(
+    /// Who bears the charges: `ChrgBr`.
+    ChargeBearer { Debtor "DEBT", Creditor "CRED", Shared "SHAR", ServiceLevel "SLEV" }
+);
+
+/// A value that ISO 20022 takes as a code of its lists (`Cd`) or as a text of the bank's own
+/// (`Prtry`).
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "lowercase")]
+pub enum CodeOrText {
+    Code(String),
+    Text(String),
+}
+
+impl CodeOrText {
+    /// The element and its contents.
+    pub fn element(&self) -> (&'static str, &str) {
+        match self {
+            CodeOrText::Code(code) => ("Cd", code),
+            CodeOrText::Text(text) => ("Prtry", text),
+        }
+    }
+    fn checked(self, what: &str, code_max: usize) -> Result<CodeOrText, String> {
+        let (text, max) = match &self {
+            CodeOrText::Code(code) => (code, code_max),
+            CodeOrText::Text(text) => (text, TEXT_MAX),
+        };
+        let is_plain = Characters::Neft.write(text) == *text;
+        match (1..=max).contains(&text.len()) && is_plain {
+            true => Ok(self),
+            false => Err(format!(
+                "[bank.profile] {what} must be a code of 1 to {code_max} or a text of 1 to \
+                 {TEXT_MAX} characters that NEFT takes"
+            )),
+        }
+    }
+}
+
+/// Characters of a code of ISO 20022's lists, and of a text instead of one.
+const CODE_MAX: usize = 4;
+const TEXT_MAX: usize = 35;
+/// Characters of a local instrument's code.
+const INSTRUMENT_CODE_MAX: usize = 35;
+/// Characters of a name in a payment file, at least and at most.
+const NAME_MIN: usize = 20;
+const NAME_MAX: usize = 140;
+/// Characters of a payment file's name.
+const FILE_NAME_MAX: usize = 120;
+/// Holidays that a profile lists.
+const HOLIDAYS_MAX: usize = 1_000;
+
+/// What can stand in the pattern of a file's name. The days and times are Indian ones.
+const PLACEHOLDERS: &[&str] = &["{id}", "{customer_id}", "{date}", "{ddmm}", "{time}"];
+
+/// The table `[bank.profile]`, as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProfileTable {
+    pub pain_001: Option<String>,
+    pub initiating_party: Option<String>,
+    pub customer_id: Option<String>,
+    pub customer_id_scheme: Option<CodeOrText>,
+    pub file_name: Option<String>,
+    pub characters: Option<String>,
+    pub name_characters_maximum: Option<usize>,
+    pub account_type: Option<CodeOrText>,
+    pub charge_bearer: Option<String>,
+    pub batch_booking: Option<bool>,
+    pub batch_instructions_maximum: Option<u32>,
+    pub batch_amount_maximum: Option<String>,
+    pub purposes: Option<BTreeMap<String, CodeOrText>>,
+    pub regulatory_reporting: Option<bool>,
+    pub remittance_text: Option<String>,
+    pub reference_elements: Option<Vec<String>>,
+    pub debit_account_masks: Option<Vec<AccountNumber>>,
+    pub holidays: Option<Vec<String>>,
+    pub closed_saturdays: Option<Vec<u8>>,
+    pub neft: Option<MethodTable>,
+    pub rtgs: Option<MethodTable>,
+    pub internal: Option<MethodTable>,
+}
+
+/// A table such as `[bank.profile.neft]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodTable {
+    pub service_level: Option<CodeOrText>,
+    pub local_instrument: Option<CodeOrText>,
+    pub windows: Option<Vec<String>>,
+    pub open_on_holidays: Option<bool>,
+}
+
+/// How payments of one method are written, and when.
+#[derive(Clone, Debug)]
+pub struct MethodProfile {
+    pub service_level: CodeOrText,
+    pub local_instrument: CodeOrText,
+    pub windows: Windows,
+}
+
+/// How a bank's files differ from the standard's plain use.
+#[derive(Clone, Debug)]
+pub struct BankProfile {
+    /// The version of the payment files.
+    pub pain_001: Pain001,
+    /// What the bank calls its customer, in the header of a payment file.
+    pub customer_id: Option<String>,
+    pub customer_id_scheme: Option<CodeOrText>,
+    /// The pattern of a payment file's name; the format's own where the profile has none.
+    file_name: Option<String>,
+    pub characters: Characters,
+    /// Characters of a name: 20 to 140.
+    pub name_characters_max: usize,
+    /// The kind of the debit account and of the beneficiary's.
+    pub account_type: CodeOrText,
+    pub charge_bearer: Option<ChargeBearer>,
+    pub batch_booking: bool,
+    /// How the bank writes the purpose codes; those that are left out go as texts.
+    purposes: BTreeMap<String, CodeOrText>,
+    pub regulatory_reporting: bool,
+    /// What tells the beneficiary's bank that the money came from abroad.
+    pub remittance_text: String,
+    /// The elements in which the bank writes the UTR, the surest first. Any 10 to 22 letters and
+    /// digits count there; elsewhere only known forms do.
+    pub reference_elements: Vec<ReferenceElement>,
+    /// Other ways in which the bank writes the debit account; `X` and `*` stand for any character.
+    pub debit_account_masks: Vec<AccountNumber>,
+    calendar: Calendar,
+    neft: MethodProfile,
+    rtgs: MethodProfile,
+    internal: MethodProfile,
+}
+
+/// Characters of a mask that hide another one.
+pub const MASK_CHARACTERS: &[char] = &['X', 'x', '*', '#'];
+/// Characters that a mask has to show.
+const MASK_SHOWN_MIN: usize = 3;
+
+/// A word of a list, or the message that names the setting and the list.
+fn word<T>(
+    what: &str,
+    text: Option<&str>,
+    default: T,
+    parse: fn(&str) -> Option<T>,
+    words: &[&str],
+) -> Result<T, String> {
+    let Some(text) = text else { return Ok(default) };
+    parse(text).ok_or_else(|| format!("[bank.profile] {what} must be one of {}", words.join(", ")))
+}
+
+impl MethodProfile {
+    fn read(method: Method, table: Option<MethodTable>) -> Result<MethodProfile, String> {
+        let name = method.as_str();
+        let table = table.unwrap_or_default();
+        // Urgent is what goes over RTGS; the local instrument names the system.
+        let (level, instrument) = match method {
+            Method::Neft => ("URNS", "NEFT"),
+            Method::Rtgs => ("URGP", "RTGS"),
+            Method::Internal => ("BKTR", "IFT"),
+        };
+        let level = table.service_level.unwrap_or_else(|| CodeOrText::Code(level.into()));
+        let instrument =
+            table.local_instrument.unwrap_or_else(|| CodeOrText::Text(instrument.into()));
+        let windows = table.windows.unwrap_or_default();
+        let windows = Windows::parse(&windows, table.open_on_holidays.unwrap_or(false))
+            .map_err(|fault| format!("[bank.profile.{name}] windows: {fault}"))?;
+        Ok(MethodProfile {
+            service_level: level.checked(&format!("{name}.service_level"), CODE_MAX)?,
+            local_instrument: instrument
+                .checked(&format!("{name}.local_instrument"), INSTRUMENT_CODE_MAX)?,
+            windows,
+        })
+    }
+}
+
+impl TryFrom<ProfileTable> for BankProfile {
+    type Error = String;
+
+    fn try_from(table: ProfileTable) -> Result<BankProfile, String> {
+        let element = |word: &String| {
+            ReferenceElement::parse(word).ok_or_else(|| {
+                let words = ReferenceElement::WORDS.join(", ");
+                format!("[bank.profile] reference_elements must be some of {words}")
+            })
+        };
+        let reference_elements = table.reference_elements.unwrap_or_default();
+        let masks = table.debit_account_masks.unwrap_or_default();
+        let is_shown = |mask: &AccountNumber| {
+            let shown = |character: &char| !MASK_CHARACTERS.contains(character);
+            mask.text().chars().filter(shown).count() >= MASK_SHOWN_MIN
+        };
+        if !masks.iter().all(is_shown) {
+            return Err(format!(
+                "[bank.profile] debit_account_masks must show {MASK_SHOWN_MIN} characters or more"
+            ));
+        }
+        let charge_bearer = match table.charge_bearer.as_deref() {
+            Some("none") => None,
+            text => Some(word(
+                "charge_bearer",
+                text,
+                ChargeBearer::Debtor,
+                ChargeBearer::parse,
+                &["DEBT", "CRED", "SHAR", "SLEV", "none"],
+            )?),
+        };
+        let mut purposes = BTreeMap::new();
+        for (code, written) in table.purposes.unwrap_or_default() {
+            let digits = code.strip_prefix(['P']).unwrap_or_default().as_bytes();
+            if !matches!(digits, [b'0' | b'1', rest @ ..] if rest.len() == 3
+                && rest.iter().all(u8::is_ascii_digit))
+            {
+                return Err(format!(
+                    "[bank.profile] purposes: {code:?} is no purpose code such as \"P1301\""
+                ));
+            }
+            purposes.insert(code, written.checked("purposes", CODE_MAX)?);
+        }
+        let account_type = table.account_type.unwrap_or_else(|| CodeOrText::Text("NRE".into()));
+        let scheme = table.customer_id_scheme;
+        let text = |what: &str, text: Option<String>| match text {
+            Some(text)
+                if !(1..=TEXT_MAX).contains(&text.len())
+                    || Characters::Neft.write(&text) != text =>
+            {
+                Err(format!(
+                    "[bank.profile] {what} must have 1 to {TEXT_MAX} characters that NEFT takes"
+                ))
+            }
+            text => Ok(text),
+        };
+        let customer_id = text("customer_id", table.customer_id)?;
+        let remittance_text = Characters::Neft
+            .write(table.remittance_text.as_deref().unwrap_or("FOREIGN INWARD REMITTANCE"));
+        if !(1..=NAME_MAX).contains(&remittance_text.len()) {
+            return Err(format!(
+                "[bank.profile] remittance_text must have 1 to {NAME_MAX} characters"
+            ));
+        }
+        Ok(BankProfile {
+            pain_001: word(
+                "pain_001",
+                table.pain_001.as_deref(),
+                Pain001::V09,
+                Pain001::parse,
+                Pain001::WORDS,
+            )?,
+            file_name: table
+                .file_name
+                .map(|pattern| file_name_pattern(pattern, customer_id.as_deref()))
+                .transpose()?,
+            customer_id,
+            customer_id_scheme: scheme
+                .map(|scheme| scheme.checked("customer_id_scheme", CODE_MAX))
+                .transpose()?,
+            characters: word(
+                "characters",
+                table.characters.as_deref(),
+                Characters::Neft,
+                Characters::parse,
+                Characters::WORDS,
+            )?,
+            name_characters_max: within(
+                "[bank.profile] name_characters_maximum",
+                table.name_characters_maximum.unwrap_or(NAME_MAX),
+                NAME_MIN,
+                NAME_MAX,
+            )?,
+            account_type: account_type.checked("account_type", CODE_MAX)?,
+            charge_bearer,
+            batch_booking: table.batch_booking.unwrap_or(false),
+            purposes,
+            regulatory_reporting: table.regulatory_reporting.unwrap_or(true),
+            remittance_text,
+            reference_elements: reference_elements.iter().map(element).collect::<Result<_, _>>()?,
+            debit_account_masks: masks,
+            calendar: calendar(table.holidays, table.closed_saturdays)?,
+            neft: MethodProfile::read(Method::Neft, table.neft)?,
+            rtgs: MethodProfile::read(Method::Rtgs, table.rtgs)?,
+            internal: MethodProfile::read(Method::Internal, table.internal)?,
+        })
+    }
+}
+
+fn calendar(
+    holidays: Option<Vec<String>>,
+    closed_saturdays: Option<Vec<u8>>,
+) -> Result<Calendar, String> {
+    let holidays = holidays.unwrap_or_default();
+    if holidays.len() > HOLIDAYS_MAX {
+        return Err(format!("[bank.profile] holidays must be {HOLIDAYS_MAX} days or fewer"));
+    }
+    let day = |text: &String| {
+        Day::parse(text).filter(|_| text.len() == 10).ok_or_else(|| {
+            format!("[bank.profile] holidays: {text:?} is no day such as \"2027-01-26\"")
+        })
+    };
+    let closed_saturdays = closed_saturdays.unwrap_or_default();
+    if !closed_saturdays.iter().all(|which| (1..=5).contains(which)) {
+        return Err("[bank.profile] closed_saturdays must be some of 1 to 5".into());
+    }
+    let holidays = holidays.iter().map(day).collect::<Result<_, _>>()?;
+    Ok(Calendar { holidays, closed_saturdays })
+}
+
+/// A pattern that makes a name of its own for every file, and names its file again.
+fn file_name_pattern(pattern: String, customer_id: Option<&str>) -> Result<String, String> {
+    let mut rest = pattern.clone();
+    for placeholder in PLACEHOLDERS {
+        rest = rest.replace(placeholder, "");
+    }
+    let is_plain = rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    let customer_id = customer_id.unwrap_or_default();
+    let is_named = !pattern.contains("{customer_id}")
+        || !customer_id.is_empty() && customer_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let length = pattern.len() + customer_id.len() + 26;
+    if pattern.matches("{id}").count() == 1
+        && is_plain
+        && is_named
+        && !pattern.starts_with('.')
+        && !pattern.ends_with(".part")
+        && length <= FILE_NAME_MAX
+    {
+        return Ok(pattern);
+    }
+    Err(format!(
+        "[bank.profile] file_name must hold {{id}} once, beside letters, digits, dots, dashes and \
+         some of {}, and no other brackets; it must not begin with a dot, and {{customer_id}} \
+         needs a customer_id of letters and digits",
+        PLACEHOLDERS.join(", ")
+    ))
+}
+
+impl BankProfile {
+    /// Reads a profile out of a file of its own.
+    pub fn read_file(path: &Path) -> Result<ProfileTable, String> {
+        let shown = path.display();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("[bank] profile_file {shown}: {error}"))?;
+        toml::from_str(&text).map_err(|error| format!("[bank] profile_file {shown}: {error}"))
+    }
+    pub const fn of(&self, method: Method) -> &MethodProfile {
+        match method {
+            Method::Neft => &self.neft,
+            Method::Rtgs => &self.rtgs,
+            Method::Internal => &self.internal,
+        }
+    }
+    /// Until when payments of a method wait, in Unix seconds; `None` if they are taken at
+    /// `instant`.
+    pub fn opens_at(&self, method: Method, instant: i64) -> Option<i64> {
+        self.of(method).windows.opens_at(&self.calendar, instant)
+    }
+    /// How the bank writes a purpose code.
+    pub fn purpose(&self, code: &str) -> CodeOrText {
+        self.purposes.get(code).cloned().unwrap_or_else(|| CodeOrText::Text(code.to_owned()))
+    }
+    /// The name of a payment file; `parts` are the format's own beginning and end.
+    pub fn file_name(&self, id: MessageId, parts: (&str, &str)) -> String {
+        let Some(pattern) = &self.file_name else { return format!("{}{id}{}", parts.0, parts.1) };
+        let (date, time) = id.date_and_time();
+        let ddmm = format!("{}{}", date.get(6..8).unwrap_or(""), date.get(4..6).unwrap_or(""));
+        pattern
+            .replace("{customer_id}", self.customer_id.as_deref().unwrap_or_default())
+            .replace("{date}", &date)
+            .replace("{ddmm}", &ddmm)
+            .replace("{time}", &time)
+            .replace("{id}", &id.to_string())
+    }
+    /// The identity in a name that [`BankProfile::file_name`] made.
+    pub fn message_id(&self, name: &str, parts: (&str, &str)) -> Option<MessageId> {
+        (0..name.len()).find_map(|at| {
+            let id = MessageId::parse(name.get(at..at + MessageId::LENGTH)?)?;
+            (self.file_name(id, parts) == name).then_some(id)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Id;
+
+    fn read(text: &str) -> Result<BankProfile, String> {
+        toml::from_str::<ProfileTable>(text).map_err(|error| error.to_string())?.try_into()
+    }
+
+    #[test]
+    fn a_file_is_named_and_known_again() {
+        let parts = ("pain.001-", ".xml");
+        let id = MessageId(Id::from_u128(u128::from(1_795_285_800_000_u64) << 80 | 7));
+        let plain = read("").unwrap();
+        assert_eq!(plain.file_name(id, parts), format!("pain.001-{id}.xml"));
+        let own = read(
+            "customer_id = 'HUNDI01'\nfile_name = '{customer_id}_{date}_{ddmm}{time}-{id}.txt'",
+        )
+        .unwrap();
+        assert_eq!(own.file_name(id, parts), format!("HUNDI01_20261122_2211000000-{id}.txt"));
+        for profile in [&plain, &own] {
+            assert_eq!(profile.message_id(&profile.file_name(id, parts), parts), Some(id));
+            for name in ["pain.001.xml", "é", "", &format!("x{id}.xml"), &id.to_string()] {
+                assert_eq!(profile.message_id(name, parts), None, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_a_profile_says_has_its_range() {
+        for (line, field) in [
+            ("file_name = 'payments.xml'", "file_name"),
+            ("file_name = '{id}{id}.xml'", "file_name"),
+            ("file_name = '../{id}.xml'", "file_name"),
+            ("file_name = '.{id}.xml'", "file_name"),
+            ("file_name = '{id}.part'", "file_name"),
+            ("file_name = '{customer_id}{id}.xml'", "file_name"),
+            ("file_name = '{number}{id}.xml'", "file_name"),
+            ("customer_id = ''", "customer_id"),
+            ("customer_id = 'é'", "customer_id"),
+            ("characters = 'ascii'", "characters"),
+            ("name_characters_maximum = 19", "name_characters_maximum"),
+            ("name_characters_maximum = 141", "name_characters_maximum"),
+            ("account_type = { code = 'NREXX' }", "account_type"),
+            ("account_type = { text = '' }", "account_type"),
+            ("account_type = { word = 'NRE' }", "account_type"),
+            ("charge_bearer = 'OUR'", "charge_bearer"),
+            ("purposes = { P9999 = { code = 'PC01' } }", "purposes"),
+            ("purposes = { P1301 = { code = 'PC001' } }", "purposes"),
+            ("remittance_text = ''", "remittance_text"),
+            ("holidays = ['26-01-2027']", "holidays"),
+            ("closed_saturdays = [0]", "closed_saturdays"),
+            ("[neft]\nwindows = ['always']", "neft"),
+            ("[rtgs]\nservice_level = { code = 'URGENT' }", "service_level"),
+            ("[internal]\nlocal_instrument = { text = 'é' }", "local_instrument"),
+            ("[imps]\nwindows = []", "imps"),
+        ] {
+            let refused = read(line).expect_err(line);
+            assert!(refused.contains(field), "{line}: {refused}");
+        }
+    }
+
+    #[test]
+    fn a_method_waits_for_its_own_window() {
+        let profile = read(
+            "closed_saturdays = [3]\n[neft]\nwindows = ['mon-sat 08:00-19:00']\n[rtgs]\n\
+             open_on_holidays = true",
+        )
+        .unwrap();
+        // 2026-11-21, a third Saturday, at noon in India.
+        let noon = 1_795_242_600;
+        assert_eq!(profile.opens_at(Method::Rtgs, noon), None);
+        let sunday = Day::parse("2026-11-22").unwrap();
+        assert_eq!(profile.opens_at(Method::Internal, noon), Some(sunday.begins_at()));
+        let monday = sunday.plus_days(1);
+        assert_eq!(profile.opens_at(Method::Neft, noon), Some(monday.begins_at() + 8 * 3_600));
+    }
+}
