@@ -91,6 +91,13 @@ if ! $quick; then
   say "the clients for Python and TypeScript"
   clients/run.sh
 
+  say "the commands of docs/connect-your-bank.md"
+  need curl curl
+  tests/iso20022/page.sh
+  if tests/iso20022/page.sh break > /dev/null 2>&1; then
+    echo "a broken command of the page was not noticed" >&2 && exit 1
+  fi
+
   say "alert rules and their runbooks"
   need promtool prometheus
   tests/deploy/alerts.sh
