@@ -15,14 +15,19 @@ sed -i "s/18080/$port/g" "$folder/page.sh"
 
 export PATH="$PWD/target/debug:$PATH"
 mkdir "$folder/trial"
-# Job control as in a terminal, for `kill %1`; the end of a command that was killed is none of a failure.
-run() { (cd "$folder/trial" && timeout 180 bash -c 'set -euo pipefail; set -m; trap "kill 0" TERM; . ../page.sh') > "$folder/out" 2>&1; }
+# Job control as in a terminal, for `kill %1`. What still runs when a command failed ends too.
+run() {
+  (cd "$folder/trial" && timeout 180 bash -c 'set -eu; set -m
+    trap "exit 1" TERM
+    trap "kill \$(jobs -p) 2>/dev/null || true" EXIT
+    . ../page.sh') > "$folder/out" 2>&1
+}
 if ! run; then
   echo "a command of docs/connect-your-bank.md failed:" >&2
   cat "$folder/out" "$folder"/trial/*.log >&2 2>/dev/null || true
   exit 1
 fi
-for wanted in '"unique_transaction_reference": *"TESTN' 'Rajesh Sharma' 'UTR TESTN' 'no differences'; do
+for wanted in '"unique_transaction_reference": *"TESTN' 'debit 1.00 on .* UTR TESTN' 'no differences'; do
   grep -q "$wanted" "$folder/out" || { echo "the commands did not show $wanted" >&2; cat "$folder/out" >&2; exit 1; }
 done
 if grep -q panicked "$folder"/trial/*.log; then
