@@ -423,7 +423,10 @@ fn profile_of(chain: &ChainSettings) -> ChainProfile {
         name: chain.name,
         asset: Currency::Usdt,
         token_contract: chain.token_contract,
-        following: Following::Real { lag_alarm_seconds: chain.lag_alarm_seconds },
+        following: Following::Real {
+            lag_alarm_seconds: chain.lag_alarm_seconds,
+            chain_id: chain.chain_id,
+        },
     }
 }
 

@@ -1,6 +1,7 @@
 //! Configuration: a TOML file, environment variables over it, flags over those. Every value has a
 //! range.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
@@ -8,6 +9,7 @@ use serde::Deserialize;
 
 use crate::account_verification::ChecksTable;
 use crate::chains::settings::{ApiKeys, ChainSettings, ChainSources};
+use crate::issuers::{self, IssuerSource, Issuers};
 use crate::kernel::{Currency, Money, Rate, within};
 use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
@@ -73,6 +75,12 @@ struct Sources {
     rates: Option<RateSettings>,
     checks: Option<ChecksTable>,
     issuer_name: Option<String>,
+    issuer_address: Option<String>,
+    issuer_licence: Option<String>,
+    issuer_logo: Option<PathBuf>,
+    issuer_colour: Option<String>,
+    /// Only in the file, by account.
+    issuers: Option<BTreeMap<String, IssuerSource>>,
     sponsor_bank_name: Option<String>,
     /// Only in the file.
     screening: Option<ScreeningSource>,
@@ -329,8 +337,17 @@ impl Config {
                 .unwrap_or_else(|| format!("http://{listen}"))
                 .trim_end_matches('/')
                 .to_owned(),
-            issuer_name: name("issuer_name", value!(issuer_name))?.unwrap_or(defaults.issuer_name),
-            sponsor_bank_name: name("sponsor_bank_name", value!(sponsor_bank_name))?,
+            issuers: Issuers::read(
+                IssuerSource {
+                    name: value!(issuer_name),
+                    address: value!(issuer_address),
+                    licence: value!(issuer_licence),
+                    logo: value!(issuer_logo),
+                    colour: value!(issuer_colour),
+                },
+                file.issuers.unwrap_or_default(),
+            )?,
+            sponsor_bank_name: issuers::text("sponsor_bank_name", value!(sponsor_bank_name))?,
             debit_account_last4: bank.as_ref().map(|bank| bank.debit_account_last4().to_owned()),
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
             payout_limits: PayoutLimits {
@@ -437,22 +454,6 @@ fn inr(name: &str, value: Option<String>) -> Result<Option<Money>, String> {
             .ok_or_else(|| format!("{name} must be an amount in INR such as 500000.00"))
     };
     value.map(parse).transpose()
-}
-
-/// A name that documents show.
-fn name(key: &str, value: Option<String>) -> Result<Option<String>, String> {
-    const LENGTH_MAX: usize = 100;
-    let fits = |text: &String| {
-        !text.trim().is_empty()
-            && text.chars().count() <= LENGTH_MAX
-            && !text.chars().any(char::is_control)
-    };
-    match value {
-        Some(text) if !fits(&text) => {
-            Err(format!("{key} must have 1 to {LENGTH_MAX} characters, all of them printable"))
-        }
-        value => Ok(value),
-    }
 }
 
 fn rate(name: &str, value: Option<String>, default: Rate) -> Result<Rate, String> {

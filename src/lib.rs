@@ -26,6 +26,7 @@ pub mod decisions; // what the operator decided, who did and why
 pub mod pauses; // what the operator stopped for now
 pub mod screening; // sanctions lists: readers, matching, hits and their decisions
 pub mod account_verification; // ports: who holds an account
+pub mod issuers; // who appears on pages and documents
 pub mod services; // settings, sealer and ports, as the one argument of rules
 pub mod staff; // the people who operate: roles, passwords, sessions
 

@@ -5,6 +5,7 @@ use crate::account_verification::AccountVerifier;
 use crate::chains::pool::AddressPool;
 use crate::chains::tron_address::TronAddress;
 use crate::ifsc::Directory;
+use crate::issuers::Issuers;
 use crate::kernel::seal::Sealer;
 use crate::kernel::{Currency, Id, Kind, Mode, Money, Now, Rate, StoreError, hex};
 use crate::rails::Rail;
@@ -41,8 +42,8 @@ pub struct Settings {
     pub test_usdt_usd: Rate,
     /// Where links that callers are shown begin, without a slash at the end.
     pub public_url: String,
-    /// The operator's name on payment advices: 1 to 100 characters.
-    pub issuer_name: String,
+    /// Who appears on the payer's page and on payment advices.
+    pub issuers: Issuers,
     /// The bank that sends the INR, for payment advices: 1 to 100 characters.
     pub sponsor_bank_name: Option<String>,
     /// The last four of the account that live mode's INR leave, for payment advices.
@@ -82,7 +83,7 @@ impl Default for Settings {
             test_mid_market_rate: Rate(88_412_500),
             test_usdt_usd: Rate(1_000_000),
             public_url: "http://127.0.0.1:8080".into(),
-            issuer_name: "hundi".into(),
+            issuers: Issuers::default(),
             sponsor_bank_name: None,
             debit_account_last4: None,
             is_gst_charged: false,

@@ -15,6 +15,7 @@ pub mod budget;
 )]
 pub mod derivation;
 pub mod evm;
+pub mod explorer;
 pub mod followed;
 #[allow(
     clippy::expect_used,
@@ -33,6 +34,7 @@ pub mod unfiltered_blocks;
 pub mod verify;
 pub mod watched;
 
+use self::explorer::Explorer;
 use crate::kernel::{Code, Currency, Money, RefusalEntry};
 use address::{Address, AddressForm};
 
@@ -63,10 +65,19 @@ pub enum Following {
     Simulated,
     /// On nodes that `chain_following` reads; its final view may lie so far behind the clock before
     /// that is an alarm.
-    Real { lag_alarm_seconds: i64 },
+    Real { lag_alarm_seconds: i64, chain_id: u64 },
 }
 
 impl ChainProfile {
+    /// The explorer of the chain with this name, where it is the real one that is followed.
+    pub fn explorer(&self, name: &str) -> Option<Explorer> {
+        match self.following {
+            Following::Real { chain_id, .. } if self.name.as_str() == name => {
+                Explorer::of_chain(chain_id)
+            }
+            _ => None,
+        }
+    }
     pub fn is_simulated(&self) -> bool {
         self.following == Following::Simulated
     }

@@ -116,6 +116,8 @@ async fn serve(mut config: Config) -> Result<(), String> {
                 _ = wait_for_signal() => {}
             }
         }
+        // What stays open, such as the streams of payers' pages, ends by itself then.
+        state.drain();
         tracing::info!("stopping: running requests finish, new ones are refused");
         let _ = stop.send(true);
         // Keeps the channel open until the process ends.

@@ -68,7 +68,7 @@ pub fn routes() -> Vec<Route> {
 fn chain_view(context: &mut Context<'_>) -> Result<Option<ChainView>, OperationError> {
     let mode = context.scope().mode();
     let chain = &context.services.ports(mode)?.chain;
-    let Following::Real { lag_alarm_seconds } = chain.following else { return Ok(None) };
+    let Following::Real { lag_alarm_seconds, .. } = chain.following else { return Ok(None) };
     let contract = chain.token_contract.bytes();
     let cursor = chains::rows::cursor(context.tx, mode, chain.name)?;
     let is_followed = chains::rows::is_followed_with(context.tx, mode, chain.name, contract)?;

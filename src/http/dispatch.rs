@@ -18,7 +18,7 @@ use super::connections;
 use super::incoming::{accepts_pdf, idempotency_key, parse_body, read_body, single};
 use super::preflight::{self, Asking, Permits, PreflightResult};
 use super::query;
-pub use super::reply::{Reply, refusal_reply};
+pub use super::reply::{Reply, ReplyBody, refusal_reply};
 use super::reply::{refuse, reply, set_header};
 use super::route::{Context, Route, Verb, Work};
 use super::router::{Found, Router};

@@ -1,14 +1,60 @@
 //! Answers: their headers, and the shape in which a refusal goes out.
 
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
+use hyper::body::{Body, Frame, SizeHint};
 
 use crate::kernel::{OperationError, Refusal, StoreError};
 use crate::store::idempotency;
 
-pub type Reply = Response<Full<Bytes>>;
+pub type Reply = Response<ReplyBody>;
+
+/// What an answer carries: all of it at once, or parts as they come.
+pub enum ReplyBody {
+    Whole(Full<Bytes>),
+    Parts(tokio::sync::mpsc::Receiver<Bytes>),
+}
+
+impl ReplyBody {
+    pub fn whole(bytes: impl Into<Bytes>) -> ReplyBody {
+        ReplyBody::Whole(Full::new(bytes.into()))
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.get_mut() {
+            ReplyBody::Whole(body) => Pin::new(body).poll_frame(context),
+            ReplyBody::Parts(parts) => {
+                parts.poll_recv(context).map(|part| part.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+    fn is_end_stream(&self) -> bool {
+        match self {
+            ReplyBody::Whole(body) => body.is_end_stream(),
+            ReplyBody::Parts(_) => false,
+        }
+    }
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            ReplyBody::Whole(body) => body.size_hint(),
+            ReplyBody::Parts(_) => SizeHint::default(),
+        }
+    }
+}
 
 /// Sets a header; a value that no header can hold is left out.
 pub fn set_header(reply: &mut Reply, name: HeaderName, value: &str) {
@@ -59,7 +105,7 @@ pub fn refusal_reply(request_id: &str, refusal: Refusal) -> Reply {
 
 /// An answer of this status with a body.
 pub fn reply(status: u16, content_type: &'static str, body: Vec<u8>) -> Reply {
-    let mut reply = Response::new(Full::new(Bytes::from(body)));
+    let mut reply = Response::new(ReplyBody::whole(body));
     *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     // No cache may keep balances and account holders.

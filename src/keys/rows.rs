@@ -42,6 +42,12 @@ pub fn account_number(tx: &mut dyn Tx, now: &mut Now, name: &str) -> Result<i64,
     Ok(number)
 }
 
+/// The name of an account.
+pub fn account_name(tx: &mut dyn Tx, number: i64) -> Result<Option<String>, StoreError> {
+    let row = tx.row("SELECT name FROM accounts WHERE number = ?1", values![number])?;
+    row.map(|mut row| row.text()).transpose()
+}
+
 pub fn accounts_count(tx: &mut dyn Tx) -> Result<i64, StoreError> {
     tx.row("SELECT COUNT(*) FROM accounts", &[])?.map_or(Ok(0), |mut row| row.int())
 }

@@ -6,22 +6,24 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, LOCATION};
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use http_body_util::Full;
 use hyper::body::Incoming;
 
 use crate::app_state::AppState;
 use crate::chains::followed::FollowedChain;
 use crate::guides::{GuideFile, Guides};
-use crate::http::dispatch::{self, Api, Reply};
+use crate::http::dispatch::{self, Api, Reply, ReplyBody};
 use crate::kernel::id::Minter;
 use crate::kernel::id::kind;
 use crate::kernel::system_random;
 use crate::kernel::{Code, Id, Refusal};
 use crate::pauses::{self, Operation, Pause};
 use crate::store::Cost;
+use payer::forms::PayerForm;
 
+mod frame;
 pub mod payer;
 pub mod payment_advices;
+pub mod words;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
@@ -50,11 +52,11 @@ pub async fn answer(site: Arc<Site>, request: Request<Incoming>) -> Reply {
         );
         return refuse(&site, refusal);
     }
-    let form_token = payer_form(&request).map(str::to_owned);
+    let form = payer_form(&request).map(|(token, form)| (token.to_owned(), form));
     let mut reply = if is_api {
         dispatch::dispatch(&site.api, &request_id, request).await
-    } else if let Some(token) = form_token {
-        payer::refund_address::answer(&site.app, &request_id, request, &token).await
+    } else if let Some((token, form)) = form {
+        payer::forms::answer(&site.app, &request_id, request, &token, form).await
     } else {
         page(&site, &request_id, &request).await
     };
@@ -70,10 +72,11 @@ pub fn refuse(site: &Site, refusal: Refusal) -> Reply {
     reply
 }
 
-/// The token of the payer's page whose form a request sends, if it sends one.
-fn payer_form<B>(request: &Request<B>) -> Option<&str> {
+/// The form of the payer's page that a request sends, and the page's token, if it sends one.
+fn payer_form<B>(request: &Request<B>) -> Option<(&str, PayerForm)> {
     let rest = request.uri().path().strip_prefix("/pay/")?;
-    rest.strip_suffix("/refund_address").filter(|_| request.method() == http::Method::POST)
+    let (token, form) = rest.split_once('/').filter(|_| request.method() == http::Method::POST)?;
+    Some((token, PayerForm::parse(form)?))
 }
 
 fn new_request_id(site: &Site) -> String {
@@ -97,7 +100,7 @@ fn mark(reply: &mut Reply, request_id: &str) {
 }
 
 fn text(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+    let mut reply = Response::new(ReplyBody::whole(body));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply

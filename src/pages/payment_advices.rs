@@ -6,12 +6,14 @@ use std::sync::Arc;
 use askama::Template;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, Response, StatusCode};
-use http_body_util::Full;
 use hyper::body::Incoming;
 
+use super::frame::{CSS, Frame, protect};
 use super::payer;
+use super::words::{Words, chosen, languages};
 use crate::app_state::AppState;
-use crate::http::dispatch::{self, Reply};
+use crate::http::dispatch::{self, Reply, ReplyBody};
+use crate::issuers::Issuer;
 use crate::kernel::rupees::grouped;
 use crate::kernel::{Code, Money, OperationError, Refusal, StoreError};
 use crate::payment_advices::{self, signing};
@@ -19,7 +21,6 @@ use crate::payouts::state::PayoutStatus;
 use crate::store::Cost;
 use crate::{beneficiaries, payouts};
 
-const TITLE: &str = "Payment advice";
 /// How long the page waits after a fault of the service before it tries again, in seconds.
 const RELOAD_SECONDS: u32 = 15;
 
@@ -35,14 +36,13 @@ pub async fn answer(
     }
     let token = path.strip_prefix("/verify/")?;
     // Programs get the error shape of the API, people a page.
-    let is_read_by_people = payer::accepts_html(request.headers());
-    let mut reply = verify(app, request_id, token, is_read_by_people).await;
-    payer::protect(&mut reply);
-    Some(reply)
+    let words = chosen(request.uri().query(), request.headers());
+    let reader = payer::accepts_html(request.headers()).then_some(words);
+    Some(verify(app, request_id, token, reader, words).await)
 }
 
 fn page(content_type: &'static str, body: String, cache: &'static str) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+    let mut reply = Response::new(ReplyBody::whole(body));
     let headers = reply.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache));
@@ -75,8 +75,10 @@ async fn key_set(app: &Arc<AppState>, request_id: &str) -> Reply {
     }
 }
 
-/// What the page certifies: nothing that could not be read on the advice itself, and no name.
+/// What the page certifies: nothing that could not be read on the advice itself, and no name but
+/// the issuer's.
 struct CertifiedAdvice {
+    issuer: Issuer,
     amount: Money,
     settled_at: Option<i64>,
     returned_at: Option<i64>,
@@ -89,22 +91,33 @@ struct CertifiedAdvice {
 #[template(path = "pages/verification.html")]
 struct VerificationTemplate<'a> {
     css: &'static str,
+    frame: &'a Frame,
+    words: &'static Words,
+    languages: &'static [Words],
     headline: &'static str,
+    text: String,
     advice: &'a CertifiedAdvice,
     amount: String,
     settled_at: String,
-    returned_at: Option<String>,
 }
 
 async fn verify(
     app: &Arc<AppState>,
     request_id: &str,
     token: &str,
-    is_read_by_people: bool,
+    reader: Option<&'static Words>,
+    words: &'static Words,
 ) -> Reply {
-    let Some(id) = payment_advices::verified_token(&app.services, token) else {
-        return not_verified(request_id, not_found().into(), is_read_by_people);
+    let default = Frame::narrow(&app.services.settings.issuers.default);
+    let failed = |failure: OperationError| {
+        let mut reply = not_verified(request_id, failure, reader, &default);
+        protect(&mut reply, Some(&default));
+        reply
     };
+    let Some(id) = payment_advices::verified_token(&app.services, token) else {
+        return failed(not_found().into());
+    };
+    let services = app.services.clone();
     let found = app.store.read(Cost::Point, move |tx| {
         let payout = payouts::rows::find_anywhere(tx, id)?
             .filter(|payout| payout.advice_available_at.is_some())
@@ -113,6 +126,7 @@ async fn verify(
         let beneficiary = beneficiary
             .ok_or_else(|| StoreError::Broken(format!("{id} has lost its beneficiary")))?;
         Ok(CertifiedAdvice {
+            issuer: services.settings.issuers.of_scope(tx, payout.scope)?.clone(),
             amount: payout.amount,
             settled_at: payout.settled_at,
             returned_at: payout.status_history.last_at(PayoutStatus::Returned),
@@ -122,14 +136,20 @@ async fn verify(
         })
     });
     let found = dispatch::within(app, dispatch::answer_end(), found).await;
-    let html = found.and_then(|advice| {
-        html(&advice).map_err(|error| {
-            StoreError::Broken(format!("the verification page cannot be drawn: {error}")).into()
-        })
+    let drawn = found.and_then(|advice| {
+        let frame = Frame::narrow(&advice.issuer);
+        let html = html(&advice, &frame, words).map_err(|error| {
+            StoreError::Broken(format!("the verification page cannot be drawn: {error}"))
+        })?;
+        Ok((frame, html))
     });
-    match html {
-        Ok(html) => page("text/html; charset=utf-8", html, "no-store"),
-        Err(failure) => not_verified(request_id, failure, is_read_by_people),
+    match drawn {
+        Ok((frame, html)) => {
+            let mut reply = page("text/html; charset=utf-8", html, "no-store");
+            protect(&mut reply, Some(&frame));
+            reply
+        }
+        Err(failure) => failed(failure),
     }
 }
 
@@ -141,33 +161,42 @@ fn not_found() -> Refusal {
 }
 
 /// Why an advice is not verified, as a page for people.
-fn not_verified(request_id: &str, failure: OperationError, is_read_by_people: bool) -> Reply {
-    if !is_read_by_people {
-        return refuse(request_id, failure);
-    }
+fn not_verified(
+    request_id: &str,
+    failure: OperationError,
+    reader: Option<&'static Words>,
+    frame: &Frame,
+) -> Reply {
+    let Some(words) = reader else { return refuse(request_id, failure) };
     if matches!(failure, OperationError::Refused(_)) {
-        let text = "This server has made no payment advice with this address. Open the whole \
-                    address, without a character missing at its end, or scan the code on the \
-                    document again. If it still does not open, do not rely on the document: ask \
-                    whoever gave it to you, or the beneficiary's bank with the reference (UTR).";
-        return payer::message(StatusCode::NOT_FOUND, TITLE, "Not verified", text, None);
+        let said = (words.verify_wrong_title.as_str(), words.verify_wrong_text.as_str());
+        return payer::message(StatusCode::NOT_FOUND, words, frame, said, None);
     }
     tracing::error!(request_id, reason = %failure, "cannot show the page of a payment advice");
-    let text = "This is a fault of ours and says nothing about the document. The page tries again \
-                by itself.";
-    let headline = "The page cannot be shown right now";
-    payer::message(StatusCode::SERVICE_UNAVAILABLE, TITLE, headline, text, Some(RELOAD_SECONDS))
+    let said = (words.unavailable_title.as_str(), words.verify_unavailable_text.as_str());
+    payer::message(StatusCode::SERVICE_UNAVAILABLE, words, frame, said, Some(RELOAD_SECONDS))
 }
 
-fn html(advice: &CertifiedAdvice) -> Result<String, askama::Error> {
-    let returned_at = advice.returned_at.map(payment_advices::indian_time);
+fn html(
+    advice: &CertifiedAdvice,
+    frame: &Frame,
+    words: &'static Words,
+) -> Result<String, askama::Error> {
+    let (headline, text) = match advice.returned_at {
+        Some(_) => (&words.verify_returned_title, &words.verify_returned_text),
+        None => (&words.verify_title, &words.verify_text),
+    };
+    let time = advice.returned_at.map(payment_advices::indian_time).unwrap_or_default();
     VerificationTemplate {
-        css: payer::CSS,
-        headline: if returned_at.is_some() { "Genuine, and sent back" } else { "Genuine" },
+        css: CSS,
+        frame,
+        words,
+        languages: languages(),
+        headline,
+        text: words.fill(text, &[("issuer", &advice.issuer.name), ("time", &time)]),
         advice,
         amount: format!("{} {}", advice.amount.currency.as_str(), grouped(advice.amount)),
         settled_at: advice.settled_at.map(payment_advices::indian_time).unwrap_or_default(),
-        returned_at,
     }
     .render()
 }
@@ -176,10 +205,15 @@ fn html(advice: &CertifiedAdvice) -> Result<String, askama::Error> {
 mod tests {
     use super::*;
     use crate::kernel::Currency;
+    use crate::pages::words::english;
 
     #[test]
     fn the_page_escapes_what_others_wrote_and_says_what_is_wrong() {
+        let html = |advice: &CertifiedAdvice| {
+            super::html(advice, &Frame::narrow(&advice.issuer), english())
+        };
         let mut certified = CertifiedAdvice {
+            issuer: Issuer { name: "A & B".into(), ..Issuer::default() },
             amount: Money::new(8_841_250, Currency::Inr),
             settled_at: Some(1_790_000_000),
             returned_at: None,
@@ -194,12 +228,13 @@ mod tests {
                 && text.contains("5678")
                 && text.contains("21 September 2026, 19:43:20 IST")
         );
-        assert!(text.contains("<h2>Genuine</h2>") && text.contains("tone-good"));
-        assert!(!text.contains("TEST") && !text.contains("sent this payment back"));
+        assert!(text.contains(">Genuine</h1>") && text.contains("card tone-good"));
+        assert!(text.contains("A &#38; B made this payment advice"), "{text}");
+        assert!(!text.contains("Test mode") && !text.contains("sent the payment back"));
         certified.livemode = false;
         certified.returned_at = Some(1_790_000_001);
         let text = html(&certified).unwrap();
-        assert!(text.contains("TEST") && text.contains("sent this payment back"));
-        assert!(text.contains("tone-attention") && !text.contains("tone-good\""));
+        assert!(text.contains("Test mode") && text.contains("sent the payment back"));
+        assert!(text.contains("card tone-attention") && !text.contains("card tone-good"));
     }
 }

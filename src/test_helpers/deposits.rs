@@ -1,11 +1,15 @@
 //! The helper that sends a deposit on the account's simulated chain.
 
 use crate::chains::simulated;
-use crate::deposits;
 use crate::deposits::api::DepositView;
+use crate::deposits::{self, Deposit};
 use crate::http::fields::{Int, Text, TokenAmount};
 use crate::http::route::{self, Context, Route};
-use crate::kernel::{Code, Currency, Money, OperationError, Refusal, RefusalEntry};
+use crate::kernel::{
+    Code, Currency, Money, Now, OperationError, Refusal, RefusalEntry, StoreError,
+};
+use crate::services::Services;
+use crate::store::Tx;
 use crate::tasks::{self, TaskKind};
 use crate::transfers::api::locate;
 use crate::transfers::{Transfer, funding};
@@ -84,26 +88,32 @@ fn deposit(
             .into());
     }
     let asset = form.asset.map_or_else(|| found.asset.clone(), |asset| asset.0);
-    let step = context.services.settings.simulation_step_milliseconds;
-    let sent = simulated::send(
-        context.tx,
-        context.now,
-        scope,
-        *found.deposit_address.bytes(),
-        &asset,
-        amount,
-        block_time,
-    )?;
-    let movement = sent.movement(context.now.business_milliseconds(), step)?;
-    let deposit = funding::observe(
-        context.tx,
-        context.now,
-        context.services,
-        scope,
-        &found.chain,
-        &movement,
-    )?;
-    let due = context.now.business_milliseconds() + step;
-    tasks::schedule(context.tx, context.now, scope, TaskKind::DepositWatch, deposit.id, due)?;
+    let (tx, now, services) = (&mut *context.tx, &mut *context.now, context.services);
+    let deposit = simulate(tx, now, services, &found, amount, &asset, Some(block_time))?;
     Ok(deposits::api::view(deposit))
+}
+
+/// Sends an amount to a transfer's address on the account's simulated chain, in the newest block
+/// that it can have unless one is named. The account's time was entered.
+pub fn simulate(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    services: &Services,
+    transfer: &Transfer,
+    amount: Money,
+    asset: &str,
+    block_time: Option<i64>,
+) -> Result<Deposit, StoreError> {
+    let (scope, to_address) = (transfer.scope, *transfer.deposit_address.bytes());
+    let block_time = match block_time {
+        Some(time) => time,
+        None => now.business().max(simulated::last_block_time(tx, scope)?),
+    };
+    let step = services.settings.simulation_step_milliseconds;
+    let sent = simulated::send(tx, now, scope, to_address, asset, amount, block_time)?;
+    let movement = sent.movement(now.business_milliseconds(), step)?;
+    let deposit = funding::observe(tx, now, services, scope, &transfer.chain, &movement)?;
+    let due = now.business_milliseconds() + step;
+    tasks::schedule(tx, now, scope, TaskKind::DepositWatch, deposit.id, due)?;
+    Ok(deposit)
 }

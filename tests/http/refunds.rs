@@ -177,7 +177,7 @@ async fn the_payer_gives_an_address_once_and_it_counts_a_day_later() {
     let (transfer, refund) = waiting_for_payer(&actor).await;
     let path = format!("/v1/refunds/{refund}");
     let page = browse(&actor, &page_of(&transfer)).await;
-    assert!(page.contains("/refund_address\""), "{page}");
+    assert!(page.contains("/refund_address?lang=en\""), "{page}");
 
     // Shown back, and nothing is kept before it is confirmed.
     let shown = submit(&actor, &transfer, &[("address", &format!("  {ADDRESS} "))]).await;
@@ -187,7 +187,7 @@ async fn the_payer_gives_an_address_once_and_it_counts_a_day_later() {
     let given = give(&actor, &transfer, ADDRESS).await;
     assert_eq!(given.status, 303);
     let token = page_of(&transfer)["/pay/".len()..].to_owned();
-    assert_eq!(given.header("location"), Some(format!("../{token}").as_str()));
+    assert_eq!(given.header("location"), Some(format!("../{token}?lang=en").as_str()));
     let at = actor.now();
     let kept = actor.client.get(&path).await.ok();
     assert_eq!(
@@ -201,7 +201,7 @@ async fn the_payer_gives_an_address_once_and_it_counts_a_day_later() {
     let told = ["refund.status.requires_address", "refund.payer_address.updated"];
     assert_eq!(event_types(&actor.client, &refund).await, told);
     let page = browse(&actor, &page_of(&transfer)).await;
-    assert!(page.contains(ADDRESS) && !page.contains("/refund_address\""), "{page}");
+    assert!(page.contains(ADDRESS) && !page.contains("/refund_address?lang=en\""), "{page}");
 
     // Once: another one is not taken, and the same one changes nothing.
     for address in [ADDRESS_OTHER, ADDRESS] {
@@ -308,7 +308,7 @@ async fn nobody_else_and_nothing_else_becomes_the_payers_address() {
     wrong_link["funding"]["instructions_url"] = json!("http://x/pay/transfer_0.00");
     assert_eq!(submit(&actor, &wrong_link, &right).await.status, 404);
     let (kept, kept_refund) = waiting(&actor).await;
-    assert!(!browse(&actor, &page_of(&kept)).await.contains("/refund_address\""));
+    assert!(!browse(&actor, &page_of(&kept)).await.contains("/refund_address?lang=en\""));
     assert_eq!(submit(&actor, &kept, &[("address", ADDRESS)]).await.status, 303);
     let found = actor.client.get(&format!("/v1/refunds/{}", id(&kept_refund))).await.ok();
     assert_eq!(
@@ -336,5 +336,5 @@ async fn nobody_else_and_nothing_else_becomes_the_payers_address() {
         (&found["status"], &found["payer_address"]),
         (&json!("requires_address"), &Value::Null)
     );
-    assert!(browse(&actor, &page_of(&transfer)).await.contains("/refund_address\""));
+    assert!(browse(&actor, &page_of(&transfer)).await.contains("/refund_address?lang=en\""));
 }

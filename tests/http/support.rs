@@ -130,7 +130,10 @@ impl Server {
         .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
         .collect();
         all.reverse();
+        // A configuration file, for what only stands in one.
+        let file = all.iter().find(|(name, _)| name == "CONFIG").map(|(_, path)| path.into());
         let flags = Flags {
+            config: file,
             database: Some(database_url.clone()),
             listen: Some("127.0.0.1:0".into()),
             metrics: true,

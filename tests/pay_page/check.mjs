@@ -17,7 +17,9 @@ const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 mkdirSync(pictures, { recursive: true });
 
 const WAIT_MILLISECONDS = 30_000;
-const sizes = { phone: { width: 360, height: 740 }, desktop: { width: 1280, height: 900 } };
+const sizes = { phone: { width: 360, height: 740 }, desktop: { width: 1440, height: 900 } };
+const languages = ["en", "hi", "ml", "ta", "te", "gu", "pa", "ar"];
+const PAGE_BYTES_MAX = 60 * 1024;
 
 // The API.
 
@@ -47,12 +49,12 @@ const beneficiary = async (number) => {
   }
   return beneficiaries.get(number);
 };
-const transfer = async (number = "50100012345678", funding = {}) => {
+const transfer = async (number = "50100012345678", funding = {}, more = {}) => {
   const sender = await call("POST", "/v1/senders", { name: "Ravi Rao", type: "individual", country: "AE" });
   const lock = await call("POST", "/v1/quote_locks", { sell_currency: "USD", buy_currency: "INR", amount: "1234.50" });
   const made = await call("POST", "/v1/transfers", {
     sender_id: sender.id, beneficiary_id: await beneficiary(number), quote_lock_id: lock.id, amount: "1234.50", currency: "USD",
-    payout_currency: "INR", funding: { rail: "stablecoin", asset: "USDT", chain: "tron", ...funding },
+    payout_currency: "INR", funding: { rail: "stablecoin", asset: "USDT", chain: "tron", ...funding }, ...more,
   });
   return { ...made, page: address + new URL(made.funding.instructions_url).pathname };
 };
@@ -91,8 +93,9 @@ const open = async (url, { size = "phone", scheme = "light", scripts = true, bro
       await route.fulfill({ status: answer.status(), headers, body });
     });
   }
-  await page.goto(url);
-  return { page, seen, context, url };
+  const answer = await page.goto(url);
+  const weight = (await answer.body()).length;
+  return { page, seen, context, url, weight };
 };
 const fail = (text) => { throw new Error(text); };
 const same = (found, wanted, what) => found === wanted || fail(`${what}: found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
@@ -108,6 +111,17 @@ const checks = {
       return { scroll: document.documentElement.scrollWidth - limit, out: out.map((one) => one.outerHTML.slice(0, 80)) };
     });
     if (wide.scroll > 0 || wide.out.length) fail(JSON.stringify(wide));
+  },
+  "what to pay is on the first screen": async ({ page }) => {
+    const height = page.viewportSize().height;
+    for (const part of ["#amount", "#qr", "#address", ".arrives", "#left"]) {
+      const box = await page.locator(part).boundingBox();
+      if (!box) fail(`${part} is not shown`);
+      if (box.y < 0 || box.y + box.height > height) fail(`${part} ends at ${Math.round(box.y + box.height)} of ${height}`);
+    }
+  },
+  "the page is light": async ({ weight }) => {
+    if (weight > PAGE_BYTES_MAX) fail(`${weight} bytes`);
   },
   "accessible by the rules of axe": async ({ page }) => {
     await page.evaluate(axeSource);
@@ -160,8 +174,8 @@ const withoutScript = {
   "without scripts the page says it all and reloads itself": async ({ page, seen }, made) => {
     same(await page.locator("#address").textContent(), made.funding.deposit_address, "the address");
     same(await page.locator("#amount").textContent(), made.funding.amount_expected, "the amount");
-    same(await page.locator("button:visible").count(), 0, "buttons that need scripts");
-    if (!/^about \d+ minutes$/.test(await page.locator("#left").textContent())) fail("the time left");
+    same(await page.locator("button[type=button]:visible").count(), 0, "buttons that need scripts");
+    if (!/^\d+ min$/.test(await page.locator("#left").textContent())) fail("the time left");
     await until("the page reloads itself", () => seen.loads > 1, 20_000);
   },
 };
@@ -179,9 +193,11 @@ const controls = async () => {
     { name: "a copy button with another source", reason: /the address copied: found "T/, check: "the buttons copy", change: (html) => html.replace('data-copy="address"', 'data-copy="contract"') },
     { name: "a changed script", reason: /no countdown/, check: "the countdown counts", change: (html) => html.replace('"use strict";', '"use strict"; ') },
     { name: "a changed script", reason: /Content Security Policy/, check: "nothing is asked of others, and nobody complains", change: (html) => html.replace('"use strict";', '"use strict"; ') },
-    { name: "a picture from elsewhere", reason: /asked: https:..example.com/, check: "nothing is asked of others, and nobody complains", withoutPolicy: true, change: (html) => html.replace("<h1>", '<img alt="" src="https://example.com/x.png"><h1>') },
-    { name: "a line that does not break", reason: /<pre>/, check: "nothing overflows", change: (html) => html.replace("<h1>", `<pre>${"x".repeat(200)}</pre><h1>`) },
-    { name: "too little contrast", reason: /^color-contrast/, check: "accessible by the rules of axe", withoutPolicy: true, change: (html) => html.replace("--muted: #535b66", "--muted: #a0a0a0") },
+    { name: "a picture from elsewhere", reason: /asked: https:..example.com/, check: "nothing is asked of others, and nobody complains", withoutPolicy: true, change: (html) => html.replace('<div id="paragraphs">', '<img alt="" src="https://example.com/x.png"><div id="paragraphs">') },
+    { name: "a picture above what to pay", reason: /#amount ends at/, check: "what to pay is on the first screen", change: (html) => html.replace('<div id="paragraphs">', `${"<p>More words.</p>".repeat(40)}<div id="paragraphs">`) },
+    { name: "a heavy comment", reason: /bytes/, check: "the page is light", change: (html) => html.replace("</body>", `<!--${"x".repeat(40000)}--></body>`) },
+    { name: "a line that does not break", reason: /<pre>/, check: "nothing overflows", change: (html) => html.replace('<div id="paragraphs">', `<pre>${"x".repeat(200)}</pre><div id="paragraphs">`) },
+    { name: "too little contrast", reason: /^color-contrast/, check: "accessible by the rules of axe", withoutPolicy: true, change: (html) => html.replace("--muted: #555e6a", "--muted: #a0a0a0") },
     { name: "a button without a name", reason: /button-name/, check: "accessible by the rules of axe", change: (html) => html.replace(">Copy amount<", "><") },
     { name: "no reload", reason: /reloads itself/, check: "without scripts the page says it all and reloads itself", scripts: false, change: (html) => html.replace(/<meta http-equiv="refresh"[^>]*>/, "") },
   ];
@@ -234,7 +250,7 @@ try {
     const made = await transfer();
     const opened = await open(made.page);
     await opened.page.evaluate(() => { window.isSameDocument = true; });
-    const headlines = [];
+    const headlines = [await opened.page.locator("#headline").textContent()];
     const watch = (async () => {
       await until("the page says that it was received", async () => {
         const headline = await opened.page.locator("#headline").textContent();
@@ -245,6 +261,7 @@ try {
     await deposit(made);
     await watch;
     same(headlines[0], "Waiting for your payment", "the first headline");
+    if (opened.seen.requests.some((url) => url.includes("/state"))) fail("the page asked, although there is a stream");
     const between = headlines.filter((headline) => ["Your payment was seen", "Your payment is being confirmed"].includes(headline));
     if (!between.length) fail(`nothing between: ${headlines}`);
     same(await opened.page.evaluate(() => window.isSameDocument), true, "the document");
@@ -255,19 +272,89 @@ try {
     await sleep(5000);
     same(opened.seen.requests.length, asked, "requests after the end");
     await checks["nothing is asked of others, and nobody complains"](opened);
+    same(await opened.page.locator("#receipt:visible #receipt-sent").textContent(), "1234.50 USDT", "the receipt");
+    same(await opened.page.locator("#help").count(), 0, "help that is left over");
     await picture(opened, "paid_out-live");
     await opened.context.close();
   }));
   waiting.push(attempt("a connection that is gone is told, and asked for again", async () => {
     const opened = await open((await transfer()).page);
-    await opened.context.route("**/state", (route) => route.abort());
+    // The stream that is open goes on, so the page is opened again without one.
+    await opened.context.route(/\/(state|stream)/, (route) => route.abort());
+    await opened.page.reload();
     await opened.page.locator("#trouble:visible").waitFor({ timeout: WAIT_MILLISECONDS });
-    await opened.context.unroute("**/state");
+    await opened.context.unroute(/\/(state|stream)/);
     await opened.page.locator("#trouble").waitFor({ state: "hidden", timeout: WAIT_MILLISECONDS });
     await opened.context.close();
   }));
+  waiting.push(attempt("without streams the page asks", async () => {
+    const made = await transfer();
+    const opened = await open(`${made.page}?lang=en`);
+    await opened.context.route(/\/stream/, (route) => route.fulfill({ status: 503, body: "" }));
+    await opened.page.reload();
+    await deposit(made);
+    await until("the page says that it was seen", async () => (await opened.page.locator("#headline").textContent()) !== "Waiting for your payment");
+    if (!opened.seen.requests.some((url) => url.includes("/state"))) fail("it did not ask");
+    await opened.context.close();
+  }));
+  waiting.push(attempt("a payment is simulated, a refund's address is given, and the page says so", async () => {
+    const made = await transfer(undefined, { payer_sets_refund_address: true });
+    await deposit(made, { amount: "1300.00" });
+    await until("a refund waits", async () => (await call("GET", `/v1/transfers/${made.id}`)).refund?.status === "requires_address");
+    const opened = await open(made.page, { size: "phone" });
+    await opened.page.locator("#refund-address").fill("TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HX");
+    await opened.page.getByRole("button", { name: "Continue" }).click();
+    await opened.page.getByRole("heading", { name: "Please check the address" }).waitFor();
+    await picture(opened, "refund_address-wrong");
+    await checks["accessible by the rules of axe"](opened);
+    await opened.page.locator("#address").fill("TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC");
+    await opened.page.getByRole("button", { name: "Continue" }).click();
+    await opened.page.getByRole("heading", { name: "Is this your address?" }).waitFor();
+    await picture(opened, "refund_address-confirm");
+    await checks["nothing overflows"](opened);
+    await checks["accessible by the rules of axe"](opened);
+    await opened.page.getByRole("button", { name: "Yes" }).click();
+    await opened.page.getByText("goes to the address that you gave").waitFor();
+    same(await opened.page.locator("#refund").count(), 0, "forms after the address was given");
+    const refund = (await call("GET", `/v1/transfers/${made.id}`)).refund;
+    same(refund.payer_address?.to_address, "TMVQGm1qAQYVdetCeGRRkTWYYrLXuHK2HC", "the address that was kept");
+    await opened.context.close();
+    const other = await transfer();
+    const simulated = await open(other.page);
+    await simulated.page.getByRole("button", { name: "Simulate payment" }).click();
+    await until("the payment is seen", async () => (await simulated.page.locator("#headline").textContent()) !== "Waiting for your payment");
+    await simulated.context.close();
+  }));
   for (const one of all.filter((one) => one.scripts !== false)) await control(one);
   await Promise.all(waiting);
+
+  // Each language on both screens and in both themes, chosen by the switch and by the browser.
+  for (const [number, code] of languages.entries()) {
+    for (const size of Object.keys(sizes)) {
+      const scheme = (number + (size === "phone" ? 0 : 1)) % 2 ? "dark" : "light";
+      const opened = await open(`${awaiting.page}?lang=${code}`, { size, scheme });
+      await picture(opened, `language-${code}-${size}-${scheme}`);
+      for (const name of ["what to pay is on the first screen", "the page is light", "nothing overflows", "accessible by the rules of axe", "the QR code is the address"]) {
+        await attempt(`${code}, ${size}, ${scheme}: ${name}`, () => checks[name](opened, awaiting));
+      }
+      await attempt(`${code}, ${size}: language and direction`, async () => {
+        const box = await opened.page.locator("#headline").boundingBox();
+        if (!box || box.height < 10) fail("no headline");
+        same(await opened.page.evaluate(() => document.documentElement.lang), code, "the language");
+        same(await opened.page.evaluate(() => document.documentElement.dir), code === "ar" ? "rtl" : "ltr", "the direction");
+      });
+      await opened.context.close();
+    }
+  }
+  await attempt("the switch changes the language, and the page keeps it", async () => {
+    const opened = await open(awaiting.page);
+    await opened.page.locator(".languages summary").click();
+    await opened.page.getByRole("link", { name: "हिन्दी" }).click();
+    await opened.page.locator("#headline", { hasText: "आपके भुगतान की प्रतीक्षा है" }).waitFor();
+    await opened.page.reload();
+    same(await opened.page.evaluate(() => document.documentElement.lang), "hi", "the language after a reload");
+    await opened.context.close();
+  });
 
   // One page for each state that a payer can meet, then the same checks of form on all of them.
   const states = { partly_paid: await transfer(), too_little: await transfer(), too_late: await transfer(), expired: await transfer(), cancelled: await transfer() };
@@ -324,10 +411,29 @@ try {
   await deposit(states.too_late, { amount: "1234.50" });
   await status(states.too_late, "funding_hold");
   for (const name of ["expired", "too_little", "too_late"]) await look(name, states[name], looks[(name.length + 1) % 4]);
+  const settled = (await call("GET", `/v1/transfers/${states.paid_out.id}`)).payout_id;
+  const issued = await until("the payment advice is there", async () => (await call("GET", `/v1/payouts/${settled}`)).payment_advice.status === "available");
+  if (issued) {
+    const advice = await call("GET", `/v1/payouts/${settled}/payment_advice`);
+    const path = new URL(advice.verification_url).pathname;
+    for (const [number, code] of languages.entries()) {
+      for (const [page, name] of [[path, "genuine"], ["/verify/nothing", "not_verified"]]) {
+        const look = { size: number % 2 ? "phone" : "desktop", scheme: number % 3 ? "light" : "dark" };
+        const opened = await open(`${address}${page}?lang=${code}`, look);
+        await attempt(`verification page, ${name}, ${code}, ${look.size}, ${look.scheme}`, async () => {
+          await picture(opened, `verify-${name}-${code}`);
+          await checks["nothing overflows"](opened);
+          await checks["accessible by the rules of axe"](opened);
+          await checks["the page is light"](opened);
+        });
+        await opened.context.close();
+      }
+    }
+  }
   await attempt("a wrong link is told in plain words", async () => {
     const opened = await open(`${address}/pay/nothing`, { size: "phone", scheme: "light" });
     await picture(opened, "not_found-phone-light");
-    same(await opened.page.locator("h2").textContent(), "This payment link does not work", "the headline");
+    same(await opened.page.locator("h1").textContent(), "This payment link does not work", "the headline");
     await checks["nothing overflows"](opened);
     await checks["accessible by the rules of axe"](opened);
     await opened.context.close();

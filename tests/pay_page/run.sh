@@ -12,6 +12,16 @@ if ! cmp -s tests/pay_page/package-lock.json "$tools/installed-lock.json"; then
   cp tests/pay_page/package-lock.json "$tools/installed-lock.json"
 fi
 
+# Letters of every language of the page.
+for language in hi ml ta te gu pa ar; do
+  if [ -z "$(fc-list ":lang=$language" 2>/dev/null)" ]; then
+    if [ "$(id -u)" = 0 ]; then sudo=; else sudo=sudo; fi
+    $sudo apt-get update -q
+    $sudo apt-get install -y -q --no-install-recommends fontconfig fonts-noto-core
+    break
+  fi
+done
+
 cargo build --locked --quiet
 source tests/serve.sh
 # Slow enough for the page to meet a payment on its way.

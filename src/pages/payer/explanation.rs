@@ -10,415 +10,222 @@ use crate::refunds::payer_address::PAYER_ADDRESS_SECONDS;
 use crate::refunds::state::{RefundKind, RefundReason, RefundStatus};
 use crate::transfers::state::{HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 
-/// Who can help a payer: the caller, whose name the service does not tell.
-const HELPER: &str = "the company that gave you this link";
-
 impl PageFacts<'_> {
     /// The headline and what to do.
     pub(super) fn explanation(&self, phase: PaymentPhase, missing: Money) -> (String, Vec<String>) {
-        let transfer = self.transfer;
-        let (chain, asset) = (self.chain_name, transfer.asset.as_str());
-        let (received, expected, missing_text) =
-            (self.amount(transfer.received), self.amount(transfer.expected), self.amount(missing));
-        let do_not_send = "Do not send any money to this address now.";
-        let say =
-            |headline: &str, paragraphs: &[String]| (headline.to_owned(), paragraphs.to_vec());
-        match phase {
-            PaymentPhase::AwaitingPayment => say(
-                "Waiting for your payment",
-                &[format!(
-                    "Send exactly {missing_text} on {chain} to the address below. This page \
-                 notices your payment by itself."
-                )],
-            ),
+        let (transfer, words) = (self.transfer, self.words);
+        let of = |text: &str, amount: Money| self.say(text, &[("amount", &self.amount(amount))]);
+        let received = |text: &str| of(text, transfer.received);
+        let plain = |text: &str| self.say(text, &[]);
+        let kept = || plain(&words.kept);
+        let (title, paragraphs) = match phase {
+            PaymentPhase::AwaitingPayment => {
+                (plain(&words.awaiting_title), vec![plain(&words.awaiting_text)])
+            }
             PaymentPhase::PartlyPaid => {
-                let seen = match (transfer.received.is_zero(), self.pending.is_zero()) {
-                    (false, true) => format!("{received} arrived."),
-                    (true, _) => format!("{} is on its way.", self.amount(self.pending)),
-                    (false, false) => format!(
-                        "{received} arrived, and {} is on its way.",
-                        self.amount(self.pending)
-                    ),
-                };
-                let rest = format!(
-                    "{seen} Please send the rest, exactly {missing_text}, to the \
-                 same address before the time is up."
-                );
-                (format!("{missing_text} is still missing"), vec![rest])
-            }
-            PaymentPhase::Seen => say(
-                "Your payment was seen",
-                &[format!(
-                    "It is on its way into {chain}, which usually takes less than a minute. \
-                 Please do not send it again."
-                )],
-            ),
-            PaymentPhase::Confirming => say(
-                "Your payment is being confirmed",
-                &["The network is confirming it, which usually takes a minute or two. Please do \
-                 not send it again."
-                    .to_owned()],
-            ),
-            PaymentPhase::TimeUp => {
-                let mut paragraphs = vec![
-                    do_not_send.to_owned(),
-                    "If you sent a payment in time, it still counts. We are making sure that none \
-                     is overlooked; this page moves on by itself."
-                        .to_owned(),
-                ];
+                let mut sentences = Vec::new();
                 if !transfer.received.is_zero() {
-                    paragraphs.push(format!("{received} of {expected} arrived so far."));
+                    sentences.push(received(&words.has_arrived));
                 }
-                say("The time is up", &paragraphs)
+                if !self.pending.is_zero() {
+                    sentences.push(of(&words.is_coming, self.pending));
+                }
+                sentences.push(of(&words.partly_text, missing));
+                (of(&words.partly_title, missing), vec![sentences.join(" ")])
             }
-            PaymentPhase::TooLittle => say(
-                "Too little arrived in time",
-                &[
-                    format!(
-                        "{received} of {expected} arrived. It is recorded and kept for you. Do \
-                 not send more."
-                    ),
+            PaymentPhase::Seen => (plain(&words.seen_title), vec![plain(&words.seen_text)]),
+            PaymentPhase::Confirming => {
+                (plain(&words.confirming_title), vec![plain(&words.confirming_text)])
+            }
+            PaymentPhase::TimeUp => {
+                let mut paragraphs = vec![plain(&words.do_not_send), plain(&words.time_up_text)];
+                if !transfer.received.is_zero() {
+                    paragraphs.push(self.arrived_of());
+                }
+                (plain(&words.time_up_title), paragraphs)
+            }
+            PaymentPhase::TooLittle => (
+                plain(&words.too_little_title),
+                vec![
+                    format!("{} {}", self.arrived_of(), kept()),
+                    plain(&words.do_not_send),
                     self.decision(),
                 ],
             ),
-            PaymentPhase::TooMuch => say(
-                "More than the amount arrived",
-                &[
-                    format!(
-                        "{received} arrived instead of {expected}. It is recorded and kept for \
-                 you."
-                    ),
-                    self.decision(),
-                ],
+            PaymentPhase::TooMuch => (
+                plain(&words.too_much_title),
+                vec![format!("{} {}", received(&words.has_arrived), kept()), self.decision()],
             ),
-            PaymentPhase::TooLate if self.was(TransferStatus::Cancelled).is_some() => say(
-                "Your payment came after the cancellation",
-                &[
-                    format!(
-                        "This payment had been cancelled when {received} arrived. It is \
-                 recorded and kept for you."
-                    ),
-                    self.decision(),
-                ],
+            PaymentPhase::TooLate => {
+                let is_cancelled = self.was(TransferStatus::Cancelled).is_some();
+                let text = if is_cancelled {
+                    &words.too_late_cancelled_text
+                } else {
+                    &words.too_late_text
+                };
+                (
+                    plain(&words.too_late_title),
+                    vec![format!("{} {}", received(text), kept()), self.decision()],
+                )
+            }
+            PaymentPhase::OnHold if transfer.status_reason == Some(StatusReason::Late) => (
+                plain(&words.on_hold_title),
+                vec![format!("{} {}", received(&words.found_late_text), kept()), self.decision()],
             ),
-            PaymentPhase::TooLate => say(
-                "Your payment came too late",
-                &[
-                    format!(
-                        "{received} is here, but came after the time was up. It is recorded and \
-                 kept for you."
-                    ),
-                    self.decision(),
-                ],
+            PaymentPhase::OnHold => (
+                plain(&words.on_hold_title),
+                vec![received(&words.on_hold_text), plain(&words.questions)],
             ),
-            PaymentPhase::OnHold if transfer.status_reason == Some(StatusReason::Late) => say(
-                "Your payment is here",
-                &[
-                    format!(
-                        "{received} arrived in time, but was found only after the time was \
-                     up. It is recorded and kept for you."
-                    ),
-                    self.decision(),
-                ],
-            ),
-            PaymentPhase::OnHold => say(
-                "Your payment is here",
-                &[
-                    format!(
-                        "{received} arrived and is kept for you. Handling it takes longer than \
-                         usual. Do not send it again; there is nothing you need to do."
-                    ),
-                    format!("If you have questions, contact {HELPER}."),
-                ],
-            ),
-            PaymentPhase::Received => say(
-                "Your payment was received",
-                &["Thank you. There is nothing more for you to do: the payout is being prepared."
-                    .to_owned()],
-            ),
-            PaymentPhase::PayingOut => say(
-                "Your payment was received",
-                &["Thank you. There is nothing more for you to do: the payout is with the bank."
-                    .to_owned()],
-            ),
-            PaymentPhase::PaidOut => say(
-                "Paid out",
-                &["The bank has made the payout. You can close this \
-             page."
-                    .to_owned()],
-            ),
-            PaymentPhase::RefundNeedsAddress => say(
-                "Your money is going back",
-                &[
-                    self.refund_cause(),
-                    self.principal().and_then(|refund| self.payers_way(refund)).unwrap_or_else(
-                        || {
-                            format!(
-                                "{} is waiting for a {chain} address to go to. Tell {HELPER} \
-                                 which one: an address of your own that can receive {asset}. \
-                                 It does not go back to where it came from by itself, because \
-                                 that address may belong to an exchange.",
-                                self.refund_amount()
-                            )
-                        },
-                    ),
-                ],
-            ),
-            PaymentPhase::Refunding => say(
-                "Your money is going back",
-                &[
-                    self.refund_cause(),
-                    format!(
-                        "{} is on its way to the refund address that was \
-                 given for you.",
-                        self.refund_amount()
-                    ),
-                ],
-            ),
+            PaymentPhase::Received => {
+                (plain(&words.received_title), vec![plain(&words.received_text)])
+            }
+            PaymentPhase::PayingOut => {
+                (plain(&words.received_title), vec![plain(&words.paying_text)])
+            }
+            PaymentPhase::PaidOut => (plain(&words.paid_title), vec![plain(&words.paid_text)]),
+            PaymentPhase::RefundNeedsAddress | PaymentPhase::Refunding => {
+                let going = self.principal().map(|refund| self.going_back(refund));
+                let cause = plain(self.refund_cause());
+                (plain(&words.refund_title), [Some(cause), going].into_iter().flatten().collect())
+            }
             PaymentPhase::Refunded => {
-                let mut paragraphs = vec![format!(
-                    "{} was sent to the refund address that was \
-                 given for you.",
-                    self.refund_amount()
-                )];
-                if let Some(hash) =
-                    self.principal().and_then(|refund| refund.transaction_hash.as_deref())
-                {
-                    paragraphs.push(format!("Transaction: {hash}"));
-                }
-                say("Your money was sent back", &paragraphs)
+                let going = self.principal().map(|refund| self.going_back(refund));
+                (plain(&words.refunded_title), Vec::from_iter(going))
             }
-            PaymentPhase::Expired => say(
-                "The time is up",
-                &[
-                    format!(
-                        "No payment arrived in time. {do_not_send} If you still want to pay, \
-                     ask {HELPER} for a new link."
-                    ),
-                    format!("Did you send it already? {}", self.late_words()),
+            PaymentPhase::Expired => (
+                plain(&words.time_up_title),
+                vec![
+                    format!("{} {}", plain(&words.do_not_send), plain(&words.expired_text)),
+                    self.sent_already(),
                 ],
             ),
-            PaymentPhase::Cancelled => say(
-                "This payment was cancelled",
-                &[
-                    format!("{do_not_send} If you think that this is a mistake, contact {HELPER}."),
-                    format!("Did you send money already? {}", self.late_words()),
+            PaymentPhase::Cancelled => (
+                plain(&words.cancelled_title),
+                vec![
+                    format!("{} {}", plain(&words.do_not_send), plain(&words.cancelled_text)),
+                    self.sent_already(),
                 ],
             ),
-        }
+        };
+        (title, paragraphs)
+    }
+
+    fn arrived_of(&self) -> String {
+        let (received, expected) = (self.transfer.received, self.transfer.expected);
+        self.say(
+            &self.words.arrived_of,
+            &[("received", &self.amount(received)), ("expected", &self.amount(expected))],
+        )
     }
 
     /// What happens to money in a hold.
     fn decision(&self) -> String {
-        let until = self
-            .transfer
-            .hold_until
-            .map(|until| format!(" by {}", PageTime(until).utc()))
-            .unwrap_or_default();
-        let sum = capital(HELPER);
-        format!(
-            "{sum} decides whether to use it or to give it back. Without a decision{until}, it is \
-             given back. You need not do anything."
-        )
+        match self.transfer.hold_until {
+            Some(until) => {
+                self.say(&self.words.decision_until, &[("time", &PageTime(until).utc())])
+            }
+            None => self.say(&self.words.decision_day, &[]),
+        }
     }
 
     fn late_words(&self) -> String {
-        match self.transfer.policy.late {
-            HoldPolicy::Refund => {
-                "A late payment is still recorded when it arrives, and is then given back."
-                    .to_owned()
-            }
-            HoldPolicy::Hold => {
-                format!(
-                    "A late payment is still recorded when it arrives. Then {HELPER} decides \
-                     whether to use it or to give it back; after 24 hours without a decision it \
-                     is given back."
-                )
-            }
-        }
+        let text = match self.transfer.policy.late {
+            HoldPolicy::Refund => &self.words.late_refund,
+            HoldPolicy::Hold => &self.words.late_hold,
+        };
+        self.say(text, &[])
     }
 
-    fn refund_amount(&self) -> String {
-        self.principal().map_or_else(
-            || self.amount(self.transfer.received),
-            |refund| self.amount(refund.amount),
-        )
+    fn sent_already(&self) -> String {
+        format!("{} {}", self.words.sent_already, self.late_words())
     }
 
-    /// How a refund gets its address where the payer may give it; `None` where only the caller may.
-    fn payers_way(&self, refund: &Refund) -> Option<String> {
-        if !self.transfer.payer_sets_refund_address {
-            return None;
-        }
-        let amount = self.amount(refund.amount);
+    /// Where a refund stands.
+    fn going_back(&self, refund: &Refund) -> String {
+        let (words, amount) = (self.words, self.amount(refund.amount));
+        let amount = ("amount", amount.as_str());
         let given = refund.payer_address.zip(refund.payer_address_at);
-        Some(match given {
-            None => format!(
-                "{amount} is waiting for a {} address to go to. Give one of your own below. It \
-                 does not go back to where it came from by itself, because that address may belong \
-                 to an exchange.",
-                self.chain_name
-            ),
-            Some((address, at)) => format!(
-                "{amount} goes to the address that you gave, {address}, after {}: until then \
-                 {HELPER} can object. If you did not give this address, contact {HELPER} now.",
-                PageTime(at + PAYER_ADDRESS_SECONDS).utc()
-            ),
-        })
+        match (refund.status, given) {
+            (RefundStatus::RequiresAddress, Some((address, at))) => {
+                let time = PageTime(at + PAYER_ADDRESS_SECONDS).utc();
+                let address = address.to_string();
+                self.say(&words.refund_given, &[amount, ("address", &address), ("time", &time)])
+            }
+            (RefundStatus::RequiresAddress, None) if self.transfer.payer_sets_refund_address => {
+                self.say(&words.refund_give, &[amount])
+            }
+            (RefundStatus::RequiresAddress, None) => self.say(&words.refund_ask, &[amount]),
+            (RefundStatus::Processing, _) => self.say(&words.refund_sending, &[amount]),
+            (RefundStatus::Completed, _) => self.say(&words.refund_sent, &[amount]),
+        }
     }
 
-    fn refund_cause(&self) -> String {
+    fn refund_cause(&self) -> &'static str {
+        let words = self.words;
         match self.principal().map(|refund| refund.reason) {
-            Some(RefundReason::Underpaid) => "Less than the amount arrived in time.".to_owned(),
-            Some(RefundReason::Overpaid) => "More than the amount arrived.".to_owned(),
-            Some(RefundReason::Late) if self.has_late() => {
-                "The payment did not come in time.".to_owned()
-            }
-            Some(RefundReason::Late) => {
-                "The payment came in time, but was found only after the time was up.".to_owned()
-            }
-            Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => {
-                "The payout could not be made.".to_owned()
-            }
+            Some(RefundReason::Underpaid) => &words.cause_underpaid,
+            Some(RefundReason::Overpaid) => &words.cause_overpaid,
+            Some(RefundReason::Late) if self.has_late() => &words.cause_late,
+            Some(RefundReason::Late) => &words.cause_found_late,
+            Some(RefundReason::PayoutFailed | RefundReason::PayoutReturned) => &words.cause_payout,
             // Nothing of a compliance decision is told.
-            _ => "The payment could not be used.".to_owned(),
+            _ => &words.cause_other,
         }
     }
 
     pub(super) fn notices(&self) -> Vec<String> {
+        let words = self.words;
         let mut notices = Vec::new();
         let asset = &self.transfer.asset;
         if self.deposits.iter().any(|deposit| deposit.asset != *asset) {
-            notices.push(format!(
-                "Something other than {asset} was sent to this address. It does not count as \
-                 payment and is most likely lost. Contact {HELPER}."
-            ));
+            notices.push(self.say(&words.notice_other_token, &[]));
         }
         if self.deposits.iter().any(|deposit| deposit.reason_code == Some(ReasonCode::Dropped)) {
-            notices.push(
-                "A payment that was seen earlier never became final on the network, so \
-             it did not arrive. Check in your wallet whether you still have the money."
-                    .into(),
-            );
+            notices.push(self.say(&words.notice_dropped, &[]));
         }
-        let returned = |kind| self.refunds.iter().find(move |refund: &&Refund| refund.kind == kind);
-        if let Some(refund) = returned(RefundKind::Excess) {
+        let is_excess = |refund: &&Refund| refund.kind == RefundKind::Excess;
+        if let Some(refund) = self.refunds.iter().find(is_excess) {
             let amount = self.amount(refund.amount);
-            notices.push(match refund.status {
-                RefundStatus::RequiresAddress => match self.payers_way(refund) {
-                    Some(way) => format!("{amount} more than needed arrived. {way}"),
-                    None => format!(
-                        "{amount} more than needed arrived and is kept for you. Tell {HELPER} an \
-                         address of your own on {} that it can go back to.",
-                        self.chain_name
-                    ),
-                },
-                RefundStatus::Processing => format!(
-                    "{amount} more than needed arrived and is on \
-                 its way back to the refund address that was given for you."
-                ),
-                RefundStatus::Completed => format!(
-                    "{amount} more than needed arrived and was \
-                 sent to the refund address that was given for you."
-                ),
-            });
+            let arrived = self.say(&words.notice_excess, &[("amount", &amount)]);
+            notices.push(format!("{arrived} {}", self.going_back(refund)));
         }
         let is_unmatched =
             |deposit: &&Deposit| deposit.classification == Some(Classification::Unmatched);
         if let Some(deposit) = self.deposits.iter().find(is_unmatched) {
             let amount = self.amount(deposit.amount);
-            let is_returned = self.refunds.iter().any(|refund| {
-                refund.deposit_id == Some(deposit.id) && refund.status == RefundStatus::Completed
-            });
-            notices.push(if is_returned {
-                format!("{amount} arrived after everything was settled, and was given back.")
-            } else {
-                format!(
-                    "{amount} arrived after everything was settled. It was not needed and is kept \
-                     safe. Contact {HELPER} to get it back."
-                )
-            });
+            let arrived = self.say(&words.notice_unmatched, &[("amount", &amount)]);
+            let refund = self.refunds.iter().find(|refund| refund.deposit_id == Some(deposit.id));
+            let what = refund.map_or_else(
+                || self.say(&words.notice_unmatched_kept, &[]),
+                |refund| self.going_back(refund),
+            );
+            notices.push(format!("{arrived} {what}"));
         }
         notices
     }
 
+    /// Answers for who is about to pay; nobody else needs them.
     pub(super) fn help(&self, phase: PaymentPhase) -> Vec<HelpEntry> {
-        let transfer = self.transfer;
-        let (asset, chain) = (transfer.asset.as_str(), self.chain_name);
-        let decides = format!(
-            "{HELPER} decides whether to use what arrived or to give it back; after 24 hours \
-             without a decision it is given back."
-        );
-        let help = |question, answer: String| HelpEntry { question, answer };
+        if !phase.is_payable() {
+            return Vec::new();
+        }
+        let (words, policy) = (self.words, self.transfer.policy);
+        let plain = |text: &str| self.say(text, &[]);
+        let help = |question: &'static str, answer: String| HelpEntry { question, answer };
+        let much = match policy.overpaid {
+            OverpaidPolicy::RefundExcess => &words.much_answer,
+            OverpaidPolicy::Hold => &words.decision_day,
+        };
         vec![
+            help(&words.little_question, plain(&words.little_answer)),
+            help(&words.much_question, plain(much)),
             help(
-                "I sent too little",
-                format!(
-                    "{} {}",
-                    if phase.is_payable() {
-                        "Send the rest to the same address before the time is up: both payments \
-                         are added up. Otherwise"
-                    } else {
-                        "Do not send more now. If less than the amount arrived in time,"
-                    },
-                    match transfer.policy.underpaid {
-                        HoldPolicy::Hold => decides.clone(),
-                        HoldPolicy::Refund => "what arrived is given back.".to_owned(),
-                    }
-                ),
+                &words.late_question,
+                format!("{} {}", plain(&words.late_answer), self.late_words()),
             ),
-            help(
-                "I sent too much",
-                match transfer.policy.overpaid {
-                    OverpaidPolicy::RefundExcess => {
-                        "The exact amount is used, and what is above it is given back.".to_owned()
-                    }
-                    OverpaidPolicy::Hold => capital(&decides),
-                },
-            ),
-            help(
-                "My payment comes too late",
-                format!(
-                    "What counts is the time at which the network takes it into a block. {}",
-                    self.late_words()
-                ),
-            ),
-            help(
-                "I sent another token, or used another network",
-                format!(
-                    "Only {asset} on {chain} is recognised. Anything else does not arrive as a \
-                     payment and is, as a rule, lost for good. \
-                     Contact {HELPER} with the reference below, but do not rely on getting it back."
-                ),
-            ),
-            help(
-                "The time ran out, or the payment was cancelled",
-                format!(
-                    "Do not send anything to this address any more. Ask {HELPER} for a new link; \
-                     it will show another address."
-                ),
-            ),
-            help(
-                "I paid, but nothing happens here",
-                format!(
-                    "Check in your wallet or exchange that the payment has left, that it went to \
-                     the address shown here, and that the network is {chain}. \
-                     An exchange may take a while before it sends. Then contact {HELPER} with the \
-                     reference below and your transaction number."
-                ),
-            ),
-            help(
-                "Where does money go that is given back?",
-                format!(
-                    "To a refund address that you name to {HELPER}, not to the address it came \
-                     from, which may belong to an exchange."
-                ),
-            ),
+            help(&words.other_question, plain(&words.other_answer)),
+            help(&words.nothing_question, plain(&words.nothing_answer)),
+            help(&words.back_question, plain(&words.back_answer)),
         ]
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

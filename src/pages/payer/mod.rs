@@ -1,66 +1,48 @@
-//! The page that a payer is sent to: `GET /pay/{token}`, and its state as JSON, `GET
-//! /pay/{token}/state`.
+//! The page that a payer is sent to: `GET /pay/{token}`, its state as JSON, `GET
+//! /pay/{token}/state`, and the same as it changes, `GET /pay/{token}/stream`.
 //!
-//! The page needs nothing from elsewhere. Styles and script stand in it and are named by their
-//! hashes in the Content-Security-Policy; without the script it reloads itself. `view` decides
+//! The page needs nothing from elsewhere; without the script it reloads itself. `view` decides
 //! every word on it, so that what the server draws and what the script puts in its place are the
 //! same.
 //!
-//! It shows what a payer needs to pay, and nothing of the beneficiary or the sender.
+//! It shows what a payer needs to pay, what arrives in rupees, and a receipt in the end; and
+//! nothing of the beneficiary or the sender.
 
 mod explanation;
+pub mod forms;
 mod qr;
-pub mod refund_address;
+mod refund_address;
 mod rows;
+mod sent;
+mod simulate_payment;
+mod stream;
 mod timeline;
 pub mod view;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use askama::Template;
-use base64::Engine;
-use bytes::Bytes;
-use http::header::{
-    ACCEPT, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, RETRY_AFTER,
-};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
-use http_body_util::Full;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
-use sha2::{Digest, Sha256};
 
 use self::view::{PageFacts, PayView, StepState};
+use super::frame::{CSS, Frame, JS, protect};
+use super::words::{Words, chosen, languages};
 use crate::app_state::AppState;
-use crate::http::dispatch::{self, Reply};
-use crate::kernel::id::{Minter, kind};
+use crate::http::dispatch::{self, Reply, ReplyBody};
+use crate::kernel::id::Minter;
 use crate::kernel::page::{FilterValue, Page};
-use crate::kernel::{Code, Id, Now, OperationError, Refusal, StoreError};
+use crate::kernel::{Code, Money, Now, OperationError, Refusal, StoreError};
 use crate::store::Cost;
 use crate::store::Tx;
 use crate::transfers::{self, Transfer};
-use crate::{deposits, keys, refunds};
+use crate::{deposits, keys, payouts, refunds};
 
 /// The newest deposits and refunds that the page tells of. Sums on the page count all.
 const ROWS_SHOWN_MAX: i64 = 20;
 /// How often the page reloads itself where scripts are off, in seconds.
 const RELOAD_SECONDS: u32 = 15;
-
-pub(super) const CSS: &str = include_str!("page.css");
-const JS: &str = include_str!("page.js");
-
-/// Nothing is loaded from anywhere; the only request is the script's, for the state. `data:` is for
-/// the empty icon, which keeps browsers from asking for `/favicon.ico`.
-static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let hash = |text: &str| {
-        base64::engine::general_purpose::STANDARD.encode(Sha256::digest(text.as_bytes()))
-    };
-    format!(
-        "default-src 'none'; script-src 'sha256-{}'; style-src 'sha256-{}'; img-src data:; \
-         connect-src 'self'; base-uri 'none'; \
-         form-action 'self'; frame-ancestors 'none'",
-        hash(JS),
-        hash(CSS)
-    )
-});
 
 /// What a payer has to know of a chain and of the address on it.
 pub struct ChainFacts {
@@ -92,8 +74,22 @@ fn chain_facts(transfer: &Transfer) -> ChainFacts {
 struct PageTemplate<'a> {
     css: &'static str,
     js: &'static str,
+    frame: &'a Frame,
+    words: &'static Words,
+    languages: &'static [Words],
+    title: String,
+    test_text: String,
+    hurry: String,
+    only_this: String,
+    qr_label: String,
+    form_label: String,
+    arrives: String,
+    no_script: String,
+    /// Address and words of the way back to the caller.
+    back: Option<(&'a str, String)>,
+    issuer_line: Option<String>,
     view: &'a PayView,
-    token: String,
+    token: &'a str,
     chain: &'a ChainFacts,
     qr: &'a qr::QrSvg,
     reference: String,
@@ -115,55 +111,50 @@ impl PageTemplate<'_> {
 
 #[derive(Template)]
 #[template(path = "pages/payer/message.html")]
-struct MessageTemplate {
+struct MessageTemplate<'a> {
     css: &'static str,
-    title: &'static str,
-    headline: &'static str,
-    text: &'static str,
+    frame: &'a Frame,
+    words: &'static Words,
+    languages: &'static [Words],
+    headline: &'a str,
+    text: &'a str,
     /// Whether trying again by itself makes sense.
     reload_seconds: Option<u32>,
 }
 
-/// Answers what stands below `/pay/`: the page, or with `/state` behind the token its state.
+/// Answers what stands below `/pay/`: the page, or with a word behind the token its state.
 pub async fn answer(
     app: &Arc<AppState>,
     request_id: &str,
     request: &Request<Incoming>,
     rest: &str,
 ) -> Reply {
-    let (token, is_state) =
-        rest.strip_suffix("/state").map_or((rest, false), |token| (token, true));
+    let (token, part) = ["/state", "/stream"]
+        .into_iter()
+        .find_map(|part| rest.strip_suffix(part).map(|token| (token, part)))
+        .unwrap_or((rest, ""));
+    let words = chosen(request.uri().query(), request.headers());
     // Programs get the error shape of the API, people a page.
-    let is_read_by_people = !is_state && accepts_html(request.headers());
-    let mut reply = match load(app, token).await {
-        Ok(Some(found)) => drawn(&found, token, is_state)
-            .unwrap_or_else(|error| unavailable(request_id, is_read_by_people, &error.into())),
-        Ok(None) => not_found(request_id, is_read_by_people),
-        Err(failure) => unavailable(request_id, is_read_by_people, &failure),
+    let reader = (part.is_empty() && accepts_html(request.headers())).then_some(words);
+    let frame = Frame::narrow(&app.services.settings.issuers.default);
+    let failed = |failure: &OperationError| unavailable(request_id, reader, &frame, failure);
+    let mut reply = match load(app, token, words).await {
+        Ok(Some(found)) if part == "/stream" => stream::open(app, found, words),
+        Ok(Some(found)) if part == "/state" => {
+            state(&found.view).unwrap_or_else(|error| failed(&error.into()))
+        }
+        Ok(Some(found)) => match page(&found, token, words) {
+            Ok(mut reply) => {
+                protect(&mut reply, Some(&found.frame));
+                return reply;
+            }
+            Err(error) => failed(&error.into()),
+        },
+        Ok(None) => not_found(request_id, reader, &frame),
+        Err(failure) => failed(&failure),
     };
-    protect(&mut reply);
+    protect(&mut reply, Some(&frame));
     reply
-}
-
-/// The headers of a page whose address is its secret, in the style of the payer's page.
-pub(super) fn protect(reply: &mut Reply) {
-    let headers = reply.headers_mut();
-    headers.insert(
-        CONTENT_SECURITY_POLICY,
-        HeaderValue::from_str(&POLICY).unwrap_or(HeaderValue::from_static("default-src 'none'")),
-    );
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    // The address of the page is its secret.
-    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    headers.insert(
-        HeaderName::from_static("x-robots-tag"),
-        HeaderValue::from_static("noindex, nofollow"),
-    );
-    headers.insert(
-        HeaderName::from_static("cross-origin-resource-policy"),
-        HeaderValue::from_static("same-origin"),
-    );
-    headers.insert(http::header::VARY, HeaderValue::from_static("accept"));
 }
 
 pub(super) fn accepts_html(headers: &HeaderMap) -> bool {
@@ -178,26 +169,35 @@ struct Found {
     transfer: Transfer,
     view: PayView,
     chain: ChainFacts,
+    frame: Frame,
+    issuer_line: Option<String>,
 }
 
 /// The transfer that a token opens, or `None`. A token that was not made here is turned away before
 /// the store is asked, and its mark is compared in constant time.
-async fn load(app: &Arc<AppState>, token: &str) -> Result<Option<Found>, OperationError> {
+async fn load(
+    app: &Arc<AppState>,
+    token: &str,
+    words: &'static Words,
+) -> Result<Option<Found>, OperationError> {
     let Some(id) = transfers::api::instructed(&app.services, token) else { return Ok(None) };
     let shared = app.clone();
-    let found =
-        app.store.read(Cost::Point, move |tx| Ok(read(tx, shared.store.clock.milliseconds(), id)?));
+    let found = app.store.read(Cost::Point, move |tx| {
+        let transfer = transfers::rows::find_anywhere(tx, id)?;
+        Ok(transfer.map(|transfer| read(tx, &shared, transfer, words)).transpose()?)
+    });
     dispatch::within(app, dispatch::answer_end(), found).await
 }
 
 fn read(
     tx: &mut dyn Tx,
-    instant_milliseconds: i64,
-    id: Id<kind::Transfer>,
-) -> Result<Option<Found>, StoreError> {
-    let Some(transfer) = transfers::rows::find_anywhere(tx, id)? else { return Ok(None) };
-    let scope = transfer.scope;
-    let mut now = Now::new(instant_milliseconds, Minter::above(0), [0; 32]);
+    app: &AppState,
+    transfer: Transfer,
+    words: &'static Words,
+) -> Result<Found, StoreError> {
+    let (scope, id) = (transfer.scope, transfer.id);
+    let issuer = app.services.settings.issuers.of_scope(tx, scope)?;
+    let mut now = Now::new(app.store.clock.milliseconds(), Minter::above(0), [0; 32]);
     now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
     let newest = Page {
         limit: ROWS_SHOWN_MAX,
@@ -215,7 +215,9 @@ fn read(
         .into_iter()
         .map(refunds::rows::read)
         .collect::<Result<Vec<_>, _>>()?;
-    let pending = crate::kernel::Money::new(
+    let payout =
+        transfer.payout_id.map(|id| payouts::rows::find(tx, scope, id)).transpose()?.flatten();
+    let pending = Money::new(
         rows::pending_units(tx, scope, id, &transfer.asset)?,
         transfer.expected.currency,
     );
@@ -225,40 +227,76 @@ fn read(
         deposits: &deposits,
         refunds: &refunds,
         pending,
+        payout: payout.as_ref(),
         chain_name: &chain.name,
+        explorer: app
+            .services
+            .ports(scope.mode())
+            .ok()
+            .and_then(|ports| ports.chain.explorer(&transfer.chain)),
+        is_simulated: simulate_payment::is_possible(app, &transfer),
+        issuer_name: &issuer.name,
+        words,
         business: now.business(),
     })?;
-    Ok(Some(Found { transfer, view, chain }))
+    let line: Vec<&str> =
+        issuer.address.iter().chain(&issuer.licence).map(String::as_str).collect();
+    let issuer_line = (!line.is_empty()).then(|| format!("{} · {}", issuer.name, line.join(" · ")));
+    Ok(Found { transfer, view, chain, frame: Frame::of(issuer), issuer_line })
 }
 
-fn drawn(found: &Found, token: &str, is_state: bool) -> Result<Reply, StoreError> {
-    let broken = |what: &str, error: &dyn std::fmt::Display| {
-        StoreError::Broken(format!("{what} cannot be drawn: {error}"))
+fn state(view: &PayView) -> Result<Reply, StoreError> {
+    let body = serde_json::to_vec(view)
+        .map_err(|error| StoreError::Broken(format!("the state cannot be drawn: {error}")))?;
+    Ok(with_body(StatusCode::OK, "application/json", body))
+}
+
+fn page(found: &Found, token: &str, words: &'static Words) -> Result<Reply, StoreError> {
+    let (transfer, chain, issuer) = (&found.transfer, &found.chain, &found.frame.issuer_name);
+    let say = |text: &str, more: &[(&str, &str)]| {
+        let known = [("issuer", issuer.as_str()), ("asset", &chain.asset), ("chain", &chain.name)];
+        words.fill(text, &[&known, more].concat())
     };
-    if is_state {
-        let body = serde_json::to_vec(&found.view).map_err(|error| broken("the state", &error))?;
-        return Ok(with_body(StatusCode::OK, "application/json", body));
-    }
+    let back = transfer.return_url.as_deref().map(|url| {
+        let host = url::Url::parse(url).ok().and_then(|url| url.host_str().map(str::to_owned));
+        (url, say(&words.back_to, &[("host", &host.unwrap_or_default())]))
+    });
     let page = PageTemplate {
         css: CSS,
         js: JS,
+        frame: &found.frame,
+        words,
+        languages: languages(),
+        title: say(&words.title, &[]),
+        test_text: say(&words.test_text, &[]),
+        hurry: say(&words.hurry, &[]),
+        only_this: say(&words.only_this, &[]),
+        qr_label: say(&words.qr_label, &[("address", &chain.address)]),
+        form_label: say(&words.form_label, &[]),
+        arrives: say(&words.arrives, &[("amount", &view::rupees(transfer.payout_amount))]),
+        no_script: say(&words.no_script, &[("count", &RELOAD_SECONDS.to_string())]),
+        back,
+        issuer_line: found.issuer_line.clone(),
         view: &found.view,
-        token: token.to_owned(),
-        chain: &found.chain,
-        qr: &qr::draw(&found.chain.address)?,
-        reference: found.transfer.id.to_string(),
-        livemode: found.transfer.scope.livemode(),
+        token,
+        chain,
+        qr: &qr::draw(&chain.address)?,
+        reference: transfer.id.to_string(),
+        livemode: transfer.scope.livemode(),
         reload_seconds: RELOAD_SECONDS,
     };
-    Ok(with_body(
-        StatusCode::OK,
-        "text/html; charset=utf-8",
-        page.render().map_err(|error| broken("the page", &error))?,
-    ))
+    let html = page
+        .render()
+        .map_err(|error| StoreError::Broken(format!("the page cannot be drawn: {error}")))?;
+    Ok(with_body(StatusCode::OK, "text/html; charset=utf-8", html))
 }
 
-fn with_body(status: StatusCode, content_type: &'static str, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+fn with_body(
+    status: StatusCode,
+    content_type: &'static str,
+    body: impl Into<bytes::Bytes>,
+) -> Reply {
+    let mut reply = Response::new(ReplyBody::whole(body));
     *reply.status_mut() = status;
     reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     reply
@@ -267,47 +305,44 @@ fn with_body(status: StatusCode, content_type: &'static str, body: impl Into<Byt
 /// A page that says one thing. Should even that fail, its text goes out alone.
 pub(super) fn message(
     status: StatusCode,
-    title: &'static str,
-    headline: &'static str,
-    text: &'static str,
+    words: &'static Words,
+    frame: &Frame,
+    (headline, text): (&str, &str),
     reload_seconds: Option<u32>,
 ) -> Reply {
-    match (MessageTemplate { css: CSS, title, headline, text, reload_seconds }).render() {
+    let languages = languages();
+    let page =
+        MessageTemplate { css: CSS, frame, words, languages, headline, text, reload_seconds };
+    match page.render() {
         Ok(html) => with_body(status, "text/html; charset=utf-8", html),
-        Err(_) => with_body(status, "text/plain; charset=utf-8", text),
+        Err(_) => with_body(status, "text/plain; charset=utf-8", text.to_owned()),
     }
 }
 
-fn not_found(request_id: &str, is_read_by_people: bool) -> Reply {
-    if !is_read_by_people {
-        return dispatch::refusal_reply(
-            request_id,
-            Refusal::new(Code::ObjectNotFound, "No such page."),
-        );
-    }
-    let text = "Please check that you opened the whole link, without a character missing at its \
-     end. If it still does not work, ask the \
-                company that gave it to you for a new one. Do not send any money meanwhile.";
-    message(StatusCode::NOT_FOUND, "Payment", "This payment link does not work", text, None)
+fn not_found(request_id: &str, reader: Option<&'static Words>, frame: &Frame) -> Reply {
+    let Some(words) = reader else {
+        let refusal = Refusal::new(Code::ObjectNotFound, "No such page.");
+        return dispatch::refusal_reply(request_id, refusal);
+    };
+    let said = (words.broken_link_title.as_str(), words.broken_link_text.as_str());
+    message(StatusCode::NOT_FOUND, words, frame, said, None)
 }
 
-fn unavailable(request_id: &str, is_read_by_people: bool, failure: &OperationError) -> Reply {
+fn unavailable(
+    request_id: &str,
+    reader: Option<&'static Words>,
+    frame: &Frame,
+    failure: &OperationError,
+) -> Reply {
     if let OperationError::Store(StoreError::Broken(reason)) = failure {
         tracing::error!(request_id, reason, "the payer's page failed");
     }
-    if !is_read_by_people {
+    let Some(words) = reader else {
         return dispatch::refusal_reply(request_id, Refusal::unavailable());
-    }
-    let text = "This is a fault of ours, and nothing is lost: a payment that you already sent \
-     will be noticed. The page tries again by \
-                itself. Please do not send anything until it shows you the amount and the address.";
-    let mut reply = message(
-        StatusCode::SERVICE_UNAVAILABLE,
-        "Payment",
-        "The page cannot be shown right now",
-        text,
-        Some(RELOAD_SECONDS),
-    );
+    };
+    let said = (words.unavailable_title.as_str(), words.unavailable_text.as_str());
+    let status = StatusCode::SERVICE_UNAVAILABLE;
+    let mut reply = message(status, words, frame, said, Some(RELOAD_SECONDS));
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(RELOAD_SECONDS));
     reply
 }

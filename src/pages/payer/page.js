@@ -1,4 +1,5 @@
-// Keeps the payer's page up to date: counts down, copies, and asks for the state. The words all come from the server.
+// Keeps the payer's page up to date: counts down, copies, and follows the state, by a stream of the server's or by asking.
+// The words all come from the server.
 "use strict";
 (() => {
   const page = document.getElementById("page");
@@ -8,10 +9,11 @@
   let expiresAt = Number(page.dataset.expiresAt);
   let pollSeconds = page.dataset.pollSeconds === "" ? null : Number(page.dataset.pollSeconds);
   const hurrySeconds = Number(page.dataset.hurrySeconds);
+  const words = page.dataset;
 
   // Times of the server, shown in the reader's own time zone.
   const parts = { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" };
-  const format = new Intl.DateTimeFormat("en-GB", parts);
+  const format = new Intl.DateTimeFormat(words.lang === "en" ? "en-GB" : `${words.lang}-u-nu-latn`, parts);
   const showTimes = (root) => {
     for (const time of root.querySelectorAll("time[data-at]")) {
       time.textContent = format.format(Number(time.dataset.at) * 1000);
@@ -32,14 +34,14 @@
     one("hurry").hidden = left > hurrySeconds;
     if (left <= hurrySeconds && left > 0 && !isAnnounced) {
       isAnnounced = true;
-      say("Less than three minutes are left.");
+      say(words.hurry);
     }
     if (left === 0 && !isOver) {
       // What to do now is the server's word; until it comes, nothing may be sent.
       isOver = true;
       removePay();
-      setText(one("headline"), "The time is up");
-      setText(one("paragraphs"), "Do not send any money to this address now.");
+      setText(one("headline"), words.timeUp);
+      setText(one("paragraphs"), words.doNotSend);
       poll();
     }
   };
@@ -47,16 +49,22 @@
   const say = (text) => { one("copied").textContent = text; };
   const setText = (element, text) => { if (element && element.textContent !== text) element.textContent = text; };
 
-  const removePay = () => {
-    const pay = one("pay");
-    if (!pay) return;
-    const hadFocus = pay.contains(document.activeElement);
-    pay.remove();
+  // Removes what is of no use any more, and keeps the place of who was in it.
+  const remove = (id) => {
+    const part = one(id);
+    if (!part) return;
+    const hadFocus = part.contains(document.activeElement);
+    part.remove();
     if (hadFocus) {
       const headline = one("headline");
       headline.tabIndex = -1;
       headline.focus();
     }
+  };
+  const removePay = () => {
+    remove("pay");
+    remove("help");
+    one("state").classList.remove("is-waiting");
   };
 
   const element = (name, className, text) => {
@@ -83,6 +91,13 @@
   const paymentItem = (payment) => {
     const item = element("li", "", "");
     item.append(element("span", "label", payment.text), element("span", "", payment.note), timeOf(payment.at));
+    if (payment.explorer_url !== null) {
+      const link = element("a", "small", words.explorer);
+      link.href = payment.explorer_url;
+      link.rel = "noreferrer noopener";
+      link.target = "_blank";
+      item.append(link);
+    }
     return item;
   };
 
@@ -111,10 +126,10 @@
     expiresAt = state.expires_at;
     pollSeconds = state.poll_seconds;
     if (!state.is_payable) removePay();
-    if (!state.takes_refund_address) one("refund")?.remove();
+    if (!state.takes_refund_address) remove("refund");
     setText(one("headline"), state.headline);
-    document.title = `${state.headline} – Payment`;
-    one("state").className = `card tone-${state.tone}`;
+    document.title = `${state.headline} – ${words.title}`;
+    one("state").className = `card tone-${state.tone}${state.is_payable ? " is-waiting" : ""}`;
     let isChanged = fill("paragraphs", state.paragraphs, paragraph);
     isChanged = fill("notice-list", state.notices, paragraph) || isChanged;
     one("notices").hidden = state.notices.length === 0;
@@ -127,8 +142,51 @@
     setText(one("pending"), state.amount_pending);
     setText(one("missing"), state.amount_missing);
     one("missing-row").hidden = !state.is_payable;
+    one("pending-row").hidden = Number(state.amount_pending) === 0;
+    one("receipt").hidden = state.receipt === null;
+    if (state.receipt !== null) {
+      for (const name of ["sent", "paid", "rate", "reference"]) setText(one(`receipt-${name}`), state.receipt[name]);
+      one("receipt-at").dataset.at = state.receipt.at;
+      one("receipt-at").dateTime = new Date(state.receipt.at * 1000).toISOString();
+      showTimes(one("receipt"));
+    }
     tick();
     return isChanged;
+  };
+
+  const trouble = (text) => {
+    setText(one("trouble"), text);
+    one("trouble").hidden = text === "";
+  };
+  const gone = () => {
+    pollSeconds = null;
+    removePay();
+    trouble(words.gone);
+  };
+
+  // The server's stream of states. Where it does not come, or ends early a few times, the page asks instead.
+  const STREAM_FAILURES_MAX = 3;
+  let stream = null;
+  let streamFailures = 0;
+  const endStream = () => {
+    stream?.close();
+    stream = null;
+  };
+  const openStream = () => {
+    if (stream || pollSeconds === null || document.hidden || streamFailures >= STREAM_FAILURES_MAX || !window.EventSource) return;
+    clearTimeout(timer);
+    stream = new EventSource(`${location.pathname}/stream?lang=${words.lang}`);
+    stream.onmessage = (event) => {
+      streamFailures = 0;
+      trouble("");
+      show(JSON.parse(event.data));
+      if (pollSeconds === null) endStream();
+    };
+    stream.onerror = () => {
+      endStream();
+      streamFailures += 1;
+      poll();
+    };
   };
 
   // Asks every few seconds, less often while nothing changes, much less often while the server does not answer, and not
@@ -138,13 +196,10 @@
   let failures = 0;
   let timer = 0;
   let isAsking = false;
-  const trouble = (text) => {
-    setText(one("trouble"), text);
-    one("trouble").hidden = text === "";
-  };
   const plan = () => {
     clearTimeout(timer);
-    if (pollSeconds === null || document.hidden) return;
+    if (failures === 0) openStream();
+    if (stream || pollSeconds === null || document.hidden) return;
     // A little chance keeps many pages from asking in step.
     timer = setTimeout(poll, delaySeconds * 1000 * (0.9 + 0.2 * Math.random()));
   };
@@ -153,11 +208,9 @@
     isAsking = true;
     clearTimeout(timer);
     try {
-      const answer = await fetch(`${location.pathname}/state`, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(10000) });
+      const answer = await fetch(`${location.pathname}/state?lang=${words.lang}`, { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(10000) });
       if (answer.status === 404) {
-        pollSeconds = null;
-        removePay();
-        trouble("This payment link no longer works. Do not send any money.");
+        gone();
         return;
       }
       if (!answer.ok) throw new Error(String(answer.status));
@@ -168,7 +221,7 @@
     } catch {
       failures += 1;
       delaySeconds = Math.min((pollSeconds ?? 4) * 2 ** failures, DELAY_FAILED_SECONDS_MAX);
-      if (failures > 1) trouble("The connection is interrupted, so what you see may be out of date. The page keeps trying.");
+      if (failures > 1) trouble(words.offline);
     } finally {
       isAsking = false;
       plan();
@@ -177,8 +230,10 @@
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) {
       clearTimeout(timer);
+      endStream();
     } else if (pollSeconds !== null) {
       delaySeconds = pollSeconds;
+      streamFailures = 0;
       poll();
     }
   });
@@ -187,12 +242,12 @@
   const copy = async (button) => {
     const source = one(button.dataset.copy);
     const label = button.dataset.label ??= button.textContent;
-    let said = "Copied";
+    let said = words.copied;
     try {
       await navigator.clipboard.writeText(source.textContent);
     } catch {
       getSelection().selectAllChildren(source);
-      said = document.execCommand("copy") ? "Copied" : "Selected: copy it with your device";
+      said = document.execCommand("copy") ? words.copied : words.selected;
     }
     button.textContent = said;
     say("");
@@ -204,6 +259,9 @@
     button.hidden = false;
     button.addEventListener("click", () => copy(button));
   }
+
+  one("print").hidden = false;
+  one("print").addEventListener("click", () => window.print());
 
   showTimes(document);
   tick();

@@ -8,19 +8,19 @@
 use std::sync::Arc;
 
 use askama::Template;
-use http::header::{CONTENT_TYPE, HOST, LOCATION, ORIGIN};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode};
-use hyper::body::Incoming;
+use http::StatusCode;
 
-use super::{CSS, chain_facts, message, not_found, protect, unavailable, with_body};
+use super::sent::{Sent, back_to_page};
+use super::{chain_facts, with_body};
 use crate::app_state::AppState;
 use crate::chains;
 use crate::chains::address::Address;
 use crate::http::dispatch::{self, Reply};
-use crate::http::incoming::{read_body, single};
 use crate::kernel::id::kind;
 use crate::kernel::{Id, OperationError, StoreError, hex};
 use crate::keys;
+use crate::pages::frame::{CSS, Frame, protect};
+use crate::pages::words::{Words, languages};
 use crate::refunds::{self, Refund, payer_address};
 use crate::services::Services;
 use crate::store::{Cost, Tx};
@@ -30,8 +30,6 @@ use crate::transfers::{self, Transfer};
 const REFUNDS_AT_ONCE_MAX: i64 = 20;
 /// What the mark that confirms an address is made for.
 const CONFIRMATION: &[u8] = b"payer refund address";
-const FORM_TYPE: &str = "application/x-www-form-urlencoded";
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// What the form sends.
 #[derive(Clone, Default)]
@@ -59,130 +57,108 @@ enum Judged {
     NoSuchPage,
     /// Nothing waits for an address of the payer's: the page says how things stand.
     NothingWaits,
-    /// It is no address of the chain, or one that no refund goes to.
-    Wrong(Box<Transfer>, &'static str),
-    Right(Box<Transfer>, Address, Vec<Refund>),
+    /// What is shown: the form again, or the address.
+    Shown(Box<Shown>),
+}
+
+struct Shown {
+    transfer: Transfer,
+    frame: Frame,
+    answer: Result<(Address, Vec<Refund>), AddressFault>,
+}
+
+/// Why an address is not taken.
+#[derive(Clone, Copy)]
+enum AddressFault {
+    /// It is no address of the chain, or was copied with a mistake.
+    Unreadable,
+    /// It belongs to the service, to the token or to nobody.
+    NotYours,
 }
 
 #[derive(Template)]
 #[template(path = "pages/payer/refund_address.html")]
 struct FormTemplate<'a> {
     css: &'static str,
+    frame: &'a Frame,
+    words: &'static Words,
+    languages: &'static [Words],
     token: &'a str,
-    chain_name: String,
-    asset: String,
+    test_text: String,
+    label: String,
+    confirm_text: String,
     address: &'a str,
     problem: Option<&'static str>,
-    /// What goes to the address.
-    amounts: Vec<String>,
     confirmation: String,
     livemode: bool,
 }
 
-/// Answers the form.
-pub async fn answer(
+/// Takes the form: shows the address back, or keeps it.
+pub(super) async fn take(
     app: &Arc<AppState>,
-    request_id: &str,
-    request: Request<Incoming>,
-    token: &str,
-) -> Reply {
-    let mut reply = match take(app, request, token).await {
-        Ok(Some(reply)) => reply,
-        Ok(None) => not_found(request_id, true),
-        Err(failure) => unavailable(request_id, true, &failure),
-    };
-    protect(&mut reply);
-    reply
-}
-
-async fn take(
-    app: &Arc<AppState>,
-    request: Request<Incoming>,
-    token: &str,
+    sent: &Sent<'_>,
 ) -> Result<Option<Reply>, OperationError> {
-    let (head, incoming) = request.into_parts();
-    if !is_from_the_page(&head.headers, &app.services.settings.public_url) {
-        let text = "Open the link that you were given, and fill in the form there.";
-        let headline = "This form was not sent from the payment page";
-        return Ok(Some(message(StatusCode::FORBIDDEN, "Payment", headline, text, None)));
-    }
-    let Some(id) = transfers::api::instructed(&app.services, token) else { return Ok(None) };
-    let asked = Asked::read(&read_body(&head.headers, incoming).await?);
-    let end = dispatch::answer_end();
+    let (id, asked, end) = (sent.id, Asked::read(&sent.body), dispatch::answer_end());
+    let (shared, held) = (app.clone(), asked.clone());
     let judged = if asked.confirmation.is_empty() {
-        let asked = asked.clone();
-        dispatch::within(
-            app,
-            end,
-            app.store.read(Cost::Point, move |tx| Ok(judge(tx, id, &asked)?)),
-        )
-        .await?
+        let look = app
+            .store
+            .read(Cost::Point, move |tx| Ok(judge(tx, &shared.services, id, &held.address)?));
+        dispatch::within(app, end, look).await?
     } else {
-        let (shared, asked) = (app.clone(), asked.clone());
         let work = app.store.write(move |tx, now| {
-            let judged = judge(tx, id, &asked)?;
-            let Judged::Right(transfer, address, waiting) = judged else { return Ok(judged) };
-            let mark = confirmation(&shared.services, id, &address);
-            if !is_same(&mark, &asked.confirmation) {
-                return Ok(Judged::Right(transfer, address, waiting));
+            let judged = judge(tx, &shared.services, id, &held.address)?;
+            let Judged::Shown(shown) = judged else { return Ok(judged) };
+            let Ok((address, waiting)) = &shown.answer else { return Ok(Judged::Shown(shown)) };
+            let mark = confirmation(&shared.services, id, address);
+            if !is_same(&mark, &held.confirmation) {
+                return Ok(Judged::Shown(shown));
             }
-            now.enter_account(keys::rows::clock_offset_seconds(tx, transfer.scope)?);
-            for mut refund in waiting {
-                payer_address::give(tx, now, &mut refund, address)?;
+            now.enter_account(keys::rows::clock_offset_seconds(tx, shown.transfer.scope)?);
+            for refund in waiting {
+                payer_address::give(tx, now, &mut refund.clone(), *address)?;
             }
             Ok(Judged::NothingWaits)
         });
         dispatch::within(app, end, work).await?
     };
-    reply(&app.services, id, token, &asked, judged)
+    match judged {
+        Judged::NoSuchPage => Ok(None),
+        Judged::NothingWaits => Ok(Some(back_to_page(sent))),
+        Judged::Shown(shown) => Ok(Some(show(&app.services, sent, &asked.address, &shown)?)),
+    }
 }
 
-/// Whether a form comes from the page itself, as far as the browser says. One that says nothing is
-/// judged by the confirmation alone: the page asks browsers to name no referrer, and some then name
-/// no origin either.
-fn is_from_the_page(headers: &HeaderMap, public_url: &str) -> bool {
-    let text = |name| single(headers, name).and_then(|value| value.to_str().ok());
-    let is_form = text(&CONTENT_TYPE)
-        .is_some_and(|kind| kind.split(';').next().unwrap_or("").trim() == FORM_TYPE);
-    let is_same_origin = match (text(&FETCH_SITE), text(&ORIGIN)) {
-        (Some(site), _) => site == "same-origin",
-        (None, None | Some("null")) => true,
-        (None, Some(origin)) => {
-            let public = url::Url::parse(public_url).map(|url| url.origin().ascii_serialization());
-            let host = origin.split_once("://").map(|(_, host)| host);
-            public.is_ok_and(|public| public == origin) || (host.is_some() && host == text(&HOST))
-        }
-    };
-    is_form && is_same_origin
-}
-
-fn judge(tx: &mut dyn Tx, id: Id<kind::Transfer>, asked: &Asked) -> Result<Judged, StoreError> {
+fn judge(
+    tx: &mut dyn Tx,
+    services: &Services,
+    id: Id<kind::Transfer>,
+    text: &str,
+) -> Result<Judged, StoreError> {
     let Some(transfer) = transfers::rows::find_anywhere(tx, id)? else {
         return Ok(Judged::NoSuchPage);
     };
-    if !transfer.payer_sets_refund_address {
-        return Ok(Judged::NothingWaits);
-    }
     let scope = transfer.scope;
-    let waiting = refunds::rows::waiting_for_payer(tx, scope, id, REFUNDS_AT_ONCE_MAX)?;
+    let waiting = if transfer.payer_sets_refund_address {
+        refunds::rows::waiting_for_payer(tx, scope, id, REFUNDS_AT_ONCE_MAX)?
+    } else {
+        Vec::new()
+    };
     if waiting.is_empty() {
         return Ok(Judged::NothingWaits);
     }
-    let transfer = Box::new(transfer);
-    let readable = Address::parse(&asked.address)
+    let readable = Address::parse(text)
         .ok()
         .filter(|address| chains::address_fault(&transfer.chain, "", Some(address)).is_none());
-    let Some(address) = readable else {
-        let problem = "This is no address, or it was copied with a mistake. Copy the whole address \
-                       from your wallet again.";
-        return Ok(Judged::Wrong(transfer, problem));
+    let answer = match readable {
+        None => Err(AddressFault::Unreadable),
+        Some(address) => {
+            let refused = refunds::address_refused(tx, "", &address, &transfer.token_contract)?;
+            refused.map_or(Ok((address, waiting)), |_| Err(AddressFault::NotYours))
+        }
     };
-    if refunds::address_refused(tx, "", &address, &transfer.token_contract)?.is_some() {
-        let problem = "This is not an address of yours. Give one of your own wallet, not one that \
-                       you were asked to pay to.";
-        return Ok(Judged::Wrong(transfer, problem));
-    }
-    Ok(Judged::Right(transfer, address, waiting))
+    let frame = Frame::narrow(services.settings.issuers.of_scope(tx, scope)?);
+    Ok(Judged::Shown(Box::new(Shown { transfer, frame, answer })))
 }
 
 fn confirmation(services: &Services, id: Id<kind::Transfer>, address: &Address) -> String {
@@ -194,82 +170,42 @@ fn is_same(mark: &str, given: &str) -> bool {
     subtle::ConstantTimeEq::ct_eq(mark.as_bytes(), given.as_bytes()).into()
 }
 
-fn reply(
+fn show(
     services: &Services,
-    id: Id<kind::Transfer>,
-    token: &str,
-    asked: &Asked,
-    judged: Judged,
-) -> Result<Option<Reply>, OperationError> {
-    let (transfer, problem, address, waiting) = match judged {
-        Judged::NoSuchPage => return Ok(None),
-        Judged::NothingWaits => {
-            let mut reply = with_body(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
-            if let Ok(page) = HeaderValue::from_str(&format!("../{token}")) {
-                reply.headers_mut().insert(LOCATION, page);
-            }
-            return Ok(Some(reply));
+    sent: &Sent<'_>,
+    text: &str,
+    shown: &Shown,
+) -> Result<Reply, StoreError> {
+    let (words, chain) = (sent.words, chain_facts(&shown.transfer));
+    let (problem, waiting, mark) = match &shown.answer {
+        Err(AddressFault::Unreadable) => (Some(words.form_unreadable.as_str()), &[][..], None),
+        Err(AddressFault::NotYours) => (Some(words.form_not_yours.as_str()), &[][..], None),
+        Ok((address, waiting)) => {
+            (None, waiting.as_slice(), Some(confirmation(services, sent.id, address)))
         }
-        Judged::Wrong(transfer, problem) => (transfer, Some(problem), None, Vec::new()),
-        Judged::Right(transfer, address, waiting) => (transfer, None, Some(address), waiting),
     };
-    let chain = chain_facts(&transfer);
     let amount = |refund: &Refund| format!("{} {}", refund.amount, refund.asset);
+    let amounts = waiting.iter().map(amount).collect::<Vec<_>>().join(" + ");
+    let known = [("asset", chain.asset.as_str()), ("chain", &chain.name), ("amount", &amounts)];
     let form = FormTemplate {
         css: CSS,
-        token,
-        chain_name: chain.name,
-        asset: chain.asset,
-        address: &asked.address,
+        frame: &shown.frame,
+        words,
+        languages: languages(),
+        token: sent.token,
+        test_text: words.fill(&words.test_text, &known),
+        label: words.fill(&words.form_label, &known),
+        confirm_text: words.fill(&words.form_confirm_text, &known),
+        address: text,
         problem,
-        amounts: waiting.iter().map(amount).collect(),
-        confirmation: address.map(|it| confirmation(services, id, &it)).unwrap_or_default(),
-        livemode: transfer.scope.livemode(),
+        confirmation: mark.unwrap_or_default(),
+        livemode: shown.transfer.scope.livemode(),
     };
     let html = form.render().map_err(|error| {
         StoreError::Broken(format!("the form of a refund's address cannot be drawn: {error}"))
     })?;
     let status = if problem.is_some() { StatusCode::BAD_REQUEST } else { StatusCode::OK };
-    Ok(Some(with_body(status, "text/html; charset=utf-8", html)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_form_from_elsewhere_is_not_taken() {
-        let public = "https://pay.example.com/hundi";
-        let judged = |pairs: &[(&'static str, &str)]| {
-            let mut headers = HeaderMap::new();
-            headers.insert(CONTENT_TYPE, HeaderValue::from_static(FORM_TYPE));
-            headers.insert(HOST, HeaderValue::from_static("pay.internal:8080"));
-            for (name, value) in pairs {
-                headers.insert(*name, value.parse().unwrap());
-            }
-            is_from_the_page(&headers, public)
-        };
-        for taken in [
-            &[] as &[_],
-            &[("sec-fetch-site", "same-origin"), ("origin", "null")],
-            &[("origin", "null")],
-            &[("origin", "https://pay.example.com")],
-            &[("origin", "http://pay.internal:8080")],
-            &[("content-type", "application/x-www-form-urlencoded; charset=utf-8")],
-        ] {
-            assert!(judged(taken), "{taken:?}");
-        }
-        for refused in [
-            &[("sec-fetch-site", "cross-site")] as &[_],
-            &[("sec-fetch-site", "same-site")],
-            &[("sec-fetch-site", "none")],
-            &[("sec-fetch-site", "cross-site"), ("origin", "https://pay.example.com")],
-            &[("origin", "https://evil.example")],
-            &[("origin", "https://pay.example.com.evil.example")],
-            &[("content-type", "text/plain")],
-            &[("content-type", "multipart/form-data")],
-        ] {
-            assert!(!judged(refused), "{refused:?}");
-        }
-    }
+    let mut reply = with_body(status, "text/html; charset=utf-8", html);
+    protect(&mut reply, Some(&shown.frame));
+    Ok(reply)
 }

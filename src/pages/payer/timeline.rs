@@ -7,16 +7,16 @@ use crate::transfers::state::TransferStatus;
 
 impl PageFacts<'_> {
     pub(super) fn payments(&self) -> Vec<SeenPayment> {
-        self.deposits.iter().map(|deposit| payment(deposit, &self.transfer.asset)).collect()
+        self.deposits.iter().map(|deposit| self.payment(deposit)).collect()
     }
 
     pub(super) fn steps(&self, phase: PaymentPhase) -> Vec<TimelineStep> {
         use StepState::{Current, Done, Next, Problem};
-        let transfer = self.transfer;
+        let (transfer, words) = (self.transfer, self.words);
         let step = |label: &str, state: StepState, at: Option<i64>| TimelineStep {
             label: label.to_owned(),
             state,
-            spoken: state.spoken(),
+            spoken: state.spoken(words),
             detail: None,
             at: at.filter(|_| state != Next).map(PageTime),
         };
@@ -27,29 +27,29 @@ impl PageFacts<'_> {
         };
         let seen_at = ours().map(|deposit| deposit.created).min();
         let final_at = ours().filter_map(|deposit| deposit.completed_at).max();
-        let asked = step("Payment requested", Done, Some(transfer.created));
-        let seen = |state| step("Payment seen", state, seen_at);
+        let asked = step(&words.step_requested, Done, Some(transfer.created));
+        let seen = |state| step(&words.step_seen, state, seen_at);
         let confirming = |state| {
             step(
-                if state == Done { "Confirmed" } else { "Confirming" },
+                if state == Done { &words.step_confirmed } else { &words.step_confirming },
                 state,
                 final_at.filter(|_| state == Done),
             )
         };
-        let received = |state| step("Payment received", state, self.was(TransferStatus::Funded));
+        let received = |state| step(&words.step_received, state, self.was(TransferStatus::Funded));
         let paid = |state| {
             step(
-                if state == Current { "Paying out" } else { "Paid out" },
+                if state == Current { &words.step_paying } else { &words.paid_title },
                 state,
                 self.was(TransferStatus::PayoutSettled),
             )
         };
-        let held = || step("On hold", Problem, self.was(TransferStatus::FundingHold));
-        let ending = || step("Paid out or given back", Next, None);
+        let held = || step(&words.step_held, Problem, self.was(TransferStatus::FundingHold));
+        let ending = || step(&words.step_ending, Next, None);
         match phase {
             PaymentPhase::AwaitingPayment => {
                 vec![
-                    step("Waiting for your payment", Current, Some(transfer.created)),
+                    step(&words.awaiting_title, Current, Some(transfer.created)),
                     seen(Next),
                     confirming(Next),
                     received(Next),
@@ -57,12 +57,7 @@ impl PageFacts<'_> {
                 ]
             }
             PaymentPhase::PartlyPaid => {
-                let arrived =
-                    format!("{} of {} arrived", transfer.received, self.amount(transfer.expected));
-                let on_way = (!self.pending.is_zero())
-                    .then(|| format!(", {} on its way", self.amount(self.pending)));
-                let mut waiting = step("Waiting for the rest", Current, None);
-                waiting.detail = Some(format!("{arrived}{}", on_way.unwrap_or_default()));
+                let waiting = step(&words.step_rest, Current, None);
                 vec![asked, seen(Done), waiting, confirming(Next), received(Next), paid(Next)]
             }
             PaymentPhase::Seen => {
@@ -73,21 +68,13 @@ impl PageFacts<'_> {
                 // The slowest one decides.
                 let count =
                     self.unsettled().map(|deposit| deposit.confirmations).min().unwrap_or(0);
-                confirming.detail = Some(if count == 1 {
-                    "1 confirmation so far".into()
-                } else {
-                    format!("{count} confirmations so far")
-                });
+                let count = count.to_string();
+                confirming.detail = Some(self.say(&words.confirmations, &[("count", &count)]));
                 vec![asked, seen(Done), confirming, received(Next), paid(Next)]
             }
-            PaymentPhase::TimeUp => vec![
-                asked,
-                step(
-                    "Time is up: looking for payments made in time",
-                    Problem,
-                    Some(transfer.expires_at),
-                ),
-            ],
+            PaymentPhase::TimeUp => {
+                vec![asked, step(&words.step_looking, Problem, Some(transfer.expires_at))]
+            }
             PaymentPhase::TooLittle
             | PaymentPhase::TooMuch
             | PaymentPhase::TooLate
@@ -103,7 +90,7 @@ impl PageFacts<'_> {
             PaymentPhase::RefundNeedsAddress | PaymentPhase::Refunding | PaymentPhase::Refunded => {
                 let mut steps = vec![asked, seen(Done), confirming(Done)];
                 if let Some(at) = self.was(TransferStatus::FundingHold) {
-                    steps.push(step("On hold", Done, Some(at)));
+                    steps.push(step(&words.step_held, Done, Some(at)));
                 }
                 if self.was(TransferStatus::Funded).is_some() {
                     steps.push(received(Done));
@@ -111,17 +98,17 @@ impl PageFacts<'_> {
                         .was(TransferStatus::PayoutReturned)
                         .or(self.was(TransferStatus::PayoutFailed));
                     steps.push(step(
-                        "Payout not possible",
+                        &words.step_failed,
                         Problem,
                         failed_at.or(self.was(TransferStatus::RefundProcessing)),
                     ));
                 }
                 steps.push(match phase {
                     PaymentPhase::Refunded => {
-                        step("Given back", Done, self.was(TransferStatus::Refunded))
+                        step(&words.step_returned, Done, self.was(TransferStatus::Refunded))
                     }
                     _ => step(
-                        "Giving the money back",
+                        &words.step_returning,
                         Current,
                         self.was(TransferStatus::RefundProcessing),
                     ),
@@ -129,35 +116,42 @@ impl PageFacts<'_> {
                 steps
             }
             PaymentPhase::Expired => {
-                vec![asked, step("Time is up", Problem, Some(transfer.expires_at))]
+                vec![asked, step(&words.time_up_title, Problem, Some(transfer.expires_at))]
             }
             PaymentPhase::Cancelled => {
-                vec![asked, step("Cancelled", Problem, self.was(TransferStatus::Cancelled))]
+                vec![
+                    asked,
+                    step(&words.step_cancelled, Problem, self.was(TransferStatus::Cancelled)),
+                ]
             }
         }
     }
-}
 
-fn payment(deposit: &Deposit, asset: &str) -> SeenPayment {
-    let note = match (deposit.status, deposit.classification, deposit.reason_code) {
-        (DepositStatus::Initialized, _, _) => "seen".to_owned(),
-        (DepositStatus::Processing, _, _) if deposit.block_number.is_none() => "seen".to_owned(),
-        (DepositStatus::Processing, _, _) => "being confirmed".to_owned(),
-        (DepositStatus::Failed, _, Some(ReasonCode::AssetUnsupported)) => {
-            "another token: does not count".to_owned()
+    fn payment(&self, deposit: &Deposit) -> SeenPayment {
+        let (words, asset) = (self.words, &self.transfer.asset);
+        let note = match (deposit.status, deposit.classification, deposit.reason_code) {
+            (DepositStatus::Initialized, _, _) => &words.note_seen,
+            (DepositStatus::Processing, _, _) if deposit.block_number.is_none() => &words.note_seen,
+            (DepositStatus::Processing, _, _) => &words.note_confirming,
+            (DepositStatus::Failed, _, Some(ReasonCode::AssetUnsupported)) => {
+                &words.note_other_token
+            }
+            (DepositStatus::Failed, _, _) => &words.note_not_final,
+            (DepositStatus::Completed, Some(Classification::Late), _) => &words.note_late,
+            (DepositStatus::Completed, Some(Classification::Unmatched), _) => &words.note_unmatched,
+            (DepositStatus::Completed, _, _) => &words.note_arrived,
+        };
+        // How many decimals another token has is not known, so its amount would mislead.
+        let text = if deposit.asset == *asset {
+            self.amount(deposit.amount)
+        } else {
+            deposit.asset.clone()
+        };
+        SeenPayment {
+            text,
+            note,
+            at: PageTime(deposit.created),
+            explorer_url: self.explorer_url(&deposit.transaction_hash),
         }
-        (DepositStatus::Failed, _, _) => "did not become final".to_owned(),
-        (DepositStatus::Completed, Some(Classification::Late), _) => "arrived late".to_owned(),
-        (DepositStatus::Completed, Some(Classification::Unmatched), _) => {
-            "arrived after everything was settled".to_owned()
-        }
-        (DepositStatus::Completed, _, _) => "arrived".to_owned(),
-    };
-    // How many decimals another token has is not known, so its amount would mislead.
-    let text = if deposit.asset == asset {
-        format!("{} {asset}", deposit.amount)
-    } else {
-        deposit.asset.clone()
-    };
-    SeenPayment { text, note, at: PageTime(deposit.created) }
+    }
 }

@@ -6,9 +6,13 @@
 
 use serde::Serialize;
 
+use crate::chains::explorer::Explorer;
 use crate::deposits::Deposit;
 use crate::deposits::state::Classification;
+use crate::kernel::rupees::grouped;
 use crate::kernel::{Money, StoreError};
+use crate::pages::words::{Words, fill};
+use crate::payouts::Payout;
 use crate::refunds::Refund;
 use crate::refunds::state::{RefundKind, RefundStatus};
 use crate::transfers::state::{StatusReason, TransferStatus};
@@ -98,14 +102,19 @@ crate::string_enum!(
 
 impl StepState {
     /// What a screen reader says before the step.
-    pub const fn spoken(self) -> &'static str {
+    pub fn spoken(self, words: &'static Words) -> &'static str {
         match self {
-            StepState::Done => "Done:",
-            StepState::Current => "Now:",
-            StepState::Next => "To come:",
-            StepState::Problem => "Attention:",
+            StepState::Done => &words.spoken_done,
+            StepState::Current => &words.spoken_current,
+            StepState::Next => &words.spoken_next,
+            StepState::Problem => &words.spoken_problem,
         }
     }
+}
+
+/// `₹88,412.50`
+pub fn rupees(amount: Money) -> String {
+    format!("₹{}", grouped(amount))
 }
 
 /// A business time in Unix seconds.
@@ -149,7 +158,19 @@ pub struct TimelineStep {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct SeenPayment {
     pub text: String,
-    pub note: String,
+    pub note: &'static str,
+    pub at: PageTime,
+    /// Where the chain shows its transaction, for a real chain whose pages are known.
+    pub explorer_url: Option<String>,
+}
+
+/// What a payer keeps of a payment that was paid out.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Receipt {
+    pub sent: String,
+    pub paid: String,
+    pub rate: String,
+    pub reference: String,
     pub at: PageTime,
 }
 
@@ -181,6 +202,9 @@ pub struct PayView {
     pub payments: Vec<SeenPayment>,
     /// Whether the payer can say where money goes back to.
     pub takes_refund_address: bool,
+    /// Whether a payment can be simulated.
+    pub can_simulate: bool,
+    pub receipt: Option<Receipt>,
     /// Only on the page: it does not move.
     #[serde(skip)]
     pub help: Vec<HelpEntry>,
@@ -202,7 +226,13 @@ pub struct PageFacts<'a> {
     pub refunds: &'a [Refund],
     /// The sum of deposits of the asset that are not final.
     pub pending: Money,
+    /// The payout, once there is one.
+    pub payout: Option<&'a Payout>,
     pub chain_name: &'a str,
+    pub explorer: Option<Explorer>,
+    pub is_simulated: bool,
+    pub issuer_name: &'a str,
+    pub words: &'static Words,
     pub business: i64,
 }
 
@@ -220,6 +250,18 @@ impl PageFacts<'_> {
     fn takes_refund_address(&self) -> bool {
         self.transfer.payer_sets_refund_address
             && self.refunds.iter().any(Refund::takes_payer_address)
+    }
+    /// A text of the page's language with its places filled.
+    pub(super) fn say(&self, text: &str, values: &[(&str, &str)]) -> String {
+        let known = [
+            ("issuer", self.issuer_name),
+            ("asset", self.transfer.asset.as_str()),
+            ("chain", self.chain_name),
+        ];
+        self.words.fill(text, &[&known, values].concat())
+    }
+    pub(super) fn explorer_url(&self, transaction_hash: &str) -> Option<String> {
+        self.explorer.map(|explorer| explorer.of_transaction(transaction_hash))
     }
     /// `1000.00 USDT`
     pub(super) fn amount(&self, amount: Money) -> String {
@@ -271,6 +313,8 @@ pub fn view(facts: &PageFacts<'_>) -> Result<PayView, StoreError> {
         steps: facts.steps(phase),
         payments: facts.payments(),
         takes_refund_address: facts.takes_refund_address(),
+        can_simulate: facts.is_simulated && phase.is_payable(),
+        receipt: facts.receipt(phase),
         help: facts.help(phase),
     })
 }
@@ -280,6 +324,23 @@ impl PageFacts<'_> {
     fn missing(&self) -> Result<Money, StoreError> {
         let rest = funding::missing(self.transfer)?.minus(self.pending)?;
         Ok(if rest.units < 0 { Money::zero(rest.currency) } else { rest })
+    }
+
+    /// Once the payout has settled.
+    fn receipt(&self, phase: PaymentPhase) -> Option<Receipt> {
+        let payout = self.payout.filter(|_| phase == PaymentPhase::PaidOut)?;
+        let transfer = self.transfer;
+        Some(Receipt {
+            sent: self.amount(transfer.expected),
+            paid: rupees(payout.amount),
+            rate: format!(
+                "1 {} = ₹{}",
+                transfer.amount.currency.as_str(),
+                transfer.rate.to_string().trim_end_matches('0').trim_end_matches('.')
+            ),
+            reference: payout.unique_transaction_reference.clone()?,
+            at: PageTime(payout.settled_at?),
+        })
     }
 
     fn phase(&self, missing: Money) -> PaymentPhase {
@@ -332,14 +393,19 @@ impl PageFacts<'_> {
 }
 
 impl PayView {
+    /// Whether a reader would see no difference; the time itself goes on in the page.
+    pub fn says_the_same(&self, other: &PayView) -> bool {
+        *self == PayView { now: self.now, ..other.clone() }
+    }
     /// What is left of the time, in words: a page without a script cannot count.
-    pub fn left_text(&self) -> String {
-        match (self.expires_at.0 - self.now.0).max(0) / 60 {
-            0 => "less than 1 minute".into(),
-            1 => "about 1 minute".into(),
-            minutes if minutes < 120 => format!("about {minutes} minutes"),
-            minutes => format!("about {} hours", minutes / 60),
-        }
+    pub fn left_text(&self, words: &Words) -> String {
+        let minutes = (self.expires_at.0 - self.now.0).max(0) / 60;
+        let (text, count) = if minutes < 120 {
+            (&words.left_minutes, minutes)
+        } else {
+            (&words.left_hours, minutes / 60)
+        };
+        fill(text, &[("count", &count.to_string())])
     }
     /// Whether so little time is left that a payment may come too late.
     pub fn is_hurried(&self) -> bool {

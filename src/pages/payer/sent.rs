@@ -1,0 +1,29 @@
+//! A form that came from the payer's page, and the way back to it.
+
+use bytes::Bytes;
+use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
+
+use super::with_body;
+use crate::http::dispatch::Reply;
+use crate::kernel::Id;
+use crate::kernel::id::kind;
+use crate::pages::words::Words;
+
+/// A form that came from the page.
+pub(super) struct Sent<'a> {
+    pub(super) id: Id<kind::Transfer>,
+    pub(super) token: &'a str,
+    pub(super) words: &'static Words,
+    pub(super) body: Bytes,
+}
+
+/// Back to the page, which says how things stand.
+pub(super) fn back_to_page(sent: &Sent<'_>) -> Reply {
+    let mut reply = with_body(StatusCode::SEE_OTHER, "text/plain; charset=utf-8", "");
+    let page = format!("../{}?lang={}", sent.token, sent.words.code);
+    if let Ok(page) = HeaderValue::from_str(&page) {
+        reply.headers_mut().insert(LOCATION, page);
+    }
+    reply
+}

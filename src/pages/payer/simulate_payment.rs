@@ -1,0 +1,42 @@
+//! "Simulate payment" on the payer's page, in test mode: `POST /pay/{token}/simulate_payment` sends
+//! what is missing on the account's simulated chain. No real chain and no live object is reached.
+
+use std::sync::Arc;
+
+use super::sent::{Sent, back_to_page};
+use crate::app_state::AppState;
+use crate::http::dispatch::{self, Reply};
+use crate::kernel::{Mode, OperationError};
+use crate::keys;
+use crate::test_helpers::deposits::simulate;
+use crate::transfers::state::TransferStatus;
+use crate::transfers::{self, Transfer, funding};
+
+/// Whether a transfer is of test mode, and its address of the chain that is simulated here.
+pub(super) fn is_possible(app: &AppState, transfer: &Transfer) -> bool {
+    transfer.scope.mode() == Mode::Test && transfer.is_simulated(&app.services)
+}
+
+/// Sends what is missing, once; where nothing is, the page says how things stand.
+pub(super) async fn take(
+    app: &Arc<AppState>,
+    sent: &Sent<'_>,
+) -> Result<Option<Reply>, OperationError> {
+    let (shared, id) = (app.clone(), sent.id);
+    let work = app.store.write(move |tx, now| {
+        let Some(transfer) = transfers::rows::find_anywhere(tx, id)? else { return Ok(false) };
+        if transfer.status != TransferStatus::Funding || !is_possible(&shared, &transfer) {
+            return Ok(true);
+        }
+        now.enter_account(keys::rows::clock_offset_seconds(tx, transfer.scope)?);
+        let seen = super::rows::pending_units(tx, transfer.scope, id, &transfer.asset)?;
+        let mut missing = funding::missing(&transfer)?;
+        missing.units -= seen;
+        if missing.units > 0 {
+            simulate(tx, now, &shared.services, &transfer, missing, &transfer.asset, None)?;
+        }
+        Ok(true)
+    });
+    let is_found = dispatch::within(app, dispatch::answer_end(), work).await?;
+    Ok(is_found.then(|| back_to_page(sent)))
+}

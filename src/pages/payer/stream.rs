@@ -1,0 +1,180 @@
+//! The states of a payer's page as server-sent events: one now, and one whenever it has changed.
+//!
+//! The store is asked every second for the versions of the rows that a page shows, which is two
+//! short statements, so a change of any node shows. A stream ends after some minutes, and the page
+//! opens the next one; where there are too many, the page asks for the state instead.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use super::view::PayView;
+use super::{Found, read, rows, with_body};
+use crate::app_state::AppState;
+use crate::http::dispatch::{Reply, ReplyBody};
+use crate::kernel::id::kind;
+use crate::kernel::{Id, OperationError, Scope};
+use crate::pages::words::Words;
+use crate::store::{Cost, Tx};
+use crate::{keys, transfers};
+
+/// Streams that one process keeps open.
+pub const STREAMS_MAX: usize = 500;
+/// Of them, for one transfer.
+pub const STREAMS_OF_TRANSFER_MAX: usize = 8;
+/// How often the store is asked.
+const LOOK: Duration = Duration::from_secs(1);
+/// How often a line is sent that says nothing, so that a reader who left is noticed.
+const BEAT: Duration = Duration::from_secs(5);
+/// How long a stream stays open.
+const STREAM_MAX: Duration = Duration::from_secs(300);
+
+/// The streams that are open, by transfer.
+static OPEN: LazyLock<Mutex<HashMap<u128, usize>>> = LazyLock::new(Mutex::default);
+
+/// A place among the open streams; it is free again when this is dropped.
+struct Place(u128);
+
+impl Place {
+    fn take(transfer: u128) -> Option<Place> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if open.values().sum::<usize>() >= STREAMS_MAX {
+            return None;
+        }
+        let count = open.entry(transfer).or_default();
+        if *count >= STREAMS_OF_TRANSFER_MAX {
+            return None;
+        }
+        *count += 1;
+        Some(Place(transfer))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = open.get_mut(&self.0) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&self.0);
+            }
+        }
+    }
+}
+
+/// Answers with a stream that begins with the state as it was found.
+pub(super) fn open(app: &Arc<AppState>, found: Found, words: &'static Words) -> Reply {
+    let Some(place) = Place::take(found.transfer.id.as_u128()) else {
+        // By the standard of server-sent events a browser does not come back by itself then.
+        return with_body(StatusCode::NO_CONTENT, "text/plain; charset=utf-8", "");
+    };
+    let (sender, parts) = mpsc::channel(2);
+    tokio::spawn(follow(app.clone(), place, found, words, sender));
+    let mut reply = Response::new(ReplyBody::Parts(parts));
+    let headers = reply.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    // nginx would keep the events until they fill a buffer.
+    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
+    reply
+}
+
+/// A state as an event.
+fn event(view: &PayView) -> Option<Bytes> {
+    let text = serde_json::to_string(view).ok()?;
+    Some(Bytes::from(format!("data: {text}\n\n")))
+}
+
+async fn follow(
+    app: Arc<AppState>,
+    _place: Place,
+    found: Found,
+    words: &'static Words,
+    sender: mpsc::Sender<Bytes>,
+) {
+    let (scope, id, end) = (found.transfer.scope, found.transfer.id, Instant::now() + STREAM_MAX);
+    let mut view = found.view;
+    let mut basis = None;
+    let mut sent_at = Instant::now();
+    let Some(first) = event(&view) else { return };
+    if sender.send(first).await.is_err() {
+        return;
+    }
+    while !view.is_final && Instant::now() < end && !app.is_draining.load(Ordering::Relaxed) {
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = sender.closed() => return,
+        }
+        // A store that does not answer ends the stream; the page then asks, and says so.
+        let Ok(look) = look(&app, scope, id, basis, words).await else { return };
+        let Some((found_basis, found_view)) = look else { return };
+        basis = Some(found_basis);
+        let next = match found_view {
+            Some(found) if !found.says_the_same(&view) => {
+                view = found;
+                event(&view)
+            }
+            _ if sent_at.elapsed() >= BEAT => Some(Bytes::from_static(b":\n\n")),
+            _ => continue,
+        };
+        sent_at = Instant::now();
+        let Some(next) = next else { return };
+        if sender.send(next).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// What a state depends on: the rows, and whether the time to pay is over.
+type Basis = (rows::Versions, bool);
+
+/// The basis of a page's state, and the state if the basis is another than the one known. `None`
+/// where the transfer is gone.
+async fn look(
+    app: &Arc<AppState>,
+    scope: Scope,
+    id: Id<kind::Transfer>,
+    known: Option<Basis>,
+    words: &'static Words,
+) -> Result<Option<(Basis, Option<PayView>)>, OperationError> {
+    let shared = app.clone();
+    let reading = move |tx: &mut dyn Tx| {
+        let Some(versions) = rows::versions(tx, scope, id)? else { return Ok(None) };
+        let offset = keys::rows::clock_offset_seconds(tx, scope)?;
+        let business = shared.store.clock.milliseconds() / 1000 + offset;
+        let basis = (versions, business > versions.expires_at);
+        if known == Some(basis) {
+            return Ok(Some((basis, None)));
+        }
+        let Some(transfer) = transfers::rows::find(tx, scope, id)? else { return Ok(None) };
+        let found = read(tx, &shared, transfer, words)?;
+        Ok(Some((basis, Some(found.view))))
+    };
+    app.store.read(Cost::Point, reading).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_limited_and_come_back() {
+        let taken: Vec<Place> =
+            (0..STREAMS_OF_TRANSFER_MAX).map(|_| Place::take(1).unwrap()).collect();
+        assert!(Place::take(1).is_none());
+        let others: Vec<Place> =
+            (0..).map_while(|number| Place::take(1_000 + number)).take(STREAMS_MAX).collect();
+        assert_eq!(taken.len() + others.len(), STREAMS_MAX);
+        drop(taken);
+        assert!(Place::take(1).is_some());
+        drop(others);
+        assert!(OPEN.lock().unwrap().is_empty());
+    }
+}
