@@ -1,6 +1,8 @@
-//! What a payment advice says: the rows of its table, and its notes.
+//! What a payment advice says: its headline, its amounts, the rows of its table, and its notes. No
+//! fact stands there twice.
 
-use super::{Advice, indian_date, indian_time};
+use super::countries::country_name;
+use super::{Advice, Milestone, indian_time};
 use crate::kernel::Money;
 use crate::kernel::rupees::grouped;
 use crate::payouts::state::PayoutStatus;
@@ -13,6 +15,8 @@ pub(super) struct TableRow {
     pub(super) label: &'static str,
     pub(super) value: String,
     pub(super) is_strong: bool,
+    /// Where the value leads to.
+    pub(super) link: Option<String>,
 }
 
 pub(super) struct TableSection {
@@ -20,12 +24,47 @@ pub(super) struct TableSection {
     pub(super) rows: Vec<TableRow>,
 }
 
+/// A row of the amounts: what it is, and the figure, which ends at the right.
+pub(super) struct AmountRow {
+    pub(super) label: String,
+    pub(super) figure: String,
+}
+
 fn row(label: &'static str, value: impl Into<String>) -> TableRow {
-    TableRow { label, value: value.into(), is_strong: false }
+    TableRow { label, value: value.into(), is_strong: false, link: None }
 }
 
 pub(super) fn with_currency(amount: Money) -> String {
     format!("{} {}", amount.currency.as_str(), grouped(amount))
+}
+
+/// What happened, in a few words.
+pub(super) fn headline(advice: &Advice) -> &'static str {
+    match advice.status {
+        PayoutStatus::Returned => "Paid, and sent back by the beneficiary's bank",
+        _ => "Payment completed",
+    }
+}
+
+/// How what was sent became what was paid, from the first figure to the one before the last.
+pub(super) fn amounts(advice: &Advice) -> Vec<AmountRow> {
+    let amount = |label: &str, figure: String| AmountRow { label: label.to_owned(), figure };
+    let rate = format!("{} INR for 1 {}", advice.rate, advice.amount_sent_currency.as_str());
+    let mut rows = vec![amount("Exchange rate", rate)];
+    // Without a fee and a tax the gross amount is the one that was paid.
+    if advice.amount_gross == advice.amount && advice.gst.is_none() {
+        return rows;
+    }
+    rows.push(amount("Gross amount", with_currency(advice.amount_gross)));
+    if !advice.amount_fee.is_zero() {
+        let label = format!("Fee (= {})", with_currency(advice.fee));
+        rows.push(amount(&label, format!("– {}", with_currency(advice.amount_fee))));
+    }
+    if let Some(gst) = &advice.gst {
+        let basis = format!("{} % of {}", gst.rate_percent, with_currency(gst.taxable_value));
+        rows.push(amount(&format!("GST ({basis})"), format!("– {}", with_currency(gst.amount))));
+    }
+    rows
 }
 
 pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
@@ -33,17 +72,9 @@ pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
     let mut payment = vec![
         row("Reference (UTR)", advice.unique_transaction_reference.clone().unwrap_or_else(unknown)),
         row("Paid by", advice.method.as_str().to_uppercase()),
-        row("Value date and time", advice.settled_at.map_or_else(unknown, indian_time)),
+        row("Purpose", format!("{} - {}", advice.purpose_code, advice.purpose)),
     ];
-    if advice.status == PayoutStatus::Returned {
-        let at = advice.returned_at.map_or_else(unknown, indian_time);
-        payment.push(TableRow {
-            label: "Returned",
-            value: format!("sent back by the beneficiary's bank on {at}"),
-            is_strong: true,
-        });
-    }
-    payment.push(row("Purpose", format!("{} - {}", advice.purpose_code, advice.purpose)));
+    payment[0].is_strong = true;
     let account =
         advice.debited_account_last4.as_ref().map(|last4| format!("account ending in {last4}"));
     let paid_through: Vec<String> = advice.sponsor_bank.iter().cloned().chain(account).collect();
@@ -51,66 +82,48 @@ pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
         payment.push(row("Paid through", paid_through.join(", ")));
     }
 
-    let mut remitter = vec![row("Name", advice.sender.name.clone())];
-    if let Some(address) = &advice.sender.address {
+    let sender = &advice.sender;
+    let mut remitter = vec![row("Name", sender.name.clone())];
+    if let Some(address) = &sender.address {
+        let country = country_name(&address.country).to_owned();
         let parts = [
             Some(&address.line1),
             Some(&address.city),
             address.state.as_ref(),
             address.postal_code.as_ref(),
-            Some(&address.country),
+            Some(&country),
         ];
         remitter.push(row(
             "Address",
             parts.into_iter().flatten().cloned().collect::<Vec<_>>().join(", "),
         ));
     }
-    remitter.push(row("Country", advice.sender.country.clone()));
+    if sender.address.as_ref().is_none_or(|address| address.country != sender.country) {
+        remitter.push(row("Country", country_name(&sender.country)));
+    }
 
     let beneficiary = &advice.beneficiary;
     let mut receiver = vec![
         row("Name", beneficiary.name.clone()),
         row("Account", format!("NRE account ending in {}", beneficiary.account_number_last4)),
-        row("IFSC", beneficiary.ifsc.clone()),
     ];
-    let bank = [beneficiary.bank_name.as_deref(), beneficiary.branch_name.as_deref()];
-    let bank: Vec<&str> = bank.into_iter().flatten().collect();
-    if !bank.is_empty() {
-        receiver.push(row("Bank and branch", bank.join(", ")));
-    }
+    let bank = [
+        beneficiary.bank_name.as_deref(),
+        beneficiary.branch_name.as_deref(),
+        Some(beneficiary.ifsc.as_str()),
+    ];
+    receiver.push(row("Bank", bank.into_iter().flatten().collect::<Vec<_>>().join(", ")));
 
-    let locked = advice
-        .rate_locked_at
-        .map(|at| format!(", locked on {}", indian_date(at)))
-        .unwrap_or_default();
-    let mut amounts = vec![
-        row("Amount sent", with_currency(advice.amount_sent)),
-        row(
-            "Exchange rate",
-            format!("{} INR for 1 {}{locked}", advice.rate, advice.amount_sent_currency.as_str()),
-        ),
-        row("Gross amount", with_currency(advice.amount_gross)),
-    ];
-    if advice.fee.is_zero() {
-        amounts.push(row("Fee", "none"));
-    } else {
-        amounts.push(row(
-            "Fee",
-            format!("{} (= {})", with_currency(advice.amount_fee), with_currency(advice.fee)),
-        ));
-    }
-    if let Some(gst) = &advice.gst {
-        let basis = format!("{} % of {}", gst.rate_percent, with_currency(gst.taxable_value));
-        amounts.push(row("GST", format!("{} ({basis})", with_currency(gst.amount))));
-    }
-    amounts.push(TableRow {
-        label: "Net amount",
-        value: with_currency(advice.amount),
-        is_strong: true,
+    let milestones = advice.milestones.iter().map(|reached| {
+        let label = match reached.milestone {
+            Milestone::RateLocked => "Rate locked",
+            Milestone::Funded => "Funds received",
+            Milestone::Instructed => "Sent to the bank",
+            Milestone::Settled => "Settled (value date)",
+            Milestone::Returned => "Sent back",
+        };
+        row(label, indian_time(reached.at))
     });
-    if let Some(words) = &advice.amount_in_words {
-        amounts.push(row("In words", words.clone()));
-    }
 
     let mut origin = vec![
         row("Transfer", advice.transfer_id.to_string()),
@@ -118,14 +131,11 @@ pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
     ];
     for deposit in advice.deposits.iter().take(DEPOSITS_SHOWN_MAX) {
         let amount = format!("{} {}", grouped(deposit.amount), deposit.asset);
-        origin.push(row(
-            "Funded by",
-            format!(
-                "{amount} on {}, transaction {}",
-                deposit.chain.to_uppercase(),
-                deposit.transaction_hash
-            ),
-        ));
+        let chain = deposit.chain.to_uppercase();
+        origin.push(TableRow {
+            link: deposit.explorer_url.clone(),
+            ..row("Funded by", format!("{amount} on {chain}, {}", deposit.transaction_hash))
+        });
     }
     let more = advice.deposits_count - i64::try_from(DEPOSITS_SHOWN_MAX).unwrap_or(i64::MAX);
     if more > 0 {
@@ -138,7 +148,7 @@ pub(super) fn sections(advice: &Advice) -> Vec<TableSection> {
         TableSection { title: "Payment", rows: payment },
         TableSection { title: "Remitter", rows: remitter },
         TableSection { title: "Beneficiary", rows: receiver },
-        TableSection { title: "Amounts", rows: amounts },
+        TableSection { title: "Milestones", rows: milestones.collect() },
         TableSection { title: "Origin of the funds", rows: origin },
     ]
 }

@@ -7,8 +7,8 @@ use super::text::{self, Line, Weight};
 pub(super) const LABEL_WIDTH: f32 = 132.0;
 /// Sizes that the table is tried in until it fits the page, with the lines that one value can have;
 /// more end in an ellipsis. The last one always fits. The JSON document has every value whole.
-pub(super) const TRIALS: [(f32, usize); 6] =
-    [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2)];
+pub(super) const TRIALS: [(f32, usize); 7] =
+    [(9.0, 6), (8.5, 6), (8.0, 6), (7.5, 4), (7.0, 3), (7.0, 2), (6.5, 1)];
 
 /// The table at one size, measured.
 pub(super) struct TableLayout {

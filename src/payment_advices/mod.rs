@@ -3,6 +3,7 @@
 
 pub mod api;
 mod content;
+mod countries;
 mod layout;
 mod page;
 mod pen;
@@ -14,6 +15,7 @@ use serde::Serialize;
 
 use self::signing::AdviceSignature;
 use crate::deposits;
+use crate::issuers::Colour;
 use crate::kernel::id::kind;
 use crate::kernel::{Currency, Id, Money, Rate, StoreError, rupees};
 use crate::payouts::Payout;
@@ -25,7 +27,8 @@ use crate::resource::Resource;
 use crate::senders::{self, Address};
 use crate::services::Services;
 use crate::store::Tx;
-use crate::transfers::{self, PurposeCode};
+use crate::transfers::state::TransferStatus;
+use crate::transfers::{self, PurposeCode, Transfer};
 use crate::{beneficiaries, kernel};
 
 pub const RESOURCE: Resource =
@@ -62,6 +65,27 @@ pub struct AdviceDeposit {
     pub chain: String,
     pub asset: String,
     pub amount: Money,
+    /// Where the chain shows the transaction, for a chain whose pages are known.
+    pub explorer_url: Option<String>,
+}
+
+crate::string_enum!(
+    /// What a payment passed on its way.
+    Milestone {
+        RateLocked "rate_locked",
+        Funded "funded",
+        Instructed "instructed",
+        Settled "settled",
+        Returned "returned",
+    }
+);
+
+/// When a payment passed it.
+#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+pub struct AdviceMilestone {
+    /// What the payment passed.
+    pub milestone: Milestone,
+    pub at: i64,
 }
 
 /// GST by Rule 32(2)(b) of the CGST Rules, in rupees.
@@ -80,6 +104,14 @@ pub struct Advice {
     pub advice_number: String,
     /// Who made the document: the operator's name.
     pub issuer: String,
+    /// The issuer's postal address, where the operator has named it.
+    pub issuer_address: Option<String>,
+    /// The licence that the issuer works under, where the operator has named it.
+    pub issuer_licence: Option<String>,
+    /// The issuer's colour on the page.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub colour: Option<Colour>,
     /// When it became available, in Unix seconds.
     pub issued_at: Option<i64>,
     pub payout_id: Id<kind::Payout>,
@@ -90,6 +122,8 @@ pub struct Advice {
     pub method: Method,
     pub settled_at: Option<i64>,
     pub returned_at: Option<i64>,
+    /// When the payment passed what, in that order.
+    pub milestones: Vec<AdviceMilestone>,
     pub sender: AdviceSender,
     pub beneficiary: AdviceBeneficiary,
     pub purpose_code: String,
@@ -183,6 +217,7 @@ pub fn compose(
     let beneficiary =
         beneficiaries::rows::find(tx, scope, payout.beneficiary_id)?.ok_or_else(lost)?;
     let lock = quote_locks::rows::find(tx, scope, transfer.quote_lock_id)?;
+    let issuer = services.settings.issuers.of_scope(tx, scope)?;
     let (deposits, deposits_count) = deposits::rows::counted_for_transfer(
         tx,
         scope,
@@ -191,12 +226,17 @@ pub fn compose(
         DEPOSITS_COUNT_MAX,
     )?;
     let is_returned = payout.status == PayoutStatus::Returned;
+    let explorer =
+        services.ports(mode).ok().and_then(|ports| ports.chain.explorer(&transfer.chain));
     // A fraction of a paisa that the exchange dropped belongs to neither side.
     let amount_gross = transfer.amount.exchanged(transfer.rate, payout.amount.currency)?;
     let mut advice = Advice {
         object: AdviceWord::PaymentAdvice,
         advice_number: advice_number(payout.id),
-        issuer: services.settings.issuer_name.clone(),
+        issuer: issuer.name.clone(),
+        issuer_address: issuer.address.clone(),
+        issuer_licence: issuer.licence.clone(),
+        colour: issuer.colour,
         issued_at: payout.advice_available_at,
         payout_id: payout.id,
         transfer_id: payout.transfer_id,
@@ -205,6 +245,7 @@ pub fn compose(
         method: payout.method,
         settled_at: payout.settled_at,
         returned_at: payout.status_history.last_at(PayoutStatus::Returned),
+        milestones: milestones(&transfer, payout, lock.as_ref().map(|lock| lock.created)),
         sender: AdviceSender {
             name: sender.name,
             country: sender.country,
@@ -241,6 +282,8 @@ pub fn compose(
         deposits: deposits
             .into_iter()
             .map(|deposit| AdviceDeposit {
+                explorer_url: explorer
+                    .map(|explorer| explorer.of_transaction(&deposit.transaction_hash)),
                 transaction_hash: deposit.transaction_hash,
                 chain: deposit.chain,
                 asset: deposit.asset,
@@ -272,6 +315,25 @@ pub fn compose(
         .map_err(|error| StoreError::Broken(format!("an advice does not serialise: {error}")))?;
     advice.signature = signing::newest(tx, &services.sealer, mode)?.sign(&document)?;
     Ok(advice)
+}
+
+/// When a payment passed what, as far as it did.
+fn milestones(
+    transfer: &Transfer,
+    payout: &Payout,
+    rate_locked_at: Option<i64>,
+) -> Vec<AdviceMilestone> {
+    let was = |status| transfer.status_history.last_at(status);
+    [
+        (Milestone::RateLocked, rate_locked_at),
+        (Milestone::Funded, was(TransferStatus::Funded)),
+        (Milestone::Instructed, was(TransferStatus::PayoutProcessing)),
+        (Milestone::Settled, payout.settled_at),
+        (Milestone::Returned, payout.status_history.last_at(PayoutStatus::Returned)),
+    ]
+    .into_iter()
+    .filter_map(|(milestone, at)| Some(AdviceMilestone { milestone, at: at? }))
+    .collect()
 }
 
 /// Where the keys are published.

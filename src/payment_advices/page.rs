@@ -15,11 +15,11 @@ use krilla::tagging::{ContentTag, Identifier, Node, TableHeaderScope, Tag, TagGr
 use krilla::{Document, SerializeSettings};
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use super::content::{notes, sections, with_currency};
+use super::content::{amounts, headline, notes, sections, with_currency};
 use super::layout::{LABEL_WIDTH, TableLayout};
 use super::pen::{
-    ALERT, GREY, INK, MARGIN, PAGE_HEIGHT, PAGE_WIDTH, Pen, RULE, SHADE, WIDTH, code_path, fill,
-    fonts,
+    ALERT, GOOD, GREY, INK, LINK, MARGIN, PAGE_HEIGHT, PAGE_WIDTH, Pen, RULE, SHADE, WIDTH,
+    code_path, fill, fonts,
 };
 use super::text::{self, Line, Weight};
 use super::{Advice, indian_date};
@@ -29,6 +29,8 @@ use crate::kernel::state::Status;
 use crate::payouts::state::PayoutStatus;
 
 const CODE_WIDTH: f32 = 88.0;
+/// What the issuer's lines have at the left of the title.
+const ISSUER_WIDTH: f32 = WIDTH * 0.55;
 /// Small enough that the address of a usual server stands on one line.
 const URL_SIZE: f32 = 7.2;
 
@@ -64,24 +66,36 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         pen.mark("TEST")?;
     }
 
-    // Head.
+    // Head: the document at the right, who issued it at the left.
     let title = "Payment advice";
     let right = MARGIN + WIDTH;
-    let mut y = 58.0;
-    let id = pen.text("Payment advice - not a FIRC/FIRA", Weight::Bold, MARGIN, y, 17.0, INK)?;
+    let top = 58.0;
+    let id = pen.text_to(title, Weight::Bold, right, top, 17.0, INK)?;
     tree.push(heading(1, title, id));
-    y += 17.0;
-    let date = advice.issued_at.map(|at| format!(" of {}", indian_date(at))).unwrap_or_default();
-    for shown in
-        [format!("Issued by {}", advice.issuer), format!("No. {}{date}", advice.advice_number)]
-    {
-        for line in text::wrap(&shown, Weight::Regular, WIDTH / 9.0, 2).ok_or_else(fonts)? {
-            tree.push(paragraph(vec![pen.line(&line, MARGIN, y, 9.0, GREY)]));
-            y += 12.0;
+    let date = advice.issued_at.map(indian_date).unwrap_or_default();
+    let mut ids = Vec::new();
+    for (line, shown) in [format!("No. {}", advice.advice_number), date].iter().enumerate() {
+        let y = top + 15.0 + line as f32 * 12.0;
+        ids.push(pen.text_to(shown, Weight::Regular, right, y, 9.0, GREY)?);
+    }
+    tree.push(paragraph(ids));
+    let issuer = [
+        (Some(&advice.issuer), Weight::Bold, 12.0, INK),
+        (advice.issuer_address.as_ref(), Weight::Regular, 8.5, GREY),
+        (advice.issuer_licence.as_ref(), Weight::Regular, 8.5, GREY),
+    ];
+    let (mut y, mut ids) = (top - 2.0, Vec::new());
+    for (shown, weight, size, color) in issuer {
+        let Some(shown) = shown else { continue };
+        for line in text::wrap(shown, weight, ISSUER_WIDTH / size, 2).ok_or_else(fonts)? {
+            ids.push(pen.line(&line, MARGIN, y, size, color));
+            y += size * 1.4;
         }
     }
-    y -= 4.0;
-    pen.bar(MARGIN, y, WIDTH, 1.2, INK);
+    tree.push(paragraph(ids));
+    y = y.max(top + 39.0) - 4.0;
+    let brand = advice.colour.map_or(INK, |colour| (colour.red, colour.green, colour.blue));
+    pen.bar(MARGIN, y, WIDTH, 1.6, brand);
     if !advice.livemode {
         pen.bar(MARGIN, y + 8.0, WIDTH, 19.0, ALERT);
         let notice =
@@ -97,59 +111,49 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         y += 27.0;
     }
 
-    // The one figure that everybody looks for.
-    y += 8.0;
+    // What happened, and the two figures that everybody looks for.
+    y += 24.0;
+    let color = if is_returned { ALERT } else { GOOD };
+    let said = headline(advice);
+    let id = pen.text(said, Weight::Bold, MARGIN, y, 15.0, color)?;
+    tree.push(heading(2, said, id));
+    y += 10.0;
     let words = advice.amount_in_words.clone().unwrap_or_default();
     let words = text::wrap(&words, Weight::Regular, (WIDTH - 20.0) / 9.0, 2).ok_or_else(fonts)?;
-    let height = 49.0 + words.len() as f32 * 12.5;
+    let rows = amounts(advice);
+    let height = 54.0 + rows.len() as f32 * 13.0 + words.len() as f32 * 12.5;
     pen.bar(MARGIN, y, WIDTH, height, if advice.livemode { SHADE } else { (246, 240, 240) });
-    let caption = if is_returned {
-        "Paid, and sent back by the beneficiary's bank"
-    } else {
-        "Net amount credited"
-    };
-    let color = if is_returned { ALERT } else { INK };
-    let mut ids = vec![pen.text(
-        caption,
-        Weight::Regular,
-        MARGIN + 10.0,
-        y + 15.0,
-        9.0,
-        if is_returned { ALERT } else { GREY },
-    )?];
-    ids.push(pen.text(
-        &format!("₹ {}", grouped(advice.amount)),
-        Weight::Bold,
-        MARGIN + 10.0,
-        y + 35.0,
-        18.0,
-        color,
-    )?);
-    for (index, line) in words.iter().enumerate() {
-        ids.push(pen.line(line, MARGIN + 10.0, y + 55.5 + index as f32 * 12.5, 9.0, INK));
+    let (left, edge) = (MARGIN + 10.0, right - 10.0);
+    let sent = with_currency(advice.amount_sent);
+    tree.push(paragraph(vec![
+        pen.text("You sent", Weight::Regular, left, y + 15.0, 9.0, GREY)?,
+        pen.text(&sent, Weight::Bold, left, y + 35.0, 16.0, INK)?,
+    ]));
+    let paid = format!("₹ {}", grouped(advice.amount));
+    tree.push(paragraph(vec![
+        pen.text_to("Paid to the beneficiary", Weight::Regular, edge, y + 15.0, 9.0, GREY)?,
+        pen.text_to(&paid, Weight::Bold, edge, y + 35.0, 18.0, color)?,
+    ]));
+    let mut line = y + 53.0;
+    let mut table = TagGroup::new(Tag::Table);
+    for row in &rows {
+        let label = pen.text(&row.label, Weight::Regular, left, line, 9.0, GREY)?;
+        let figure = pen.text_to(&row.figure, Weight::Regular, edge, line, 9.0, INK)?;
+        let label =
+            TagGroup::with_children(Tag::TH(TableHeaderScope::Row), vec![Node::Leaf(label)]);
+        let figure = TagGroup::with_children(Tag::TD, vec![Node::Leaf(figure)]);
+        table.push(TagGroup::with_children(Tag::TR, vec![label.into(), figure.into()]));
+        line += 13.0;
     }
-    tree.push(paragraph(ids));
-    let reference = advice.unique_transaction_reference.clone().unwrap_or_default();
-    let reference =
-        text::wrap(&reference, Weight::Bold, WIDTH * 0.5 / 10.0, 1).ok_or_else(fonts)?;
-    let mut ids =
-        vec![pen.text_to("Reference (UTR)", Weight::Regular, right - 10.0, y + 15.0, 9.0, GREY)?];
-    ids.extend(
-        reference
-            .iter()
-            .map(|line| pen.line(line, right - 10.0 - line.width * 10.0, y + 30.0, 10.0, INK)),
-    );
-    if let Some(at) = advice.settled_at {
-        ids.push(pen.text_to(
-            &indian_date(at),
-            Weight::Regular,
-            right - 10.0,
-            y + 42.0,
-            9.0,
-            INK,
-        )?);
+    tree.push(table);
+    let mut ids = Vec::new();
+    for words in &words {
+        ids.push(pen.line(words, left, line + 1.0, 9.0, INK));
+        line += 12.5;
     }
-    tree.push(paragraph(ids));
+    if !ids.is_empty() {
+        tree.push(paragraph(ids));
+    }
     y += height;
 
     // The foot is measured before the table, which gets what is left.
@@ -188,45 +192,40 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         "the table ends at {} and the foot begins at {foot}",
         y + layout.height
     );
-    for (title, rows) in &layout.sections {
+    let mut drawn = Vec::new();
+    for (section, (title, rows)) in table.iter().zip(&layout.sections) {
         y += layout.title_height();
         let id =
             pen.text(title, Weight::Bold, MARGIN, y - layout.size * 0.62, layout.size + 0.5, INK)?;
-        tree.push(heading(2, title, id));
         pen.bar(MARGIN, y - layout.size * 0.2, WIDTH, 0.5, RULE);
-        let mut table = TagGroup::new(Tag::Table);
-        for (label, lines) in rows {
-            let baseline = y + layout.size * 1.12;
+        let mut tagged = Vec::new();
+        for (row, (label, lines)) in section.rows.iter().zip(rows) {
+            let (top, baseline) = (y, y + layout.size * 1.12);
+            let color = if row.link.is_some() { LINK } else { INK };
             let label = pen.line(label, MARGIN, baseline, layout.size, GREY);
-            let label =
-                TagGroup::with_children(Tag::TH(TableHeaderScope::Row), vec![Node::Leaf(label)]);
             let draw = |(index, line): (usize, &Line)| {
-                Node::Leaf(pen.line(
-                    line,
-                    MARGIN + LABEL_WIDTH,
-                    baseline + index as f32 * layout.line_height(),
-                    layout.size,
-                    INK,
-                ))
+                let y = baseline + index as f32 * layout.line_height();
+                pen.line(line, MARGIN + LABEL_WIDTH, y, layout.size, color)
             };
-            let values: Vec<Node> = lines.iter().enumerate().map(draw).collect();
-            let value = TagGroup::with_children(Tag::TD, values);
-            table.push(TagGroup::with_children(Tag::TR, vec![label.into(), value.into()]));
+            let values: Vec<Identifier> = lines.iter().enumerate().map(draw).collect();
             y += layout.row_height(lines.len());
+            let place = Rect::from_ltrb(MARGIN + LABEL_WIDTH, top, right, y);
+            tagged.push((label, values, row.link.clone().zip(place)));
         }
-        tree.push(table);
+        drawn.push((heading(2, title, id), tagged));
     }
 
     // The foot: what the page is and is not, and how to verify it.
     pen.bar(MARGIN, foot, WIDTH, 0.8, INK);
     let mut y = foot + 15.0;
+    let mut after = Vec::new();
     for lines in &note_lines {
         let mut ids = Vec::new();
         for line in lines {
             ids.push(pen.line(line, MARGIN, y, 7.6, INK));
             y += 10.2;
         }
-        tree.push(paragraph(ids));
+        after.push(paragraph(ids));
         y += 3.5;
     }
     let id = pen.text(
@@ -237,12 +236,12 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
         7.6,
         INK,
     )?;
-    tree.push(paragraph(vec![id]));
+    after.push(paragraph(vec![id]));
     let top = y + 3.0;
     let mut ids = Vec::new();
     for line in &url_lines {
         y += 10.2;
-        ids.push(pen.line(line, MARGIN, y, URL_SIZE, (20, 70, 140)));
+        ids.push(pen.line(line, MARGIN, y, URL_SIZE, LINK));
     }
     let url_bottom = y + 3.0;
     if let Some(code) = &code {
@@ -257,19 +256,39 @@ pub fn write(advice: &Advice) -> Result<Vec<u8>, StoreError> {
             let alternative = format!("QR code that leads to {}", advice.verification_url);
             let figure = Tag::Figure(Some(alternative))
                 .with_placement(Some(krilla::tagging::Placement::Block));
-            tree.push(TagGroup::with_children(figure, vec![Node::Leaf(id)]));
+            after.push(TagGroup::with_children(figure, vec![Node::Leaf(id)]));
         }
     }
     surface.finish();
-    if let Some(rect) = Rect::from_ltrb(MARGIN, top, MARGIN + notes_width, url_bottom) {
-        let action = Target::Action(Action::Link(LinkAction::new(advice.verification_url.clone())));
-        let annotation = Annotation::new_link(
-            LinkAnnotation::new(rect, action),
-            Some("Verify this payment advice".into()),
-        );
+    let mut link = |place: Rect, address: String, said: String, ids: Vec<Identifier>| {
+        let action = Target::Action(Action::Link(LinkAction::new(address)));
+        let annotation = Annotation::new_link(LinkAnnotation::new(place, action), Some(said));
         let link = page.add_tagged_annotation(annotation);
         let mut group = TagGroup::with_children(Tag::Link, vec![Node::Leaf(link)]);
         ids.into_iter().for_each(|id| group.push(Node::Leaf(id)));
+        group
+    };
+    for (title, rows) in drawn {
+        tree.push(title);
+        let mut table = TagGroup::new(Tag::Table);
+        for (label, values, linked) in rows {
+            let label =
+                TagGroup::with_children(Tag::TH(TableHeaderScope::Row), vec![Node::Leaf(label)]);
+            let values = match linked {
+                None => values.into_iter().map(Node::Leaf).collect(),
+                Some((address, place)) => {
+                    vec![link(place, address, "The transaction on chain".into(), values).into()]
+                }
+            };
+            let value = TagGroup::with_children(Tag::TD, values);
+            table.push(TagGroup::with_children(Tag::TR, vec![label.into(), value.into()]));
+        }
+        tree.push(table);
+    }
+    after.into_iter().for_each(|group| tree.push(group));
+    if let Some(rect) = Rect::from_ltrb(MARGIN, top, MARGIN + notes_width, url_bottom) {
+        let address = advice.verification_url.clone();
+        let group = link(rect, address, "Verify this payment advice".into(), ids);
         tree.push(TagGroup::with_children(Tag::P, vec![group.into()]));
     }
     page.finish();

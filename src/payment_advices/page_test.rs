@@ -3,7 +3,8 @@ use proptest::prelude::*;
 use super::super::layout::TRIALS;
 use super::super::signing::AdviceSignature;
 use super::super::{
-    AdviceBeneficiary, AdviceDeposit, AdviceSender, AdviceWord, STATEMENT, STATEMENT_RETURNED,
+    AdviceBeneficiary, AdviceDeposit, AdviceMilestone, AdviceSender, AdviceWord, Milestone,
+    STATEMENT, STATEMENT_RETURNED,
 };
 use super::*;
 use crate::kernel::{Currency, Id, Money, Rate, rupees};
@@ -16,6 +17,9 @@ fn sample() -> Advice {
         object: AdviceWord::PaymentAdvice,
         advice_number: "PA-01JDK3Y5M8Q2X7N4V6T9R0ABCD".into(),
         issuer: "Example Payments Ltd".into(),
+        issuer_address: Some("1 Example Street, Mumbai 400001, India".into()),
+        issuer_licence: Some("Licensed by Example Authority, no. 12345".into()),
+        colour: crate::issuers::Colour::parse("#0b57d0"),
         issued_at: Some(1_790_000_200),
         payout_id: Id::from_u128(7),
         transfer_id: Id::from_u128(9),
@@ -24,6 +28,14 @@ fn sample() -> Advice {
         method: Method::Rtgs,
         settled_at: Some(1_790_000_000),
         returned_at: None,
+        milestones: [
+            (Milestone::RateLocked, 1_789_999_000),
+            (Milestone::Funded, 1_789_999_700),
+            (Milestone::Instructed, 1_789_999_900),
+            (Milestone::Settled, 1_790_000_000),
+        ]
+        .map(|(milestone, at)| AdviceMilestone { milestone, at })
+        .to_vec(),
         sender: AdviceSender {
             name: "Ravi Rao".into(),
             country: "AE".into(),
@@ -61,6 +73,7 @@ fn sample() -> Advice {
             chain: "tron".into(),
             asset: "USDT".into(),
             amount: Money::new(1_000_000_000, Currency::Usdt),
+            explorer_url: Some(format!("https://tronscan.org/#/transaction/{}", "5f1c".repeat(16))),
         }],
         deposits_count: 1,
         sponsor_bank: Some("Example Bank, Mumbai".into()),
@@ -81,6 +94,9 @@ fn sample() -> Advice {
 fn longest() -> Advice {
     let mut advice = sample();
     advice.issuer = "W".repeat(100);
+    advice.issuer_address = Some("W".repeat(100));
+    advice.issuer_licence = Some("W ".repeat(50));
+    advice.milestones.push(AdviceMilestone { milestone: Milestone::Returned, at: 1_790_009_000 });
     advice.sponsor_bank = Some("W".repeat(100));
     advice.sender.name = "W".repeat(140);
     advice.sender.address = Some(Address {

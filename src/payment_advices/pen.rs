@@ -22,6 +22,8 @@ pub(super) const GREY: (u8, u8, u8) = (92, 100, 112);
 pub(super) const RULE: (u8, u8, u8) = (196, 202, 210);
 pub(super) const SHADE: (u8, u8, u8) = (243, 245, 248);
 pub(super) const MARK: (u8, u8, u8) = (243, 233, 233);
+pub(super) const GOOD: (u8, u8, u8) = (11, 107, 58);
+pub(super) const LINK: (u8, u8, u8) = (20, 70, 140);
 pub(super) const ALERT: (u8, u8, u8) = (166, 28, 28);
 
 pub(super) fn fonts() -> StoreError {

@@ -80,6 +80,8 @@ async fn server() -> Server {
     stage::server_with(&[
         ("HUNDI_FEE", "9.00"),
         ("HUNDI_ISSUER_NAME", "Example Payments Ltd"),
+        ("HUNDI_ISSUER_ADDRESS", "1 Example Street, Mumbai"),
+        ("HUNDI_ISSUER_LICENCE", "Licence no. 12345"),
         ("HUNDI_SPONSOR_BANK_NAME", "Example Bank, Mumbai"),
         ("HUNDI_PUBLIC_URL", "https://pay.example.com"),
     ])
@@ -97,9 +99,18 @@ async fn the_page_shows_every_fact() {
     let text = text_of(&answer.body);
     let shown = |value: &Value| value.as_str().unwrap().to_owned();
     let mut facts = vec![
-        "Payment advice - not a FIRC/FIRA".to_owned(),
+        "Payment advice".to_owned(),
+        "Payment completed".into(),
+        "not a FIRC or FIRA".into(),
         "TEST".into(),
-        "Issued by Example Payments Ltd".into(),
+        "Example Payments Ltd".into(),
+        "1 Example Street, Mumbai".into(),
+        "Licence no. 12345".into(),
+        "You sent".into(),
+        "Rate locked 21 September 2026".into(),
+        "Funds received 21 September 2026".into(),
+        "Sent to the bank 21 September 2026".into(),
+        "Settled (value date) 21 September 2026".into(),
         "Paid through Example Bank, Mumbai".into(),
         "ask the beneficiary's bank or Example Bank, Mumbai".into(),
         shown(&document["advice_number"]),
@@ -110,16 +121,16 @@ async fn the_page_shows_every_fact() {
          savings"
             .into(),
         "Ravi O'Neill-Müller".into(),
-        "Flat 1203, Marina Heights, Dubai, 00000, AE".into(),
+        "Flat 1203, Marina Heights, Dubai, 00000, United Arab Emirates".into(),
         name.into(),
         "NRE account ending in 5678".into(),
         "HDFC0000001".into(),
         "USD 1,000.00".into(),
-        "88.412500 INR for 1 USD, locked on 21 September 2026".into(),
+        "88.412500 INR for 1 USD".into(),
         "INR 88,412.50".into(),
-        "INR 795.72 (= USD 9.00)".into(),
+        "Fee (= USD 9.00)".into(),
+        "– INR 795.72".into(),
         "₹ 87,616.78".into(),
-        "INR 87,616.78".into(),
         "Rupees Eighty-Seven Thousand Six Hundred Sixteen and Paise Seventy-Eight Only".into(),
         shown(&payout["transfer_id"]),
         id(&payout),
@@ -129,6 +140,11 @@ async fn the_page_shows_every_fact() {
     facts.extend(deposits.iter().map(|deposit| shown(&deposit["transaction_hash"])));
     for fact in facts {
         assert!(text.contains(&fact), "{fact:?} is not in {text}");
+    }
+    // Nothing stands there twice.
+    let reference = shown(&payout["unique_transaction_reference"]);
+    for once in ["87,616.78", "1,000.00", "88,412.50", "88.412500", "795.72", &reference, name] {
+        assert_eq!(text.matches(once).count(), 1, "{once} in {text}");
     }
     // The address breaks between lines; nothing else does.
     assert!(text.replace(' ', "").contains(&shown(&document["verification_url"])), "{text}");
@@ -392,7 +408,7 @@ async fn the_verification_page_certifies_four_facts_and_nothing_more() {
         assert_eq!(get(&wrong).await.error(404), "object_not_found", "{wrong}");
     }
     assert_eq!(actor.client.post(&path, json!({})).await.error(405), "request_method_invalid");
-    assert!(text.contains("<h2>Genuine</h2>"), "{text}");
+    assert!(text.contains(">Genuine</h1>"), "{text}");
     // A browser gets a page for a wrong link too, and neither page loads anything.
     let headers = [("authorization", ""), ("accept", "text/html,*/*;q=0.8")];
     let browse = async |path: &str| {
@@ -419,7 +435,7 @@ async fn the_verification_page_certifies_four_facts_and_nothing_more() {
         .await
         .ok();
     let text = String::from_utf8(get(&path).await.body.to_vec()).unwrap();
-    assert!(text.contains("sent this payment back"), "{text}");
+    assert!(text.contains("sent the payment back"), "{text}");
     let document = json_of(&actor, &payout).await.ok();
     assert_eq!(
         (document["status"].as_str(), document["returned_at"].as_i64()),
@@ -427,8 +443,9 @@ async fn the_verification_page_certifies_four_facts_and_nothing_more() {
     );
     let text = text_of(&pdf_of(&actor, &payout).await.body);
     assert!(
-        text.contains("sent back by the beneficiary's bank")
-            && !text.contains("Net amount credited"),
+        text.contains("Paid, and sent back by the beneficiary's bank")
+            && text.contains("Sent back ")
+            && !text.contains("Payment completed"),
         "{text}"
     );
 }
