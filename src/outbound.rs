@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::header::{ACCEPT, RETRY_AFTER, USER_AGENT};
 use http::{HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -177,7 +177,7 @@ impl Client {
         deadline: Duration,
         bytes_max: usize,
     ) -> Result<HttpAnswer, OutboundError> {
-        self.ask(Method::GET, endpoint, Bytes::new(), deadline, bytes_max).await
+        self.send(Method::GET, endpoint, &[], Bytes::new(), deadline, bytes_max).await
     }
 
     /// Asks with POST and a JSON body.
@@ -188,32 +188,40 @@ impl Client {
         deadline: Duration,
         bytes_max: usize,
     ) -> Result<HttpAnswer, OutboundError> {
-        self.ask(Method::POST, endpoint, json.into(), deadline, bytes_max).await
+        let headers = [("content-type", "application/json")];
+        self.send(Method::POST, endpoint, &headers, json, deadline, bytes_max).await
     }
 
-    /// `deadline` bounds everything, from the connection to the last byte.
-    async fn ask(
+    /// Asks with any method and headers. `deadline` bounds everything, from the connection to the
+    /// last byte.
+    pub async fn send(
         &self,
         method: Method,
         endpoint: &Endpoint,
-        body: Bytes,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
         deadline: Duration,
         bytes_max: usize,
     ) -> Result<HttpAnswer, OutboundError> {
         let mut request = Request::builder()
-            .method(method.clone())
+            .method(method)
             .uri(endpoint.uri.clone())
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, concat!("hundi/", env!("CARGO_PKG_VERSION")));
-        if method == Method::POST {
-            request = request.header(CONTENT_TYPE, "application/json");
-        }
         if let Some((name, value)) = &endpoint.header {
             request = request.header(name, value.expose_secret());
         }
-        let request = request
-            .body(Full::new(body))
+        let mut request = request
+            .body(Full::new(body.into()))
             .map_err(|error| OutboundError::Address(error.to_string()))?;
+        for (name, value) in headers {
+            let name = HeaderName::from_bytes(name.as_bytes());
+            let value = HeaderValue::from_str(value);
+            let (Ok(name), Ok(value)) = (name, value) else {
+                return Err(OutboundError::Address("a header does not read".into()));
+            };
+            request.headers_mut().insert(name, value);
+        }
         let answered = tokio::time::timeout(deadline, async {
             let answer = self
                 .pool

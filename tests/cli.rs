@@ -8,6 +8,7 @@ mod support;
 use std::io::Read;
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use support::client::request_bytes;
 use support::steps;
-use support::{Connection, Home, Outcome, Server, fresh_key, until};
+use support::{Client, Connection, Home, Outcome, Receiver, Server, fresh_key, until};
 
 const PUBLIC_URL: &str = "https://pay.example.com";
 
@@ -960,4 +961,121 @@ fn clearance_of_release_0_1_0_ends_when_its_entry_changes() {
     assert!(hits.contains(&kept.text("cleared")), "another entry is decided anew:\n{hits}");
     assert!(!hits.contains(&kept.text("refused")), "the refusal stands:\n{hits}");
     assert!(server.stop().success());
+}
+
+/// A child process that does not outlive the test.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A draft, which has one event.
+fn draft(client: &mut Client) {
+    let mut body = steps::beneficiary_body();
+    body["submit"] = json!(false);
+    client.post("/v1/beneficiaries", &body).expect_success("a draft");
+}
+
+#[test]
+fn listening_goes_on_where_it_stopped_and_loses_nothing() {
+    const PATIENCE: Duration = Duration::from_secs(40);
+    let home = Home::new("listen");
+    let server = home.start();
+    let key = home.key();
+    let mut client = server.client(&key);
+    draft(&mut client);
+    let receiver = Receiver::start();
+    let state = home.directory.join("place.json");
+    let base_url = format!("http://{}", server.address());
+    let listen = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_hundi"));
+        command.args(["listen", "--state", state.to_str().unwrap()]).args(more);
+        command.env("HUNDI_API_KEY", &key).env("HUNDI_BASE_URL", &base_url);
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).stdin(Stdio::null());
+        command
+    };
+    let printed = listen(&["--print-secret"]).output().unwrap();
+    let secret = String::from_utf8(printed.stdout).unwrap().trim().to_owned();
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    let forward = ["--forward-to", receiver.url.as_str()];
+    let first = Running(listen(&forward).spawn().unwrap());
+    until("the listener to know its place", PATIENCE, || state.exists().then_some(()));
+    // The receiver has another secret, so it answers 400; the event is forwarded again.
+    receiver.trust("whsec_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    draft(&mut client);
+    until("a refusal", PATIENCE, || (receiver.problems().0 > 0).then_some(()));
+    receiver.trust(&secret);
+    until("the event again", PATIENCE, || (receiver.events_count() == 1).then_some(()));
+    drop(first);
+    let (problems_before, _) = receiver.problems();
+    // Nobody listens for a while.
+    for _ in 0..5 {
+        draft(&mut client);
+    }
+    let mut second = Running(listen(&forward).spawn().unwrap());
+    until("every event", PATIENCE, || (receiver.events_count() == 6).then_some(()));
+    draft(&mut client);
+    until("the next event", PATIENCE, || (receiver.events_count() == 7).then_some(()));
+    // Two with one file would forward everything twice.
+    assert!(!listen(&forward).output().unwrap().status.success());
+    let _ = second.0.kill();
+    let mut shown = String::new();
+    second.0.stdout.take().unwrap().read_to_string(&mut shown).unwrap();
+    assert!(shown.contains(&secret) && shown.contains("Going on where"), "{shown}");
+    assert_eq!(shown.matches("[200]").count(), 6, "{shown}");
+    assert!(!shown.contains(&key), "the key is not shown");
+    // All but the one from before the first start, in the form and under the signature of a
+    // delivery.
+    let events = client.list("/v1/events", "");
+    assert_eq!(events.len(), 8);
+    for event in &events[1..] {
+        let record = receiver.record(event["id"].as_str().unwrap()).expect("a forwarded event");
+        assert_eq!((&record.event, record.valid_count > 0), (event, true));
+    }
+    assert_eq!(receiver.problems().0, problems_before, "{:?}", receiver.problems());
+    let unsafe_url = ["--base-url", "http://203.0.113.7", "--print-secret"];
+    assert!(!listen(&unsafe_url).output().unwrap().status.success(), "a key in the clear");
+}
+
+#[test]
+fn events_can_be_triggered() {
+    let home = Home::new("trigger").with("HUNDI_SIMULATION_STEP_MILLISECONDS", "5");
+    let server = home.start();
+    let key = home.key();
+    let base_url = format!("http://{}", server.address());
+    let trigger = |event: &str, key: &str| {
+        let mut all = vec!["trigger", "--base-url", &base_url, "--api-key", key];
+        all.extend((!event.is_empty()).then_some(event));
+        home.run_plain(&all)
+    };
+    let listed = trigger("", "x").expect_success("the list").stdout;
+    assert!(listed.lines().count() >= 28, "{listed}");
+    // One of each way in which an event is made.
+    for event in [
+        "beneficiary.status.draft",
+        "beneficiary.status.input_required",
+        "beneficiary.payouts_enabled.updated",
+        "payout.payment_advice.available",
+        "payout.status.hold",
+        "refund.status.completed",
+        "refund.status.requires_address",
+        "transfer.status.cancelled",
+        "transfer.status.expired",
+        "transfer.status.funding",
+        "transfer.status.funding_hold",
+    ] {
+        assert!(listed.lines().any(|line| line == event), "{event}");
+        let last = trigger(event, &key).expect_success(event).last_line();
+        assert!(last.starts_with("event_") && last.contains(event), "{last}");
+    }
+    let unknown = trigger("transfer.status.lost", &key);
+    assert!(!unknown.status.success() && unknown.stderr.contains("hundi trigger"));
+    let live = home.run(&["keys", "create", "--mode", "live"]).expect_success("a key").last_line();
+    assert!(!trigger("beneficiary.status.draft", &live).status.success(), "a live key");
+    drop(server);
+    home.check().expect_success("the book");
 }

@@ -8,6 +8,7 @@ mod backup;
 mod bank;
 mod bank_simulator;
 mod beneficiaries;
+mod caller;
 mod check;
 mod decide;
 mod decisions;
@@ -16,6 +17,7 @@ mod deposits;
 mod doctor;
 mod ifsc;
 mod keys;
+mod listen;
 mod openapi;
 mod operators;
 mod pause;
@@ -25,6 +27,7 @@ mod reconcile;
 mod refunds;
 mod screening;
 mod serve;
+mod trigger;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -71,6 +74,8 @@ macro_rules! commands {
 commands! {
     Serve(serve::Serve),
     Demo(demo::Demo),
+    Listen(listen::Listen),
+    Trigger(trigger::Trigger),
     Doctor(doctor::Doctor),
     Keys(keys::Keys),
     Accounts(accounts::Accounts),

@@ -115,6 +115,11 @@ impl Receiver {
         endpoint
     }
 
+    /// Checks signatures with this secret from now on.
+    pub fn trust(&self, secret: &str) {
+        self.secret.send_replace(Some(secret.to_owned()));
+    }
+
     /// How many deliveries with a valid signature arrived for an event.
     pub fn valid_count(&self, event_id: &str) -> u64 {
         seen(&self.seen).records.get(event_id).map_or(0, |record| record.valid_count)

@@ -1,0 +1,155 @@
+//! A caller of the API for commands that work from anywhere: an address and an API key.
+
+use std::time::Duration;
+
+use clap::Args;
+use http::Method;
+use secrecy::{ExposeSecret, SecretString};
+use serde_json::Value;
+
+use crate::kernel::system_random;
+use crate::outbound::{Client, Endpoint, HttpAnswer};
+use crate::tls::platform_roots;
+
+/// How long an answer may take, in seconds; a request that waits gets its wait on top.
+const ANSWER_SECONDS_MAX: u64 = 15;
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// How often a POST is sent when there is no answer, or one that says to try again.
+const ATTEMPTS_MAX: u32 = 6;
+
+/// Where the API is, and the key to it
+#[derive(Args, Clone)]
+pub struct CallerArgs {
+    /// Address of the API
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "HUNDI_BASE_URL",
+        default_value = "http://127.0.0.1:8080"
+    )]
+    base_url: String,
+    /// API key; better as a variable, because others see arguments
+    #[arg(long, value_name = "KEY", env = "HUNDI_API_KEY", hide_env_values = true)]
+    api_key: Option<String>,
+}
+
+/// Calls one API with one key.
+pub struct Caller {
+    pub client: Client,
+    pub base_url: String,
+    key: SecretString,
+}
+
+/// Why there is no object.
+pub enum CallError {
+    /// No answer, or one that a later attempt may change. `retry_after_seconds` is what the
+    /// service asked for.
+    Passing { message: String, retry_after_seconds: Option<u64> },
+    /// An answer that stays.
+    Refused { http_status: u16, message: String },
+}
+
+impl CallError {
+    pub fn message(self) -> String {
+        match self {
+            CallError::Passing { message, .. } | CallError::Refused { message, .. } => message,
+        }
+    }
+}
+
+impl Caller {
+    pub fn new(arguments: &CallerArgs) -> Result<Caller, String> {
+        let key = arguments.api_key.clone().filter(|key| !key.is_empty());
+        let key = key.ok_or("name an API key with HUNDI_API_KEY or --api-key")?;
+        let caller = Caller {
+            client: Client::new(platform_roots())
+                .map_err(|error| format!("TLS cannot be set up: {error}"))?,
+            base_url: arguments.base_url.trim_end_matches('/').to_owned(),
+            key: SecretString::from(key),
+        };
+        if !caller.endpoint("/")?.keeps_secrets() {
+            return Err("the key would go over the network unencrypted: give --base-url with \
+                        https"
+                .into());
+        }
+        Ok(caller)
+    }
+
+    pub fn key(&self) -> &str {
+        self.key.expose_secret()
+    }
+
+    fn endpoint(&self, path: &str) -> Result<Endpoint, String> {
+        let authorization = SecretString::from(format!("Bearer {}", self.key()));
+        Endpoint::new(&format!("{}{path}", self.base_url), Some(("authorization", authorization)))
+            .map_err(|error| error.to_string())
+    }
+
+    /// Asks once. `wait_seconds` is what the path says that the service may wait.
+    pub async fn get(&self, path: &str, wait_seconds: u64) -> Result<Value, CallError> {
+        let deadline = Duration::from_secs(ANSWER_SECONDS_MAX + wait_seconds);
+        self.send(Method::GET, path, &[], Vec::new(), deadline).await
+    }
+
+    /// Sends under one idempotency key until there is an answer that stays.
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let random = system_random::<16>()?;
+        let key = format!("{:032x}", u128::from_be_bytes(random));
+        let headers = [("idempotency-key", key.as_str()), ("content-type", "application/json")];
+        let deadline = Duration::from_secs(ANSWER_SECONDS_MAX);
+        let mut pause = 1;
+        for attempt in 1.. {
+            let body = body.to_string().into_bytes();
+            match self.send(Method::POST, path, &headers, body, deadline).await {
+                Err(CallError::Passing { retry_after_seconds, .. }) if attempt < ATTEMPTS_MAX => {
+                    let seconds = retry_after_seconds.unwrap_or(pause);
+                    tokio::time::sleep(Duration::from_secs(seconds)).await;
+                    pause *= 2;
+                }
+                outcome => return outcome.map_err(CallError::message),
+            }
+        }
+        Err("the request was not sent".into())
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+        deadline: Duration,
+    ) -> Result<Value, CallError> {
+        let passing = |message| CallError::Passing { message, retry_after_seconds: None };
+        let endpoint = self.endpoint(path).map_err(passing)?;
+        let sent =
+            self.client.send(method, &endpoint, headers, body, deadline, ANSWER_BYTES_MAX).await;
+        read(path, sent.map_err(|error| passing(format!("{}: {error}", self.base_url)))?)
+    }
+}
+
+fn read(path: &str, answer: HttpAnswer) -> Result<Value, CallError> {
+    let status = answer.http_status;
+    let json: Option<Value> = serde_json::from_slice(&answer.body).ok();
+    if status == 200
+        && let Some(json) = json
+    {
+        return Ok(json);
+    }
+    let error = json.as_ref().and_then(|json| json["errors"].get(0));
+    let word = |name: &str| error.and_then(|error| error[name].as_str()).unwrap_or("").to_owned();
+    let (code, text) = (word("code"), word("message"));
+    let path = path.split('?').next().unwrap_or(path);
+    let message = format!("{path} was answered {status} {code}: {text}");
+    if matches!(status, 429 | 500..) || (status == 409 && code == "resource_locked") {
+        let retry_after_seconds = answer.retry_after_seconds;
+        return Err(CallError::Passing { message, retry_after_seconds });
+    }
+    // A proxy's page, or another service.
+    let message = if error.is_none() {
+        format!("{path} was answered {status}, and not by hundi: look at --base-url")
+    } else {
+        message
+    };
+    Err(CallError::Refused { http_status: status, message })
+}
