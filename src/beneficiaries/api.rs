@@ -7,18 +7,22 @@ use super::state::{AccountType, BeneficiaryStatus, DisabledReason, Relationship}
 use super::{Beneficiary, BeneficiaryChange, Kyc, KycChange, NewBeneficiary, Requirement, rows};
 use crate::account_verification::NameMatch;
 use crate::http::fields::{
-    AccountNumber, Country, Date, Email, EnumField, Ifsc, NameText, Pan, PassportNumber, Phone,
+    AccountNumber, Amount, Country, Date, Email, EnumField, Ifsc, NameText, Pan, PassportNumber,
+    Phone,
 };
 use crate::http::form::Replace;
 use crate::http::query::{self, CREATED_FILTERS, Filter, FilterKind};
 use crate::http::route::{self, Context, List, Route};
+use crate::ifsc::{Branch, Rails};
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
 use crate::kernel::{
-    Code, Id, Metadata, MetadataPatch, ObjectKind, OperationError, Patch, Refusal,
+    Code, Currency, Id, Metadata, MetadataPatch, ObjectKind, OperationError, Patch, Refusal,
 };
+use crate::rails::port::Method;
 
 crate::string_enum!(BeneficiaryWord { Beneficiary "beneficiary" });
+crate::string_enum!(ValidationWord { BeneficiaryValidation "beneficiary_validation" });
 
 crate::form! {
     /// Creates a beneficiary.
@@ -36,6 +40,26 @@ crate::form! {
         nationality: Option<Country>,
         relationship: Option<EnumField<Relationship>>,
         submit: Option<bool>,
+    }
+}
+
+crate::form! {
+    /// Judges what a beneficiary would be created with. `amount` is in INR.
+    ValidateBeneficiary {
+        name: NameText<1, 140>,
+        account_number: AccountNumber,
+        ifsc: Ifsc,
+        account_type: EnumField<AccountType>,
+        email: Option<Email>,
+        phone: Option<Phone>,
+        metadata: Metadata,
+        pan: Option<Pan>,
+        passport_number: Option<PassportNumber>,
+        date_of_birth: Option<Date>,
+        nationality: Option<Country>,
+        relationship: Option<EnumField<Relationship>>,
+        submit: Option<bool>,
+        amount: Option<Amount>,
     }
 }
 
@@ -91,6 +115,25 @@ pub struct BeneficiaryView {
     pub livemode: bool,
 }
 
+/// What is known of a beneficiary's bank before it is created. Nothing is stored.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BeneficiaryValidation")]
+pub struct ValidationView {
+    pub object: ValidationWord,
+    pub account_number_last4: String,
+    pub ifsc: String,
+    pub account_type: AccountType,
+    pub bank_name: Option<String>,
+    pub branch_name: Option<String>,
+    pub amount: Option<String>,
+    pub currency: Currency,
+    /// The payment system that a payout of the amount goes by; null without an amount.
+    pub method: Option<Method>,
+    /// What would have to be mended after the creation.
+    pub requirements: Vec<Requirement>,
+    pub livemode: bool,
+}
+
 pub fn view(beneficiary: Beneficiary) -> BeneficiaryView {
     BeneficiaryView {
         object: BeneficiaryWord::Beneficiary,
@@ -138,6 +181,12 @@ pub fn routes() -> Vec<Route> {
             route::nothing,
             index,
         ),
+        route::post(
+            "/v1/beneficiaries/validate",
+            "Judge what a beneficiary would be created with, and store nothing",
+            route::nothing,
+            validate,
+        ),
         route::get("/v1/beneficiaries/{id}", "Get a beneficiary", |context| {
             Ok(view(locate(context)?))
         }),
@@ -176,6 +225,65 @@ fn create(
         submit: form.submit.unwrap_or(true),
     };
     Ok(view(super::create(context.tx, context.now, context.services, scope, ask)?))
+}
+
+fn validate(
+    context: &mut Context<'_>,
+    _: (),
+    form: ValidateBeneficiary,
+) -> Result<ValidationView, OperationError> {
+    let amount = form.amount.map(|amount| amount.of(Currency::Inr));
+    let method = amount.map(Method::for_amount);
+    let branch = context.services.ifsc.find(&form.ifsc.0);
+    let mut requirements = Vec::new();
+    let mut require = |code: &str, message: &str| {
+        requirements.push(Requirement {
+            field_name: "ifsc".into(),
+            code: code.into(),
+            message: message.into(),
+        });
+    };
+    match &branch {
+        None => require(
+            "ifsc_unknown",
+            "The directory does not know this branch. Compare the code with a cheque or statement.",
+        ),
+        Some(branch) if !branch.takes_payouts() => require(
+            "ifsc_unknown",
+            "The directory says that this branch takes no payments any more. Ask for its new code.",
+        ),
+        Some(branch) if method.is_some_and(|method| takes(branch, method) == Some(false)) => {
+            require(
+                "rail_unavailable",
+                "The directory says that this branch does not take the payment system of this \
+                 amount.",
+            );
+        }
+        Some(_) => {}
+    }
+    let (bank_name, branch_name) =
+        branch.map_or((None, None), |branch| (branch.bank_name, branch.branch_name));
+    Ok(ValidationView {
+        object: ValidationWord::BeneficiaryValidation,
+        account_number_last4: super::last4(&form.account_number.0),
+        ifsc: form.ifsc.0,
+        account_type: AccountType::Nre,
+        bank_name,
+        branch_name,
+        amount: amount.map(|amount| amount.to_string()),
+        currency: Currency::Inr,
+        method,
+        requirements,
+        livemode: context.scope().livemode(),
+    })
+}
+
+/// Whether a branch takes a payment system; `None` where the directory does not say.
+fn takes(branch: &Branch, method: Method) -> Option<bool> {
+    branch.rails.takes(match method {
+        Method::Neft => Rails::NEFT,
+        Method::Rtgs => Rails::RTGS,
+    })
 }
 
 fn update(

@@ -602,3 +602,45 @@ async fn helpers_decide_a_verification_and_nothing_else() {
     let key = client.fresh_key();
     assert_eq!(client.post_raw(&helper, &key, "").await.ok()["status"], "active");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_validation_says_what_a_creation_would_meet_and_stores_nothing() {
+    let server = stage::server().await;
+    let actor = Actor::new(&server, "default").await;
+    let validate = async |body: Value| actor.client.post("/v1/beneficiaries/validate", body).await;
+    let body = |amount: Value| {
+        json!({ "name": "Asha Rao", "account_number": "50100012345678", "ifsc": "hdfc0000001",
+            "account_type": "nre", "amount": amount })
+    };
+    let found = validate(body(json!("199999.99"))).await.ok();
+    assert_eq!(found["object"], "beneficiary_validation");
+    assert_eq!(found["ifsc"], "HDFC0000001");
+    assert_eq!(found["account_number_last4"], "5678");
+    assert!(found["bank_name"].as_str().unwrap().contains("HDFC"), "{found}");
+    assert!(found["branch_name"].is_string(), "{found}");
+    assert_eq!((&found["method"], &found["requirements"]), (&json!("neft"), &json!([])));
+    let large = validate(body(json!("200000.00"))).await.ok();
+    assert_eq!((&large["method"], &large["amount"]), (&json!("rtgs"), &json!("200000.00")));
+    assert_eq!(validate(body(Value::Null)).await.ok()["method"], Value::Null);
+    let mut unknown = body(Value::Null);
+    unknown["ifsc"] = json!("ZZZZ0ZZZZZZ");
+    let unknown = validate(unknown).await.ok();
+    assert_eq!(unknown["requirements"][0]["code"], "ifsc_unknown");
+    assert_eq!((&unknown["bank_name"], &unknown["branch_name"]), (&Value::Null, &Value::Null));
+    // Every problem at once, as a creation would say them.
+    let wrong = json!({ "name": "", "account_number": "1", "ifsc": "HDFC", "account_type": "nro",
+        "amount": 5, "colour": "red" });
+    assert_eq!(
+        validate(wrong).await.errors(400),
+        faults(&[
+            ("parameter_unexpected", "colour"),
+            ("parameter_empty", "name"),
+            ("parameter_min_length_invalid", "account_number"),
+            ("parameter_min_length_invalid", "ifsc"),
+            ("parameter_value_invalid", "account_type"),
+            ("parameter_value_invalid", "amount"),
+        ])
+    );
+    assert_eq!(actor.client.get("/v1/beneficiaries").await.ok()["data"], json!([]));
+    assert_eq!(actor.client.get("/v1/events").await.ok()["data"], json!([]));
+}
