@@ -355,9 +355,10 @@ impl App {
             Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {
                 let deliver =
                     webhooks::worker::run(delivered.clone(), client.clone(), stop.clone());
+                let chain = events::chain::run(sequenced.clone(), stop.clone());
                 let sequence = webhooks::sequencer::run(sequenced.clone(), lease, stop);
                 async {
-                    tokio::join!(deliver, sequence);
+                    tokio::join!(deliver, sequence, chain);
                 }
             }),
         ];

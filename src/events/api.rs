@@ -3,14 +3,31 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::chain;
 use super::rows::{self, EventRow};
 use crate::http::query::{CREATED_FILTERS, Filter, FilterKind, WAIT};
 use crate::http::route::{self, Context, List, Route};
 use crate::kernel::id::kind;
-use crate::kernel::page::Page;
-use crate::kernel::{AnyId, Code, Id, ObjectKind, OperationError, Refusal};
+use crate::kernel::page::{FilterValue, Page};
+use crate::kernel::{AnyId, Code, Id, ObjectKind, OperationError, Refusal, hex};
 
 crate::string_enum!(EventWord { Event "event" });
+crate::string_enum!(CheckpointWord { EventCheckpoint "event_checkpoint" });
+
+const CHECKPOINT_PARAMETERS: &[Filter] =
+    &[Filter::new("event_id", FilterKind::Id(ObjectKind::Event))];
+
+/// How many events there are up to one, and the chained hash over them.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "EventCheckpoint")]
+pub struct CheckpointView {
+    pub object: CheckpointWord,
+    /// The last event that is counted.
+    pub event_id: Option<Id<kind::Event>>,
+    pub events_count: i64,
+    pub hash: String,
+    pub livemode: bool,
+}
 
 /// A change that happened; it says what changed and carries no state.
 #[derive(Serialize, JsonSchema)]
@@ -67,7 +84,32 @@ pub fn routes(event_types: Vec<&'static str>) -> Vec<Route> {
         .waiting()
         .codes(&[Code::RateLimitExceeded]),
         route::get("/v1/events/{id}", "Get an event", show),
+        route::get_with(
+            "/v1/events/checkpoint",
+            "Count and chained hash of the events up to one",
+            CHECKPOINT_PARAMETERS,
+            checkpoint,
+        ),
     ]
+}
+
+fn checkpoint(
+    context: &mut Context<'_>,
+    values: &[(&'static str, FilterValue)],
+) -> Result<CheckpointView, OperationError> {
+    let scope = context.scope();
+    let up_to = values.iter().find_map(|(_, value)| match value {
+        FilterValue::Id(bytes) => Some(Id::from_u128(u128::from_be_bytes(*bytes))),
+        _ => None,
+    });
+    let found = chain::checkpoint(context.tx, scope, up_to)?;
+    Ok(CheckpointView {
+        object: CheckpointWord::EventCheckpoint,
+        event_id: found.event_id,
+        events_count: found.events_count,
+        hash: hex::encode(found.hash),
+        livemode: scope.livemode(),
+    })
 }
 
 fn show(context: &mut Context<'_>) -> Result<EventView, OperationError> {
@@ -79,6 +121,10 @@ fn show(context: &mut Context<'_>) -> Result<EventView, OperationError> {
 
 fn index(context: &mut Context<'_>, _: (), page: Page) -> Result<List<EventView>, OperationError> {
     let scope = context.scope();
+    if let (Some(cursor), false) = (page.starting_after, page.descending) {
+        let cursor = Id::from_u128(u128::from_be_bytes(cursor));
+        chain::check_cursor(context.tx, context.now, scope, cursor)?;
+    }
     let rows = rows::list(context.tx, scope, &page)?;
     Ok(List::map(rows, |row| Ok(view(rows::read(row)?, scope.livemode())))?)
 }

@@ -2,6 +2,7 @@
 //! identifier, in the order in which events become visible (`webhooks::sequencer`).
 
 pub mod api;
+pub mod chain;
 pub mod rows;
 pub mod watch;
 

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use crate::kernel::id::kind;
 use crate::kernel::page::Page;
-use crate::kernel::{AnyId, Id, Now, Scope, StoreError};
+use crate::kernel::{AnyId, Id, Scope, StoreError};
 use crate::store::list::{self, Listing};
 use crate::store::{self, Row, Tx, Value};
 use crate::values;
@@ -106,46 +106,130 @@ pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, S
     Ok(newest)
 }
 
-/// What a purge of one account left.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Purged {
-    pub removed_count: u64,
-    /// When the oldest event that is left was made, in milliseconds since 1970.
-    pub oldest_milliseconds: Option<i64>,
+/// The chain of an account's events at one place: how many there are up to an event, and the hash
+/// over them (`events::chain`). The default is the beginning, before any event.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Checkpoint {
+    pub event_id: Option<Id<kind::Event>>,
+    pub events_count: i64,
+    pub hash: [u8; 32],
 }
 
-/// Removes events of one account past their time, a bounded number at once. The first statement
-/// finds how far they go, so that the second is one range of the primary key on every planner.
-pub fn purge(
+const CHECKPOINT_COLUMNS: &str = "event_id, events_count, hash";
+
+fn read_checkpoint(mut row: Row) -> Result<Checkpoint, StoreError> {
+    Ok(Checkpoint {
+        event_id: Some(row.id()?),
+        events_count: row.int()?,
+        hash: row
+            .bytes()?
+            .try_into()
+            .map_err(|_| StoreError::Broken("a checkpoint's hash is not 32 bytes long".into()))?,
+    })
+}
+
+/// The last stored checkpoint at or before an event.
+pub fn checkpoint_until(
     tx: &mut dyn Tx,
-    now: &Now,
     scope: Scope,
-    rows_max: i64,
-) -> Result<Purged, StoreError> {
-    let bound = ((now.instant() - super::EVENT_KEPT_SECONDS).max(0) as u128 * 1000) << 80;
-    let oldest = "SELECT id FROM events WHERE scope = ?1 ORDER BY id LIMIT 1";
-    let mut removed_count = 0;
-    loop {
-        let row = tx.row(oldest, values![scope])?;
-        let oldest: Option<Id<kind::Event>> = row.map(|mut row| row.id()).transpose()?;
-        let rows_left = rows_max - removed_count as i64;
-        let is_past = oldest.is_some_and(|id| id.as_u128() < bound);
-        if !is_past || rows_left <= 0 {
-            let oldest_milliseconds =
-                oldest.map(|id| i64::try_from(id.as_u128() >> 80).unwrap_or(i64::MAX));
-            return Ok(Purged { removed_count, oldest_milliseconds });
-        }
-        let last = tx.row(
-            "SELECT old.id FROM (SELECT id FROM events WHERE scope = ?1 AND id < ?2 ORDER BY id \
-             LIMIT ?3) old ORDER BY old.id DESC LIMIT 1",
-            values![scope, &bound.to_be_bytes(), rows_left],
-        )?;
-        let Some(mut last) = last else { continue };
-        removed_count += tx.execute(
-            "DELETE FROM events WHERE scope = ?1 AND id <= ?2",
-            values![scope, &last.bytes()?],
+    up_to: Id<kind::Event>,
+) -> Result<Option<Checkpoint>, StoreError> {
+    let sql = format!(
+        "SELECT {CHECKPOINT_COLUMNS} FROM event_checkpoints WHERE scope = ?1 AND event_id <= ?2 \
+         ORDER BY event_id DESC LIMIT 1"
+    );
+    tx.row(&sql, values![scope, up_to])?.map(read_checkpoint).transpose()
+}
+
+pub fn checkpoint_first(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Checkpoint>, StoreError> {
+    let sql = format!(
+        "SELECT {CHECKPOINT_COLUMNS} FROM event_checkpoints WHERE scope = ?1 ORDER BY event_id \
+         LIMIT 1"
+    );
+    tx.row(&sql, values![scope])?.map(read_checkpoint).transpose()
+}
+
+/// Inserts checkpoints. One that another node wrote already is the same.
+pub fn insert_checkpoints(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    checkpoints: &[Checkpoint],
+) -> Result<(), StoreError> {
+    for checkpoint in checkpoints {
+        tx.execute(
+            "INSERT INTO event_checkpoints (scope, event_id, events_count, hash) VALUES (?1, ?2, \
+             ?3, ?4) ON CONFLICT (scope, event_id) DO NOTHING",
+            values![scope, checkpoint.event_id, checkpoint.events_count, &checkpoint.hash],
         )?;
     }
+    Ok(())
+}
+
+pub fn remove_checkpoints_before(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: Id<kind::Event>,
+) -> Result<(), StoreError> {
+    tx.execute(
+        "DELETE FROM event_checkpoints WHERE scope = ?1 AND event_id < ?2",
+        values![scope, id],
+    )
+    .map(|_| ())
+}
+
+/// The events after one, or from the first, up to another.
+pub fn after(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: Option<Id<kind::Event>>,
+    up_to: Id<kind::Event>,
+    rows_max: i64,
+) -> Result<Vec<EventRow>, StoreError> {
+    let after = after.unwrap_or(Id::from_u128(0));
+    let sql = format!(
+        "SELECT {COLUMNS} FROM events WHERE scope = ?1 AND id > ?2 AND id <= ?3 ORDER BY id \
+         LIMIT ?4"
+    );
+    tx.rows(&sql, values![scope, after, up_to, rows_max])?.into_iter().map(read).collect()
+}
+
+/// Whether so many events follow one, or the beginning.
+pub fn has_after(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    after: Option<Id<kind::Event>>,
+    count: i64,
+) -> Result<bool, StoreError> {
+    let after = after.unwrap_or(Id::from_u128(0));
+    let sql = "SELECT id FROM events WHERE scope = ?1 AND id > ?2 ORDER BY id LIMIT 1 OFFSET ?3";
+    Ok(tx.row(sql, values![scope, after, count - 1])?.is_some())
+}
+
+/// The oldest event of an account.
+pub fn oldest(tx: &mut dyn Tx, scope: Scope) -> Result<Option<Id<kind::Event>>, StoreError> {
+    let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id LIMIT 1";
+    tx.row(sql, values![scope])?.map(|mut row| row.id()).transpose()
+}
+
+/// The last of the oldest events before a bound.
+pub fn last_before(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    bound: Id<kind::Event>,
+    rows_max: i64,
+) -> Result<Option<Id<kind::Event>>, StoreError> {
+    let sql = "SELECT old.id FROM (SELECT id FROM events WHERE scope = ?1 AND id < ?2 ORDER BY id \
+               LIMIT ?3) old ORDER BY old.id DESC LIMIT 1";
+    tx.row(sql, values![scope, bound, rows_max])?.map(|mut row| row.id()).transpose()
+}
+
+/// Removes an account's events up to one.
+pub fn remove_until(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    last: Id<kind::Event>,
+) -> Result<u64, StoreError> {
+    tx.execute("DELETE FROM events WHERE scope = ?1 AND id <= ?2", values![scope, last])
 }
 
 /// The first of the outbox rows that wait because no group of the lane took them with it.

@@ -257,6 +257,26 @@ pub fn get<T: Serialize + JsonSchema + 'static>(
     }
 }
 
+/// A GET with parameters of its own.
+pub fn get_with<T: Serialize + JsonSchema + 'static>(
+    path: &'static str,
+    summary: &'static str,
+    parameters: &'static [Filter],
+    read: fn(&mut Context<'_>, &[(&'static str, FilterValue)]) -> Result<T, OperationError>,
+) -> Route {
+    Route {
+        prepare: Box::new(move |_, _| {
+            Box::new(move |context| {
+                let values = query::values(context.raw_query, parameters)?;
+                json_answer(&read(context, &values)?, false)
+            })
+        }),
+        cost: Cost::Scan,
+        parameters,
+        ..Route::answering::<T>(Verb::Get, path, summary)
+    }
+}
+
 /// An answer that can also be a page.
 pub trait Document: Serialize + JsonSchema + 'static {
     fn to_pdf(&self) -> Result<Vec<u8>, StoreError>;

@@ -20,6 +20,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0010_console.sql"),
     include_str!("../../migrations/0011_payout_limits.sql"),
     include_str!("../../migrations/0012_bank_names.sql"),
+    include_str!("../../migrations/0013_event_checkpoints.sql"),
 ];
 
 /// The same with what builds for tests take from the file that `HUNDI_TEST_MIGRATION` names: so a

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use crate::app_state::AppState;
-use crate::kernel::{Mode, Now, Scope, StoreError};
+use crate::kernel::{Mode, Now, OperationError, Scope, StoreError};
 use crate::payouts::limits::LimitSubject;
 use crate::store::Cost;
 use crate::store::{Signal, Tx, idempotency};
@@ -145,7 +145,7 @@ impl Purger {
                 return is_more;
             }
             let scopes: Vec<Scope> = due.iter().map(|(_, scope)| *scope).collect();
-            match app.store.write(move |tx, now| Ok(purge_events(tx, now, &scopes)?)).await {
+            match app.store.write(move |tx, now| purge_events(tx, now, &scopes)).await {
                 Ok(looks) => {
                     for (look, (milliseconds, is_whole)) in due.into_iter().zip(looks) {
                         is_more |= !is_whole;
@@ -171,7 +171,7 @@ fn purge_events(
     tx: &mut dyn Tx,
     now: &Now,
     scopes: &[Scope],
-) -> Result<Vec<(i64, bool)>, StoreError> {
+) -> Result<Vec<(i64, bool)>, OperationError> {
     let mut rows_left = PURGED_ROWS_MAX;
     let kept_milliseconds = events::EVENT_KEPT_SECONDS * 1000;
     let mut looks = Vec::with_capacity(scopes.len());
@@ -180,7 +180,7 @@ fn purge_events(
             looks.push((0, false));
             continue;
         }
-        let purged = events::rows::purge(tx, now, *scope, rows_left)?;
+        let purged = events::chain::purge(tx, now, *scope, rows_left)?;
         rows_left -= purged.removed_count as i64;
         if rows_left <= 0 {
             looks.push((0, false));

@@ -13,6 +13,7 @@ mod wire;
 
 mod beneficiaries;
 mod book;
+mod checkpoints;
 mod console;
 mod corridors;
 mod diagnosis;

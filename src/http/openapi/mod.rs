@@ -231,7 +231,11 @@ fn operation_id(route: &Route) -> String {
         Some(path) => ("test_", path),
         None => ("", path),
     };
-    let (resource, below) = path.split_once("/{id}").unwrap_or((path, ""));
+    let (resource, below) = match path.split_once("/{id}") {
+        Some(parts) => parts,
+        // Of the resource as a whole, such as events/checkpoint.
+        None => path.split_once('/').unwrap_or((path, "")),
+    };
     let one = match resource.strip_suffix("ies") {
         Some(stem) => format!("{stem}y"),
         None => resource.strip_suffix('s').unwrap_or(resource).to_owned(),

@@ -1,0 +1,350 @@
+//! The chained hash over an account's events, by which a caller knows that it missed none.
+//!
+//! The hash after an event follows from the hash before it and from the event's own fields, so it
+//! is the same whenever and by whomever it is computed. Nothing is added to an event: a row in
+//! `event_checkpoints` holds the count and the hash after every [`STEP`]th one, and a request goes
+//! on from the row before the event that it names. A worker writes these rows behind the sequencer.
+//! Before events are removed, a row is written for the last of them, so that the chain goes on.
+//!
+//! The chain of an account begins with the oldest event that was kept when it was first computed.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+
+use super::rows::{self, EventRow};
+use super::{EVENT_KEPT_SECONDS, rows::Checkpoint};
+use crate::app_state::AppState;
+use crate::background::Stop;
+use crate::kernel::id::kind;
+use crate::kernel::{Code, Id, Mode, Now, OperationError, Refusal, Scope, StoreError, hex};
+use crate::keys;
+use crate::store::{Cost, Tx};
+
+/// Events from one stored row to the next.
+pub const STEP: i64 = 256;
+/// Events that a request computes at most. More have no row yet only while a database that is older
+/// than the chain is caught up with.
+const COMPUTED_MAX: i64 = 20_000;
+/// Events that are read with one statement, a multiple of [`STEP`].
+const READ_MAX: i64 = 4 * STEP;
+/// How often the worker looks at the accounts that had events.
+const LOOK_SECONDS: u64 = 5;
+/// Accounts that are looked at before the worker lets others read.
+const LOOKED_AT_ONCE: usize = 100;
+
+/// The hash after an event: SHA-256 of the hash before it, in hexadecimal, and the event's id,
+/// type, object and time, separated by single spaces.
+pub fn link(hash: &[u8; 32], event: &EventRow) -> [u8; 32] {
+    let text = format!(
+        "{} {} {} {} {}",
+        hex::encode(hash),
+        event.id,
+        event.event_type,
+        event.linked,
+        event.created
+    );
+    Sha256::digest(text.as_bytes()).into()
+}
+
+/// Goes on along the chain by the events that come next.
+fn walk(
+    mut at: Checkpoint,
+    events: &[EventRow],
+    mut passed: impl FnMut(&Checkpoint),
+) -> Checkpoint {
+    for event in events {
+        at = Checkpoint {
+            event_id: Some(event.id),
+            events_count: at.events_count + 1,
+            hash: link(&at.hash, event),
+        };
+        passed(&at);
+    }
+    at
+}
+
+/// The row to go on from towards an event; the chain's beginning where there is none before it.
+/// `None` where the events that lead there were removed.
+fn base(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    up_to: Id<kind::Event>,
+) -> Result<Option<Checkpoint>, StoreError> {
+    if let Some(found) = rows::checkpoint_until(tx, scope, up_to)? {
+        return Ok(Some(found));
+    }
+    let is_whole = match rows::checkpoint_first(tx, scope)?.and_then(|first| first.event_id) {
+        // The first row is the last event that was removed, or an event that is still there.
+        Some(first) => rows::find(tx, scope, first)?.is_some(),
+        None => true,
+    };
+    Ok(is_whole.then(Checkpoint::default))
+}
+
+/// The count and the hash up to an event, or up to the newest one.
+pub fn checkpoint(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    up_to: Option<Id<kind::Event>>,
+) -> Result<Checkpoint, OperationError> {
+    let up_to = up_to.unwrap_or(Id::from_u128(u128::MAX));
+    let Some(mut at) = base(tx, scope, up_to)? else {
+        return Err(Refusal::field(
+            Code::RequestQueryParameterInvalid,
+            "event_id",
+            "Events are kept 30 days, and this one is older. Take a checkpoint of a later event.",
+        )
+        .into());
+    };
+    let mut computed_count = 0;
+    loop {
+        let events = rows::after(tx, scope, at.event_id, up_to, READ_MAX)?;
+        at = walk(at, &events, |_| {});
+        computed_count += events.len() as i64;
+        if (events.len() as i64) < READ_MAX {
+            return Ok(at);
+        }
+        if computed_count >= COMPUTED_MAX {
+            let message = "The checkpoints of older events are still being computed.";
+            return Err(Refusal::new(Code::ServiceUnavailable, message).into());
+        }
+    }
+}
+
+/// Refuses a cursor behind which events were removed: whoever pages from there has missed some.
+pub fn check_cursor(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scope: Scope,
+    cursor: Id<kind::Event>,
+) -> Result<(), OperationError> {
+    let kept_since = (now.instant() - EVENT_KEPT_SECONDS) * 1000;
+    if cursor.milliseconds() >= kept_since || rows::checkpoint_until(tx, scope, cursor)?.is_some() {
+        return Ok(());
+    }
+    let message = "Events are kept 30 days, and starting_after is older: events may have been \
+                   missed. Page without a cursor, and fetch the objects that you follow.";
+    Err(Refusal::field(Code::RequestQueryParameterInvalid, "starting_after", message).into())
+}
+
+/// Writes the rows of the next events, if there are enough of them; answers whether there may be
+/// more.
+fn advance(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
+    keys::rows::take_turns(tx, scope)?;
+    let newest = Id::from_u128(u128::MAX);
+    let at = rows::checkpoint_until(tx, scope, newest)?.unwrap_or_default();
+    let events = rows::after(tx, scope, at.event_id, newest, READ_MAX)?;
+    let mut passed = Vec::new();
+    walk(at, &events, |at| {
+        if at.events_count % STEP == 0 {
+            passed.push(*at);
+        }
+    });
+    rows::insert_checkpoints(tx, scope, &passed)?;
+    Ok(events.len() as i64 == READ_MAX)
+}
+
+/// Whether [`advance`] has something to write.
+fn is_due(tx: &mut dyn Tx, scope: Scope) -> Result<bool, StoreError> {
+    let at = rows::checkpoint_until(tx, scope, Id::from_u128(u128::MAX))?.unwrap_or_default();
+    // After a purge the last row may lie between two steps.
+    let missing = STEP - at.events_count % STEP;
+    rows::has_after(tx, scope, at.event_id, missing)
+}
+
+/// Removes events of one account past their time, a bounded number at once, and leaves a row for
+/// the last of them. The first statement finds how far they go, so that the removal is one range of
+/// the primary key on every planner.
+pub fn purge(
+    tx: &mut dyn Tx,
+    now: &Now,
+    scope: Scope,
+    rows_max: i64,
+) -> Result<Purged, OperationError> {
+    let kept_since = (now.instant() - EVENT_KEPT_SECONDS).max(0) as u128 * 1000;
+    let bound = Id::from_u128(kept_since << 80);
+    let mut removed_count = 0;
+    loop {
+        let oldest = rows::oldest(tx, scope)?;
+        let rows_left = rows_max - removed_count as i64;
+        let is_past = oldest.is_some_and(|id| id < bound);
+        if !is_past || rows_left <= 0 {
+            return Ok(Purged { removed_count, oldest_milliseconds: oldest.map(Id::milliseconds) });
+        }
+        let Some(last) = rows::last_before(tx, scope, bound, rows_left)? else { continue };
+        keys::rows::take_turns(tx, scope)?;
+        let at = checkpoint(tx, scope, Some(last))?;
+        rows::insert_checkpoints(tx, scope, &[at])?;
+        rows::remove_checkpoints_before(tx, scope, last)?;
+        removed_count += rows::remove_until(tx, scope, last)?;
+    }
+}
+
+/// What a purge of one account left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Purged {
+    pub removed_count: u64,
+    /// When the oldest event that is left was made, in milliseconds since 1970.
+    pub oldest_milliseconds: Option<i64>,
+}
+
+/// Writes rows behind the sequencer of this node until `stop`. It begins with every account,
+/// because what other nodes and earlier releases left is not known.
+pub async fn run(app: Arc<AppState>, mut stop: Stop) {
+    let mut accounts_known = 0;
+    let mut is_first = true;
+    while !*stop.borrow() {
+        let mut scopes: BTreeSet<Scope> =
+            app.store.signals.event_waits.take_changed().into_iter().collect();
+        if is_first {
+            let count = app.store.read(Cost::Point, |tx| Ok(keys::rows::accounts_count(tx)?)).await;
+            if let Ok(count) = count {
+                accounts_known = count;
+                is_first = false;
+            }
+            let modes = [Mode::Test, Mode::Live];
+            scopes.extend(
+                (1..=accounts_known).flat_map(|number| modes.map(|mode| Scope::new(number, mode))),
+            );
+        }
+        let scopes: Vec<Scope> = scopes.into_iter().collect();
+        for part in scopes.chunks(LOOKED_AT_ONCE) {
+            catch_up(&app, part.to_vec(), &stop).await;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_secs(LOOK_SECONDS)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// Writes what is due of some accounts. What fails is looked at again after the account's next
+/// event.
+async fn catch_up(app: &AppState, scopes: Vec<Scope>, stop: &Stop) {
+    let look = move |tx: &mut dyn Tx| {
+        let due = scopes.into_iter().map(|scope| Ok((scope, is_due(tx, scope)?)));
+        Ok(due.collect::<Result<Vec<_>, StoreError>>()?)
+    };
+    let due: HashSet<Scope> = match app.store.read(Cost::Scan, look).await {
+        Ok(looks) => looks.into_iter().filter(|(_, due)| *due).map(|(scope, _)| scope).collect(),
+        Err(failure) => {
+            tracing::warn!(?failure, "checkpoints of events could not be looked at");
+            return;
+        }
+    };
+    for scope in due {
+        while !*stop.borrow() {
+            match app.store.write(move |tx, _| Ok(advance(tx, scope)?)).await {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(failure) => {
+                    tracing::warn!(?failure, "checkpoints of events could not be written");
+                    break;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::AnyId;
+    use crate::kernel::id::Minter;
+    use crate::store::migrate;
+    use crate::store::sqlite::SqliteTx;
+
+    const DAY_MILLISECONDS: i64 = 24 * 3_600 * 1000;
+
+    fn at(milliseconds: i64) -> Now {
+        Now::new(milliseconds, Minter::above(0), [1; 32])
+    }
+
+    /// Events of one account, a second apart.
+    fn events(from_milliseconds: i64, count: i64) -> Vec<EventRow> {
+        let event = |number: i64| {
+            let milliseconds = from_milliseconds + number * 1000;
+            let id = Id::from_u128((milliseconds as u128) << 80);
+            let linked = AnyId { kind: crate::kernel::ObjectKind::Transfer, value: 7 };
+            let event_type = "transfer.status.funded".to_owned();
+            EventRow { id, event_type, linked, created: milliseconds / 1000 }
+        };
+        (0..count).map(event).collect()
+    }
+
+    #[test]
+    fn the_link_is_what_the_documents_say() {
+        let event = &events(1_790_000_000_000, 1)[0];
+        let text = format!(
+            "{} event_{} transfer.status.funded transfer_00000000000000000000000007 1790000000",
+            "0".repeat(64),
+            &event.id.to_string()[6..]
+        );
+        let hash: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+        assert_eq!(link(&[0; 32], event), hash);
+    }
+
+    #[test]
+    fn the_chain_is_the_same_before_and_after_its_rows_and_a_purge() {
+        let connection = rusqlite::Connection::open_in_memory().unwrap();
+        let tx: &mut dyn Tx = &mut SqliteTx::new(&connection);
+        migrate::migrate(tx).unwrap();
+        let (own, other) = (Scope::new(1, Mode::Test), Scope::new(2, Mode::Test));
+        let start = 1_790_000_000_000;
+        let all = events(start, 5 * STEP + 17);
+        let both: Vec<(Scope, EventRow)> =
+            all.iter().flat_map(|event| [(own, event.clone()), (other, event.clone())]).collect();
+        rows::insert_all(tx, &both).unwrap();
+        // What a caller computes from what it was shown.
+        let mut wanted = vec![Checkpoint::default()];
+        for event in &all {
+            wanted.push(walk(*wanted.last().unwrap(), std::slice::from_ref(event), |_| {}));
+        }
+        let check = |tx: &mut dyn Tx, scope, from: usize| {
+            for (index, at) in wanted.iter().enumerate().skip(from.max(1)) {
+                let found = checkpoint(tx, scope, at.event_id).ok().unwrap();
+                assert!(found == *at, "after {index} events");
+            }
+            assert!(checkpoint(tx, scope, None).ok().unwrap() == *wanted.last().unwrap());
+        };
+        check(tx, own, 0);
+        assert!(is_due(tx, own).unwrap());
+        while advance(tx, own).unwrap() {}
+        assert!(!is_due(tx, own).unwrap());
+        check(tx, own, 0);
+        // A purge in the middle of a step, with rows and without any.
+        let removed = 3 * STEP as usize / 2;
+        let late = at(start + removed as i64 * 1000 + 30 * DAY_MILLISECONDS);
+        for scope in [own, other] {
+            let mut removed_count = 0;
+            loop {
+                let purged = purge(tx, &late, scope, 100).ok().unwrap();
+                removed_count += purged.removed_count;
+                if purged.removed_count == 0 {
+                    break;
+                }
+            }
+            assert_eq!(removed_count, removed as u64);
+            check(tx, scope, removed);
+            assert!(checkpoint(tx, scope, wanted[removed - 1].event_id).is_err(), "it is removed");
+            let cursor = |index: usize| wanted[index].event_id.unwrap();
+            assert!(check_cursor(tx, &late, scope, cursor(removed)).is_ok(), "none is missing");
+            assert!(check_cursor(tx, &late, scope, cursor(removed - 1)).is_err());
+            assert!(check_cursor(tx, &late, scope, cursor(removed + 1)).is_ok());
+        }
+        while advance(tx, other).unwrap() {}
+        check(tx, other, removed);
+        // Everything is removed, and the chain goes on.
+        let later = at(start + 90 * DAY_MILLISECONDS);
+        while purge(tx, &later, own, 500).ok().unwrap().removed_count > 0 {}
+        assert!(checkpoint(tx, own, None).ok().unwrap() == *wanted.last().unwrap());
+        let next = events(start + 90 * DAY_MILLISECONDS, 1);
+        rows::insert_all(tx, &[(own, next[0].clone())]).unwrap();
+        assert!(
+            checkpoint(tx, own, None).ok().unwrap() == walk(*wanted.last().unwrap(), &next, |_| {})
+        );
+    }
+}
