@@ -145,6 +145,7 @@ async fn deliver(url: &str, count: usize, in_flight: usize) {
                     timestamp_seconds: now_seconds,
                     signature,
                     body: Bytes::from(body),
+                    is_slow: false,
                     user_agent: USER_AGENT_TEXT,
                     now_seconds,
                 };

@@ -338,6 +338,7 @@ impl App {
         let app = || self.state.clone();
         let (sequenced, delivered, look_ups) = (app(), app(), app());
         let client = self.webhook_client.clone();
+        let (drills, drills_client) = (app(), client.clone());
         let mut workers = vec![
             with_app("addresses", Place::Servers, app(), housekeeping::derive_addresses),
             with_app("event_waits", Place::Servers, app(), events::watch::run),
@@ -350,6 +351,9 @@ impl App {
                 let AppState { store, services, metrics, .. } = look_ups.as_ref();
                 let counts = metrics.look_ups.clone();
                 account_look_ups::run(store.clone(), services.clone(), counts, stop)
+            }),
+            Worker::leading("webhook_drills", move |stop, _| {
+                webhooks::drill::run(drills.clone(), drills_client.clone(), stop)
             }),
             // Together, so that what was sequenced is delivered without another look.
             Worker::leading(events::watch::SEQUENCER_LEASE, move |stop: Stop, lease| {

@@ -9,6 +9,7 @@ pub fn routes() -> Vec<Route> {
         resources::ALL.iter().flat_map(|resource| (resource.routes)()).collect();
     routes.extend(events::api::routes(webhooks::event_types()));
     routes.extend(webhooks::api::routes());
+    routes.extend(webhooks::drill::api::routes());
     // With test keys only, below /v1/test_helpers/.
     routes.extend(test_helpers::deposits::routes());
     routes.extend(test_helpers::beneficiaries::routes());

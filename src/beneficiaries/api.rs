@@ -233,7 +233,9 @@ fn validate(
     form: ValidateBeneficiary,
 ) -> Result<ValidationView, OperationError> {
     let amount = form.amount.map(|amount| amount.of(Currency::Inr));
-    let method = amount.map(Method::for_amount);
+    let mode = context.scope().mode();
+    let bank_code = context.services.ports(mode).map_or("", |ports| ports.rail.bank_code());
+    let method = amount.map(|amount| Method::for_payment(amount, &form.ifsc.0, bank_code));
     let branch = context.services.ifsc.find(&form.ifsc.0);
     let mut requirements = Vec::new();
     let mut require = |code: &str, message: &str| {
@@ -280,10 +282,11 @@ fn validate(
 
 /// Whether a branch takes a payment system; `None` where the directory does not say.
 fn takes(branch: &Branch, method: Method) -> Option<bool> {
-    branch.rails.takes(match method {
-        Method::Neft => Rails::NEFT,
-        Method::Rtgs => Rails::RTGS,
-    })
+    match method {
+        Method::Neft => branch.rails.takes(Rails::NEFT),
+        Method::Rtgs => branch.rails.takes(Rails::RTGS),
+        Method::Internal => Some(true),
+    }
 }
 
 fn update(

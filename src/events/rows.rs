@@ -94,6 +94,12 @@ pub fn list(tx: &mut dyn Tx, scope: Scope, page: &Page) -> Result<(Vec<Row>, boo
     )
 }
 
+/// The newest events of an account, newest first.
+pub fn latest(tx: &mut dyn Tx, scope: Scope, rows_max: i64) -> Result<Vec<EventRow>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM events WHERE scope = ?1 ORDER BY id DESC LIMIT ?2");
+    tx.rows(&sql, values![scope, rows_max])?.into_iter().map(read).collect()
+}
+
 /// The newest event of each of these accounts that has one.
 pub fn newest(tx: &mut dyn Tx, scopes: &[Scope]) -> Result<Vec<(Scope, u128)>, StoreError> {
     let sql = "SELECT id FROM events WHERE scope = ?1 ORDER BY id DESC LIMIT 1";

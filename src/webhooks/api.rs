@@ -282,7 +282,7 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-fn locate(context: &mut Context<'_>) -> Result<Endpoint, OperationError> {
+pub fn locate(context: &mut Context<'_>) -> Result<Endpoint, OperationError> {
     let scope = context.scope();
     let id = context.path_id()?;
     Ok(rows::find(context.tx, scope, id)?.ok_or_else(Refusal::not_found)?)

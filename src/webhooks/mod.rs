@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod deliveries;
+pub mod drill;
 pub mod fan_out;
 pub mod replay;
 pub mod rows;

@@ -114,6 +114,8 @@ const ROWS: &[Row] = &[
     ),
     row("DELETE /v1/webhook_endpoints/{id}", Some(WebhookEndpoint), ""),
     row("POST /v1/webhook_endpoints/{id}/rotate_secret", Some(WebhookEndpoint), "{}"),
+    row("POST /v1/webhook_endpoints/{id}/drill", Some(WebhookEndpoint), "{}"),
+    row("GET /v1/webhook_endpoints/{id}/drill", Some(WebhookEndpoint), ""),
     row("GET /v1/webhook_endpoints/{id}/deliveries", Some(WebhookEndpoint), ""),
     Row {
         route: "POST /v1/webhook_endpoints/{id}/replay",

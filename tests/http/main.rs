@@ -17,6 +17,7 @@ mod checkpoints;
 mod console;
 mod corridors;
 mod diagnosis;
+mod drills;
 mod events;
 mod funding;
 mod gst;

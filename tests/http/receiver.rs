@@ -27,7 +27,11 @@ pub struct Reply {
     pub headers: Vec<(&'static str, String)>,
     pub body: String,
     pub delay: Duration,
+    /// The status for each request, in the place of `status`.
+    pub judge: Option<Judge>,
 }
+
+pub type Judge = Arc<dyn Fn(&Delivery) -> u16 + Send + Sync>;
 
 impl Reply {
     pub fn status(status: u16) -> Reply {
@@ -187,15 +191,13 @@ async fn take(
     let (head, body) = request.into_parts();
     let body = body.collect().await?.to_bytes();
     let reply = reply.lock().unwrap().clone();
-    deliveries.lock().unwrap().push(Delivery {
-        method: head.method,
-        path: head.uri.to_string(),
-        headers: head.headers,
-        body,
-    });
+    let delivery =
+        Delivery { method: head.method, path: head.uri.to_string(), headers: head.headers, body };
+    let status = reply.judge.as_ref().map_or(reply.status, |judge| judge(&delivery));
+    deliveries.lock().unwrap().push(delivery);
     arrived.notify_waiters();
     tokio::time::sleep(reply.delay).await;
-    let mut response = Response::builder().status(reply.status);
+    let mut response = Response::builder().status(status);
     for (name, value) in &reply.headers {
         response = response.header(*name, value);
     }

@@ -90,8 +90,7 @@ wait(f"/v1/beneficiaries/{known['beneficiary_id']}", "active")
 known["sender_id"] = run("create_sender")["id"]
 known["quote_lock_id"] = run("create_quote_lock")["id"]
 known["transfer_id"] = main = run("create_transfer")["id"]
-if "validate_beneficiaries" in operations:
-    run("validate_beneficiaries")
+run("validate_beneficiary")
 deposited = run("test_deposit_transfer", id=main)["id"]
 settled = wait(f"/v1/transfers/{main}", "payout_settled")
 payout = settled["payout_id"]
@@ -107,6 +106,9 @@ run("get_statements")
 run("get_payout_payment_advice", id=payout)
 event = run("list_events")["data"][0]["id"]
 run("get_event", id=event)
+run("get_event_checkpoint")
+run("drill_webhook_endpoint", id=endpoint)
+run("get_webhook_endpoint_drill", id=endpoint)
 run("list_webhook_endpoint_deliveries", id=endpoint)
 run("update_webhook_endpoint", id=endpoint)
 known["event_id"] = event

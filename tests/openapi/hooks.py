@@ -1,4 +1,4 @@
-"""Gives every generated request with a well-formed idempotency key one of its own, as a client would."""
+"""Gives every generated request with a well-formed idempotency key one of its own, as a client would, and shortens waits."""
 
 import uuid
 
@@ -12,3 +12,7 @@ def before_call(context, case, kwargs):
         value = headers[name]
         if name.lower() == "idempotency-key" and isinstance(value, str) and 16 <= len(value) <= 64 and value.isascii() and value.isprintable() and value == value.strip():
             headers[name] = str(uuid.uuid4())
+    # A page that stays empty would take its whole wait.
+    query = case.query or {}
+    if str(query.get("wait")) in {str(seconds) for seconds in range(2, 31)}:
+        query["wait"] = 1

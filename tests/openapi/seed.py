@@ -78,6 +78,8 @@ IDS = {
     "GET /v1/events/{id}": event,
     "GET /v1/webhook_endpoints/{id}": endpoint,
     "GET /v1/webhook_endpoints/{id}/deliveries": endpoint,
+    "POST /v1/webhook_endpoints/{id}/drill": endpoint,
+    "GET /v1/webhook_endpoints/{id}/drill": endpoint,
 }
 
 print(f'[auth.openapi.api_key]\nbearer = "{KEY}"')

@@ -99,6 +99,8 @@ pub struct DeliveryAttempt<'a> {
     pub signature: String,
     /// The exact bytes that were signed; JSON.
     pub body: Bytes,
+    /// Whether the body is sent in parts over some seconds, for a drill.
+    pub is_slow: bool,
     /// The value of `User-Agent`, usually [`USER_AGENT_TEXT`].
     pub user_agent: &'a str,
     /// Unix time now, against which an HTTP-date in `Retry-After` is read.

@@ -5,10 +5,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, RETRY_AFTER, USER_AGENT};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body_util::Full;
 use hyper::body::Incoming;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
@@ -19,6 +17,7 @@ use super::attempt::{
     RETRY_AFTER_SECONDS_MAX, WebhookClientOptions,
 };
 use super::connection::{Connection, connect, read_body};
+use super::paced::PacedBody;
 use super::pool::ConnectionPool;
 use super::resolve::Resolver;
 use super::vet::{WebhookHost, WebhookUrl, is_global_unicast, is_loopback};
@@ -211,9 +210,11 @@ fn judge(addresses: &[IpAddr], attempt: &DeliveryAttempt<'_>) -> Result<(), Deli
 }
 
 /// The request of an attempt. Fails only where a value of ours cannot stand in a header.
-fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<Full<Bytes>>, DeliveryError> {
+fn request(attempt: &DeliveryAttempt<'_>) -> Result<Request<PacedBody>, DeliveryError> {
     let value = |text: &str| HeaderValue::from_str(text).map_err(|_| DeliveryError::RequestInvalid);
-    let mut request = Request::new(Full::new(attempt.body.clone()));
+    let body = attempt.body.clone();
+    let paced = if attempt.is_slow { PacedBody::slow(body) } else { PacedBody::whole(body) };
+    let mut request = Request::new(paced);
     *request.method_mut() = Method::POST;
     *request.uri_mut() = Uri::from(attempt.url.target().clone());
     let headers = request.headers_mut();

@@ -1,3 +1,4 @@
+use bytes::Bytes;
 use std::net::Ipv4Addr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -57,6 +58,7 @@ fn attempt(url: &WebhookUrl) -> DeliveryAttempt<'_> {
         timestamp_seconds: NOW_SECONDS,
         signature: "v1,AAAA v1,BBBB".to_owned(),
         body: Bytes::from_static(br#"{"object":"event"}"#),
+        is_slow: false,
         user_agent: USER_AGENT_TEXT,
         now_seconds: NOW_SECONDS,
     }

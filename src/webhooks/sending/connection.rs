@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -23,6 +22,7 @@ use super::attempt::{
     ANSWER_BYTES_MAX, AttemptClock, AttemptPhase, BODY_BYTES_MAX, DeliveryError, EXCERPT_BYTES_MAX,
     HEAD_BYTES_MAX, HEADERS_MAX,
 };
+use super::paced::PacedBody;
 
 /// Addresses of one name that are tried in one attempt.
 const CONNECT_CANDIDATES_MAX: usize = 3;
@@ -66,7 +66,7 @@ fn check_peer(stream: &TcpStream, judged: IpAddr) -> Result<(), DeliveryError> {
 /// An HTTP/1.1 connection. It moves only while an attempt waits on it, so dropping the attempt
 /// drops the socket too, and no task outlives it.
 pub(super) struct Connection {
-    requests: http1::SendRequest<Full<Bytes>>,
+    requests: http1::SendRequest<PacedBody>,
     pub(super) driver: ConnectionDriver,
     pub(super) peer: IpAddr,
     bytes_read: Arc<AtomicUsize>,
@@ -105,7 +105,7 @@ impl Connection {
     /// Sends the request and waits for the head of the answer.
     pub(super) async fn ask(
         &mut self,
-        request: Request<Full<Bytes>>,
+        request: Request<PacedBody>,
         clock: &AttemptClock,
     ) -> Result<Response<Incoming>, RequestError> {
         self.bytes_read.store(0, Ordering::Relaxed);

@@ -4,6 +4,7 @@
 pub mod attempt;
 pub mod client;
 mod connection;
+mod paced;
 mod pool;
 mod resolve;
 pub mod sign;

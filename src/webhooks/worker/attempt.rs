@@ -123,6 +123,7 @@ async fn attempt(
             timestamp_seconds: now_seconds,
             signature,
             body: Bytes::from(body),
+            is_slow: false,
             user_agent: USER_AGENT_TEXT,
             now_seconds,
         })

@@ -1,0 +1,243 @@
+//! Drills of a webhook receiver, in test mode: deliveries as networks, attackers and retries make
+//! them, and a report that grades the answers.
+//!
+//! A request writes a row; a worker claims it, sends the steps one after another, and stores the
+//! report, which stays until the next drill of the endpoint. What is sent is made of the account's
+//! own latest events, so that a receiver can fetch the objects they name. Nothing of it is a
+//! delivery: it is neither listed nor sent again, and changes nothing of the endpoint's health.
+
+pub mod api;
+pub mod rows;
+pub mod steps;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::join_all;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::app_state::AppState;
+use crate::background::Stop;
+use crate::events::rows::EventRow;
+use crate::kernel::{Code, Now, OperationError, Refusal, Scope, StoreError};
+use crate::store::{Cost, Tx};
+use crate::webhooks::rows::EndpointId;
+use crate::webhooks::sending::attempt::{AttemptOutcome, DeliveryAttempt, USER_AGENT_TEXT};
+use crate::webhooks::sending::client::WebhookClient;
+use crate::webhooks::sending::vet::{self, WebhookUrl};
+use crate::webhooks::{self, Endpoint};
+use steps::{Sent, Step};
+
+/// Events that the account needs for a drill.
+pub const EVENTS_MIN: usize = 2;
+/// How long a worker holds a drill, in milliseconds: longer than all steps can take.
+const LEASE_MILLISECONDS: i64 = 10 * 60 * 1000;
+/// Drills that run at the same time.
+const RUNNING_MAX: i64 = 4;
+const LOOK_MILLISECONDS: u64 = 500;
+
+crate::string_enum!(
+    /// Where a drill stands.
+    DrillStatus { Running "running", Completed "completed" }
+);
+crate::string_enum!(
+    /// Passed only where every check is.
+    DrillGrade { Passed "passed", Failed "failed" }
+);
+
+/// What one step found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DrillCheck {
+    /// What was tried.
+    pub name: String,
+    /// Whether the receiver answered as it should.
+    pub passed: bool,
+    /// The answer that is right: `2xx` or `4xx`.
+    pub expected: String,
+    /// HTTP statuses of the answers; 0 where none came.
+    pub http_statuses: Vec<u16>,
+    /// The longest time to an answer, in milliseconds.
+    pub duration_milliseconds: u32,
+    /// What the step is for, and what to mend where it failed.
+    pub message: String,
+}
+
+/// The newest drill of an endpoint.
+pub struct Drill {
+    pub scope: Scope,
+    pub endpoint_id: EndpointId,
+    pub status: DrillStatus,
+    pub checks: Vec<DrillCheck>,
+    pub lease_milliseconds: i64,
+    pub created: i64,
+    pub completed_at: Option<i64>,
+}
+
+impl Drill {
+    pub fn grade(&self) -> Option<DrillGrade> {
+        (self.status == DrillStatus::Completed).then(|| {
+            let is_passed = self.checks.iter().all(|check| check.passed);
+            if is_passed { DrillGrade::Passed } else { DrillGrade::Failed }
+        })
+    }
+}
+
+/// Begins a drill, in the place of the one before it.
+pub fn begin(tx: &mut dyn Tx, now: &Now, endpoint: &Endpoint) -> Result<Drill, OperationError> {
+    let scope = endpoint.scope;
+    if scope.livemode() {
+        let message = "Drills send forged deliveries, so they take test keys only.";
+        return Err(Refusal::new(Code::TestmodeActionOnly, message).into());
+    }
+    let refuse = |message: &str| Refusal::new(Code::TestHelperNotApplicable, message);
+    let before = rows::find(tx, scope, endpoint.id)?;
+    let is_running = before.as_ref().is_some_and(|drill| drill.status == DrillStatus::Running);
+    if is_running {
+        return Err(refuse("A drill of this endpoint is running.").into());
+    }
+    if events_of(tx, scope)?.len() < EVENTS_MIN {
+        let message = "A drill sends the account's own latest events, and there are fewer than \
+                       two yet. Create a beneficiary first.";
+        return Err(refuse(message).into());
+    }
+    let drill = Drill {
+        scope,
+        endpoint_id: endpoint.id,
+        status: DrillStatus::Running,
+        checks: Vec::new(),
+        lease_milliseconds: 0,
+        created: now.business(),
+        completed_at: None,
+    };
+    if before.is_some() {
+        rows::remove(tx, scope, endpoint.id)?;
+    }
+    rows::insert(tx, &drill)?;
+    Ok(drill)
+}
+
+/// The latest events of an account, oldest first.
+fn events_of(tx: &mut dyn Tx, scope: Scope) -> Result<Vec<EventRow>, StoreError> {
+    rows::latest_events(tx, scope, EVENTS_MIN as i64)
+}
+
+/// Runs drills until `stop`. One that a stop or a crash cut off begins again when its lease ends.
+pub async fn run(app: Arc<AppState>, client: WebhookClient, mut stop: Stop) {
+    if !app.store.is_shared() {
+        // No other process runs what an earlier one began.
+        let released = app.store.write(|tx, _| Ok(rows::release(tx)?)).await;
+        if let Err(failure) = released {
+            tracing::warn!(?failure, "drills of an earlier run begin again when their leases end");
+        }
+    }
+    while !*stop.borrow() {
+        let now_milliseconds = app.store.clock.milliseconds();
+        let due = app
+            .store
+            .read(Cost::Point, move |tx| Ok(rows::due(tx, now_milliseconds, RUNNING_MAX)?));
+        let due = due.await.unwrap_or_default();
+        let drills = due.into_iter().map(|drill| run_one(&app, &client, drill));
+        let all = join_all(drills);
+        tokio::select! {
+            _ = all => {}
+            _ = stop.changed() => return,
+        }
+        tokio::select! {
+            () = tokio::time::sleep(Duration::from_millis(LOOK_MILLISECONDS)) => {}
+            _ = stop.changed() => {}
+        }
+    }
+}
+
+/// What the steps need of an endpoint.
+struct Target {
+    url: Option<WebhookUrl>,
+    loopback_allowed: bool,
+    secret: String,
+    events: Vec<EventRow>,
+    business_offset: i64,
+}
+
+async fn run_one(app: &AppState, client: &WebhookClient, drill: Drill) {
+    let (scope, id, lease) = (drill.scope, drill.endpoint_id, drill.lease_milliseconds);
+    let services = app.services.clone();
+    let claim = move |tx: &mut dyn Tx, now: &mut Now| {
+        let ends = now.instant_milliseconds() + LEASE_MILLISECONDS;
+        let Some(endpoint) = webhooks::rows::find(tx, scope, id)? else {
+            rows::remove(tx, scope, id)?;
+            return Ok(None);
+        };
+        if !rows::claim(tx, scope, id, lease, ends)? {
+            return Ok(None);
+        }
+        let policy = webhooks::url_policy(&services.settings, scope);
+        let secrets = webhooks::open_secrets(&services, &endpoint)?;
+        Ok(Some(Target {
+            url: vet::parse_url(&endpoint.url, policy).ok(),
+            loopback_allowed: policy.loopback_http_allowed,
+            // The newest one stands first.
+            secret: secrets.into_iter().next().map_or(String::new(), |secret| secret.secret),
+            events: events_of(tx, scope)?,
+            business_offset: crate::keys::rows::clock_offset_seconds(tx, scope)?,
+        }))
+    };
+    let target = match app.store.write(claim).await {
+        Ok(Some(target)) => target,
+        Ok(None) => return,
+        Err(failure) => {
+            tracing::warn!(?failure, "a drill could not be claimed; tried again");
+            return;
+        }
+    };
+    let mut checks = Vec::new();
+    for step in steps::steps(&target.events, scope.livemode()) {
+        checks.push(take(app, client, &target, step).await);
+    }
+    checks.push(steps::quickness(&checks));
+    let business_offset = target.business_offset;
+    let store = move |tx: &mut dyn Tx, now: &mut Now| {
+        Ok(rows::complete(tx, scope, id, &checks, now.instant() + business_offset)?)
+    };
+    if let Err(failure) = app.store.write(store).await {
+        tracing::warn!(?failure, "a drill's report could not be stored; it runs again");
+    }
+}
+
+/// Sends a step's deliveries, at once or one after another, and judges the answers.
+async fn take(app: &AppState, client: &WebhookClient, target: &Target, step: Step) -> DrillCheck {
+    let now_seconds = app.store.clock.milliseconds().div_euclid(1000);
+    let sent = step.deliveries(&target.secret, now_seconds);
+    let outcomes: Vec<Option<AttemptOutcome>> = if step.is_at_once {
+        join_all(sent.iter().map(|one| send(client, target, one, now_seconds))).await
+    } else {
+        let mut outcomes = Vec::new();
+        for one in &sent {
+            outcomes.push(send(client, target, one, now_seconds).await);
+        }
+        outcomes
+    };
+    step.judge(&outcomes)
+}
+
+async fn send(
+    client: &WebhookClient,
+    target: &Target,
+    sent: &Sent,
+    now_seconds: i64,
+) -> Option<AttemptOutcome> {
+    let url = target.url.as_ref()?;
+    let attempt = DeliveryAttempt {
+        url,
+        loopback_allowed: target.loopback_allowed,
+        id: &sent.id,
+        timestamp_seconds: sent.timestamp_seconds,
+        signature: sent.signature.clone(),
+        body: Bytes::from(sent.body.clone()),
+        is_slow: sent.is_slow,
+        user_agent: USER_AGENT_TEXT,
+        now_seconds,
+    };
+    Some(client.send(attempt).await)
+}

@@ -1,0 +1,111 @@
+//! The rows of drills.
+
+use super::{Drill, DrillCheck, DrillStatus};
+use crate::events::rows::EventRow;
+use crate::kernel::{Scope, StoreError};
+use crate::store::{self, Row, Tx};
+use crate::values;
+use crate::webhooks::rows::EndpointId;
+
+const COLUMNS: &str =
+    "scope, endpoint_id, status, report, lease_milliseconds, created, completed_at";
+
+fn read(mut row: Row) -> Result<Drill, StoreError> {
+    Ok(Drill {
+        scope: row.scope()?,
+        endpoint_id: row.id()?,
+        status: row.word(DrillStatus::parse)?,
+        checks: serde_json::from_str(&row.text()?)
+            .map_err(|_| StoreError::Broken("a drill's report does not read".into()))?,
+        lease_milliseconds: row.int()?,
+        created: row.int()?,
+        completed_at: row.int_or_null()?,
+    })
+}
+
+fn report_text(checks: &[DrillCheck]) -> Result<String, StoreError> {
+    serde_json::to_string(checks).map_err(|error| StoreError::Broken(error.to_string()))
+}
+
+pub fn find(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<Option<Drill>, StoreError> {
+    let sql = format!("SELECT {COLUMNS} FROM webhook_drills WHERE scope = ?1 AND endpoint_id = ?2");
+    tx.row(&sql, values![scope, id])?.map(read).transpose()
+}
+
+pub fn insert(tx: &mut dyn Tx, drill: &Drill) -> Result<(), StoreError> {
+    let report = report_text(&drill.checks)?;
+    tx.execute_one(
+        &store::insert_sql("webhook_drills", COLUMNS),
+        values![
+            drill.scope,
+            drill.endpoint_id,
+            drill.status.as_str(),
+            &report,
+            drill.lease_milliseconds,
+            drill.created,
+            drill.completed_at
+        ],
+    )
+}
+
+pub fn remove(tx: &mut dyn Tx, scope: Scope, id: EndpointId) -> Result<(), StoreError> {
+    let sql = "DELETE FROM webhook_drills WHERE scope = ?1 AND endpoint_id = ?2";
+    tx.execute(sql, values![scope, id]).map(|_| ())
+}
+
+/// Drills that nobody runs at a moment.
+pub fn due(
+    tx: &mut dyn Tx,
+    now_milliseconds: i64,
+    rows_max: i64,
+) -> Result<Vec<Drill>, StoreError> {
+    let sql = format!(
+        "SELECT {COLUMNS} FROM webhook_drills WHERE status = 'running' AND lease_milliseconds <= \
+         ?1 ORDER BY endpoint_id LIMIT ?2"
+    );
+    tx.rows(&sql, values![now_milliseconds, rows_max])?.into_iter().map(read).collect()
+}
+
+/// Ends every lease.
+pub fn release(tx: &mut dyn Tx) -> Result<(), StoreError> {
+    let sql = "UPDATE webhook_drills SET lease_milliseconds = 0 WHERE status = 'running'";
+    tx.execute(sql, &[]).map(|_| ())
+}
+
+/// Takes a drill whose lease is still as it was read.
+pub fn claim(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: EndpointId,
+    lease_milliseconds: i64,
+    ends_milliseconds: i64,
+) -> Result<bool, StoreError> {
+    let sql = "UPDATE webhook_drills SET lease_milliseconds = ?4 WHERE scope = ?1 AND endpoint_id \
+               = ?2 AND lease_milliseconds = ?3 AND status = 'running'";
+    Ok(tx.execute(sql, values![scope, id, lease_milliseconds, ends_milliseconds])? == 1)
+}
+
+/// Stores the report of a drill, unless its endpoint went meanwhile.
+pub fn complete(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    id: EndpointId,
+    checks: &[DrillCheck],
+    completed_at: i64,
+) -> Result<(), StoreError> {
+    let report = report_text(checks)?;
+    let sql = "UPDATE webhook_drills SET status = 'completed', report = ?3, completed_at = ?4 \
+               WHERE scope = ?1 AND endpoint_id = ?2 AND status = 'running'";
+    tx.execute(sql, values![scope, id, &report, completed_at]).map(|_| ())
+}
+
+/// The latest events of an account, oldest first.
+pub fn latest_events(
+    tx: &mut dyn Tx,
+    scope: Scope,
+    count: i64,
+) -> Result<Vec<EventRow>, StoreError> {
+    let mut events = crate::events::rows::latest(tx, scope, count)?;
+    events.reverse();
+    Ok(events)
+}

@@ -1,0 +1,241 @@
+//! The steps of a drill: what is sent, and which answer is right. Plain values, no network.
+
+use super::DrillCheck;
+use crate::events::api::view;
+use crate::events::rows::EventRow;
+use crate::webhooks::sending::attempt::AttemptOutcome;
+use crate::webhooks::sending::sign::{secret_text, signature_header};
+
+/// How old or early a wrong timestamp is, in seconds; receivers take 300 either way.
+const TIMESTAMP_OFF_SECONDS: i64 = 600;
+/// How long a receiver should take at most, in milliseconds; a delivery is cut off after 10 s.
+const QUICK_MILLISECONDS_MAX: u32 = 5_000;
+
+/// One delivery as it is sent.
+pub struct Sent {
+    pub id: String,
+    pub timestamp_seconds: i64,
+    pub signature: String,
+    pub body: Vec<u8>,
+    pub is_slow: bool,
+}
+
+/// What is wrong, or unusual, with a step's deliveries.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Twist {
+    None,
+    Timestamp(i64),
+    OtherSecret,
+    NoSignature,
+    /// The body was changed after it was signed.
+    Altered,
+    /// The right signature stands between others.
+    AmongOthers,
+    Slow,
+}
+
+/// A step: deliveries of one kind.
+pub struct Step {
+    name: &'static str,
+    message: &'static str,
+    is_to_be_taken: bool,
+    pub is_at_once: bool,
+    twist: Twist,
+    /// Identifiers and bodies, in the order in which they are sent.
+    events: Vec<(String, Vec<u8>)>,
+}
+
+/// All steps, for the account's latest events, oldest first.
+pub fn steps(events: &[EventRow], livemode: bool) -> Vec<Step> {
+    let whole = |event: &EventRow| {
+        let body = serde_json::to_vec(&view(event.clone(), livemode)).unwrap_or_default();
+        (event.id.to_string(), body)
+    };
+    let (Some(older), Some(newer)) = (events.first(), events.last()) else { return Vec::new() };
+    let (older, newer) = (whole(older), whole(newer));
+    let unknown = {
+        let mut value: serde_json::Value = serde_json::from_slice(&newer.1).unwrap_or_default();
+        value["type"] = "drill.status.unknown".into();
+        // An identifier of its own, or the receiver would take it for a duplicate.
+        let id = format!("{}DR1", &newer.0[..newer.0.len() - 3]);
+        value["id"] = id.clone().into();
+        (id, serde_json::to_vec(&value).unwrap_or_default())
+    };
+    let spaced = {
+        let value: serde_json::Value = serde_json::from_slice(&older.1).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        (older.0.clone(), text.replace("\": ", "\" :  ").into_bytes())
+    };
+    let step = |name, message, is_to_be_taken, twist, events: &[&(String, Vec<u8>)]| Step {
+        name,
+        message,
+        is_to_be_taken,
+        is_at_once: false,
+        twist,
+        events: events.iter().map(|event| (*event).clone()).collect(),
+    };
+    vec![
+        step(
+            "valid",
+            "A right delivery is taken with 2xx. Answer at once and work afterwards.",
+            true,
+            Twist::None,
+            &[&older],
+        ),
+        Step {
+            is_at_once: true,
+            ..step(
+                "duplicate",
+                "The same event comes again, twice at the same moment. Dedupe on Webhook-Id, and \
+                 take a duplicate with 2xx, or it is sent again for 24 hours.",
+                true,
+                Twist::None,
+                &[&older, &older],
+            )
+        },
+        step(
+            "reordered",
+            "A newer event comes before an older one. Read the state from the object, not from \
+             the order of events.",
+            true,
+            Twist::None,
+            &[&newer, &older],
+        ),
+        step(
+            "unknown_event_type",
+            "A type that is added later is taken with 2xx and ignored.",
+            true,
+            Twist::None,
+            &[&unknown],
+        ),
+        step(
+            "raw_body",
+            "The body has other white space. Verify the signature over the bytes that arrived, \
+             not over parsed and written JSON.",
+            true,
+            Twist::None,
+            &[&spaced],
+        ),
+        step(
+            "several_signatures",
+            "While a secret is rotated there are several signatures. Accept any that fits.",
+            true,
+            Twist::AmongOthers,
+            &[&older],
+        ),
+        step(
+            "slow",
+            "The body arrives in parts over some seconds. Read until Content-Length.",
+            true,
+            Twist::Slow,
+            &[&older],
+        ),
+        step(
+            "stale_timestamp",
+            "A delivery that was signed ten minutes ago is a replay: refuse it with 400.",
+            false,
+            Twist::Timestamp(-TIMESTAMP_OFF_SECONDS),
+            &[&older],
+        ),
+        step(
+            "future_timestamp",
+            "A timestamp ten minutes ahead is refused with 400.",
+            false,
+            Twist::Timestamp(TIMESTAMP_OFF_SECONDS),
+            &[&older],
+        ),
+        step(
+            "other_secret",
+            "A signature by another secret is forged: refuse it with 400.",
+            false,
+            Twist::OtherSecret,
+            &[&older],
+        ),
+        step(
+            "no_signature",
+            "A delivery with an empty signature is refused with 400.",
+            false,
+            Twist::NoSignature,
+            &[&older],
+        ),
+        step(
+            "altered_body",
+            "A body that was changed after it was signed is refused with 400.",
+            false,
+            Twist::Altered,
+            &[&older],
+        ),
+    ]
+}
+
+impl Step {
+    /// The deliveries, signed at a moment in Unix seconds.
+    pub fn deliveries(&self, secret: &str, now_seconds: i64) -> Vec<Sent> {
+        let sent = |(id, body): &(String, Vec<u8>)| {
+            let timestamp_seconds = match self.twist {
+                Twist::Timestamp(offset) => now_seconds + offset,
+                _ => now_seconds,
+            };
+            // Any other secret will do, and nobody can guess less from a known one.
+            let stranger = secret_text([7; 32]);
+            let sign = |secrets: &[&str]| signature_header(secrets, id, timestamp_seconds, body);
+            let signature = match self.twist {
+                Twist::OtherSecret => sign(&[&stranger]),
+                Twist::NoSignature => String::new(),
+                Twist::AmongOthers => sign(&[&stranger, secret, &stranger]),
+                _ => sign(&[secret]),
+            };
+            let mut body = body.clone();
+            if self.twist == Twist::Altered {
+                let text = String::from_utf8_lossy(&body)
+                    .replace("\"livemode\":false", "\"livemode\":true");
+                body = text.into_bytes();
+            }
+            let is_slow = self.twist == Twist::Slow;
+            Sent { id: id.clone(), timestamp_seconds, signature, body, is_slow }
+        };
+        self.events.iter().map(sent).collect()
+    }
+
+    /// Grades the answers; `None` for a delivery that could not be sent.
+    pub fn judge(&self, outcomes: &[Option<AttemptOutcome>]) -> DrillCheck {
+        let http_statuses: Vec<u16> = outcomes
+            .iter()
+            .map(|outcome| outcome.as_ref().and_then(|outcome| outcome.http_status).unwrap_or(0))
+            .collect();
+        let range = if self.is_to_be_taken { 200..300 } else { 400..500 };
+        let passed =
+            !http_statuses.is_empty() && http_statuses.iter().all(|status| range.contains(status));
+        let durations = outcomes.iter().flatten().map(|outcome| outcome.duration_milliseconds);
+        let error = outcomes.iter().flatten().find_map(|outcome| outcome.error);
+        let message = match error {
+            Some(error) => format!("{} {error}", self.message),
+            None => self.message.to_owned(),
+        };
+        DrillCheck {
+            name: self.name.to_owned(),
+            passed,
+            expected: if self.is_to_be_taken { "2xx" } else { "4xx" }.to_owned(),
+            http_statuses,
+            duration_milliseconds: durations.max().unwrap_or(0),
+            message,
+        }
+    }
+}
+
+/// Whether the receiver was quick each time; a slow body takes its own time.
+pub fn quickness(checks: &[DrillCheck]) -> DrillCheck {
+    let durations =
+        checks.iter().filter(|check| check.name != "slow").map(|check| check.duration_milliseconds);
+    let slowest = durations.max().unwrap_or(0);
+    DrillCheck {
+        name: "answers_quickly".to_owned(),
+        passed: slowest <= QUICK_MILLISECONDS_MAX,
+        expected: "2xx".to_owned(),
+        http_statuses: Vec::new(),
+        duration_milliseconds: slowest,
+        message: "Answer within five seconds: put the event into a queue, and work afterwards. \
+                  A delivery without an answer after ten seconds is sent again."
+            .to_owned(),
+    }
+}
