@@ -110,6 +110,9 @@ if ! $quick; then
   need node nodejs
   tests/pay_page/run.sh
 
+  say "the operator's console in a browser"
+  tests/console/run.sh
+
   if cargo deny --version >/dev/null 2>&1; then
     say "dependencies"
     # Advisories need their database, which is fetched; without a network the other three are checked.

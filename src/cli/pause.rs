@@ -5,11 +5,11 @@ use clap::{Args, ValueEnum};
 
 use super::{ByArgs, DatabaseArgs, config, error_message, open, print, record};
 use crate::decisions;
-use crate::kernel::{Mode, Now, OperationError, Scope};
+use crate::kernel::{Now, OperationError};
 use crate::keys;
+use crate::operator;
 use crate::pauses::{self, Operation};
-use crate::store::{Store, Tx};
-use crate::transfers::paying;
+use crate::store::Tx;
 
 #[derive(Clone, Copy, ValueEnum)]
 enum OperationFlag {
@@ -115,7 +115,7 @@ impl Resume {
             ));
         }
         if operation == Operation::Payouts {
-            submit_waiting(&store).await?;
+            operator::submit_waiting(&store).await.map_err(error_message)?;
         }
         print(&format!("{} go on for {}", operation.as_str(), whom(&self.account)))
     }
@@ -158,20 +158,4 @@ fn numbered(tx: &mut dyn Tx, name: Option<&str>) -> Result<Option<i64>, Operatio
         ))
     })?;
     Ok(Some(number))
-}
-
-/// Schedules the payouts that waited, account by account.
-async fn submit_waiting(store: &Store) -> Result<(), String> {
-    let count = store.write(|tx, _| Ok(keys::rows::accounts_count(tx)?)).await;
-    for number in 1..=count.map_err(error_message)? {
-        for mode in [Mode::Test, Mode::Live] {
-            let scope = Scope::new(number, mode);
-            let submit = move |tx: &mut dyn Tx, now: &mut Now| {
-                now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
-                Ok(paying::submit_waiting(tx, now, scope)?)
-            };
-            store.write(submit).await.map_err(error_message)?;
-        }
-    }
-    Ok(())
 }

@@ -37,13 +37,14 @@
 
 mod account;
 mod answer;
+mod blocks;
 mod cookies;
 mod files;
 mod form;
 mod frame;
-mod home;
 mod nav;
 mod origin;
+mod pages;
 pub mod route;
 pub mod routes;
 mod sign_in;
@@ -72,6 +73,7 @@ pub struct Console {
     origins: Origins,
     table: Table,
     request_ids: Minter,
+    watch: pages::overview::SharedWatch,
     comparisons: Arc<Semaphore>,
 }
 
@@ -83,6 +85,7 @@ impl Console {
             origins: Origins::of(url)?,
             table: Table::new(routes::routes())?,
             request_ids: Minter::above(0),
+            watch: pages::overview::SharedWatch::default(),
             comparisons: Arc::new(Semaphore::new(COMPARISONS_MAX)),
         })
     }

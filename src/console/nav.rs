@@ -12,8 +12,21 @@ pub struct Line {
     pub least: Role,
 }
 
-pub const LINES: &[Line] =
-    &[Line { section: "home", path: "/console", text: "nav.home", least: Role::Viewer }];
+const fn viewed(section: &'static str, path: &'static str, text: &'static str) -> Line {
+    Line { section, path, text, least: Role::Viewer }
+}
+
+pub const LINES: &[Line] = &[
+    viewed("home", "/console", "nav.home"),
+    viewed("queues", "/console/queues/holds", "nav.queues"),
+    viewed("transfers", "/console/transfers", "nav.transfers"),
+    viewed("accounts", "/console/accounts", "nav.accounts"),
+    viewed("webhooks", "/console/webhooks", "nav.webhooks"),
+    viewed("reports", "/console/reports", "nav.reports"),
+    viewed("pauses", "/console/pauses", "nav.pauses"),
+    viewed("decisions", "/console/decisions", "nav.decisions"),
+    viewed("settings", "/console/settings", "nav.settings"),
+];
 
 /// The lines that an operator sees.
 pub fn lines(role: Role) -> Vec<&'static Line> {

@@ -1,7 +1,11 @@
 //! Every route of the console, with the least role that may use it.
 
+use super::pages::{
+    self, accounts, decide, machinery, overview, persons, queues, reports, search, transfers,
+    webhooks,
+};
 use super::route::{Method, Route, get, open, own, post};
-use super::{account, home, sign_in};
+use super::{account, sign_in};
 use crate::staff::Role;
 
 pub fn routes() -> Vec<Route> {
@@ -12,7 +16,30 @@ pub fn routes() -> Vec<Route> {
         own(Method::Get, "/console/account", account::page),
         own(Method::Post, "/console/account/preferences", account::set_preferences),
         own(Method::Post, "/console/account/sessions/end", account::end_session),
-        get("/console", Role::Viewer, home::page),
+        get("/console", Role::Viewer, overview::page),
+        get("/console/overview/live", Role::Viewer, overview::live).follows(),
+        get("/console/search", Role::Viewer, search::page),
+        get("/console/objects/{id}", Role::Viewer, pages::object),
+        get("/console/transfers", Role::Viewer, transfers::list),
+        get("/console/transfers/{id}", Role::Viewer, transfers::one),
+        get("/console/transfers/{id}/live", Role::Viewer, transfers::live).follows(),
+        get("/console/beneficiaries/{id}", Role::Viewer, persons::beneficiary),
+        get("/console/senders/{id}", Role::Viewer, persons::sender),
+        get("/console/queues/{queue}", Role::Viewer, queues::page),
+        post("/console/decide", Role::Operator, decide::submit),
+        get("/console/accounts", Role::Viewer, accounts::list),
+        get("/console/accounts/{number}", Role::Viewer, accounts::one),
+        get("/console/webhooks", Role::Viewer, webhooks::list),
+        get("/console/webhooks/{id}", Role::Viewer, webhooks::one),
+        post("/console/webhooks/{id}/replay", Role::Operator, webhooks::replay),
+        get("/console/pauses", Role::Viewer, machinery::pauses),
+        post("/console/pauses/set", Role::Operator, machinery::set_pause),
+        get("/console/settings", Role::Viewer, machinery::settings),
+        get("/console/operators", Role::Viewer, machinery::operators),
+        get("/console/decisions", Role::Viewer, machinery::decisions),
+        get("/console/reports", Role::Viewer, reports::page),
+        get("/console/reports/statement", Role::Viewer, reports::statement),
+        get("/console/reports/closing", Role::Viewer, reports::closing),
         post("/console/operators/sessions/end", Role::Admin, account::end_sessions_of),
     ]
 }

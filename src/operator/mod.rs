@@ -9,6 +9,7 @@ mod beneficiaries;
 pub mod open_hits;
 mod payouts;
 mod refunds;
+mod waiting;
 
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::chains;
@@ -31,6 +32,7 @@ use crate::store::Tx;
 use crate::transfers::{self, holds, refunding};
 
 pub use refunds::{mark_refund_sent, release_refund, set_refund_address};
+pub use waiting::submit_waiting;
 
 /// A decision about one object.
 #[derive(Clone, Debug)]

@@ -198,6 +198,29 @@ impl Moment {
     fn new(at: i64, theme: Theme, what: &str) -> Moment {
         Moment { at, theme, what: what.to_owned(), id: None, amount: None, facts: Vec::new() }
     }
+    /// The place among moments of the same second.
+    fn rank(&self) -> u8 {
+        match (self.theme, self.what.as_str()) {
+            (Theme::Quote, _) => 0,
+            (Theme::Transfer, "funding") => 1,
+            (Theme::Check, _) => 2,
+            (Theme::Deposit, "initialized") => 3,
+            (Theme::Deposit, "processing") => 4,
+            (Theme::Deposit, _) => 5,
+            (Theme::Transfer, "funded" | "funding_hold" | "expired" | "cancelled") => 6,
+            (Theme::Payout, "initialized") => 7,
+            (Theme::Payout, "hold") => 8,
+            (Theme::Payout, "processing") => 9,
+            (Theme::Transfer, "payout_processing") => 10,
+            (Theme::Bank, _) => 11,
+            (Theme::Payout, _) => 12,
+            (Theme::Transfer, "payout_settled" | "payout_failed" | "payout_returned") => 13,
+            (Theme::Advice, _) => 14,
+            (Theme::Transfer, "refund_processing") => 15,
+            (Theme::Refund, _) => 16,
+            (Theme::Transfer, _) => 17,
+        }
+    }
     fn about(mut self, id: AnyId) -> Moment {
         self.id = Some(id);
         self
@@ -229,7 +252,7 @@ impl Story {
         self.add_deposits(&mut moments);
         self.add_payout(&mut moments);
         self.add_refunds(&mut moments);
-        moments.sort_by_key(|moment| moment.at);
+        moments.sort_by_key(|moment| (moment.at, moment.rank()));
         moments
     }
 

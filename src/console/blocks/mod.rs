@@ -1,0 +1,375 @@
+//! What pages are made of: sections of tables, facts, figures, moments and forms, as data. One
+//! template draws all of them, so that every page looks and behaves alike.
+
+mod words;
+
+use askama::Template;
+
+use super::frame::{Frame, draw};
+use super::texts::Words;
+use super::visit::{Outcome, Visit};
+use crate::kernel::rupees;
+use crate::kernel::{AnyId, Currency, Money, ObjectKind};
+
+pub use words::{age, moment, word};
+
+/// How something looks: nothing special, good, in need of a person, or bad.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tone {
+    Plain,
+    Good,
+    Attention,
+    Bad,
+}
+
+impl Tone {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Tone::Plain => "plain",
+            Tone::Good => "good",
+            Tone::Attention => "attention",
+            Tone::Bad => "bad",
+        }
+    }
+    /// How a status or a reason looks.
+    pub fn of(word: &str) -> Tone {
+        match word {
+            "payout_settled" | "settled" | "completed" | "refunded" | "active" | "enabled"
+            | "delivered" | "succeeded" | "cleared" | "yes" | "published" | "applied" | "clear"
+            | "match" | "available" | "credit" | "exact" => Tone::Good,
+            "funding_hold" | "hold" | "refund_processing" | "requires_address" | "verifying"
+            | "input_required" | "failing" | "payout_returned" | "returned" | "underpaid"
+            | "overpaid" | "late" | "compliance_review" | "possible_match" | "unknown"
+            | "outcome_unknown" | "unmatched" | "partial" | "suspended" | "paused" | "hit"
+            | "held_by_screening" | "held_for_bank" => Tone::Attention,
+            "payout_failed" | "failed" | "rejected" | "disabled" | "refused"
+            | "confirmed_match" | "revoked" | "sent_fault" | "abandoned" => Tone::Bad,
+            _ => Tone::Plain,
+        }
+    }
+}
+
+/// What stands in a table's cell, beside a fact or below a figure.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    Text(String),
+    Muted(String),
+    Code(String),
+    Link {
+        href: String,
+        text: String,
+    },
+    /// A link to another place than this server.
+    Outside {
+        href: String,
+        text: String,
+    },
+    Chip {
+        text: String,
+        tone: Tone,
+    },
+    Time {
+        datetime: String,
+        text: String,
+    },
+    /// A number in figures of one width.
+    Number(String),
+    Several(Vec<Cell>),
+}
+
+impl Cell {
+    pub fn text(text: impl Into<String>) -> Cell {
+        Cell::Text(text.into())
+    }
+    pub fn muted(text: impl Into<String>) -> Cell {
+        Cell::Muted(text.into())
+    }
+    pub fn none() -> Cell {
+        Cell::Muted("–".into())
+    }
+    pub fn number(number: impl ToString) -> Cell {
+        Cell::Number(number.to_string())
+    }
+    pub fn money(money: Money) -> Cell {
+        Cell::Number(amount(money))
+    }
+    pub fn link(href: impl Into<String>, text: impl Into<String>) -> Cell {
+        Cell::Link { href: href.into(), text: text.into() }
+    }
+    /// An identifier that leads to its object's page, cut in the middle.
+    pub fn id(id: AnyId) -> Cell {
+        Cell::Link { href: path_of(id), text: short(&id.to_string()) }
+    }
+    pub fn chip(words: &Words, key: &str) -> Cell {
+        Cell::Chip { text: word(words, key), tone: Tone::of(key) }
+    }
+    pub fn time(at: i64) -> Cell {
+        let (datetime, text) = moment(at);
+        Cell::Time { datetime, text }
+    }
+    pub fn time_or_none(at: Option<i64>) -> Cell {
+        at.map_or(Cell::none(), Cell::time)
+    }
+}
+
+/// An amount with its currency, grouped as India or the world does.
+pub fn amount(money: Money) -> String {
+    match money.currency {
+        Currency::Inr => format!("₹\u{a0}{}", rupees::grouped(money)),
+        other => format!("{}\u{a0}{}", rupees::grouped(money), other.as_str()),
+    }
+}
+
+/// The page of an object; pages that show an object with another one lead there.
+pub fn path_of(id: AnyId) -> String {
+    match id.kind {
+        ObjectKind::Transfer => format!("/console/transfers/{id}"),
+        ObjectKind::Beneficiary => format!("/console/beneficiaries/{id}"),
+        ObjectKind::Sender => format!("/console/senders/{id}"),
+        ObjectKind::WebhookEndpoint => format!("/console/webhooks/{id}"),
+        _ => format!("/console/objects/{id}"),
+    }
+}
+
+/// A long identifier: its kind, and the end that tells it from others.
+pub fn short(id: &str) -> String {
+    let count = id.chars().count();
+    match id.rsplit_once('_') {
+        Some((kind, ulid)) if ulid.len() == 26 => format!("{kind}_…{}", &ulid[18..]),
+        _ if count > 24 => {
+            let begin: String = id.chars().take(10).collect();
+            let end: String = id.chars().skip(count - 8).collect();
+            format!("{begin}…{end}")
+        }
+        _ => id.to_owned(),
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Column {
+    pub text: String,
+    pub is_number: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub cells: Vec<Cell>,
+    /// What a tick of this row decides about.
+    pub pick: Option<String>,
+    /// Where the key Enter leads.
+    pub href: Option<String>,
+}
+
+impl Line {
+    pub fn new(cells: Vec<Cell>) -> Line {
+        Line { cells, pick: None, href: None }
+    }
+    pub fn to(mut self, href: String) -> Line {
+        self.href = Some(href);
+        self
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Table {
+    pub caption: String,
+    pub columns: Vec<Column>,
+    pub lines: Vec<Line>,
+    /// What stands there without lines: what that means, and what to do next.
+    pub empty: String,
+}
+
+impl Table {
+    /// A table with these columns; a key that begins with `#` is one of numbers.
+    pub fn new(words: &Words, caption: &str, columns: &[&str], empty: &str) -> Table {
+        let column = |key: &&str| Column {
+            text: words.get(key.trim_start_matches('#')).to_owned(),
+            is_number: key.starts_with('#'),
+        };
+        Table {
+            caption: caption.to_owned(),
+            columns: columns.iter().map(column).collect(),
+            lines: Vec::new(),
+            empty: words.get(empty).to_owned(),
+        }
+    }
+    pub fn cells<'a>(&'a self, line: &'a Line) -> impl Iterator<Item = (&'a Column, &'a Cell)> {
+        self.columns.iter().zip(&line.cells)
+    }
+    pub fn has_picks(&self) -> bool {
+        self.lines.iter().any(|line| line.pick.is_some())
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Figure {
+    pub label: String,
+    pub value: String,
+    pub below: Vec<Cell>,
+    pub tone: Tone,
+    pub href: Option<String>,
+}
+
+/// One step of the flow of a day.
+#[derive(Clone, Debug)]
+pub struct Stage {
+    pub label: String,
+    pub count: String,
+    pub amount: String,
+    /// 0 to 100, in steps of 5: how much of the first stage came this far.
+    pub share: i64,
+    pub tone: Tone,
+    pub href: Option<String>,
+}
+
+/// One moment of a story.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub at: Cell,
+    pub theme: String,
+    pub title: String,
+    pub tone: Tone,
+    pub amount: Option<String>,
+    pub facts: Vec<(String, Cell)>,
+}
+
+/// One question of a form.
+#[derive(Clone, Debug)]
+pub struct Question {
+    pub name: &'static str,
+    pub label: String,
+    /// `text`, `date` or `search`; `select` where there are choices.
+    pub choices: Vec<(String, String)>,
+    pub kind: &'static str,
+    pub value: String,
+    pub is_required: bool,
+}
+
+/// A form that changes something, or asks for another list.
+#[derive(Clone, Debug)]
+pub struct Form {
+    pub action: String,
+    pub is_change: bool,
+    pub title: String,
+    pub help: String,
+    pub hidden: Vec<(&'static str, String)>,
+    pub questions: Vec<Question>,
+    /// Buttons: the value of the field `decision`, the text, and whether it is one that takes away.
+    pub buttons: Vec<(String, String, bool)>,
+}
+
+impl Form {
+    /// The marks of its questions in the page, which no other form has.
+    pub fn mark(&self, question: &Question) -> String {
+        let hidden: String = self.hidden.iter().map(|(_, value)| value.as_str()).collect();
+        let letters = format!("{}{hidden}-{}", self.title, question.name);
+        letters.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub enum Block {
+    Note {
+        tone: Tone,
+        text: String,
+    },
+    Table(Table),
+    /// A table whose rows are ticked and decided together; the form stands below it.
+    Picked {
+        table: Table,
+        form: Form,
+    },
+    Facts(Vec<(String, Cell)>),
+    Figures(Vec<Figure>),
+    Flow(Vec<Stage>),
+    Story(Vec<Step>),
+    Form(Form),
+    Links(Vec<(String, String)>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Section {
+    pub title: String,
+    /// Over the whole width, or beside another one.
+    pub is_wide: bool,
+    pub blocks: Vec<Block>,
+}
+
+impl Section {
+    pub fn wide(title: impl Into<String>, blocks: Vec<Block>) -> Section {
+        Section { title: title.into(), is_wide: true, blocks }
+    }
+    pub fn half(title: impl Into<String>, blocks: Vec<Block>) -> Section {
+        Section { title: title.into(), is_wide: false, blocks }
+    }
+}
+
+/// A whole page.
+pub struct Page {
+    pub title: String,
+    /// Beside the title: the status and whose it is.
+    pub chips: Vec<Cell>,
+    /// The full identifier, for copying.
+    pub id: Option<String>,
+    /// Where the following part is asked for again and again; it holds no form.
+    pub live_path: Option<String>,
+    pub live: Vec<Section>,
+    pub still: Vec<Section>,
+    /// Which line of the navigation.
+    pub section: &'static str,
+}
+
+impl Page {
+    pub fn new(section: &'static str, title: impl Into<String>) -> Page {
+        Page {
+            title: title.into(),
+            chips: Vec::new(),
+            id: None,
+            live_path: None,
+            live: Vec::new(),
+            still: Vec::new(),
+            section,
+        }
+    }
+
+    pub fn draw(self, visit: &Visit) -> Outcome {
+        draw(&Whole { frame: visit.frame(self.section), page: self })
+    }
+
+    /// Only the part that follows what happens.
+    pub fn draw_live(self, visit: &Visit) -> Outcome {
+        draw(&Part { frame: visit.frame(self.section), sections: self.live })
+    }
+}
+
+#[derive(Template)]
+#[template(path = "console/blocks/page.html")]
+struct Whole<'a> {
+    frame: Frame<'a>,
+    page: Page,
+}
+
+#[derive(Template)]
+#[template(path = "console/blocks/part.html")]
+struct Part<'a> {
+    frame: Frame<'a>,
+    sections: Vec<Section>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_grouped_as_their_countries_do() {
+        assert_eq!(amount(Money::new(123_456_789, Currency::Inr)), "₹\u{a0}12,34,567.89");
+        assert_eq!(amount(Money::new(1_000_000_000, Currency::Usdt)), "1,000.00\u{a0}USDT");
+    }
+
+    #[test]
+    fn an_identifier_is_cut_to_its_kind_and_its_end() {
+        assert_eq!(short("transfer_01M818H34JNYTFMZS06HFQGK2K"), "transfer_…6HFQGK2K");
+        assert_eq!(short("abc"), "abc");
+        assert_eq!(short(&"ab".repeat(32)), "ababababab…abababab");
+    }
+}

@@ -1,0 +1,79 @@
+//! Words, ages and times as pages show them.
+
+use super::super::texts::Words;
+
+/// A status, a reason or another word of the service in the reader's language. One without a text
+/// is shown as it is, with spaces.
+pub fn word(words: &Words, word: &str) -> String {
+    let key = format!("word.{word}");
+    match words.find(&key) {
+        Some(text) => text.to_owned(),
+        None => {
+            let text = word.replace(['_', '.'], " ");
+            let mut letters = text.chars();
+            letters.next().map_or_else(String::new, |first| {
+                first.to_uppercase().collect::<String>() + letters.as_str()
+            })
+        }
+    }
+}
+
+/// How long ago, in the two largest units.
+pub fn age(words: &Words, seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    let unit = |key: &str, count: i64| words.with(key, [("count", count.to_string().as_str())]);
+    match (days, hours, minutes) {
+        (0, 0, 0) => unit("age.seconds", seconds),
+        (0, 0, _) => unit("age.minutes", minutes),
+        (0, _, 0) => unit("age.hours", hours),
+        (0, ..) => format!("{} {}", unit("age.hours", hours), unit("age.minutes", minutes)),
+        (_, 0, _) => unit("age.days", days),
+        _ => format!("{} {}", unit("age.days", days), unit("age.hours", hours)),
+    }
+}
+
+/// A Unix second as `datetime` has it, and in words of Indian time. The browser adds its own zone.
+pub fn moment(at: i64) -> (String, String) {
+    let Ok(utc) = jiff::Timestamp::from_second(at) else { return (String::new(), "–".into()) };
+    let ist = jiff::Timestamp::from_second(at + crate::oversight::IST_AHEAD_SECONDS)
+        .map(|shifted| jiff::tz::Offset::UTC.to_datetime(shifted));
+    let text = ist
+        .map_or_else(|_| "–".to_owned(), |ist| ist.strftime("%-d %b %Y, %H:%M:%S IST").to_string());
+    (utc.to_string(), text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::texts;
+    use super::*;
+
+    #[test]
+    fn a_time_is_written_for_machines_in_utc_and_for_people_in_india() {
+        assert_eq!(
+            moment(1_767_205_800),
+            ("2025-12-31T18:30:00Z".into(), "1 Jan 2026, 00:00:00 IST".into())
+        );
+    }
+
+    #[test]
+    fn an_age_has_its_two_largest_units() {
+        let english = texts::of("en").unwrap();
+        for (seconds, text) in [
+            (-5, "0 s"),
+            (59, "59 s"),
+            (61, "1 min"),
+            (3_600, "1 h"),
+            (3_661, "1 h 1 min"),
+            (90_000, "1 d 1 h"),
+            (172_800, "2 d"),
+        ] {
+            assert_eq!(age(english, seconds), text);
+        }
+    }
+
+    #[test]
+    fn a_word_without_a_text_is_shown_as_it_is() {
+        assert_eq!(word(texts::of("en").unwrap(), "no_such_word"), "No such word");
+    }
+}

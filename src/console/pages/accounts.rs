@@ -1,0 +1,120 @@
+//! Accounts and their keys.
+
+use super::super::blocks::{Block, Cell, Line, Page, Section, Table, word};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::{fact, transfers};
+use crate::kernel::page::Page as ListPage;
+use crate::kernel::{Mode, Scope};
+use crate::keys::rows::{self, KeyLine};
+use crate::ledger;
+use crate::oversight::AccountNames;
+use crate::store::Cost;
+
+/// Transfers that are shown of one account and mode.
+const TRANSFERS_MAX: i64 = 20;
+
+pub async fn list(visit: Visit) -> Outcome {
+    let read = visit.app.store.read(Cost::Scan, |tx| Ok((rows::accounts(tx)?, rows::list(tx)?)));
+    let (accounts, keys) = read.await?;
+    let words = visit.words;
+    let mut page = Page::new("accounts", words.get("accounts.title"));
+    let columns = ["col.account", "col.state", "#col.test_keys", "#col.live_keys"];
+    let mut table = Table::new(words, words.get("accounts.title"), &columns, "accounts.empty");
+    for (number, (name, is_suspended)) in (1_i64..).zip(&accounts) {
+        let path = format!("/console/accounts/{number}");
+        let count = |mode: Mode| {
+            let active = keys
+                .iter()
+                .filter(|key| key.account == *name && key.mode == mode && key.revoked_at.is_none());
+            Cell::number(active.count())
+        };
+        table.lines.push(
+            Line::new(vec![
+                Cell::link(path.clone(), name.clone()),
+                Cell::chip(words, if *is_suspended { "suspended" } else { "active" }),
+                count(Mode::Test),
+                count(Mode::Live),
+            ])
+            .to(path),
+        );
+    }
+    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.draw(&visit)
+}
+
+pub async fn one(visit: Visit) -> Outcome {
+    let number: i64 = visit.path(0).parse().map_err(|_| Failure::NotFound)?;
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let accounts = rows::accounts(tx)?;
+        let place = usize::try_from(number - 1).ok();
+        let Some((name, is_suspended)) = place.and_then(|place| accounts.get(place)).cloned()
+        else {
+            return Ok(None);
+        };
+        let keys: Vec<KeyLine> =
+            rows::list(tx)?.into_iter().filter(|key| key.account == name).collect();
+        let mut modes = Vec::new();
+        for mode in [Mode::Live, Mode::Test] {
+            let scope = Scope::new(number, mode);
+            let page = ListPage { limit: TRANSFERS_MAX, descending: true, ..ListPage::default() };
+            let mut found = Vec::new();
+            for row in crate::transfers::rows::list(tx, scope, &page)?.0 {
+                found.push(crate::transfers::rows::read(row)?);
+            }
+            modes.push((mode, ledger::balances(tx, scope)?, found));
+        }
+        let offset = rows::clock_offset_seconds(tx, Scope::new(number, Mode::Test))?;
+        Ok(Some((name, is_suspended, keys, modes, offset, AccountNames::read(tx)?)))
+    });
+    let found = read.await?.ok_or(Failure::NotFound)?;
+    let (name, is_suspended, keys, modes, offset, accounts) = found;
+    let words = visit.words;
+    let mut page = Page::new("accounts", name);
+    page.chips = vec![Cell::chip(words, if is_suspended { "suspended" } else { "active" })];
+    let columns =
+        ["col.key", "col.mode", "col.permissions", "col.state", "col.created", "col.expires"];
+    let mut table = Table::new(words, words.get("accounts.keys"), &columns, "accounts.no_keys");
+    for key in &keys {
+        let is_expired = key.expires_at.is_some_and(|at| at <= visit.instant());
+        let state = match (key.revoked_at, is_expired) {
+            (Some(_), _) => "revoked",
+            (None, true) => "expired",
+            (None, false) => "active",
+        };
+        let permissions = match key.permissions.as_str() {
+            "" => Cell::Text(word(words, "everything")),
+            some => Cell::text(some.replace(',', ", ")),
+        };
+        table.lines.push(Line::new(vec![
+            Cell::Several(vec![
+                Cell::Code(format!("…{}", key.hint)),
+                Cell::Muted(super::super::blocks::short(&key.id.to_string())),
+            ]),
+            Cell::Text(word(words, key.mode.as_str())),
+            permissions,
+            Cell::chip(words, state),
+            Cell::time(key.created),
+            Cell::time_or_none(key.revoked_at.or(key.expires_at)),
+        ]));
+    }
+    page.still.push(Section::wide(words.get("accounts.keys"), vec![Block::Table(table)]));
+    for (mode, balances, found) in modes {
+        let title = word(words, mode.as_str());
+        let columns = ["col.compartment", "#col.amount"];
+        let mut table = Table::new(words, &title, &columns, "overview.no_money");
+        for (account, money) in balances {
+            let cells = vec![Cell::Text(word(words, account.as_str())), Cell::money(money)];
+            table.lines.push(Line::new(cells));
+        }
+        let mut blocks = vec![Block::Table(table)];
+        if mode == Mode::Test && offset > 0 {
+            let clock = Cell::Text(super::super::blocks::age(words, offset));
+            blocks.push(Block::Facts(vec![fact(&visit, "fact.clock_ahead", clock)]));
+        }
+        let mut list = transfers::table(&visit, &accounts, &found);
+        list.empty = words.get("transfers.empty").to_owned();
+        blocks.push(Block::Table(list));
+        page.still.push(Section::wide(title, blocks));
+    }
+    page.draw(&visit)
+}

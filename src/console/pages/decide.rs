@@ -1,0 +1,407 @@
+//! What can be decided now, as forms, and the one handler that carries decisions out: through the
+//! same functions as the commands of the shell.
+
+use super::super::blocks::{Block, Form, Question, Tone, path_of, short, word};
+use super::super::visit::{Failure, Outcome, Visit, is_own_path};
+use crate::account_verification::{AccountAnswer, NameMatch};
+use crate::beneficiaries::Beneficiary;
+use crate::beneficiaries::state::{BeneficiaryStatus, DisabledReason};
+use crate::chains::address::Address;
+use crate::decisions;
+use crate::deposits::state::Classification;
+use crate::kernel::id::kind;
+use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, ObjectKind, OperationError};
+use crate::operator::{self, OperatorDecision};
+use crate::oversight::queues::QueueKind;
+use crate::oversight::story::Story;
+use crate::payouts::Payout;
+use crate::payouts::state::PayoutStatus;
+use crate::rails::files::rows::{self as journal, Attention};
+use crate::reconcile::chain::rows as chain_differences;
+use crate::refunds::Refund;
+use crate::refunds::state::RefundStatus;
+use crate::screening::Screening;
+use crate::senders::Sender;
+use crate::staff::Role;
+use crate::store::Tx;
+use crate::transfers::state::{StatusReason, TransferStatus};
+
+/// Objects that one form decides about.
+const OBJECTS_MAX: usize = 100;
+
+/// What a form asks for.
+#[derive(Clone)]
+enum Asked {
+    /// One of the operator's decisions about an object.
+    Decision(OperatorDecision),
+    /// Where a refund goes.
+    Address(Address),
+    /// In which transaction a refund was sent.
+    Sent(String),
+    /// A refund may be sent although the bank paid.
+    Release,
+    /// A difference is explained.
+    Accept,
+}
+
+/// Reads what a form asks for; `Err` says what is missing.
+fn asked(visit: &Visit) -> Result<Asked, Failure> {
+    let words = visit.words;
+    let address = || -> Result<Option<Address>, Failure> {
+        let text = visit.field("to").trim();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let parsed = Address::parse(text).map_err(|error| Failure::told(error.to_string()))?;
+        Ok(Some(parsed))
+    };
+    let needed = |name: &str| {
+        let text = visit.field(name).trim();
+        match text.is_empty() {
+            true => Err(Failure::told(words.get("decide.missing"))),
+            false => Ok(text.to_owned()),
+        }
+    };
+    let check = |answer| Asked::Decision(OperatorDecision::Check(answer));
+    Ok(match visit.field("decision") {
+        "approve" => Asked::Decision(OperatorDecision::Approve),
+        "refuse" => Asked::Decision(OperatorDecision::Refuse),
+        "review" => Asked::Decision(OperatorDecision::Review),
+        "refund" => Asked::Decision(OperatorDecision::Refund(address()?)),
+        "settle" => Asked::Decision(OperatorDecision::Settle(needed("reference")?)),
+        "fail" => Asked::Decision(OperatorDecision::Fail),
+        "resend" => Asked::Decision(OperatorDecision::Resend),
+        "return" => Asked::Decision(OperatorDecision::Return),
+        "match" => check(AccountAnswer::Name(NameMatch::Match)),
+        "partial" => check(AccountAnswer::Name(NameMatch::Partial)),
+        "mismatch" => check(AccountAnswer::Name(NameMatch::Mismatch)),
+        "not_nre" => check(AccountAnswer::AccountNotNre),
+        "invalid" => check(AccountAnswer::AccountInvalid),
+        "address" => match address()? {
+            Some(address) => Asked::Address(address),
+            None => return Err(Failure::told(words.get("decide.missing"))),
+        },
+        "sent" => Asked::Sent(needed("hash")?),
+        "release" => Asked::Release,
+        "accept" => Asked::Accept,
+        _ => return Err(Failure::told(words.get("decide.unknown"))),
+    })
+}
+
+/// Who decides, and why. A decision of the console always has both.
+pub fn decided_by(visit: &Visit) -> Result<DecidedBy, Failure> {
+    let by = DecidedBy::new(&visit.operator().name, visit.field("reason"));
+    let by = by.map_err(Failure::told)?;
+    match by.reason().is_empty() {
+        true => Err(Failure::told(visit.words.get("decide.no_reason"))),
+        false => Ok(by),
+    }
+}
+
+/// Where a form came from.
+pub fn back(visit: &Visit) -> String {
+    let path = visit.field("back");
+    if is_own_path(path) { path.to_owned() } else { "/console".to_owned() }
+}
+
+/// Carries out what a form asks, object by object.
+pub async fn submit(visit: Visit) -> Outcome {
+    let by = decided_by(&visit)?;
+    let asked = asked(&visit)?;
+    let objects: Vec<AnyId> = visit.fields("object").filter_map(AnyId::parse).collect();
+    if objects.is_empty() || objects.len() > OBJECTS_MAX {
+        return Err(Failure::told(visit.words.get("decide.nothing_picked")));
+    }
+    let mut refused = Vec::new();
+    for id in &objects {
+        match carry_out(&visit, *id, asked.clone(), by.clone()).await {
+            Ok(()) => {}
+            Err(OperationError::Store(error)) => return Err(error.into()),
+            Err(other) => refused.push(other.to_string()),
+        }
+    }
+    if refused.is_empty() {
+        return visit.back_to(&back(&visit), "notice.decided");
+    }
+    let done = (objects.len() - refused.len()).to_string();
+    let all = objects.len().to_string();
+    let mut text = refused.join("; ");
+    if objects.len() > 1 {
+        let counts = [("done", done.as_str()), ("all", all.as_str())];
+        text = format!("{} {text}", visit.words.with("decide.some", counts));
+    }
+    Err(Failure::told(text))
+}
+
+async fn carry_out(
+    visit: &Visit,
+    id: AnyId,
+    asked: Asked,
+    by: DecidedBy,
+) -> Result<(), OperationError> {
+    let services = visit.app.services.clone();
+    let decide = move |tx: &mut dyn Tx, now: &mut Now| {
+        let refund = || {
+            let wrong = || OperationError::Declined(format!("{id}: this is about a refund"));
+            id.typed::<kind::Refund>().ok_or_else(wrong)
+        };
+        match &asked {
+            Asked::Decision(decision) => operator::decide(tx, now, &services, id, decision, &by),
+            Asked::Address(to) => {
+                operator::set_refund_address(tx, now, &services, refund()?, *to, &by)
+            }
+            Asked::Sent(hash) => {
+                operator::mark_refund_sent(tx, now, &services, refund()?, hash, false, &by)
+            }
+            Asked::Release => operator::release_refund(tx, now, &services, refund()?, &by),
+            Asked::Accept => accept(tx, now, id, &by),
+        }
+    };
+    let outcome = visit.app.store.write(decide).await?;
+    tracing::info!(object = %id, operator = visit.operator().name, outcome, "decided");
+    Ok(())
+}
+
+/// A line of a statement or a difference of a chain that the operator explains.
+fn accept(
+    tx: &mut dyn Tx,
+    now: &mut Now,
+    id: AnyId,
+    by: &DecidedBy,
+) -> Result<String, OperationError> {
+    let waits = || OperationError::Declined(format!("{id}: no such difference waits"));
+    let typed: Id<kind::Request> = id.typed().ok_or_else(waits)?;
+    let is_accepted = journal::accept(tx, now, typed, Some(by.reason()))?
+        || chain_differences::accept(tx, now, typed)?;
+    if !is_accepted {
+        return Err(waits());
+    }
+    decisions::record(tx, now, &id.to_string(), "accept", by)?;
+    Ok(format!("accepted {id}"))
+}
+
+// Forms.
+
+/// A form about one object: what is asked beside the reason, and the buttons.
+fn form(
+    visit: &Visit,
+    id: AnyId,
+    title: String,
+    help: &str,
+    asks: &[(&'static str, &'static str)],
+    buttons: &[&str],
+) -> Block {
+    Block::Form(Form {
+        action: "/console/decide".into(),
+        is_change: true,
+        title,
+        help: if help.is_empty() { String::new() } else { visit.words.get(help).to_owned() },
+        hidden: vec![("object", id.to_string()), ("back", back_of(visit, id))],
+        questions: questions(visit, asks),
+        buttons: self::buttons(visit, buttons),
+    })
+}
+
+/// The page to come back to: the one that shows the form.
+fn back_of(visit: &Visit, id: AnyId) -> String {
+    let shown = visit.path(0);
+    match AnyId::parse(shown) {
+        Some(shown) => path_of(shown),
+        None => path_of(id),
+    }
+}
+
+fn questions(visit: &Visit, asks: &[(&'static str, &'static str)]) -> Vec<Question> {
+    let words = visit.words;
+    let question = |(name, key): &(&'static str, &'static str)| Question {
+        name,
+        label: words.get(key).to_owned(),
+        choices: Vec::new(),
+        kind: "text",
+        value: String::new(),
+        is_required: *name == "reason",
+    };
+    asks.iter().chain(&[("reason", "decide.reason")]).map(question).collect()
+}
+
+fn buttons(visit: &Visit, buttons: &[&str]) -> Vec<(String, String, bool)> {
+    let button = |name: &&str| {
+        let is_bad = matches!(*name, "refuse" | "fail" | "return" | "invalid" | "not_nre");
+        let text = visit.words.get(&format!("act.{name}")).to_owned();
+        ((*name).to_owned(), text, is_bad)
+    };
+    buttons.iter().map(button).collect()
+}
+
+/// What a page says where nothing can be decided, or not by this person.
+fn or_nothing(visit: &Visit, forms: Vec<Block>) -> Vec<Block> {
+    let note =
+        |key: &str| vec![Block::Note { tone: Tone::Plain, text: visit.words.get(key).to_owned() }];
+    if forms.is_empty() {
+        note("decide.nothing")
+    } else if !visit.operator().role.includes(Role::Operator) {
+        note("decide.viewer")
+    } else {
+        forms
+    }
+}
+
+/// What can be decided about a transfer and what belongs to it.
+pub fn of_story(visit: &Visit, story: &Story) -> Vec<Block> {
+    let words = visit.words;
+    let transfer = &story.transfer;
+    let mut forms = Vec::new();
+    if transfer.status == TransferStatus::FundingHold {
+        let title = words.get("decide.hold").to_owned();
+        let id = transfer.id.any();
+        forms.push(match transfer.status_reason {
+            Some(StatusReason::ComplianceReview) => {
+                form(visit, id, title, "decide.hold_review", &[], &["approve", "refuse"])
+            }
+            _ => form(visit, id, title, "decide.hold_help", &[], &["review"]),
+        });
+    }
+    for deposit in &story.deposits {
+        let is_refunded = story.refunds.iter().any(|refund| refund.deposit_id == Some(deposit.id));
+        if deposit.classification == Some(Classification::Unmatched) && !is_refunded {
+            let title = titled(visit, "decide.unmatched", deposit.id.any());
+            let asks = [("to", "decide.to_optional")];
+            let help = "decide.unmatched_help";
+            forms.push(form(visit, deposit.id.any(), title, help, &asks, &["refund"]));
+        }
+    }
+    if let Some(payout) = &story.payout {
+        let attention = story.instruction.as_ref().and_then(|found| found.attention);
+        forms.extend(of_payout(visit, payout, attention));
+    }
+    for refund in &story.refunds {
+        forms.extend(of_refund(visit, refund));
+    }
+    or_nothing(visit, forms)
+}
+
+fn titled(visit: &Visit, key: &str, id: AnyId) -> String {
+    visit.words.with(key, [("id", short(&id.to_string()).as_str())])
+}
+
+fn of_payout(visit: &Visit, payout: &Payout, attention: Option<Attention>) -> Vec<Block> {
+    let id = payout.id.any();
+    let title = |key: &str| titled(visit, key, id);
+    match payout.status {
+        PayoutStatus::Processing if payout.failure.is_some() || attention.is_some() => {
+            let may_resend =
+                matches!(attention, Some(Attention::FileRefused | Attention::RefusedForUs));
+            let buttons: &[&str] =
+                if may_resend { &["settle", "resend", "fail"] } else { &["settle", "fail"] };
+            let asks = [("reference", "decide.reference")];
+            let help = "decide.unknown_help";
+            vec![form(visit, id, title("decide.payout_unknown"), help, &asks, buttons)]
+        }
+        PayoutStatus::Hold => {
+            let (title, help) = (title("decide.payout_hold"), "decide.payout_hold_help");
+            vec![form(visit, id, title, help, &[], &["approve", "refuse"])]
+        }
+        PayoutStatus::Settled => {
+            let (title, help) = (title("decide.payout_settled"), "decide.payout_settled_help");
+            vec![form(visit, id, title, help, &[], &["return"])]
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_refund(visit: &Visit, refund: &Refund) -> Vec<Block> {
+    let id = refund.id.any();
+    let title = |key: &str| titled(visit, key, id);
+    let mut forms = Vec::new();
+    if refund.is_held {
+        let (title, help) = (title("decide.refund_held"), "decide.refund_held_help");
+        forms.push(form(visit, id, title, help, &[], &["approve", "refuse"]));
+    }
+    if refund.is_held || refund.status == RefundStatus::RequiresAddress {
+        let asks = [("to", "decide.to")];
+        let (title, help) = (title("decide.refund_address"), "decide.refund_address_help");
+        forms.push(form(visit, id, title, help, &asks, &["address"]));
+    }
+    if refund.bank_hold.is_some() {
+        let (title, help) = (title("decide.refund_bank"), "decide.refund_bank_help");
+        forms.push(form(visit, id, title, help, &[], &["release"]));
+    }
+    let is_simulated = visit.services().simulates(refund.scope.mode(), &refund.chain);
+    if refund.status == RefundStatus::Processing && refund.may_be_sent() && !is_simulated {
+        let asks = [("hash", "decide.hash")];
+        let (title, help) = (title("decide.refund_sent"), "decide.refund_sent_help");
+        forms.push(form(visit, id, title, help, &asks, &["sent"]));
+    }
+    forms
+}
+
+pub fn of_beneficiary(visit: &Visit, found: &Beneficiary) -> Vec<Block> {
+    let words = visit.words;
+    let id = found.id.any();
+    let is_held = found.payouts_disabled_reason == Some(DisabledReason::ComplianceHold);
+    let mut forms = Vec::new();
+    let title = |key: &str| words.get(key).to_owned();
+    match found.status {
+        BeneficiaryStatus::Verifying => {
+            let (title_, help) = (title("decide.verifying"), "decide.verifying_help");
+            forms.push(form(visit, id, title_, help, &[], &["approve", "refuse"]));
+            if !is_held {
+                let (title, help) = (title("decide.by_hand"), "decide.by_hand_help");
+                let buttons = ["match", "partial", "mismatch", "not_nre", "invalid"];
+                forms.push(form(visit, id, title, help, &[], &buttons));
+            }
+        }
+        BeneficiaryStatus::Active if !found.payouts_enabled => {
+            let buttons: &[&str] = if is_held { &["approve", "refuse"] } else { &["approve"] };
+            let (title, help) = (title("decide.disabled"), "decide.disabled_help");
+            forms.push(form(visit, id, title, help, &[], buttons));
+        }
+        _ => {}
+    }
+    or_nothing(visit, forms)
+}
+
+pub fn of_sender(visit: &Visit, found: &Sender) -> Vec<Block> {
+    let buttons: &[&str] = match found.screening {
+        Screening::Clear => &["refuse"],
+        Screening::PossibleMatch => &["approve", "refuse"],
+        Screening::ConfirmedMatch => &["approve"],
+    };
+    let title = visit.words.get("decide.sender").to_owned();
+    let forms = vec![form(visit, found.id.any(), title, "decide.sender_help", &[], buttons)];
+    or_nothing(visit, forms)
+}
+
+/// The form below a queue whose rows are decided together; `None` where each needs its own words.
+pub fn together(visit: &Visit, queue: QueueKind, mode: Mode) -> Option<Form> {
+    let buttons: &[&str] = match queue {
+        QueueKind::Holds => &["review", "approve", "refuse"],
+        QueueKind::Reviews | QueueKind::Verifications => &["approve", "refuse"],
+        QueueKind::Unmatched => &["refund"],
+        QueueKind::Differences => &["accept"],
+        QueueKind::Payouts | QueueKind::Refunds | QueueKind::RefundAddresses => return None,
+    };
+    let path = format!("/console/queues/{}?mode={}", queue.as_str(), mode.as_str());
+    Some(Form {
+        action: "/console/decide".into(),
+        is_change: true,
+        title: visit.words.get("decide.together").to_owned(),
+        help: String::new(),
+        hidden: vec![("back", path)],
+        questions: questions(visit, &[]),
+        buttons: self::buttons(visit, buttons),
+    })
+}
+
+/// The name of what a decision is about, for lists of decisions.
+pub fn subject_cell(subject: &str) -> super::Cell {
+    match AnyId::parse(subject) {
+        Some(id) if id.kind != ObjectKind::Request => super::Cell::id(id),
+        _ => super::Cell::text(subject),
+    }
+}
+
+/// A decision's word in the reader's language.
+pub fn decision_word(visit: &Visit, decision: &str) -> String {
+    word(visit.words, &format!("decided_{decision}"))
+}

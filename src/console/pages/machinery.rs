@@ -1,0 +1,250 @@
+//! The service itself: what is paused, the settings in force, who operates it, and what was
+//! decided.
+
+use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, Tone, word};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::decide;
+use crate::decisions;
+use crate::kernel::Now;
+use crate::operator;
+use crate::oversight::AccountNames;
+use crate::pauses::{self, Operation};
+use crate::staff::{self, Role};
+use crate::store::{Cost, Tx};
+
+/// Decisions that are shown.
+const DECISIONS_MAX: i64 = 200;
+
+pub async fn pauses(visit: Visit) -> Outcome {
+    let read = visit
+        .app
+        .store
+        .read(Cost::Scan, |tx| Ok((AccountNames::read(tx)?, pauses::rows::all(tx)?)));
+    let (accounts, found) = read.await?;
+    let words = visit.words;
+    let mut page = Page::new("pauses", words.get("pauses.title"));
+    let columns = ["col.operation", "col.whom", "col.by", "col.why", "col.since"];
+    let mut table = Table::new(words, words.get("pauses.title"), &columns, "pauses.empty");
+    let can_decide = visit.operator().role.includes(Role::Operator);
+    let mut forms = Vec::new();
+    for pause in &found {
+        let whom = pause.account_number.map_or_else(
+            || words.get("pauses.everybody").to_owned(),
+            |number| {
+                let named = accounts.all().find(|(known, _)| *known == number);
+                named.map_or("?", |(_, name)| name).to_owned()
+            },
+        );
+        let operation = word(words, pause.operation.as_str());
+        table.lines.push(Line::new(vec![
+            Cell::Chip { text: operation.clone(), tone: Tone::Attention },
+            Cell::text(whom.clone()),
+            Cell::text(pause.actor.clone()),
+            Cell::text(pause.reason.clone()),
+            Cell::time(pause.paused_at),
+        ]));
+        let title = format!("{operation}, {whom}");
+        let account = pause.account_number.unwrap_or(0).to_string();
+        let hidden = vec![("operation", pause.operation.as_str().to_owned()), ("account", account)];
+        forms.push(Block::Form(Form {
+            action: "/console/pauses/set".into(),
+            is_change: true,
+            title,
+            help: String::new(),
+            hidden,
+            questions: vec![reason(&visit)],
+            buttons: vec![("resume".into(), words.get("act.resume").to_owned(), false)],
+        }));
+    }
+    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    if !can_decide {
+        let text = words.get("decide.viewer").to_owned();
+        page.still.push(Section::wide("", vec![Block::Note { tone: Tone::Plain, text }]));
+        return page.draw(&visit);
+    }
+    if !forms.is_empty() {
+        page.still.push(Section::half(words.get("pauses.resume"), forms));
+    }
+    let choice = |name, key: &str, choices| Question {
+        name,
+        label: words.get(key).to_owned(),
+        choices,
+        kind: "text",
+        value: String::new(),
+        is_required: false,
+    };
+    let operations = Operation::ALL
+        .iter()
+        .map(|operation| (operation.as_str().to_owned(), word(words, operation.as_str())));
+    let mut owners = vec![("0".to_owned(), words.get("pauses.everybody").to_owned())];
+    owners.extend(accounts.all().map(|(number, name)| (number.to_string(), name.to_owned())));
+    let form = Form {
+        action: "/console/pauses/set".into(),
+        is_change: true,
+        title: String::new(),
+        help: words.get("pauses.help").to_owned(),
+        hidden: Vec::new(),
+        questions: vec![
+            choice("operation", "col.operation", operations.collect()),
+            choice("account", "col.whom", owners),
+            reason(&visit),
+        ],
+        buttons: vec![("pause".into(), words.get("act.pause").to_owned(), true)],
+    };
+    page.still.push(Section::half(words.get("pauses.pause"), vec![Block::Form(form)]));
+    page.draw(&visit)
+}
+
+fn reason(visit: &Visit) -> Question {
+    Question {
+        name: "reason",
+        label: visit.words.get("decide.reason").to_owned(),
+        choices: Vec::new(),
+        kind: "text",
+        value: String::new(),
+        is_required: true,
+    }
+}
+
+/// Pauses an operation, or lets it go on.
+pub async fn set_pause(visit: Visit) -> Outcome {
+    let by = decide::decided_by(&visit)?;
+    let unknown = || Failure::told(visit.words.get("decide.unknown"));
+    let operation = Operation::parse(visit.field("operation")).ok_or_else(unknown)?;
+    let number: i64 = visit.field("account").parse().unwrap_or(0);
+    let number = (number > 0).then_some(number);
+    let is_pause = match visit.field("decision") {
+        "pause" => true,
+        "resume" => false,
+        _ => return Err(unknown()),
+    };
+    let carry_out = move |tx: &mut dyn Tx, now: &mut Now| {
+        let accounts = AccountNames::read(tx)?;
+        let name = number.and_then(|number| accounts.all().find(|(known, _)| *known == number));
+        let subject = match name {
+            Some((_, name)) => format!("{} of account {name}", operation.as_str()),
+            None => operation.as_str().to_owned(),
+        };
+        let word = if is_pause { "pause" } else { "resume" };
+        decisions::record(tx, now, &subject, word, &by)?;
+        if is_pause {
+            pauses::pause(tx, now, operation, number, &by)?;
+            return Ok(true);
+        }
+        Ok(pauses::resume(tx, operation, number)?)
+    };
+    if !visit.app.store.write(carry_out).await? {
+        return Err(Failure::told(visit.words.get("pauses.not_paused")));
+    }
+    if !is_pause && operation == Operation::Payouts {
+        operator::submit_waiting(&visit.app.store).await?;
+    }
+    let notice = if is_pause { "notice.paused" } else { "notice.resumed" };
+    visit.back_to("/console/pauses", notice)
+}
+
+/// The settings that rules read, and what live mode is made of.
+pub async fn settings(visit: Visit) -> Outcome {
+    let words = visit.words;
+    let settings = &visit.services().settings;
+    let mut page = Page::new("settings", words.get("settings.title"));
+    let money = |money| Cell::money(money);
+    let seconds = |count: i64| Cell::Text(super::super::blocks::age(words, count));
+    let usual = crate::services::Settings::default();
+    let mut table = Table::new(
+        words,
+        words.get("settings.title"),
+        &["col.setting", "col.value", "col.origin"],
+        "search.nothing",
+    );
+    let mut line = |name: &str, value: Cell, is_usual: bool| {
+        let origin = if is_usual { "settings.usual" } else { "settings.set" };
+        table.lines.push(Line::new(vec![
+            Cell::Code(name.to_owned()),
+            value,
+            Cell::muted(words.get(origin)),
+        ]));
+    };
+    let s = settings;
+    let same = s.quote_lock_seconds == usual.quote_lock_seconds;
+    line("quote_lock_seconds", seconds(s.quote_lock_seconds), same);
+    let same = s.funding_seconds == usual.funding_seconds;
+    line("funding_seconds", seconds(s.funding_seconds), same);
+    line("amount_min", money(s.amount_min), s.amount_min == usual.amount_min);
+    line("amount_max", money(s.amount_max), s.amount_max == usual.amount_max);
+    line("fee", money(s.fee), s.fee == usual.fee);
+    let same = s.spread_basis_points == usual.spread_basis_points;
+    line("spread_basis_points", Cell::number(s.spread_basis_points), same);
+    let same = s.purpose_code_default == usual.purpose_code_default;
+    line("purpose_code", Cell::text(s.purpose_code_default.clone()), same);
+    line("gst", Cell::chip(words, if s.is_gst_charged { "yes" } else { "no" }), !s.is_gst_charged);
+    line("public_url", Cell::text(s.public_url.clone()), s.public_url == usual.public_url);
+    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    let columns = ["col.mode", "col.chain", "col.source", "col.state"];
+    let mut modes = Table::new(words, words.get("settings.modes"), &columns, "search.nothing");
+    for (mode, ports) in
+        [("test", Some(&visit.services().test)), ("live", visit.services().live.as_ref())]
+    {
+        let cells = match ports {
+            Some(ports) => vec![
+                Cell::Text(word(words, mode)),
+                Cell::text(ports.chain.name.as_str()),
+                Cell::text(ports.rates.name()),
+                Cell::chip(words, "active"),
+            ],
+            None => vec![
+                Cell::Text(word(words, mode)),
+                Cell::none(),
+                Cell::none(),
+                Cell::muted(words.get("settings.live_missing")),
+            ],
+        };
+        modes.lines.push(Line::new(cells));
+    }
+    page.still.push(Section::wide(words.get("settings.modes"), vec![Block::Table(modes)]));
+    let links = vec![("/console/operators".to_owned(), words.get("operators.title").to_owned())];
+    page.still.push(Section::wide("", vec![Block::Links(links)]));
+    page.draw(&visit)
+}
+
+/// Who may sign in.
+pub async fn operators(visit: Visit) -> Outcome {
+    let found = visit.app.store.read(Cost::Scan, |tx| Ok(staff::rows::all(tx)?)).await?;
+    let words = visit.words;
+    let mut page = Page::new("settings", words.get("operators.title"));
+    let columns = ["col.name", "col.role", "col.state", "col.second_factor", "col.created"];
+    let mut table = Table::new(words, words.get("operators.title"), &columns, "operators.empty");
+    for operator in &found {
+        table.lines.push(Line::new(vec![
+            Cell::text(operator.identity.name.clone()),
+            Cell::Text(word(words, operator.identity.role.as_str())),
+            Cell::chip(words, if operator.is_disabled { "disabled" } else { "active" }),
+            Cell::chip(words, if operator.is_totp_confirmed { "yes" } else { "no" }),
+            Cell::time(operator.created),
+        ]));
+    }
+    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.draw(&visit)
+}
+
+/// What was decided, newest first.
+pub async fn decisions(visit: Visit) -> Outcome {
+    let read =
+        visit.app.store.read(Cost::Scan, |tx| Ok(decisions::rows::newest(tx, DECISIONS_MAX)?));
+    let found = read.await?;
+    let words = visit.words;
+    let mut page = Page::new("decisions", words.get("decisions.title"));
+    let columns = ["col.created", "col.by", "col.decision", "fact.about", "col.why"];
+    let mut table = Table::new(words, words.get("decisions.title"), &columns, "decisions.empty");
+    for decision in &found {
+        table.lines.push(Line::new(vec![
+            Cell::time(decision.decided_at),
+            Cell::text(decision.by.actor()),
+            Cell::Text(decide::decision_word(&visit, &decision.decision)),
+            decide::subject_cell(&decision.subject),
+            Cell::text(decision.by.reason()),
+        ]));
+    }
+    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.draw(&visit)
+}

@@ -1,0 +1,81 @@
+//! The places of the console: what each page reads, and what it shows of it.
+
+pub mod accounts;
+pub mod decide;
+pub mod machinery;
+pub mod overview;
+pub mod persons;
+pub mod queues;
+pub mod reports;
+pub mod search;
+pub mod transfers;
+pub mod webhooks;
+
+use super::blocks::{Cell, Tone};
+use super::visit::{Failure, Outcome, Visit};
+use crate::chains::ChainName;
+use crate::kernel::{AnyId, Mode, ObjectKind, Scope};
+use crate::operator;
+use crate::store::Cost;
+
+/// Which mode a page shows: what its address says, else live mode where that is set up.
+fn mode_of(visit: &Visit) -> Mode {
+    match visit.query("mode") {
+        "live" => Mode::Live,
+        "test" => Mode::Test,
+        _ if visit.services().is_live_configured() => Mode::Live,
+        _ => Mode::Test,
+    }
+}
+
+/// The two modes as links, the shown one first.
+fn mode_chips(visit: &Visit, mode: Mode, path: &str) -> Vec<Cell> {
+    let words = visit.words;
+    let shown = Cell::Chip {
+        text: words.get(if mode.is_live() { "page.live" } else { "page.test" }).to_owned(),
+        tone: if mode.is_live() { Tone::Good } else { Tone::Plain },
+    };
+    let (other, key) =
+        if mode.is_live() { ("test", "page.to_test") } else { ("live", "page.to_live") };
+    let mark = if path.contains('?') { '&' } else { '?' };
+    vec![shown, Cell::link(format!("{path}{mark}mode={other}"), words.get(key))]
+}
+
+/// Whose an object is, as a chip.
+fn scope_chips(visit: &Visit, account: &str, scope: Scope) -> Vec<Cell> {
+    let words = visit.words;
+    let key = if scope.livemode() { "page.live" } else { "page.test" };
+    let tone = if scope.livemode() { Tone::Good } else { Tone::Plain };
+    vec![
+        Cell::Chip { text: words.get(key).to_owned(), tone },
+        Cell::link(format!("/console/accounts/{}", scope.account_number()), account),
+    ]
+}
+
+/// The names of every chain.
+fn chain_names() -> Vec<&'static str> {
+    ChainName::ALL.iter().map(|chain| chain.as_str()).collect()
+}
+
+/// A fact: the text of its key, and what stands beside it.
+fn fact(visit: &Visit, key: &str, cell: Cell) -> (String, Cell) {
+    (visit.words.get(key).to_owned(), cell)
+}
+
+/// The account and mode of the object that a path names.
+async fn scope_of(visit: &Visit, id: AnyId) -> Result<Scope, Failure> {
+    let found = visit.app.store.read(Cost::Point, move |tx| Ok(operator::find_scope(tx, id)?));
+    found.await?.ok_or(Failure::NotFound)
+}
+
+/// The object that a path names, if it is of this kind.
+fn named(visit: &Visit, kind: ObjectKind) -> Result<AnyId, Failure> {
+    AnyId::parse(visit.path(0)).filter(|id| id.kind == kind).ok_or(Failure::NotFound)
+}
+
+/// Leads from any identifier to the page that shows its object.
+pub async fn object(visit: Visit) -> Outcome {
+    let id = AnyId::parse(visit.path(0)).ok_or(Failure::NotFound)?;
+    let path = search::page_of(&visit, id).await?.ok_or(Failure::NotFound)?;
+    visit.go_to(&path)
+}

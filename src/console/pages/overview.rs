@@ -1,0 +1,440 @@
+//! The first page: what waits for a person, how the day goes, and whether the machinery runs.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::super::blocks::{
+    Block, Cell, Figure, Line, Page, Section, Stage, Table, Tone, age, amount, word,
+};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::{chain_names, mode_chips, mode_of};
+use crate::kernel::state::Status;
+use crate::kernel::{Currency, Mode, Money, Rate};
+use crate::oversight::AccountNames;
+use crate::oversight::flow::{DayCount, Tally};
+use crate::oversight::overview::{self, Overview};
+use crate::store::Cost;
+use crate::transfers::state::TransferStatus;
+use crate::webhooks::state::EndpointStatus;
+
+/// How long an overview is shown to everybody before it is read again, in seconds.
+const KEPT_SECONDS: i64 = 2;
+/// Heights of each chain that are remembered, and how far they are apart.
+const HEIGHTS_MAX: usize = 60;
+const HEIGHT_SECONDS: i64 = 60;
+/// From when on something is late: a webhook that is due, a bank file's answer.
+const WEBHOOK_LATE_SECONDS: i64 = 300;
+
+/// One height of a chain that was seen.
+#[derive(Clone, Debug)]
+struct Seen {
+    mode: Mode,
+    at: i64,
+    behind_seconds: i64,
+}
+
+/// What all who look at the overview share, so that ten cost as much as one.
+#[derive(Default)]
+pub struct Watch {
+    day: DayCount,
+    kept: Vec<(Mode, Overview)>,
+    seen: Vec<Seen>,
+}
+
+pub type SharedWatch = Arc<Mutex<Watch>>;
+
+async fn read(visit: &Visit, mode: Mode) -> Result<(Overview, Vec<i64>), Failure> {
+    let (watch, instant) = (visit.console.watch.clone(), visit.instant());
+    let behind: Vec<(Mode, i64)> = visit
+        .app
+        .chains
+        .iter()
+        .filter_map(|chain| Some((chain.mode, chain.figures(instant).behind_seconds?)))
+        .collect();
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
+        let watch = &mut *watch;
+        for (mode, behind_seconds) in behind {
+            let last = watch.seen.iter().rev().find(|seen| seen.mode == mode);
+            if last.is_none_or(|last| instant - last.at >= HEIGHT_SECONDS) {
+                watch.seen.push(Seen { mode, at: instant, behind_seconds });
+            }
+        }
+        let too_many = watch.seen.len().saturating_sub(2 * HEIGHTS_MAX);
+        watch.seen.drain(..too_many);
+        let history = watch.seen.iter().filter(|seen| seen.mode == mode);
+        let history = history.map(|seen| seen.behind_seconds).collect();
+        let kept = watch.kept.iter().find(|(known, _)| *known == mode);
+        if let Some((_, overview)) = kept
+            && (0..KEPT_SECONDS).contains(&(instant - overview.made_at))
+        {
+            return Ok((overview.clone(), history));
+        }
+        let accounts = AccountNames::read(tx)?;
+        let made = overview::read(tx, &mut watch.day, &accounts, mode, &chain_names(), instant)?;
+        watch.kept.retain(|(known, _)| *known != mode);
+        watch.kept.push((mode, made.clone()));
+        Ok((made, history))
+    });
+    Ok(read.await?)
+}
+
+pub async fn page(visit: Visit) -> Outcome {
+    compose(&visit).await?.draw(&visit)
+}
+
+pub async fn live(visit: Visit) -> Outcome {
+    compose(&visit).await?.draw_live(&visit)
+}
+
+async fn compose(visit: &Visit) -> Result<Page, Failure> {
+    let mode = mode_of(visit);
+    let (overview, history) = read(visit, mode).await?;
+    let words = visit.words;
+    let mut page = Page::new("home", words.get("overview.title"));
+    page.chips = mode_chips(visit, mode, "/console");
+    page.live_path = Some(format!("/console/overview/live?mode={}", mode.as_str()));
+    let alarms = alarms(visit, mode, &overview);
+    if !alarms.is_empty() {
+        let caption = words.get("overview.alarms");
+        let columns = ["col.alarm", "col.what", "col.runbook"];
+        let mut table = Table::new(words, caption, &columns, "overview.no_alarms");
+        table.lines = alarms;
+        page.live.push(Section::wide(caption, vec![Block::Table(table)]));
+    }
+    page.live.push(Section::wide(words.get("overview.waiting"), waiting(visit, mode, &overview)));
+    page.live.push(Section::wide(words.get("overview.flow"), flow(visit, mode, &overview)));
+    page.live.push(Section::half(words.get("overview.money"), vec![money(visit, &overview)]));
+    page.live.push(Section::half(words.get("overview.payouts"), vec![ages(visit, &overview)]));
+    page.live.push(Section::half(words.get("overview.chain"), chains(visit, mode, &history)));
+    page.live.push(Section::half(words.get("overview.rates"), vec![rates(visit, &overview)]));
+    if mode.is_live() || !overview.files_out.is_empty() {
+        page.live.push(Section::wide(words.get("overview.bank"), bank(visit, &overview)));
+    }
+    page.live.push(Section::half(words.get("overview.webhooks"), vec![hooks(visit, &overview)]));
+    page.live.push(Section::half(words.get("overview.lists"), vec![lists(visit)]));
+    Ok(page)
+}
+
+/// What is wrong now, each with the runbook that says what to do.
+fn alarms(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Line> {
+    let (words, instant) = (visit.words, visit.instant());
+    let mut lines = Vec::new();
+    let mut alarm = |name: &str, what: String, tone: Tone| {
+        lines.push(Line::new(vec![
+            Cell::Chip { text: words.get(&format!("alarm.{name}")).to_owned(), tone },
+            Cell::Text(what),
+            Cell::Code(format!("docs/run.md#{}", name.to_lowercase())),
+        ]));
+    };
+    for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
+        let figures = chain.figures(instant);
+        if figures.in_trouble == Some(1) {
+            alarm("HundiChainInTrouble", figures.chain.to_owned(), Tone::Bad);
+        }
+        if let Some(behind) = figures.behind_seconds.filter(|behind| *behind > 300) {
+            let what = format!("{}: {}", figures.chain, age(words, behind));
+            alarm("HundiChainBehind", what, Tone::Bad);
+        }
+        if figures.differences.is_some_and(|count| count > 0) {
+            alarm("HundiChainDiffers", figures.chain.to_owned(), Tone::Attention);
+        }
+    }
+    for pause in &overview.pauses {
+        let whom = pause.account_number.map_or_else(
+            || words.get("pauses.everybody").to_owned(),
+            |number| words.with("pauses.account_number", [("number", &number.to_string())]),
+        );
+        let what = format!("{}, {whom}", word(words, pause.operation.as_str()));
+        alarm("HundiPaused", what, Tone::Attention);
+    }
+    for endpoint in overview.endpoints.iter().filter(|e| e.status != EndpointStatus::Enabled) {
+        alarm("HundiWebhooksFail", endpoint.url.clone(), Tone::Attention);
+    }
+    if let Some(lists) = visit.services().lists(mode)
+        && let Some(reason) = lists.why_not_live(instant)
+    {
+        alarm("HundiSanctionsListsOld", reason, Tone::Bad);
+    }
+    if let Some(fault) = visit.app.store.write_fault() {
+        alarm("HundiDatabaseNotWritable", fault, Tone::Bad);
+    }
+    lines
+}
+
+fn waiting(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
+    let (words, instant) = (visit.words, visit.instant());
+    let figure = |line: &crate::oversight::queues::QueueLine| {
+        let kind = line.kind.as_str();
+        let count = format!("{}{}", line.count, if line.is_more { "+" } else { "" });
+        let below = line.oldest_at.map(|at| {
+            let age = age(words, instant - at);
+            Cell::muted(words.with("overview.oldest", [("age", age.as_str())]))
+        });
+        Figure {
+            label: words.get(&format!("queue.{kind}")).to_owned(),
+            value: count,
+            below: below.into_iter().collect(),
+            tone: if line.count == 0 { Tone::Plain } else { Tone::Attention },
+            href: Some(format!("/console/queues/{kind}?mode={}", mode.as_str())),
+        }
+    };
+    let mut blocks = Vec::new();
+    if overview.queues.iter().all(|line| line.count == 0) {
+        let text = words.get("overview.nothing_waits").to_owned();
+        blocks.push(Block::Note { tone: Tone::Good, text });
+    }
+    blocks.push(Block::Figures(overview.queues.iter().map(figure).collect()));
+    blocks
+}
+
+/// From the quote to the UTR, then what left the way.
+fn flow(visit: &Visit, mode: Mode, overview: &Overview) -> Vec<Block> {
+    let words = visit.words;
+    let flow = &overview.flow;
+    let most = flow.quotes.count.max(flow.of(TransferStatus::Funding).count).max(1);
+    let stage = |key: &str, tally: Tally, status: Option<TransferStatus>| Stage {
+        label: words.get(key).to_owned(),
+        count: tally.count.to_string(),
+        amount: amount(Money::new(tally.units, Currency::Inr)),
+        share: (tally.count.saturating_mul(20) / most).clamp(0, 20) * 5,
+        tone: match status.map(Status::as_str) {
+            Some(word) if tally.count > 0 => Tone::of(word),
+            _ => Tone::Plain,
+        },
+        href: status.map(|status| {
+            let word = Status::as_str(status);
+            format!("/console/transfers?status={word}&mode={}", mode.as_str())
+        }),
+    };
+    let of = |status| stage(words_key(status), flow.of(status), Some(status));
+    let way = vec![
+        stage("flow.quotes", flow.quotes, None),
+        of(TransferStatus::Funding),
+        of(TransferStatus::Funded),
+        of(TransferStatus::PayoutProcessing),
+        of(TransferStatus::PayoutSettled),
+    ];
+    let aside = [
+        TransferStatus::FundingHold,
+        TransferStatus::Expired,
+        TransferStatus::Cancelled,
+        TransferStatus::PayoutFailed,
+        TransferStatus::PayoutReturned,
+        TransferStatus::RefundProcessing,
+        TransferStatus::Refunded,
+    ];
+    let aside: Vec<Figure> = aside
+        .into_iter()
+        .map(|status| {
+            let tally = flow.of(status);
+            Figure {
+                label: words.get(words_key(status)).to_owned(),
+                value: tally.count.to_string(),
+                below: vec![Cell::muted(amount(Money::new(tally.units, Currency::Inr)))],
+                tone: if tally.count > 0 { Tone::of(Status::as_str(status)) } else { Tone::Plain },
+                href: of(status).href,
+            }
+        })
+        .collect();
+    let mut blocks = vec![Block::Flow(way), Block::Figures(aside)];
+    if !flow.is_whole {
+        let text = words.get("overview.still_counting").to_owned();
+        blocks.push(Block::Note { tone: Tone::Plain, text });
+    }
+    blocks
+}
+
+const fn words_key(status: TransferStatus) -> &'static str {
+    match status {
+        TransferStatus::Funding => "flow.funding",
+        TransferStatus::FundingHold => "flow.funding_hold",
+        TransferStatus::Funded => "flow.funded",
+        TransferStatus::PayoutProcessing => "flow.payout_processing",
+        TransferStatus::PayoutSettled => "flow.payout_settled",
+        TransferStatus::PayoutFailed => "flow.payout_failed",
+        TransferStatus::PayoutReturned => "flow.payout_returned",
+        TransferStatus::RefundProcessing => "flow.refund_processing",
+        TransferStatus::Refunded => "flow.refunded",
+        TransferStatus::Expired => "flow.expired",
+        TransferStatus::Cancelled => "flow.cancelled",
+    }
+}
+
+fn money(visit: &Visit, overview: &Overview) -> Block {
+    let words = visit.words;
+    let caption = words.get("overview.money");
+    let mut table =
+        Table::new(words, caption, &["col.compartment", "#col.amount"], "overview.no_money");
+    let (_, pending) = overview.pending;
+    if !pending.is_zero() {
+        let cells = vec![Cell::text(word(words, "pending_deposits")), Cell::money(pending)];
+        table.lines.push(Line::new(cells));
+    }
+    for (account, money) in overview.compartments.iter().filter(|(_, money)| !money.is_zero()) {
+        let cells = vec![Cell::text(word(words, account.as_str())), Cell::money(*money)];
+        table.lines.push(Line::new(cells));
+    }
+    Block::Table(table)
+}
+
+fn ages(visit: &Visit, overview: &Overview) -> Block {
+    let words = visit.words;
+    let caption = words.get("overview.payouts");
+    let columns = ["col.age", "#col.count", "#col.amount"];
+    let mut table = Table::new(words, caption, &columns, "overview.no_payouts");
+    let mut bounds = overview::AGES_SECONDS.into_iter();
+    let mut lower = 0;
+    for (count, sum) in &overview.payouts_by_age {
+        let label = match bounds.next() {
+            Some(upper) => {
+                let label = words.with("overview.up_to", [("age", age(words, upper).as_str())]);
+                lower = upper;
+                label
+            }
+            None => words.with("overview.over", [("age", age(words, lower).as_str())]),
+        };
+        if *count > 0 {
+            table.lines.push(Line::new(vec![
+                Cell::Text(label),
+                Cell::number(count),
+                Cell::money(*sum),
+            ]));
+        }
+    }
+    Block::Table(table)
+}
+
+fn chains(visit: &Visit, mode: Mode, history: &[i64]) -> Vec<Block> {
+    let (words, instant) = (visit.words, visit.instant());
+    let caption = words.get("overview.chain");
+    let columns = ["col.chain", "#col.block", "col.behind", "col.state"];
+    let mut table = Table::new(words, caption, &columns, "overview.no_chain");
+    for chain in visit.app.chains.iter().filter(|chain| chain.mode == mode) {
+        let figures = chain.figures(instant);
+        let state = match figures.in_trouble {
+            None => "not_followed",
+            Some(0) => "followed",
+            Some(_) => "failing",
+        };
+        table.lines.push(Line::new(vec![
+            Cell::text(figures.chain),
+            figures.height.map_or(Cell::none(), Cell::number),
+            figures.behind_seconds.map_or(Cell::none(), |behind| Cell::text(age(words, behind))),
+            Cell::chip(words, state),
+        ]));
+    }
+    let mut blocks = vec![Block::Table(table)];
+    if history.len() > 1 {
+        let last = history.iter().rev().take(12).rev();
+        let lags: Vec<String> = last.map(|behind| format!("{behind} s")).collect();
+        let text = words.with("overview.lags", [("lags", lags.join(" · ").as_str())]);
+        blocks.push(Block::Note { tone: Tone::Plain, text });
+    }
+    blocks
+}
+
+fn rates(visit: &Visit, overview: &Overview) -> Block {
+    let (words, instant) = (visit.words, visit.instant());
+    let caption = words.get("overview.rates");
+    let columns = ["col.source", "#col.inr_per_usd", "#col.usd_per_usdt", "col.age"];
+    let mut table = Table::new(words, caption, &columns, "overview.no_rates");
+    for ports in visit.services().all_ports() {
+        if let Some(rate) = ports.rates.current(instant) {
+            let seen = (instant - rate.observed_at).max(0);
+            table.lines.push(Line::new(vec![
+                Cell::text(ports.rates.name()),
+                Cell::number(rate.mid),
+                Cell::number(rate.usdt_usd),
+                Cell::text(age(words, seen)),
+            ]));
+        }
+    }
+    for rate in &overview.rates {
+        table.lines.push(Line::new(vec![
+            Cell::text(rate.source.clone()),
+            Cell::number(Rate(rate.inr_per_usd)),
+            Cell::number(Rate(rate.usd_per_usdt)),
+            Cell::text(age(words, instant - rate.observed_at)),
+        ]));
+    }
+    Block::Table(table)
+}
+
+fn bank(visit: &Visit, overview: &Overview) -> Vec<Block> {
+    let words = visit.words;
+    let caption = words.get("overview.files_out");
+    let columns = ["col.file", "col.status", "#col.count", "#col.amount", "col.created"];
+    let mut out = Table::new(words, caption, &columns, "overview.no_files_out");
+    for file in &overview.files_out {
+        out.lines.push(Line::new(vec![
+            Cell::Code(file.id.to_string().trim_start_matches("request_").to_owned()),
+            Cell::chip(words, &file.status),
+            Cell::number(file.instructions_count),
+            Cell::money(Money::new(file.units, Currency::Inr)),
+            Cell::time(file.created),
+        ]));
+    }
+    let caption = words.get("overview.files_in");
+    let columns =
+        ["col.file", "col.kind", "col.status", "#col.applied", "#col.unknown", "col.created"];
+    let mut received = Table::new(words, caption, &columns, "overview.no_files_in");
+    for file in &overview.files_in {
+        received.lines.push(Line::new(vec![
+            Cell::Code(file.message_id.clone()),
+            Cell::text(word(words, &file.kind)),
+            Cell::chip(words, &file.status),
+            Cell::number(file.applied_count),
+            Cell::number(file.unknown_count),
+            Cell::time(file.received_at),
+        ]));
+    }
+    let closed = overview.closed_until.map_or_else(
+        || words.get("overview.no_statement").to_owned(),
+        |day| words.with("overview.closed_until", [("day", day.to_string().as_str())]),
+    );
+    vec![Block::Table(out), Block::Table(received), Block::Note { tone: Tone::Plain, text: closed }]
+}
+
+fn hooks(visit: &Visit, overview: &Overview) -> Block {
+    let (words, milliseconds) = (visit.words, visit.app.store.clock.milliseconds());
+    let caption = words.get("overview.webhooks");
+    let columns = ["col.endpoint", "col.status", "col.backlog"];
+    let mut table = Table::new(words, caption, &columns, "overview.no_webhooks");
+    for endpoint in &overview.endpoints {
+        let late = endpoint.due_milliseconds.map_or(0, |due| (milliseconds - due) / 1_000);
+        if endpoint.status == EndpointStatus::Enabled && late < WEBHOOK_LATE_SECONDS {
+            continue;
+        }
+        let path = super::super::blocks::path_of(endpoint.id.any());
+        table.lines.push(
+            Line::new(vec![
+                Cell::link(path.clone(), endpoint.url.clone()),
+                Cell::chip(words, Status::as_str(endpoint.status)),
+                if late > 0 { Cell::text(age(words, late)) } else { Cell::none() },
+            ])
+            .to(path),
+        );
+    }
+    if table.lines.is_empty() && !overview.endpoints.is_empty() {
+        let count = overview.endpoints.len().to_string();
+        table.empty = words.with("overview.webhooks_fine", [("count", count.as_str())]);
+    }
+    Block::Table(table)
+}
+
+fn lists(visit: &Visit) -> Block {
+    let (words, instant) = (visit.words, visit.instant());
+    let caption = words.get("overview.lists");
+    let columns = ["col.list", "#col.entries", "col.age"];
+    let mut table = Table::new(words, caption, &columns, "overview.no_lists");
+    if let Some(lists) = &visit.services().screening {
+        for state in lists.states() {
+            table.lines.push(Line::new(vec![
+                Cell::text(state.list.as_str()),
+                Cell::number(state.entries_count),
+                Cell::text(age(words, instant - state.dated_at)),
+            ]));
+        }
+    }
+    Block::Table(table)
+}

@@ -1,0 +1,195 @@
+//! A beneficiary and a sender: who they are, what was found of them, and what they had paid.
+
+use super::super::blocks::{Block, Cell, Line, Page, Section, Step, Table, Tone, short, word};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::{decide, fact, named, scope_chips, scope_of, transfers};
+use crate::decisions::{self, Decision};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, ObjectKind, Scope};
+use crate::oversight::AccountNames;
+use crate::oversight::story::{self, Announced};
+use crate::screening::hit::HitRow;
+use crate::screening::rows as hits;
+use crate::store::{Cost, Tx};
+use crate::transfers::Transfer;
+use crate::{beneficiaries, senders};
+
+/// Transfers and decisions that are shown.
+const ROWS_MAX: i64 = 40;
+
+/// What both kinds of person have.
+struct Around {
+    accounts: AccountNames,
+    transfers: Vec<Transfer>,
+    hits: Vec<HitRow>,
+    decided: Vec<Decision>,
+    announced: Vec<Announced>,
+}
+
+fn around(tx: &mut dyn Tx, scope: Scope, id: AnyId) -> Result<Around, crate::kernel::StoreError> {
+    let ids = story::rows::transfers_of_person(tx, scope, id, ROWS_MAX)?;
+    Ok(Around {
+        accounts: AccountNames::read(tx)?,
+        transfers: transfers::of_ids(tx, scope, ids)?,
+        hits: hits::of_subject(tx, scope, id)?,
+        decided: decisions::rows::of_subject(tx, &id.to_string(), ROWS_MAX)?,
+        announced: story::announced(tx, scope, &[id])?,
+    })
+}
+
+pub async fn beneficiary(visit: Visit) -> Outcome {
+    let id = named(&visit, ObjectKind::Beneficiary)?;
+    let scope = scope_of(&visit, id).await?;
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let Some(typed) = id.typed() else { return Ok(None) };
+        let Some(found) = beneficiaries::rows::find(tx, scope, typed)? else { return Ok(None) };
+        Ok(Some((found, around(tx, scope, id)?)))
+    });
+    let (found, around) = read.await?.ok_or(Failure::NotFound)?;
+    let words = visit.words;
+    let mut page = Page::new("transfers", found.name.clone());
+    page.id = Some(id.to_string());
+    page.chips = vec![
+        Cell::Muted(words.get("fact.beneficiary").to_owned()),
+        Cell::chip(words, Status::as_str(found.status)),
+    ];
+    page.chips.extend(scope_chips(&visit, around.accounts.of(scope), scope));
+    let text = |value: &Option<String>| value.clone().map_or(Cell::none(), Cell::Text);
+    let mut facts = vec![
+        fact(&visit, "fact.payable", Cell::chip(words, yes(found.is_payable()))),
+        fact(&visit, "fact.account_number", Cell::Code(format!("…{}", found.account_number_last4))),
+        fact(&visit, "fact.ifsc", Cell::Code(found.ifsc.clone())),
+        fact(&visit, "fact.bank", text(&found.bank_name)),
+        fact(&visit, "fact.branch", text(&found.branch_name)),
+        fact(
+            &visit,
+            "fact.name_match",
+            found.name_match.map_or(Cell::none(), |found| Cell::chip(words, found.as_str())),
+        ),
+        fact(&visit, "fact.checked", Cell::time_or_none(found.checked_at)),
+        fact(&visit, "fact.email", text(&found.email)),
+        fact(&visit, "fact.phone", text(&found.phone)),
+        fact(&visit, "col.created", Cell::time(found.created)),
+    ];
+    if let Some(reason) = found.payouts_disabled_reason {
+        facts.insert(1, fact(&visit, "fact.reason", Cell::chip(words, reason.as_str())));
+    }
+    page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
+    let mut moments: Vec<(i64, Step)> = Vec::new();
+    for taken in found.status_history.entries() {
+        let what = Status::as_str(taken.status);
+        moments.push((taken.at, step(&visit, taken.at, "theme.beneficiary", what)));
+    }
+    show_around(&visit, &mut page, around, moments);
+    page.still
+        .push(Section::wide(words.get("transfer.decide"), decide::of_beneficiary(&visit, &found)));
+    page.draw(&visit)
+}
+
+pub async fn sender(visit: Visit) -> Outcome {
+    let id = named(&visit, ObjectKind::Sender)?;
+    let scope = scope_of(&visit, id).await?;
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let Some(typed) = id.typed() else { return Ok(None) };
+        let Some(found) = senders::rows::find(tx, scope, typed)? else { return Ok(None) };
+        Ok(Some((found, around(tx, scope, id)?)))
+    });
+    let (found, around) = read.await?.ok_or(Failure::NotFound)?;
+    let words = visit.words;
+    let mut page = Page::new("transfers", found.name.clone());
+    page.id = Some(id.to_string());
+    page.chips = vec![
+        Cell::Muted(words.get("fact.sender").to_owned()),
+        Cell::chip(words, found.screening.as_str()),
+    ];
+    page.chips.extend(scope_chips(&visit, around.accounts.of(scope), scope));
+    let text = |value: &Option<String>| value.clone().map_or(Cell::none(), Cell::Text);
+    let address = found.address.as_ref().map(|address| {
+        [Some(&address.line1), Some(&address.city), address.state.as_ref(), Some(&address.country)]
+            .into_iter()
+            .flatten()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ")
+    });
+    let document = found.identification_type.map(|document| word(words, document.as_str()));
+    let facts = vec![
+        fact(&visit, "fact.country", Cell::text(found.country.clone())),
+        fact(&visit, "fact.nationality", text(&found.nationality)),
+        fact(&visit, "fact.date_of_birth", text(&found.date_of_birth)),
+        fact(&visit, "fact.address", text(&address)),
+        fact(&visit, "fact.email", text(&found.email)),
+        fact(&visit, "fact.document", text(&document)),
+        fact(&visit, "col.created", Cell::time(found.created)),
+    ];
+    page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
+    let made = vec![(found.created, step(&visit, found.created, "theme.sender", "created"))];
+    show_around(&visit, &mut page, around, made);
+    page.still.push(Section::wide(words.get("transfer.decide"), decide::of_sender(&visit, &found)));
+    page.draw(&visit)
+}
+
+const fn yes(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "no" }
+}
+
+fn step(visit: &Visit, at: i64, theme: &str, what: &str) -> Step {
+    Step {
+        at: Cell::time(at),
+        theme: visit.words.get(theme).to_owned(),
+        title: word(visit.words, what),
+        tone: Tone::of(what),
+        amount: None,
+        facts: Vec::new(),
+    }
+}
+
+fn show_around(visit: &Visit, page: &mut Page, around: Around, mut moments: Vec<(i64, Step)>) {
+    let words = visit.words;
+    let caption = words.get("person.hits");
+    let columns =
+        ["col.list", "col.theirs", "col.state", "#col.score", "col.decision", "col.created"];
+    let mut table = Table::new(words, caption, &columns, "person.no_hits");
+    for hit in &around.hits {
+        let decision = hit.decision.map_or_else(
+            || Cell::chip(words, "waiting"),
+            |decision| Cell::chip(words, decision.as_str()),
+        );
+        table.lines.push(Line::new(vec![
+            Cell::Text(format!("{} {}", hit.list, hit.entry_id)),
+            Cell::Text(hit.evidence.clone()),
+            Cell::chip(words, hit.screening.as_str()),
+            Cell::Number(format!("{} %", hit.score_basis_points / 100)),
+            decision,
+            Cell::time(hit.created),
+        ]));
+        let found = step(visit, hit.created, "theme.check", "hit");
+        moments.push((hit.created, found));
+    }
+    page.still.push(Section::half(caption, vec![Block::Table(table)]));
+    for decision in &around.decided {
+        let what = format!("decided_{}", decision.decision);
+        let mut made = step(visit, decision.decided_at, "theme.decision", &what);
+        made.tone = Tone::Attention;
+        made.facts = vec![
+            fact(visit, "fact.by", Cell::text(decision.by.actor())),
+            fact(visit, "fact.why", Cell::text(decision.by.reason())),
+        ];
+        moments.push((decision.decided_at, made));
+    }
+    for announced in around
+        .announced
+        .iter()
+        .filter(|announced| announced.event.event_type.contains("payouts_enabled"))
+    {
+        let event = &announced.event;
+        let mut made = step(visit, event.created, "theme.event", &event.event_type);
+        made.facts = vec![fact(visit, "col.id", Cell::Code(short(&event.id.to_string())))];
+        moments.push((event.created, made));
+    }
+    moments.sort_by_key(|(at, _)| *at);
+    let steps = moments.into_iter().map(|(_, step)| step).collect();
+    page.still.push(Section::wide(words.get("transfer.story"), vec![Block::Story(steps)]));
+    let table = transfers::table(visit, &around.accounts, &around.transfers);
+    page.still.push(Section::wide(words.get("transfers.title"), vec![Block::Table(table)]));
+}

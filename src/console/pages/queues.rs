@@ -1,0 +1,147 @@
+//! One queue of what waits for a person: filtered, sorted, and decided one by one or together.
+
+use super::super::blocks::{
+    Block, Cell, Form, Line, Page, Question, Section, Table, age, path_of, word,
+};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::{chain_names, decide, mode_chips, mode_of};
+use crate::kernel::ObjectKind;
+use crate::oversight::AccountNames;
+use crate::oversight::queues::{self, Item, QueueKind};
+use crate::staff::Role;
+use crate::store::Cost;
+
+pub async fn page(visit: Visit) -> Outcome {
+    let queue = QueueKind::parse(visit.path(0)).ok_or(Failure::NotFound)?;
+    let mode = mode_of(&visit);
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let accounts = AccountNames::read(tx)?;
+        Ok((accounts, queues::read(tx, queue, mode, &chain_names())?))
+    });
+    let (accounts, all) = read.await?;
+    let words = visit.words;
+    let name = queue.as_str();
+    let mut reasons: Vec<&str> = all.iter().map(|item| item.reason.as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    let (account, reason) = (visit.query("account"), visit.query("reason"));
+    let mut items: Vec<&Item> =
+        all.iter().filter(|item| queues::is_asked(item, &accounts, account, reason)).collect();
+    match visit.query("sort") {
+        "amount" => items
+            .sort_by_key(|item| std::cmp::Reverse(item.amount.map_or(0, |amount| amount.units))),
+        "newest" => items.sort_by_key(|item| std::cmp::Reverse(item.since)),
+        _ => items.sort_by_key(|item| item.since),
+    }
+    let mut page = Page::new("queues", words.get(&format!("queue.{name}")));
+    page.chips = mode_chips(&visit, mode, &format!("/console/queues/{name}"));
+    page.still.push(Section::wide("", vec![tabs(&visit, queue)]));
+    let help = words.get(&format!("queue_help.{name}")).to_owned();
+    let filter = filter(&visit, queue, &accounts, &reasons);
+    let mut table = table(&visit, queue, &accounts, &items);
+    table.empty = words.get(&format!("queue_empty.{name}")).to_owned();
+    let can_decide = visit.operator().role.includes(Role::Operator);
+    let together =
+        decide::together(&visit, queue, mode).filter(|_| can_decide && !items.is_empty());
+    let list = match together {
+        Some(form) => {
+            for (line, item) in table.lines.iter_mut().zip(&items) {
+                line.pick = item.id.map(|id| id.to_string()).or_else(|| item.name.clone());
+            }
+            Block::Picked { table, form }
+        }
+        None => Block::Table(table),
+    };
+    let note = Block::Note { tone: super::Tone::Plain, text: help };
+    page.still.push(Section::wide("", vec![note, Block::Form(filter), list]));
+    page.draw(&visit)
+}
+
+/// The other queues.
+fn tabs(visit: &Visit, shown: QueueKind) -> Block {
+    let links = QueueKind::ALL.iter().filter(|kind| **kind != shown).map(|kind| {
+        let name = kind.as_str();
+        let text = visit.words.get(&format!("queue.{name}")).to_owned();
+        (format!("/console/queues/{name}?mode={}", mode_of(visit).as_str()), text)
+    });
+    Block::Links(links.collect())
+}
+
+fn filter(visit: &Visit, queue: QueueKind, accounts: &AccountNames, reasons: &[&str]) -> Form {
+    let words = visit.words;
+    let all = || (String::new(), words.get("page.all").to_owned());
+    let mut owners = vec![all()];
+    owners.extend(accounts.all().map(|(_, name)| (name.to_owned(), name.to_owned())));
+    let mut choices = vec![all()];
+    choices.extend(reasons.iter().map(|reason| ((*reason).to_owned(), word(words, reason))));
+    let orders = ["oldest", "newest", "amount"]
+        .map(|order| (order.to_owned(), words.get(&format!("page.sort_{order}")).to_owned()));
+    let question = |name, key: &str, choices: Vec<(String, String)>| Question {
+        name,
+        label: words.get(key).to_owned(),
+        choices,
+        kind: "text",
+        value: visit.query(name).to_owned(),
+        is_required: false,
+    };
+    Form {
+        action: format!("/console/queues/{}", queue.as_str()),
+        is_change: false,
+        title: String::new(),
+        help: String::new(),
+        hidden: vec![("mode", mode_of(visit).as_str().to_owned())],
+        questions: vec![
+            question("account", "col.account", owners),
+            question("reason", "col.reason", choices),
+            question("sort", "page.sort", orders.to_vec()),
+        ],
+        buttons: vec![(String::new(), words.get("page.filter").to_owned(), false)],
+    }
+}
+
+fn table(visit: &Visit, queue: QueueKind, accounts: &AccountNames, items: &[&Item]) -> Table {
+    let (words, instant) = (visit.words, visit.instant());
+    let is_review = queue == QueueKind::Reviews;
+    let columns: &[&str] = if is_review {
+        &["col.id", "col.reason", "col.ours", "col.theirs", "col.account", "col.age"]
+    } else {
+        &["col.id", "col.reason", "#col.amount", "col.ours", "col.theirs", "col.account", "col.age"]
+    };
+    let caption = words.get(&format!("queue.{}", queue.as_str())).to_owned();
+    let mut table = Table::new(words, &caption, columns, "search.nothing");
+    for item in items {
+        let id = match (item.id, &item.name) {
+            (Some(id), _) => Cell::id(id),
+            (None, Some(name)) => Cell::Code(name.clone()),
+            (None, None) => Cell::none(),
+        };
+        let mut reason = vec![Cell::chip(words, &item.reason)];
+        if let Some(until) = item.until {
+            reason.push(Cell::muted(words.get("queue.until")));
+            reason.push(Cell::time(until));
+        }
+        let text = |text: &Option<String>| text.clone().map_or(Cell::none(), Cell::Text);
+        let mut cells = vec![id, Cell::Several(reason)];
+        if !is_review {
+            cells.push(item.amount.map_or(Cell::none(), Cell::money));
+        }
+        cells.extend([
+            text(&item.ours),
+            text(&item.theirs),
+            item.scope.map_or(Cell::none(), |scope| Cell::text(accounts.of(scope))),
+            Cell::Text(age(words, instant - item.since)),
+        ]);
+        let mut line = Line::new(cells);
+        // The smaller objects are shown with their transfer.
+        let shown = match (item.id, item.transfer_id) {
+            (Some(id), Some(transfer)) if id.kind != ObjectKind::Transfer => {
+                Some(format!("{}#decide", path_of(transfer.any())))
+            }
+            (Some(id), _) => Some(path_of(id)),
+            (None, _) => None,
+        };
+        line.href = shown;
+        table.lines.push(line);
+    }
+    table
+}

@@ -1,0 +1,248 @@
+//! The search box's answers, by kind.
+
+use super::super::blocks::{Block, Cell, Form, Line, Page, Question, Section, Table, path_of};
+use super::super::visit::{Failure, Outcome, Visit};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, ObjectKind, Scope};
+use crate::operator;
+use crate::oversight::AccountNames;
+use crate::oversight::search::{self, Found};
+use crate::store::Cost;
+use crate::{deposits, payouts, quote_locks, refunds};
+
+/// Finds what was asked; one exact answer is shown at once.
+pub async fn page(visit: Visit) -> Outcome {
+    let asked = visit.query("q").to_owned();
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let accounts = AccountNames::read(tx)?;
+        let found = search::find(tx, &accounts, &asked)?;
+        Ok((accounts, found))
+    });
+    let (accounts, found) = read.await?;
+    let words = visit.words;
+    let is_exact = AnyId::parse(visit.query("q").trim()).is_some();
+    if is_exact
+        && let Some(id) = AnyId::parse(visit.query("q").trim())
+        && found.count() == 1
+        && let Some(path) = page_of(&visit, id).await?
+    {
+        return visit.go_to(&path);
+    }
+    let mut page = Page::new("search", words.get("search.title"));
+    let question = Question {
+        name: "q",
+        label: words.get("search.label").to_owned(),
+        choices: Vec::new(),
+        kind: "search",
+        value: visit.query("q").to_owned(),
+        is_required: true,
+    };
+    let form = Form {
+        action: "/console/search".into(),
+        is_change: false,
+        title: String::new(),
+        help: words.get("search.help").to_owned(),
+        hidden: Vec::new(),
+        questions: vec![question],
+        buttons: vec![(String::new(), words.get("search.submit").to_owned(), false)],
+    };
+    page.still.push(Section::wide("", vec![Block::Form(form)]));
+    if !visit.query("q").trim().is_empty() {
+        let tables = tables(&visit, &accounts, &found);
+        if tables.is_empty() {
+            let text = words.get("search.nothing").to_owned();
+            let empty = Table {
+                caption: String::new(),
+                columns: Vec::new(),
+                lines: Vec::new(),
+                empty: text,
+            };
+            page.still.push(Section::wide("", vec![Block::Table(empty)]));
+        }
+        for (title, table) in tables {
+            page.still.push(Section::wide(title, vec![Block::Table(table)]));
+        }
+    }
+    page.draw(&visit)
+}
+
+/// A table for each kind that something was found of.
+fn tables(visit: &Visit, accounts: &AccountNames, found: &Found) -> Vec<(String, Table)> {
+    let words = visit.words;
+    let mut tables = Vec::new();
+    let mut add = |key: &str, columns: &[&str], lines: Vec<Line>| {
+        if lines.is_empty() {
+            return;
+        }
+        let title = words.get(key).to_owned();
+        let mut table = Table::new(words, &title, columns, "search.nothing");
+        table.lines = lines;
+        tables.push((title, table));
+    };
+    let whose = |scope: Scope| whose(visit, accounts, scope);
+    let object = |id: AnyId, scope: Scope, status: Cell, what: Cell, created: i64| {
+        Line::new(vec![Cell::id(id), status, what, whose(scope), Cell::time(created)])
+            .to(path_of(id))
+    };
+    let columns = ["col.id", "col.status", "col.what", "col.account", "col.created"];
+    let money = ["col.id", "col.status", "#col.amount", "col.account", "col.created"];
+    let chip = |word: &str| Cell::chip(words, word);
+    add(
+        "search.transfers",
+        &money,
+        found
+            .transfers
+            .iter()
+            .map(|t| {
+                let status = chip(Status::as_str(t.status));
+                object(t.id.any(), t.scope, status, Cell::money(t.payout_amount), t.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.payouts",
+        &money,
+        found
+            .payouts
+            .iter()
+            .map(|p| {
+                let status = chip(Status::as_str(p.status));
+                object(p.id.any(), p.scope, status, Cell::money(p.amount), p.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.deposits",
+        &money,
+        found
+            .deposits
+            .iter()
+            .map(|d| {
+                let status = chip(Status::as_str(d.status));
+                object(d.id.any(), d.scope, status, Cell::money(d.amount), d.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.refunds",
+        &money,
+        found
+            .refunds
+            .iter()
+            .map(|r| {
+                let status = chip(Status::as_str(r.status));
+                object(r.id.any(), r.scope, status, Cell::money(r.amount), r.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.beneficiaries",
+        &columns,
+        found
+            .beneficiaries
+            .iter()
+            .map(|b| {
+                let status = chip(Status::as_str(b.status));
+                object(b.id.any(), b.scope, status, Cell::text(b.name.clone()), b.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.senders",
+        &columns,
+        found
+            .senders
+            .iter()
+            .map(|s| {
+                let status = chip(s.screening.as_str());
+                object(s.id.any(), s.scope, status, Cell::text(s.name.clone()), s.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.endpoints",
+        &columns,
+        found
+            .endpoints
+            .iter()
+            .map(|e| {
+                let status = chip(Status::as_str(e.status));
+                object(e.id.any(), e.scope, status, Cell::text(e.url.clone()), e.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.events",
+        &columns,
+        found
+            .events
+            .iter()
+            .map(|(scope, event)| {
+                let linked = Cell::id(event.linked);
+                let kind = Cell::text(event.event_type.clone());
+                object(event.id.any(), *scope, linked, kind, event.created)
+            })
+            .collect(),
+    );
+    add(
+        "search.accounts",
+        &["col.account"],
+        found
+            .accounts
+            .iter()
+            .map(|number| {
+                let name = accounts.all().find(|(known, _)| known == number);
+                let path = format!("/console/accounts/{number}");
+                Line::new(vec![Cell::link(&path, name.map_or("?", |(_, name)| name))]).to(path)
+            })
+            .collect(),
+    );
+    tables
+}
+
+/// The account and mode, in one cell.
+pub fn whose(visit: &Visit, accounts: &AccountNames, scope: Scope) -> Cell {
+    let key = if scope.livemode() { "page.live" } else { "page.test" };
+    Cell::Several(vec![Cell::text(accounts.of(scope)), Cell::muted(visit.words.get(key))])
+}
+
+/// The page that shows an object, which for the smaller ones is their transfer's.
+pub async fn page_of(visit: &Visit, id: AnyId) -> Result<Option<String>, Failure> {
+    let read = visit.app.store.read(Cost::Point, move |tx| {
+        let Some(scope) = operator::find_scope(tx, id)? else { return Ok(None) };
+        let transfer_id = match id.kind {
+            ObjectKind::Payout => match id.typed() {
+                Some(id) => payouts::rows::find(tx, scope, id)?.map(|found| found.transfer_id),
+                None => None,
+            },
+            ObjectKind::Deposit => match id.typed() {
+                Some(id) => deposits::rows::find(tx, scope, id)?.map(|found| found.transfer_id),
+                None => None,
+            },
+            ObjectKind::Refund => match id.typed() {
+                Some(id) => refunds::rows::find(tx, scope, id)?.map(|found| found.transfer_id),
+                None => None,
+            },
+            ObjectKind::QuoteLock => match id.typed() {
+                Some(id) => {
+                    quote_locks::rows::find(tx, scope, id)?.and_then(|found| found.transfer_id)
+                }
+                None => None,
+            },
+            ObjectKind::Event => {
+                let event = match id.typed() {
+                    Some(id) => crate::events::rows::find(tx, scope, id)?,
+                    None => None,
+                };
+                return Ok(event.map(|event| path_of(event.linked)));
+            }
+            ObjectKind::Transfer
+            | ObjectKind::Beneficiary
+            | ObjectKind::Sender
+            | ObjectKind::WebhookEndpoint => return Ok(Some(path_of(id))),
+            _ => None,
+        };
+        Ok(transfer_id.map(|id| path_of(id.any())))
+    });
+    Ok(read.await?)
+}

@@ -1,0 +1,429 @@
+//! Transfers: the list, and one of them with its story and what can be done now.
+
+use super::super::blocks::{
+    Block, Cell, Form, Line, Page, Question, Section, Step, Table, Tone, amount, path_of, short,
+    word,
+};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
+use crate::chains::ChainName;
+use crate::decisions::{self, Decision};
+use crate::kernel::page::{FilterValue, Page as ListPage};
+use crate::kernel::state::Status;
+use crate::kernel::{AnyId, Id, ObjectKind, Scope};
+use crate::oversight::story::{self, Moment, Story, Theme};
+use crate::oversight::{AccountNames, search};
+use crate::store::Cost;
+use crate::transfers::Transfer;
+use crate::transfers::rows;
+use crate::transfers::state::TransferStatus;
+
+/// Transfers of one page of the list, and decisions of one object.
+const ROWS_MAX: i64 = 50;
+
+/// Newest first, by account and status.
+pub async fn list(visit: Visit) -> Outcome {
+    let mode = mode_of(&visit);
+    let status = TransferStatus::ALL
+        .iter()
+        .copied()
+        .find(|status| Status::as_str(*status) == visit.query("status"));
+    let account: i64 = visit.query("account").parse().unwrap_or(0);
+    let after = AnyId::parse(visit.query("after")).filter(|id| id.kind == ObjectKind::Transfer);
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let accounts = AccountNames::read(tx)?;
+        let mut found: Vec<Transfer> = Vec::new();
+        let filters =
+            status.map(|status| ("status", FilterValue::Text(Status::as_str(status).to_owned())));
+        let scopes = accounts.scopes().filter(|scope| {
+            scope.mode() == mode && (account == 0 || scope.account_number() == account)
+        });
+        for scope in scopes {
+            let page = ListPage {
+                limit: ROWS_MAX,
+                descending: true,
+                starting_after: after.map(AnyId::to_bytes),
+                filters: filters.clone().into_iter().collect(),
+                ..ListPage::default()
+            };
+            for row in rows::list(tx, scope, &page)?.0 {
+                found.push(rows::read(row)?);
+            }
+        }
+        found.sort_unstable_by_key(|transfer| std::cmp::Reverse(transfer.id));
+        let is_more = found.len() as i64 > ROWS_MAX;
+        found.truncate(ROWS_MAX as usize);
+        Ok((accounts, found, is_more))
+    });
+    let (accounts, found, is_more) = read.await?;
+    let words = visit.words;
+    let mut page = Page::new("transfers", words.get("transfers.title"));
+    let own_path = format!("/console/transfers?status={}", visit.query("status"));
+    page.chips = mode_chips(&visit, mode, &own_path);
+    let mut choices = vec![(String::new(), words.get("page.all").to_owned())];
+    choices.extend(TransferStatus::ALL.iter().map(|status| {
+        let name = Status::as_str(*status);
+        (name.to_owned(), word(words, name))
+    }));
+    let mut owners = vec![("0".to_owned(), words.get("page.all").to_owned())];
+    owners.extend(accounts.all().map(|(number, name)| (number.to_string(), name.to_owned())));
+    let question = |name, key: &str, choices, value: &str| Question {
+        name,
+        label: words.get(key).to_owned(),
+        choices,
+        kind: "text",
+        value: value.to_owned(),
+        is_required: false,
+    };
+    let filter = Form {
+        action: "/console/transfers".into(),
+        is_change: false,
+        title: String::new(),
+        help: String::new(),
+        hidden: vec![("mode", mode.as_str().to_owned())],
+        questions: vec![
+            question("status", "col.status", choices, visit.query("status")),
+            question("account", "col.account", owners, &account.to_string()),
+        ],
+        buttons: vec![(String::new(), words.get("page.filter").to_owned(), false)],
+    };
+    let mut table = table(&visit, &accounts, &found);
+    table.empty = words.get("transfers.empty").to_owned();
+    let mut blocks = vec![Block::Form(filter), Block::Table(table)];
+    if let (true, Some(last)) = (is_more, found.last()) {
+        let (status, account) = (visit.query("status"), visit.query("account"));
+        let next = format!(
+            "/console/transfers?mode={}&status={status}&account={account}&after={}",
+            mode.as_str(),
+            last.id
+        );
+        blocks.push(Block::Links(vec![(next, words.get("page.older").to_owned())]));
+    }
+    page.still.push(Section::wide("", blocks));
+    page.draw(&visit)
+}
+
+/// Transfers as rows.
+pub fn table(visit: &Visit, accounts: &AccountNames, transfers: &[Transfer]) -> Table {
+    let words = visit.words;
+    let columns =
+        ["col.id", "col.status", "#col.amount", "#col.pays_out", "col.account", "col.created"];
+    let mut table =
+        Table::new(words, words.get("transfers.title"), &columns, "transfers.empty_of_person");
+    for transfer in transfers {
+        let mut status = vec![Cell::chip(words, Status::as_str(transfer.status))];
+        if let Some(reason) = transfer.status_reason {
+            status.push(Cell::Muted(word(words, reason.as_str())));
+        }
+        let path = path_of(transfer.id.any());
+        table.lines.push(
+            Line::new(vec![
+                Cell::id(transfer.id.any()),
+                Cell::Several(status),
+                Cell::money(transfer.amount),
+                Cell::money(transfer.payout_amount),
+                Cell::text(accounts.of(transfer.scope)),
+                Cell::time(transfer.created),
+            ])
+            .to(path),
+        );
+    }
+    table
+}
+
+pub async fn one(visit: Visit) -> Outcome {
+    compose(&visit).await?.draw(&visit)
+}
+
+pub async fn live(visit: Visit) -> Outcome {
+    compose(&visit).await?.draw_live(&visit)
+}
+
+async fn compose(visit: &Visit) -> Result<Page, Failure> {
+    let id = named(visit, ObjectKind::Transfer)?;
+    let scope = scope_of(visit, id).await?;
+    let instant = visit.instant();
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let accounts = AccountNames::read(tx)?;
+        let Some(id) = id.typed() else { return Ok(None) };
+        let Some(story) = story::read(tx, &accounts, scope, id, instant)? else {
+            return Ok(None);
+        };
+        let mut decided = Vec::new();
+        for subject in subjects(&story) {
+            decided.extend(decisions::rows::of_subject(tx, &subject.to_string(), ROWS_MAX)?);
+        }
+        Ok(Some((story, decided)))
+    });
+    let (story, decided) = read.await?.ok_or(Failure::NotFound)?;
+    Ok(draw(visit, scope, &story, &decided))
+}
+
+/// What decisions about a transfer are about.
+fn subjects(story: &Story) -> Vec<AnyId> {
+    let mut subjects = vec![
+        story.transfer.id.any(),
+        story.transfer.sender_id.any(),
+        story.transfer.beneficiary_id.any(),
+    ];
+    subjects.extend(story.deposits.iter().map(|deposit| deposit.id.any()));
+    subjects.extend(story.payout.iter().map(|payout| payout.id.any()));
+    subjects.extend(story.refunds.iter().map(|refund| refund.id.any()));
+    subjects
+}
+
+fn draw(visit: &Visit, scope: Scope, story: &Story, decided: &[Decision]) -> Page {
+    let words = visit.words;
+    let transfer = &story.transfer;
+    let title = format!("{} → {}", amount(transfer.amount), amount(transfer.payout_amount));
+    let mut page = Page::new("transfers", title);
+    page.chips = vec![Cell::chip(words, Status::as_str(transfer.status))];
+    page.chips.extend(scope_chips(visit, &story.account, scope));
+    page.id = Some(transfer.id.to_string());
+    page.live_path = Some(format!("/console/transfers/{}/live", transfer.id));
+    page.live.push(Section::half(words.get("transfer.facts"), vec![facts(visit, story)]));
+    page.live.push(Section::half(words.get("transfer.persons"), vec![persons(visit, story)]));
+    let steps = steps(visit, story, decided);
+    page.live.push(Section::wide(words.get("transfer.story"), vec![Block::Story(steps)]));
+    page.live.push(Section::wide(words.get("transfer.ledger"), vec![ledger(visit, story)]));
+    page.live.push(Section::wide(words.get("transfer.events"), vec![events(visit, story)]));
+    let forms = decide::of_story(visit, story);
+    page.still.push(Section::wide(words.get("transfer.decide"), forms));
+    page
+}
+
+fn facts(visit: &Visit, story: &Story) -> Block {
+    let (words, transfer) = (visit.words, &story.transfer);
+    let mut status = vec![Cell::chip(words, Status::as_str(transfer.status))];
+    if let Some(reason) = transfer.status_reason {
+        status.push(Cell::Muted(word(words, reason.as_str())));
+    }
+    let mut facts = vec![fact(visit, "col.status", Cell::Several(status))];
+    if let Some(until) = transfer.hold_until {
+        facts.push(fact(visit, "fact.decides_itself", Cell::time(until)));
+    }
+    facts.extend([
+        fact(visit, "fact.expected", Cell::money(transfer.expected)),
+        fact(visit, "fact.received", Cell::money(transfer.received)),
+    ]);
+    if !transfer.excess.is_zero() {
+        facts.push(fact(visit, "fact.excess", Cell::money(transfer.excess)));
+    }
+    facts.push(fact(visit, "fact.rate", Cell::number(transfer.rate)));
+    facts.push(fact(visit, "fact.fee", Cell::money(transfer.fee)));
+    if let Some(gst) = transfer.gst {
+        facts.push(fact(visit, "fact.gst", Cell::money(gst.amount)));
+    }
+    let address = transfer.deposit_address.to_string();
+    let address = explorer(&transfer.chain, "address", &address, scope_is_test(transfer.scope));
+    facts.push(fact(visit, "fact.deposit_address", address));
+    facts.push(fact(visit, "fact.expires", Cell::time(transfer.expires_at)));
+    if let Some(payout) = &story.payout {
+        let utr = payout.unique_transaction_reference.clone();
+        facts.push(fact(visit, "fact.utr", utr.map_or(Cell::none(), Cell::Code)));
+        let method = payout.method.as_str().to_ascii_uppercase();
+        facts.push(fact(visit, "fact.method", Cell::Text(method)));
+    }
+    if let Some(reference) = &transfer.reference {
+        facts.push(fact(visit, "fact.reference", Cell::Code(reference.clone())));
+    }
+    facts.push(fact(visit, "fact.purpose", Cell::text(transfer.purpose_code.as_str())));
+    facts.push(fact(visit, "col.created", Cell::time(transfer.created)));
+    Block::Facts(facts)
+}
+
+fn persons(visit: &Visit, story: &Story) -> Block {
+    let words = visit.words;
+    let mut facts = Vec::new();
+    if let Some(sender) = &story.sender {
+        facts.push(fact(
+            visit,
+            "fact.sender",
+            Cell::Several(vec![
+                Cell::link(path_of(sender.id.any()), sender.name.clone()),
+                Cell::muted(sender.country.clone()),
+                Cell::chip(words, sender.screening.as_str()),
+            ]),
+        ));
+    }
+    if let Some(beneficiary) = &story.beneficiary {
+        facts.push(fact(
+            visit,
+            "fact.beneficiary",
+            Cell::Several(vec![
+                Cell::link(path_of(beneficiary.id.any()), beneficiary.name.clone()),
+                Cell::chip(words, Status::as_str(beneficiary.status)),
+            ]),
+        ));
+        let account = format!("{} …{}", beneficiary.ifsc, beneficiary.account_number_last4);
+        let bank = beneficiary.bank_name.clone().unwrap_or_default();
+        facts.push(fact(
+            visit,
+            "fact.account_number",
+            Cell::Several(vec![Cell::Code(account), Cell::Muted(bank)]),
+        ));
+    }
+    let number = story.transfer.scope.account_number();
+    facts.push(fact(
+        visit,
+        "col.account",
+        Cell::link(format!("/console/accounts/{number}"), story.account.clone()),
+    ));
+    if let Some(instruction) = &story.instruction {
+        let said = [instruction.reason.code.clone(), instruction.reason.text.clone()];
+        let said: Vec<String> = said.into_iter().flatten().collect();
+        if !said.is_empty() {
+            facts.push(fact(visit, "fact.bank_says", Cell::Text(said.join(": "))));
+        }
+        if let Some(attention) = instruction.attention {
+            facts.push(fact(visit, "fact.attention", Cell::text(attention.meaning())));
+        }
+    }
+    Block::Facts(facts)
+}
+
+const fn scope_is_test(scope: Scope) -> bool {
+    !scope.livemode()
+}
+
+/// A transaction or an address where anybody can look it up. Of a simulated chain there is none.
+pub fn explorer(chain: &str, what: &str, value: &str, is_test: bool) -> Cell {
+    let text = short(value);
+    let base = match ChainName::parse(chain) {
+        _ if is_test => None,
+        Some(ChainName::Tron) => Some("https://tronscan.org/#"),
+        Some(ChainName::Ethereum) => Some("https://etherscan.io"),
+        Some(ChainName::Polygon) => Some("https://polygonscan.com"),
+        Some(ChainName::Base) => Some("https://basescan.org"),
+        Some(ChainName::Arbitrum) => Some("https://arbiscan.io"),
+        Some(ChainName::Bnb) => Some("https://bscscan.com"),
+        _ => None,
+    };
+    let Some(base) = base else { return Cell::Code(value.to_owned()) };
+    let part = match (chain, what) {
+        ("tron", "tx") => "transaction",
+        (_, other) => other,
+    };
+    Cell::Outside { href: format!("{base}/{part}/{value}"), text }
+}
+
+/// The moments, with what persons decided among them.
+fn steps(visit: &Visit, story: &Story, decided: &[Decision]) -> Vec<Step> {
+    let words = visit.words;
+    let mut steps: Vec<(i64, Step)> = Vec::new();
+    for moment in story.moments() {
+        let at = moment.at;
+        steps.push((at, step(visit, story, moment)));
+    }
+    // Decisions have the store's time, moments the account's, whose test clock may be ahead.
+    let ahead_seconds = story.business - visit.instant();
+    for decision in decided {
+        let at = decision.decided_at + ahead_seconds;
+        let mut facts = vec![
+            fact(visit, "fact.by", Cell::text(decision.by.actor())),
+            fact(visit, "fact.why", Cell::text(decision.by.reason())),
+        ];
+        if let Some(id) = AnyId::parse(&decision.subject) {
+            facts.insert(0, fact(visit, "fact.about", Cell::id(id)));
+        }
+        let title = word(words, &format!("decided_{}", decision.decision));
+        steps.push((
+            at,
+            Step {
+                at: Cell::time(at),
+                theme: words.get("theme.decision").to_owned(),
+                title,
+                tone: Tone::Attention,
+                amount: None,
+                facts,
+            },
+        ));
+    }
+    steps.sort_by_key(|(at, _)| *at);
+    steps.into_iter().map(|(_, step)| step).collect()
+}
+
+fn step(visit: &Visit, story: &Story, moment: Moment) -> Step {
+    let words = visit.words;
+    let is_test = scope_is_test(story.transfer.scope);
+    let mut facts = Vec::new();
+    if let Some(id) = moment.id
+        && moment.theme != Theme::Transfer
+    {
+        facts.push(fact(visit, "col.id", Cell::Code(short(&id.to_string()))));
+    }
+    for (name, value) in moment.facts {
+        let cell = match name {
+            "transaction" => explorer(&story.transfer.chain, "tx", &value, is_test),
+            "to_address" => explorer(&story.transfer.chain, "address", &value, is_test),
+            "utr" | "file" | "statement" => Cell::Code(value),
+            "reason" | "classification" | "said_by" | "declared_by" => {
+                Cell::Text(word(words, &value))
+            }
+            _ => Cell::Text(value),
+        };
+        facts.push(fact(visit, &format!("fact.{name}"), cell));
+    }
+    Step {
+        at: Cell::time(moment.at),
+        theme: words.get(&format!("theme.{}", moment.theme.as_str())).to_owned(),
+        title: word(words, &moment.what),
+        tone: Tone::of(&moment.what),
+        amount: moment.amount.map(amount),
+        facts,
+    }
+}
+
+fn ledger(visit: &Visit, story: &Story) -> Block {
+    let words = visit.words;
+    let columns = ["col.entry", "col.from", "col.to", "#col.amount", "col.created"];
+    let caption = words.get("transfer.ledger");
+    let mut table = Table::new(words, caption, &columns, "transfer.no_ledger");
+    for posting in &story.postings {
+        table.lines.push(Line::new(vec![
+            Cell::text(word(words, posting.entry.as_str())),
+            Cell::text(word(words, posting.credit.as_str())),
+            Cell::text(word(words, posting.debit.as_str())),
+            Cell::money(posting.amount),
+            Cell::time(posting.posted_at),
+        ]));
+    }
+    Block::Table(table)
+}
+
+fn events(visit: &Visit, story: &Story) -> Block {
+    let words = visit.words;
+    let columns = ["col.event", "col.id", "col.deliveries", "col.created"];
+    let caption = words.get("transfer.events");
+    let mut table = Table::new(words, caption, &columns, "transfer.no_events");
+    for announced in &story.announced {
+        let mut deliveries = Vec::new();
+        for delivery in &announced.deliveries {
+            deliveries.push(Cell::chip(words, delivery.status.as_str()));
+            let path = format!("{}#{}", path_of(delivery.endpoint_id.any()), delivery.id);
+            let attempts = delivery.attempts_count.to_string();
+            let text = words.with("transfer.attempts", [("count", attempts.as_str())]);
+            deliveries.push(Cell::link(path, text));
+        }
+        table.lines.push(Line::new(vec![
+            Cell::Code(announced.event.event_type.clone()),
+            Cell::Code(short(&announced.event.id.to_string())),
+            if deliveries.is_empty() { Cell::none() } else { Cell::Several(deliveries) },
+            Cell::time(announced.event.created),
+        ]));
+    }
+    Block::Table(table)
+}
+
+/// The transfers of a person, newest first.
+pub fn of_ids(
+    tx: &mut dyn crate::store::Tx,
+    scope: Scope,
+    ids: Vec<Id<crate::kernel::id::kind::Transfer>>,
+) -> Result<Vec<Transfer>, crate::kernel::StoreError> {
+    let mut found = Vec::new();
+    for id in ids.into_iter().take(search::FOUND_MAX * 2) {
+        found.extend(rows::find(tx, scope, id)?);
+    }
+    Ok(found)
+}

@@ -1,0 +1,209 @@
+//! Webhook endpoints: their health, their deliveries with every attempt, and replay.
+
+use super::super::blocks::{
+    Block, Cell, Form, Line, Page, Question, Section, Table, age, path_of, short, word,
+};
+use super::super::visit::{Failure, Outcome, Visit};
+use super::{decide, fact, mode_chips, mode_of, named, scope_chips, scope_of};
+use crate::decisions;
+use crate::events;
+use crate::kernel::id::kind;
+use crate::kernel::page::Page as ListPage;
+use crate::kernel::state::Status;
+use crate::kernel::{Id, Now, ObjectKind, OperationError};
+use crate::keys;
+use crate::oversight::{AccountNames, rows};
+use crate::staff::Role;
+use crate::store::{Cost, Tx};
+use crate::webhooks::replay::{self, Replay};
+use crate::webhooks::rows as hooks;
+
+/// Endpoints of the list, deliveries of one endpoint, and attempts of a delivery.
+const ENDPOINTS_MAX: i64 = 500;
+const DELIVERIES_MAX: i64 = 50;
+const ATTEMPTS_MAX: i64 = 5;
+/// How far back "what failed" is replayed.
+const REPLAYED_SECONDS: i64 = 7 * 86_400;
+
+pub async fn list(visit: Visit) -> Outcome {
+    let mode = mode_of(&visit);
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        Ok((AccountNames::read(tx)?, rows::endpoints(tx, mode, ENDPOINTS_MAX)?))
+    });
+    let (accounts, found) = read.await?;
+    let words = visit.words;
+    let mut page = Page::new("webhooks", words.get("webhooks.title"));
+    page.chips = mode_chips(&visit, mode, "/console/webhooks");
+    let columns = ["col.endpoint", "col.status", "#col.failures", "col.backlog", "col.account"];
+    let mut table = Table::new(words, words.get("webhooks.title"), &columns, "webhooks.empty");
+    let milliseconds = visit.app.store.clock.milliseconds();
+    for endpoint in &found {
+        let late = endpoint.due_milliseconds.map_or(0, |due| (milliseconds - due) / 1_000);
+        let path = path_of(endpoint.id.any());
+        table.lines.push(
+            Line::new(vec![
+                Cell::link(path.clone(), endpoint.url.clone()),
+                Cell::chip(words, Status::as_str(endpoint.status)),
+                Cell::number(endpoint.failures_count),
+                if late > 0 { Cell::Text(age(words, late)) } else { Cell::none() },
+                Cell::text(accounts.of(endpoint.scope)),
+            ])
+            .to(path),
+        );
+    }
+    page.still.push(Section::wide("", vec![Block::Table(table)]));
+    page.draw(&visit)
+}
+
+pub async fn one(visit: Visit) -> Outcome {
+    let id = named(&visit, ObjectKind::WebhookEndpoint)?;
+    let scope = scope_of(&visit, id).await?;
+    let read = visit.app.store.read(Cost::Scan, move |tx| {
+        let Some(typed) = id.typed() else { return Ok(None) };
+        let Some(endpoint) = hooks::find(tx, scope, typed)? else { return Ok(None) };
+        let page = ListPage { limit: DELIVERIES_MAX, descending: true, ..ListPage::default() };
+        let mut deliveries = Vec::new();
+        for row in hooks::deliveries(tx, typed, &page)?.0 {
+            let delivery = hooks::read_delivery(row)?;
+            let event = events::rows::find(tx, scope, delivery.event_id)?;
+            let attempts = hooks::attempts(tx, typed, delivery.id, ATTEMPTS_MAX)?;
+            deliveries.push((delivery, event, attempts));
+        }
+        let queue = hooks::queue(tx, typed)?;
+        Ok(Some((AccountNames::read(tx)?, endpoint, queue, deliveries)))
+    });
+    let (accounts, endpoint, queue, deliveries) = read.await?.ok_or(Failure::NotFound)?;
+    let words = visit.words;
+    let mut page = Page::new("webhooks", endpoint.url.clone());
+    page.id = Some(id.to_string());
+    page.chips = vec![Cell::chip(words, Status::as_str(endpoint.status))];
+    page.chips.extend(scope_chips(&visit, accounts.of(scope), scope));
+    let mut facts = vec![
+        fact(&visit, "fact.events", Cell::Text(endpoint.enabled_events.to_list().join(", "))),
+        fact(&visit, "col.created", Cell::time(endpoint.created)),
+    ];
+    if let Some(queue) = queue {
+        facts.push(fact(&visit, "col.failures", Cell::number(queue.health.failures_count)));
+        let since = queue.health.first_failure_milliseconds.map(|at| at / 1_000);
+        facts.push(fact(&visit, "fact.failing_since", Cell::time_or_none(since)));
+    }
+    if let Some(description) = &endpoint.description {
+        facts.push(fact(&visit, "fact.description", Cell::Text(description.clone())));
+    }
+    page.still.push(Section::half(words.get("person.facts"), vec![Block::Facts(facts)]));
+    let can_decide = visit.operator().role.includes(Role::Operator);
+    let path = format!("/console/webhooks/{id}/replay");
+    if can_decide {
+        page.still.push(Section::half(
+            words.get("webhooks.replay"),
+            vec![Block::Form(replay_form(&visit, &path))],
+        ));
+    }
+    let columns = ["col.event", "col.status", "col.attempts", "col.next", "col.created"];
+    let caption = words.get("webhooks.deliveries");
+    let mut table = Table::new(words, caption, &columns, "webhooks.no_deliveries");
+    for (delivery, event, attempts) in &deliveries {
+        let mut tried = Vec::new();
+        for attempt in attempts.iter().rev() {
+            let answer = match (&attempt.http_status, &attempt.error) {
+                (Some(status), _) => status.to_string(),
+                (None, Some(error)) => word(words, error),
+                (None, None) => "–".to_owned(),
+            };
+            tried.push(Cell::Text(format!("{answer} · {} ms", attempt.duration_milliseconds)));
+            tried.push(Cell::time(attempt.attempted_at));
+        }
+        let what = event.as_ref().map_or_else(
+            || Cell::muted(words.get("webhooks.event_gone")),
+            |event| {
+                Cell::Several(vec![
+                    Cell::Code(event.event_type.clone()),
+                    Cell::id(event.linked),
+                    Cell::Muted(short(&event.id.to_string())),
+                ])
+            },
+        );
+        let due = delivery.due_milliseconds.map(|due| due / 1_000);
+        let mut line = Line::new(vec![
+            what,
+            Cell::chip(words, delivery.status.as_str()),
+            if tried.is_empty() { Cell::none() } else { Cell::Several(tried) },
+            Cell::time_or_none(due),
+            Cell::time(delivery.created),
+        ]);
+        line.pick = can_decide.then(|| delivery.event_id.to_string());
+        table.lines.push(line);
+    }
+    let block = if can_decide {
+        let form = Form {
+            action: path,
+            is_change: true,
+            title: words.get("webhooks.replay_picked").to_owned(),
+            help: String::new(),
+            hidden: Vec::new(),
+            questions: vec![reason(&visit)],
+            buttons: vec![("picked".into(), words.get("act.replay").to_owned(), false)],
+        };
+        Block::Picked { table, form }
+    } else {
+        Block::Table(table)
+    };
+    page.still.push(Section::wide(caption, vec![block]));
+    page.draw(&visit)
+}
+
+fn reason(visit: &Visit) -> Question {
+    Question {
+        name: "reason",
+        label: visit.words.get("decide.reason").to_owned(),
+        choices: Vec::new(),
+        kind: "text",
+        value: String::new(),
+        is_required: true,
+    }
+}
+
+fn replay_form(visit: &Visit, path: &str) -> Form {
+    Form {
+        action: path.to_owned(),
+        is_change: true,
+        title: String::new(),
+        help: visit.words.get("webhooks.replay_help").to_owned(),
+        hidden: Vec::new(),
+        questions: vec![reason(visit)],
+        buttons: vec![("failed".into(), visit.words.get("act.replay_failed").to_owned(), false)],
+    }
+}
+
+/// Delivers events again: those that were ticked, or what failed in the last days.
+pub async fn replay(visit: Visit) -> Outcome {
+    let id = named(&visit, ObjectKind::WebhookEndpoint)?;
+    let scope = scope_of(&visit, id).await?;
+    let by = decide::decided_by(&visit)?;
+    let picked: Vec<Id<kind::Event>> = visit.fields("object").filter_map(Id::parse).collect();
+    let is_failed = visit.field("decision") == "failed";
+    if picked.is_empty() && !is_failed {
+        return Err(Failure::told(visit.words.get("decide.nothing_picked")));
+    }
+    let carry_out = move |tx: &mut dyn Tx, now: &mut Now| {
+        let gone = || OperationError::Declined(format!("{id}: there is no such endpoint"));
+        let typed = id.typed().ok_or_else(gone)?;
+        let endpoint = hooks::find(tx, scope, typed)?.ok_or_else(gone)?;
+        decisions::require(&by, scope.mode())?;
+        decisions::record(tx, now, &id.to_string(), "replay", &by)?;
+        now.enter_account(keys::rows::clock_offset_seconds(tx, scope)?);
+        if is_failed {
+            let until = now.business();
+            let since = until - REPLAYED_SECONDS;
+            let range = Replay::Range { since, until, only_failed: true };
+            return replay::replay(tx, now, &endpoint, range);
+        }
+        let mut count = 0;
+        for event in &picked {
+            count += replay::replay(tx, now, &endpoint, Replay::Event(*event))?;
+        }
+        Ok(count)
+    };
+    visit.app.store.write(carry_out).await?;
+    visit.back_to(&format!("/console/webhooks/{id}"), "notice.replayed")
+}

@@ -1,0 +1,149 @@
+// What both scripts share: the API, data to look at, and a browser that is signed in.
+import { randomUUID } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { createServer } from "node:http";
+import { resolve } from "node:path";
+
+export const [address, consoleAddress, tools, pictures] = process.argv.slice(2);
+const key = process.env.HUNDI_KEY;
+const require = createRequire(resolve(tools, "package.json"));
+const { chromium } = require("playwright-core");
+export const axeSource = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
+
+const WAIT_MILLISECONDS = 30_000;
+export const password = process.env.HUNDI_TEST_PASSWORD;
+
+export const call = async (method, path, body) => {
+  const headers = { authorization: `Bearer ${key}`, "idempotency-key": randomUUID(), "content-type": "application/json" };
+  const answer = await fetch(address + path, { method, headers, body: body && JSON.stringify(body) });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(found)}`);
+  return found;
+};
+export const until = async (what, wanted) => {
+  const end = Date.now() + WAIT_MILLISECONDS;
+  for (;;) {
+    const found = await wanted();
+    if (found) return found;
+    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+};
+export const fail = (text) => { throw new Error(text); };
+export const same = (found, wanted, what) =>
+  found === wanted || fail(`${what}: found ${JSON.stringify(found)}, wanted ${JSON.stringify(wanted)}`);
+
+const beneficiaries = new Map();
+const beneficiary = async (name, number) => {
+  if (!beneficiaries.has(number)) {
+    const made = await call("POST", "/v1/beneficiaries", { name, account_number: number, ifsc: "HDFC0000001", account_type: "nre" });
+    await until("the beneficiary is active", async () => (await call("GET", `/v1/beneficiaries/${made.id}`)).status === "active");
+    beneficiaries.set(number, made.id);
+  }
+  return beneficiaries.get(number);
+};
+export const transfer = async (amount, { number = "50100012345678", funding = {}, reference } = {}) => {
+  const sender = await call("POST", "/v1/senders", { name: "Ravi Rao", type: "individual", country: "AE" });
+  const lock = await call("POST", "/v1/quote_locks", { sell_currency: "USD", buy_currency: "INR", amount });
+  return call("POST", "/v1/transfers", {
+    sender_id: sender.id, beneficiary_id: await beneficiary("Asha Nair", number), quote_lock_id: lock.id, amount,
+    currency: "USD", payout_currency: "INR", funding: { rail: "stablecoin", asset: "USDT", chain: "tron", ...funding }, reference,
+  });
+};
+export const deposit = (made, body = {}) => call("POST", `/v1/test_helpers/transfers/${made.id}/deposit`, body);
+export const status = (made, wanted) =>
+  until(`${made.id} is ${wanted}`, async () => {
+    const found = await call("GET", `/v1/transfers/${made.id}`);
+    return found.status === wanted && found;
+  });
+
+// One of everything that the pages show.
+export const furnish = async () => {
+  const deliveries = [];
+  const receiver = createServer((request, answer) => {
+    deliveries.push(request.headers["webhook-id"]);
+    request.resume();
+    answer.writeHead(deliveries.length % 3 === 0 ? 500 : 204).end();
+  });
+  await new Promise((done) => receiver.listen(0, "127.0.0.1", done));
+  const url = `http://127.0.0.1:${receiver.address().port}/hooks`;
+  const endpoint = await call("POST", "/v1/webhook_endpoints", { url });
+  const paid = await transfer("1234.50", { reference: "Invoice 4711" });
+  await deposit(paid);
+  const settled = await status(paid, "payout_settled");
+  const waiting = await transfer("250.00");
+  const held = await transfer("50000.00");
+  await deposit(held, { amount: "49000.00" });
+  await until("money came", async () => (await call("GET", `/v1/transfers/${held.id}`)).funding.amount_received === "49000.00");
+  await call("POST", "/v1/test_helpers/clock", { advance_seconds: 2000 });
+  await status(held, "funding_hold");
+  const late = await transfer("75.00");
+  await call("POST", `/v1/transfers/${late.id}/cancel`, {});
+  const suspect = await call("POST", "/v1/senders", { name: process.env.HUNDI_TEST_SUSPECT, type: "individual", country: "AE" });
+  await call("POST", "/v1/beneficiaries", { name: "Meera Pillai", account_number: "50100012345679", ifsc: "SBIN0000001", account_type: "nre", submit: false });
+  await until("webhooks came", () => deliveries.length > 3);
+  return { paid: settled, waiting, held, late, suspect, endpoint, receiver, deliveries };
+};
+
+export const launch = () => chromium.launch({
+  executablePath: "/usr/bin/chromium",
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+// A browser's profile that is signed in.
+export const signIn = async (browser, name, { width = 1280, scheme = "light" } = {}) => {
+  const context = await browser.newContext({
+    viewport: { width, height: 900 }, colorScheme: scheme, timezoneId: "Asia/Dubai", locale: "en-GB",
+  });
+  // Nothing comes from elsewhere.
+  await context.route((target) => target.origin !== consoleAddress, (route) => route.abort());
+  const page = await context.newPage();
+  page.complaints = [];
+  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) page.complaints.push(message.text()); });
+  page.on("pageerror", (error) => page.complaints.push(String(error)));
+  await page.goto(`${consoleAddress}/console/sign_in`);
+  await page.getByLabel("Name").fill(name);
+  await page.getByLabel("Password").fill(password);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.waitForURL(`${consoleAddress}/console`);
+  return page;
+};
+
+export const axe = async (page) => {
+  await page.evaluate(axeSource);
+  const tags = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
+  const found = await page.evaluate((values) => window.axe.run(document, { runOnly: { type: "tag", values } }), tags);
+  const faults = found.violations.map((one) => `${one.id}: ${one.nodes.map((node) => `${node.html.slice(0, 90)} ${node.any[0]?.message ?? ""}`).join(" | ")}`);
+  if (faults.length) fail(`${page.url()}\n${faults.join("\n")}`);
+  if (!found.passes.some((one) => one.id === "color-contrast")) fail("no contrast was judged");
+};
+
+export const pagesOf = (made) => ({
+  overview: "/console",
+  search: "/console/search?q=ravi",
+  "search-empty": "/console/search?q=nobody",
+  transfers: "/console/transfers",
+  transfer: `/console/transfers/${made.paid.id}`,
+  held: `/console/transfers/${made.held.id}`,
+  beneficiary: `/console/beneficiaries/${made.paid.beneficiary_id}`,
+  sender: `/console/senders/${made.suspect.id}`,
+  holds: "/console/queues/holds",
+  reviews: "/console/queues/reviews",
+  verifications: "/console/queues/verifications",
+  payouts: "/console/queues/payouts",
+  refunds: "/console/queues/refunds",
+  "refund-addresses": "/console/queues/refund_addresses",
+  unmatched: "/console/queues/unmatched",
+  differences: "/console/queues/differences",
+  accounts: "/console/accounts",
+  account: "/console/accounts/1",
+  webhooks: "/console/webhooks",
+  webhook: `/console/webhooks/${made.endpoint.id}`,
+  pauses: "/console/pauses",
+  settings: "/console/settings",
+  operators: "/console/operators",
+  decisions: "/console/decisions",
+  reports: "/console/reports",
+  own: "/console/account",
+});

@@ -1,0 +1,7 @@
+#!/usr/bin/env bash
+# Drives Chromium over the operator's console, against a server of its own on a temporary database.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+source tests/console/tools.sh
+node tests/console/check.mjs "$address" "$console" "$tools"
+refuse_panics

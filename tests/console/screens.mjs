@@ -1,0 +1,30 @@
+// Makes a picture of each page in both themes and three widths. Arguments: the server's address, the console's, the folder
+// of the tools, the folder for the pictures; then names of pages, where not all are wanted.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { consoleAddress, furnish, launch, pagesOf, pictures, signIn } from "./drive.mjs";
+
+mkdirSync(pictures, { recursive: true });
+const wanted = process.argv.slice(6);
+const made = await furnish();
+const browser = await launch();
+let count = 0;
+try {
+  for (const scheme of ["light", "dark"]) {
+    const page = await signIn(browser, "asha", { scheme });
+    for (const [name, path] of Object.entries(pagesOf(made))) {
+      if (wanted.length && !wanted.includes(name)) continue;
+      await page.goto(consoleAddress + path);
+      for (const width of [360, 768, 1440]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.screenshot({ path: join(pictures, `${name}-${scheme}-${width}.png`), fullPage: true });
+        count += 1;
+      }
+    }
+    await page.context().close();
+  }
+} finally {
+  await browser.close();
+  made.receiver.close();
+}
+console.log(`${count} pictures in ${pictures}`);

@@ -1,0 +1,25 @@
+# Installs what drives the browser, below target/, and starts a server with the console and two operators. To be sourced
+# from the project's folder. Sets `tools`, `address` and `console`.
+tools=target/pay-page-tools
+if ! cmp -s tests/pay_page/package-lock.json "$tools/installed-lock.json"; then
+  mkdir -p "$tools"
+  cp tests/pay_page/package.json tests/pay_page/package-lock.json "$tools/"
+  npm ci --prefix "$tools" --ignore-scripts --no-audit --no-fund --loglevel=error
+  cp tests/pay_page/package-lock.json "$tools/installed-lock.json"
+fi
+
+[ -n "${HUNDI_TEST_BUILT:-}" ] || cargo build --locked --quiet
+source tests/serve.sh
+export HUNDI_CONSOLE_LISTEN=127.0.0.1:0
+serve 50
+for _ in $(seq 200); do
+  grep -qs '^console at ' "$folder/out" && break
+  sleep 0.05
+done
+console=$(sed -n 's|^console at \(http.*\)/console$|\1|p' "$folder/out")
+export HUNDI_KEY HUNDI_TEST_PASSWORD="correct horse battery staple" HUNDI_TEST_SUSPECT="Test Possibly Sanctioned"
+for operator in "asha operator" "vijay viewer"; do
+  read -r name role <<< "$operator"
+  printf %s "$HUNDI_TEST_PASSWORD" \
+    | target/debug/hundi operators create "$name" --role "$role" --password-stdin --database "sqlite:$folder/hundi.db" > "$folder/made"
+done
