@@ -25,10 +25,10 @@
 //!    `<form method="post">` with `{{ frame.token_field()|safe }}` in it; links and forms name
 //!    paths of this server alone. No `style=` and no `on…=`: the policy forbids them.
 //! 4. Words: `{{ frame.t.get("transfers.title") }}`, or with parts
-//!    `{{ frame.t.with("transfers.of", [("count", count.as_str())]) }}`. Each key stands in
+//!    `{{ frame.t.with("transfer.attempts", [("count", count.as_str())]) }}`. Each key stands in
 //!    `texts/en.toml` and in `texts/hi.toml`; a test compares the files with one another and with
 //!    the keys that templates and code name.
-//! 5. After a change: `visit.back_to("/console/transfers", "notice.transfer_approved")` answers
+//! 5. After a change: `visit.back_to("/console/transfers", "notice.decided")` answers
 //!    303 and the next page shows the notice. A refusal that a person should read is
 //!    `Failure::told(…)`.
 //! 6. A line in the navigation, if it is a place of its own: `nav.rs`.
