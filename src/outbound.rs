@@ -293,6 +293,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn nobody_is_waited_for_longer_than_minutes() {
+        for (text, seconds) in [("300", 300), ("86400", 300), ("18446744073709551615", 300)] {
+            let answer: &'static str =
+                format!("HTTP/1.1 429 Slow\r\nRetry-After: {text}\r\nContent-Length: 0\r\n\r\n")
+                    .leak();
+            let (endpoint, _asked) = serve(answer).await;
+            let answer = client().post(&endpoint, Vec::new(), Duration::from_secs(5), 100).await;
+            assert_eq!(answer.unwrap().retry_after_seconds, Some(seconds), "{text}");
+        }
+    }
+
+    #[tokio::test]
     async fn an_answer_comes_with_its_status_and_the_secret_goes_out() {
         let (endpoint, mut asked) =
             serve("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 2\r\n\r\n{}").await;

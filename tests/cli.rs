@@ -3,6 +3,8 @@
 
 #[path = "cli/connections.rs"]
 mod connections;
+#[path = "cli/exposure.rs"]
+mod exposure;
 mod support;
 
 use std::io::Read;
@@ -474,6 +476,11 @@ fn live_key_can_be_made_and_reads_but_does_not_create() {
         403,
         "action_unauthorized",
         "a live beneficiary",
+    );
+    client.post("/v1/senders", &steps::sender_body()).expect_refusal(
+        403,
+        "action_unauthorized",
+        "a live sender",
     );
     client.post("/v1/quote_locks", &steps::quote_lock_body("20.00")).expect_refusal(
         403,

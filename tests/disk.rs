@@ -108,7 +108,12 @@ fn full_disk_is_answered_503_and_heals_by_itself() {
     }
     assert_eq!(server.probe("/healthz"), Some(200), "the process lives, whatever the disk does");
     assert!(server.ended().is_none(), "the server ended on a full disk");
-    println!("/readyz on a full disk: {:?}", server.probe("/readyz"));
+    let mut prober = server.client("");
+    let page = until("/readyz to say that writes fail", steps::PATIENCE, || {
+        let answer = prober.get("/readyz");
+        (answer.status == 503).then(|| answer.text())
+    });
+    assert!(page.contains("write"), "/readyz does not say what is wrong: {page}");
 
     limit_file_bytes(&server, "unlimited:");
     await_writable(&mut client);

@@ -413,7 +413,7 @@ pub fn nothing(_: &mut Context<'_>) -> Result<(), OperationError> {
 }
 
 /// For creations that a live key may only ask for once live mode is configured (beneficiaries,
-/// quote locks, transfers).
+/// senders, quote locks, transfers).
 pub fn creation(context: &mut Context<'_>) -> Result<(), OperationError> {
     if context.scope().livemode() && !context.services.is_live_configured() {
         let message = "Live mode is not configured on this server yet: live keys can read, and \

@@ -90,7 +90,7 @@ pub fn view(sender: Sender) -> SenderView {
 
 pub fn routes() -> Vec<Route> {
     vec![
-        route::post("/v1/senders", "Create a sender", route::nothing, create)
+        route::post("/v1/senders", "Create a sender", route::creation, create)
             .preflight(screen_ahead),
         route::list(
             "/v1/senders",

@@ -419,9 +419,23 @@ async fn a_new_database_refuses_an_account_key_that_was_used_before() {
     tokio::task::block_in_place(|| drop(server));
 
     // While no node answers, nobody knows: a warning.
+    let height = process.height();
     proxy.change(|faults| faults.is_dropping_connections = true);
     let home = another();
     let server = tokio::task::block_in_place(|| home.start());
     assert!(home.log().contains("account key was used before"), "{}", home.log());
     tokio::task::block_in_place(|| drop(server));
+    // A database that followed the chain before tells how far, after a start without a node too.
+    process.home.set("HUNDI_METRICS", "true");
+    process.resume();
+    let page = async |path: &str| {
+        String::from_utf8(process.caller.client.get(path).await.body.to_vec()).expect("a text")
+    };
+    let ready = page("/readyz").await;
+    assert!(ready.contains(&format!("chain tron (test): block {height}, ")), "{ready}");
+    let line = format!("hundi_chain_height{{chain=\"tron\",mode=\"test\"}} {height}\n");
+    eventually("the stored cursor in the metrics", async || {
+        page("/metrics").await.contains(&line).then_some(())
+    })
+    .await;
 }

@@ -309,7 +309,7 @@ async fn accounts_and_modes_do_not_see_each_other() {
 async fn live_keys_read_and_may_not_create_what_needs_live_mode() {
     let server = Server::start().await;
     let live = server.client_of("default", Mode::Live, "").await;
-    for path in ["/v1/beneficiaries", "/v1/quote_locks", "/v1/transfers"] {
+    for path in ["/v1/beneficiaries", "/v1/senders", "/v1/quote_locks", "/v1/transfers"] {
         // Whatever the body says.
         for body in [
             json!({}),
@@ -319,9 +319,11 @@ async fn live_keys_read_and_may_not_create_what_needs_live_mode() {
         }
         assert_eq!(live.get(path).await.ok()["data"], json!([]));
     }
-    let sender = live.sender().await;
-    assert_eq!(sender["livemode"], true);
-    assert_eq!(live.get(&format!("/v1/senders/{}", id(&sender))).await.ok(), sender);
+    let body = json!({ "url": "https://example.com/live" });
+    let endpoint = live.post("/v1/webhook_endpoints", body).await.ok();
+    assert_eq!(endpoint["livemode"], true);
+    let shown = live.get(&format!("/v1/webhook_endpoints/{}", id(&endpoint))).await.ok();
+    assert_eq!(shown["created"], endpoint["created"]);
     for route in routes().into_iter().filter(|route| route.is_test_helper()) {
         let path = route.path.replace("{id}", "nothing");
         assert_eq!(

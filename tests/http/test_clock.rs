@@ -189,7 +189,9 @@ async fn the_clock_is_the_accounts_own_and_no_identifier_follows_it() {
     let twin = server.client_of("default", Mode::Test, "").await;
     assert_eq!(twin.sender().await["created"], actor.now());
     let live = server.client_of("default", Mode::Live, "").await;
-    assert_eq!(live.sender().await["created"], other.now() - 60);
+    let body = json!({ "url": "https://example.com/live" });
+    let endpoint = live.post("/v1/webhook_endpoints", body).await.ok();
+    assert_eq!(endpoint["created"], other.now() - 60);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,7 +24,7 @@ macro_rules! text_fields {
                         "pattern": $pattern })
                 }
                 fn parse(node: &Node, name: &str, entries: &mut Vec<RefusalEntry>) -> Option<Self> {
-                    let text = text(node, $min, $max, name, entries)?;
+                    let text = text_of_length(node, $min, $max, $message, name, entries)?;
                     let accepts: fn(&str) -> Option<String> = $accepts;
                     match accepts(text) {
                         Some(value) => Some($name(value)),
@@ -34,6 +34,25 @@ macro_rules! text_fields {
             }
         )*
     };
+}
+
+/// A text of some length; where it has another, the message says what is wanted as well.
+fn text_of_length<'a>(
+    node: &'a Node,
+    min: usize,
+    max: usize,
+    wanted: &str,
+    name: &str,
+    entries: &mut Vec<RefusalEntry>,
+) -> Option<&'a str> {
+    let first = entries.len();
+    let found = text(node, min, max, name, entries);
+    for entry in &mut entries[first..] {
+        if matches!(entry.code, Code::ParameterMinLengthInvalid | Code::ParameterMaxLengthInvalid) {
+            entry.message.push_str(&format!(" It {wanted}"));
+        }
+    }
+    found
 }
 
 fn keep_if(text: &str, holds: bool) -> Option<String> {
@@ -56,7 +75,7 @@ text_fields! {
                 && bytes[5..].iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit());
             holds.then_some(text)
         },
-        "must be four letters, a zero, and six letters or digits.";
+        "must be four letters, a zero, and six letters or digits, such as HDFC0000001.";
     /// A plausible address: one `@`, a dotted domain, no spaces.
     Email (3..=254) r"^[^@\s]+@[^@\s]+\.[^@\s.]+$" |text| {
             let plausible = text.split_once('@').is_some_and(|(local, domain)| {
@@ -67,7 +86,7 @@ text_fields! {
             });
             keep_if(text, plausible && !text.chars().any(char::is_whitespace))
         },
-        "must be an email address.";
+        "must be an email address, such as name@example.com.";
     /// E.164: a plus, a country code and the number, 7 to 15 digits (ITU-T E.164).
     Phone (8..=16) r"^\+[1-9][0-9]{6,14}$" |text| {
             let digits = text.strip_prefix('+').unwrap_or("");
@@ -87,7 +106,7 @@ text_fields! {
                 && b[9].is_ascii_uppercase();
             holds.then_some(text)
         },
-        "must be five letters, four digits and a letter.";
+        "must be five letters, four digits and a letter, such as ABCDE1234F.";
     /// A passport number, kept as written.
     PassportNumber (6..=20) "^[A-Za-z0-9]{6,20}$" |text| keep_if(text,
         text.bytes().all(|b| b.is_ascii_alphanumeric())),
@@ -116,7 +135,7 @@ text_fields! {
         "must be a date that exists, written YYYY-MM-DD.";
     /// An ISO 3166-1 alpha-2 country code.
     Country (2..=2) "^[A-Z]{2}$" |text| keep_if(text, is_country(text)),
-        "must be an ISO 3166-1 alpha-2 country code in upper case.";
+        "must be an ISO 3166-1 alpha-2 country code in upper case, such as AE.";
 }
 
 /// An address as a browser reads it, so that no two readers see different hosts in it.
