@@ -17,7 +17,7 @@ use crate::chains::pool::AddressPool;
 use crate::chains::rows as chain_rows;
 use crate::chains::settings::ChainSettings;
 use crate::chains::{ChainName, ChainProfile, Following};
-use crate::config::{Config, Role};
+use crate::config::{Config, Role, environment};
 use crate::console::{self, Console};
 use crate::guides::Guides;
 use crate::http::dispatch::Api;
@@ -169,7 +169,6 @@ impl App {
             )),
             None => None,
         };
-        let environment = |name: &str| std::env::var(name).ok();
         let serves_at = is_server.then(|| store.clock.milliseconds() / 1000);
         let live_parts =
             live::assemble(config, &environment, &client, screening.as_ref(), serves_at)?;

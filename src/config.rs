@@ -15,6 +15,7 @@ use crate::rails::files::settings::{BankSettings, BankTable};
 use crate::rate_limits::Rates;
 use crate::rates::http::RateSettings;
 use crate::screening::settings::{ScreeningSettings, ScreeningSource};
+pub use crate::secrets::{check_secret_files, environment};
 use crate::services::{PayoutLimits, Settings};
 pub use crate::store::Database;
 use crate::store::postgres;
@@ -82,6 +83,7 @@ struct Sources {
     /// Only in the file, by account.
     issuers: Option<BTreeMap<String, IssuerSource>>,
     sponsor_bank_name: Option<String>,
+    security_contact: Option<String>,
     /// Only in the file.
     screening: Option<ScreeningSource>,
 }
@@ -193,6 +195,23 @@ fn with_host(listen: String) -> String {
     match listen.parse::<u16>() {
         Ok(port) => format!("127.0.0.1:{port}"),
         Err(_) => listen,
+    }
+}
+
+/// Where reports of security faults go, as security.txt wants it (RFC 9116, 2.5.3).
+fn contact(text: Option<String>) -> Result<Option<String>, String> {
+    let is_contact = |text: &str| {
+        ["mailto:", "https://", "tel:"].iter().any(|scheme| {
+            text.strip_prefix(scheme).is_some_and(|rest| {
+                !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_graphic())
+            })
+        })
+    };
+    match text {
+        Some(text) if !is_contact(&text) => Err("security_contact must be a mailto:, https:// or \
+             tel: address, such as mailto:security@example.com"
+            .into()),
+        text => Ok(text),
     }
 }
 
@@ -348,6 +367,7 @@ impl Config {
                 file.issuers.unwrap_or_default(),
             )?,
             sponsor_bank_name: issuers::text("sponsor_bank_name", value!(sponsor_bank_name))?,
+            security_contact: contact(value!(security_contact))?,
             debit_account_last4: bank.as_ref().map(|bank| bank.debit_account_last4().to_owned()),
             is_gst_charged: value!(gst).unwrap_or(defaults.is_gst_charged),
             payout_limits: PayoutLimits {

@@ -20,6 +20,44 @@ fn beside(database: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// A variable of the environment, or the text of the file that the variable with `_FILE` behind its
+/// name names, as service managers hand out secrets. See [`check_secret_files`].
+pub fn environment(name: &str) -> Option<String> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|text| !text.is_empty());
+    variable(name).or_else(|| {
+        let text = std::fs::read_to_string(variable(&format!("{name}_FILE"))?).ok()?;
+        Some(text.trim_end_matches(['\r', '\n']).to_owned())
+    })
+}
+
+/// Settings that are files themselves, and no secrets in one.
+const FILE_SETTINGS: [&str; 1] = ["HUNDI_IFSC_FILE"];
+
+/// Refuses a secret's file that cannot be read, and a secret that is given twice: a service that
+/// went on without its encryption key would make another one.
+pub fn check_secret_files() -> Result<(), String> {
+    for (name, path) in std::env::vars() {
+        let Some(secret) = name.strip_suffix("_FILE").filter(|name| name.starts_with("HUNDI_"))
+        else {
+            continue;
+        };
+        if path.is_empty() || FILE_SETTINGS.contains(&name.as_str()) {
+            continue;
+        }
+        if std::env::var(secret).is_ok_and(|text| !text.is_empty()) {
+            return Err(format!("{secret} and {name} are both set: give one of them"));
+        }
+        match std::fs::read_to_string(&path) {
+            Ok(text) if text.trim().is_empty() => {
+                return Err(format!("{name} names {path}, which is empty"));
+            }
+            Ok(_) => {}
+            Err(error) => return Err(format!("{name} names {path}, which does not read: {error}")),
+        }
+    }
+    Ok(())
+}
+
 /// Said of a database that has no file beside it.
 pub const KEY_NEEDED: &str = "a database that several nodes use needs HUNDI_ENCRYPTION_KEY, the \
  same on each: make it once with `head -c 32 /dev/urandom | base64`";

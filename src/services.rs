@@ -46,6 +46,8 @@ pub struct Settings {
     pub issuers: Issuers,
     /// The bank that sends the INR, for payment advices: 1 to 100 characters.
     pub sponsor_bank_name: Option<String>,
+    /// Where reports of security faults go, for security.txt.
+    pub security_contact: Option<String>,
     /// The last four of the account that live mode's INR leave, for payment advices.
     pub debit_account_last4: Option<String>,
     /// Whether the operator is the Indian converter that charges GST on the exchange (see
@@ -85,6 +87,7 @@ impl Default for Settings {
             public_url: "http://127.0.0.1:8080".into(),
             issuers: Issuers::default(),
             sponsor_bank_name: None,
+            security_contact: None,
             debit_account_last4: None,
             is_gst_charged: false,
             payout_limits: PayoutLimits::default(),

@@ -125,6 +125,13 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
             "text/plain; version=0.0.4; charset=utf-8",
             metrics_page(app).await,
         ),
+        "/.well-known/security.txt" => match security_text(app) {
+            Some(body) => text(StatusCode::OK, "text/plain; charset=utf-8", body),
+            None => dispatch::refusal_reply(
+                request_id,
+                Refusal::new(Code::ObjectNotFound, "No such page."),
+            ),
+        },
         "/openapi.json" => text(StatusCode::OK, "application/json", site.openapi.clone()),
         "/" | "/docs" => {
             let mut reply = text(StatusCode::FOUND, "text/plain; charset=utf-8", "");
@@ -144,6 +151,22 @@ async fn page(site: &Site, request_id: &str, request: &Request<Incoming>) -> Rep
             dispatch::refusal_reply(request_id, Refusal::new(Code::ObjectNotFound, "No such page."))
         }
     }
+}
+
+/// Where reports of security faults go (RFC 9116), where the operator says so.
+fn security_text(app: &AppState) -> Option<String> {
+    const VALID_DAYS: i64 = 180;
+    const DAY_SECONDS: i64 = 86_400;
+    let settings = &app.services.settings;
+    let contact = settings.security_contact.as_deref()?;
+    // The same text all day.
+    let day = app.store.clock.milliseconds() / 1000 / DAY_SECONDS;
+    let expires = jiff::Timestamp::from_second((day + VALID_DAYS) * DAY_SECONDS).ok()?;
+    let url = &settings.public_url;
+    Some(format!(
+        "Contact: {contact}\nExpires: {expires}\nPreferred-Languages: en\n\
+         Canonical: {url}/.well-known/security.txt\n"
+    ))
 }
 
 /// What Prometheus reads.
