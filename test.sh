@@ -105,6 +105,11 @@ if ! $quick; then
   say "two nodes behind nginx"
   tests/deploy/run.sh
 
+  if cargo deb --version >/dev/null 2>&1 && cargo cyclonedx --version >/dev/null 2>&1; then
+    say "what is released"
+    tests/deploy/release.sh
+  fi
+
   say "the payer's page in a browser"
   need chromium chromium
   need node nodejs

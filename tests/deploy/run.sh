@@ -25,7 +25,18 @@ if command -v systemd-analyze >/dev/null; then
   unit=$(mktemp -d)/hundi.service
   sed "s|/usr/local/bin/hundi|$PWD/target/debug/hundi|" deploy/hundi.service > "$unit"
   said=$(systemd-analyze verify --man=no "$unit" 2>&1) || { echo "$said"; exit 1; }
+  # With secrets as credentials too.
+  mkdir "$unit.d" && cp deploy/credentials.conf "$unit.d/"
+  said+=$(systemd-analyze verify --man=no "$unit" 2>&1) || { echo "$said"; exit 1; }
   # It also complains without failing.
   ! grep -i "hundi.service" <<<"$said" || exit 1
   rm -r "$(dirname "$unit")"
 fi
+
+# Docker is not needed for this: the files read, and what they name is there.
+python3 tests/deploy/compose.py
+conf=$(mktemp -d)
+sed 's/node[12]:8080/127.0.0.1:8080/' deploy/compose/nginx.conf > "$conf/site.conf"
+printf 'pid %s/pid; error_log stderr; events {} http { access_log off; include %s/site.conf; }' "$conf" "$conf" > "$conf/nginx.conf"
+"$(command -v nginx || echo /usr/sbin/nginx)" -t -q -p "$conf" -c "$conf/nginx.conf"
+rm -r "$conf"

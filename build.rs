@@ -1,0 +1,30 @@
+//! Tells a release which commit it was built of: `hundi --version` says so.
+//!
+//! `HUNDI_COMMIT` names it where there is no repository, as in an archive. Other builds do not ask,
+//! because each commit would compile everything once more.
+
+use std::process::Command;
+
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    (output.status.success() && !text.trim().is_empty()).then(|| text.trim().to_owned())
+}
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=HUNDI_COMMIT");
+    let given = std::env::var("HUNDI_COMMIT").ok().filter(|text| !text.is_empty());
+    let is_release = std::env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    let commit = match given {
+        Some(commit) => commit,
+        None if is_release => {
+            if let Some(path) = git(&["rev-parse", "--git-path", "logs/HEAD"]) {
+                println!("cargo:rerun-if-changed={path}");
+            }
+            git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_else(|| "unknown".into())
+        }
+        None => "not a release".into(),
+    };
+    println!("cargo:rustc-env=HUNDI_BUILD_COMMIT={commit}");
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Builds what is released: an archive, a Debian package, a list of everything inside the binary (SBOM, CycloneDX) and checksums, in
+# target/release-files. Needs cargo-deb and cargo-cyclonedx, and installs them with cargo where they are missing.
+# With --binary FILE it packs a binary that was built already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+binary=
+[ "${1:-}" = "--binary" ] && binary=$2
+
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+HUNDI_COMMIT=${HUNDI_COMMIT:-$(git rev-parse --short=12 HEAD)}
+export HUNDI_COMMIT
+# Files carry the time of the commit, so that one commit makes one archive.
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+export SOURCE_DATE_EPOCH
+
+for tool in cargo-deb cargo-cyclonedx; do
+  command -v "$tool" >/dev/null || cargo install --locked "$tool"
+done
+
+if [ -z "$binary" ]; then
+  cargo build --release --locked --bin hundi
+  binary=target/release/hundi
+fi
+
+packed=target/packed
+rm -rf "$packed"
+mkdir -p "$packed/completions"
+install -m 755 "$binary" "$packed/hundi"
+strip "$packed/hundi"
+"$packed/hundi" man "$packed/man"
+"$packed/hundi" completions bash > "$packed/completions/hundi.bash"
+"$packed/hundi" completions zsh > "$packed/completions/_hundi"
+"$packed/hundi" completions fish > "$packed/completions/hundi.fish"
+# The package's own: its binary is elsewhere, and secrets come as credentials (deploy/credentials.conf).
+sed 's|/usr/local/bin/hundi|/usr/bin/hundi|; /^EnvironmentFile=/d' deploy/hundi.service > "$packed/hundi.service"
+
+files=target/release-files
+rm -rf "$files"
+mkdir -p "$files"
+machine=$(uname -m)
+name=hundi-$version-$machine-linux
+
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir "$tree/$name"
+cp -r "$packed"/{hundi,man,completions} README.md CHANGELOG.md SECURITY.md LICENSE hundi.example.toml docs deploy "$tree/$name/"
+tar --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -C "$tree" -cf - "$name" | gzip -n9 > "$files/$name.tar.gz"
+
+cargo deb --no-build --no-strip --locked --output "$files/hundi_${version}_$(dpkg --print-architecture).deb"
+
+cargo cyclonedx --format json --spec-version 1.5 --target "$(rustc -vV | sed -n 's/^host: //p')" --override-filename hundi.cdx
+mv hundi.cdx.json "$files/$name.cdx.json"
+
+(cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)
+"$packed/hundi" --version
