@@ -5,6 +5,8 @@
 mod connections;
 #[path = "cli/exposure.rs"]
 mod exposure;
+#[path = "cli/shell.rs"]
+mod shell;
 mod support;
 
 use std::io::Read;
@@ -706,7 +708,7 @@ fn refunds_and_addresses_are_told_to_the_operator() {
 
     let listed = home.run(&["refunds", "list"]).expect_success("refunds list").stdout;
     let wanted = format!(
-        "{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-\t-\t-\t-"
+        "{refund_id}\ttest\t{over_id}\t1.50\tUSDT\ttron\t-\trequires_address\t-\t-\t-\t-\t-\t-"
     );
     assert_eq!(listed.lines().skip(1).collect::<Vec<_>>(), [wanted], "{listed}");
     for (arguments, count) in [

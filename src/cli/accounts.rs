@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 
+use super::listing::{Listing, ListingArgs};
 use super::{ByArgs, DatabaseArgs, config, error_message, open, print};
 use crate::kernel::Now;
 use crate::store::Tx;
@@ -25,6 +26,8 @@ enum AccountsCommand {
     /// List the accounts
     List {
         #[command(flatten)]
+        listing: ListingArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// Let no key of the account act
@@ -47,16 +50,18 @@ enum AccountsCommand {
 
 async fn run(command: AccountsCommand) -> Result<(), String> {
     let (name, by, database, is_suspended) = match command {
-        AccountsCommand::List { database } => {
+        AccountsCommand::List { listing, database } => {
             let accounts = open(&database)
                 .await?
                 .write(|tx, _| Ok(keys::rows::accounts(tx)?))
                 .await
                 .map_err(error_message)?;
-            print("account\tstatus")?;
-            return accounts.iter().try_for_each(|(name, is_suspended)| {
-                print(&format!("{name}\t{}", if *is_suspended { "suspended" } else { "active" }))
-            });
+            let mut listing = Listing::begin(listing, &["account", "status"])?;
+            for (name, is_suspended) in &accounts {
+                let status = if *is_suspended { "suspended" } else { "active" };
+                listing.row([name.as_str().into(), status.into()])?;
+            }
+            return listing.end();
         }
         AccountsCommand::Suspend { name, by, database } => (name, by, database, true),
         AccountsCommand::Resume { name, by, database } => (name, by, database, false),

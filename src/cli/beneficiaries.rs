@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
-use super::{ByArgs, DatabaseArgs, beside, decide, error_message, print};
+use super::listing::{Cell, Listing, ListingArgs};
+use super::{ByArgs, DatabaseArgs, beside, decide, error_message};
 use crate::account_verification::{AccountAnswer, NameMatch};
 use crate::beneficiaries::state::BeneficiaryStatus;
 use crate::beneficiaries::{self, Beneficiary};
@@ -40,6 +41,8 @@ enum BeneficiariesCommand {
         /// Show full account numbers, as a look at the bank needs them; mind who sees your screen
         #[arg(long)]
         show_account_numbers: bool,
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -90,8 +93,8 @@ impl Finding {
 
 async fn run(command: BeneficiariesCommand) -> Result<(), String> {
     match command {
-        BeneficiariesCommand::List { status, show_account_numbers, database } => {
-            list(status.as_deref(), show_account_numbers, &database).await
+        BeneficiariesCommand::List { status, show_account_numbers, listing, database } => {
+            list(status.as_deref(), show_account_numbers, listing, &database).await
         }
         BeneficiariesCommand::Review { id, finding, by, database } => {
             let id = AnyId::parse(&id).ok_or_else(|| {
@@ -105,6 +108,7 @@ async fn run(command: BeneficiariesCommand) -> Result<(), String> {
 async fn list(
     status: Option<&str>,
     shows_account_numbers: bool,
+    listing: ListingArgs,
     database: &DatabaseArgs,
 ) -> Result<(), String> {
     let words: Vec<&str> = BeneficiaryStatus::ALL.iter().map(|status| status.as_str()).collect();
@@ -117,7 +121,19 @@ async fn list(
     let app = beside(database).await?;
     let found =
         app.state.store.write(move |tx, _| find(tx, status)).await.map_err(error_message)?;
-    print("id\taccount\tmode\tstatus\treason\tcreated\tname\taccount_number\tifsc\tbank")?;
+    let columns = &[
+        "id",
+        "account",
+        "mode",
+        "status",
+        "reason",
+        "created",
+        "name",
+        "account_number",
+        "ifsc",
+        "bank",
+    ];
+    let mut listing = Listing::begin(listing, columns)?;
     for (account, beneficiary) in found.iter().take(LISTED_MAX) {
         let account_number = if shows_account_numbers {
             let opened = beneficiaries::open_account_number(beneficiary, &app.state.services)
@@ -126,18 +142,20 @@ async fn list(
         } else {
             format!("…{}", beneficiary.account_number_last4)
         };
-        print(&format!(
-            "{}\t{account}\t{}\t{}\t{}\t{}\t{}\t{account_number}\t{}\t{}",
-            beneficiary.id,
-            if beneficiary.scope.mode().is_live() { "live" } else { "test" },
-            beneficiary.status.as_str(),
-            beneficiary.payouts_disabled_reason.map_or("-", |reason| reason.as_str()),
-            beneficiary.created,
-            beneficiary.name,
-            beneficiary.ifsc,
-            beneficiary.bank_name.as_deref().unwrap_or("-"),
-        ))?;
+        listing.row([
+            beneficiary.id.to_string().into(),
+            account.as_str().into(),
+            beneficiary.scope.mode().as_str().into(),
+            beneficiary.status.as_str().into(),
+            beneficiary.payouts_disabled_reason.map(|reason| reason.as_str()).into(),
+            Cell::Time(beneficiary.created),
+            beneficiary.name.as_str().into(),
+            account_number.into(),
+            beneficiary.ifsc.as_str().into(),
+            beneficiary.bank_name.as_deref().into(),
+        ])?;
     }
+    listing.end()?;
     if found.len() > LISTED_MAX {
         Err(format!("there are more than {LISTED_MAX}; only these are shown: name a --status"))
     } else {

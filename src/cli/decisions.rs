@@ -2,7 +2,8 @@
 
 use clap::Args;
 
-use super::{DatabaseArgs, error_message, open, print};
+use super::listing::{Cell, Listing, ListingArgs};
+use super::{DatabaseArgs, error_message, open};
 use crate::decisions::rows;
 use crate::store::Cost;
 
@@ -11,6 +12,8 @@ use crate::store::Cost;
 pub struct Decisions {
     /// Only about this object, or what else a decision was about, such as a transaction's hash
     subject: Option<String>,
+    #[command(flatten)]
+    listing: ListingArgs,
     #[command(flatten)]
     database: DatabaseArgs,
 }
@@ -31,19 +34,17 @@ impl Decisions {
             })
             .await
             .map_err(error_message)?;
-        print("decided_at\tsubject\tdecision\tactor\treason")?;
+        let columns = &["decided_at", "subject", "decision", "actor", "reason"];
+        let mut listing = Listing::begin(self.listing, columns)?;
         for decision in &found {
-            let or_none =
-                |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-            print(&format!(
-                "{}\t{}\t{}\t{}\t{}",
-                decision.decided_at,
-                decision.subject,
-                decision.decision,
-                or_none(decision.by.actor()),
-                or_none(decision.by.reason()),
-            ))?;
+            listing.row([
+                Cell::Time(decision.decided_at),
+                decision.subject.to_string().into(),
+                decision.decision.to_string().into(),
+                Cell::text(decision.by.actor()),
+                Cell::text(decision.by.reason()),
+            ])?;
         }
-        Ok(())
+        listing.end()
     }
 }

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use clap::{Args, Subcommand};
 
+use super::listing::{Cell, Listing, ListingArgs};
 use super::{DatabaseArgs, ModeFlag, config, error_message, open, open_or_make, print};
 use crate::app::{self, ACCOUNT_DEFAULT, KeyRequest};
 use crate::kernel::id::kind;
@@ -44,6 +45,8 @@ enum KeysCommand {
     },
     /// List the keys, without their secrets
     List {
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -101,29 +104,30 @@ async fn run(command: KeysCommand) -> Result<(), String> {
             }
             print(&key)
         }
-        KeysCommand::List { database } => {
+        KeysCommand::List { listing, database } => {
             let lines = open(&database)
                 .await?
                 .write(|tx, _| Ok(keys::rows::list(tx)?))
                 .await
                 .map_err(error_message)?;
-            print("id\taccount\tmode\tkey\tpermissions\tcreated\texpires\trevoked")?;
+            let columns =
+                &["id", "account", "mode", "key", "permissions", "created", "expires", "revoked"];
+            let mut listing = Listing::begin(listing, columns)?;
             for line in lines {
-                let time = |at: Option<i64>| at.map_or_else(|| "-".to_owned(), |at| at.to_string());
-                let mode = line.mode.as_str();
                 let permissions =
                     if line.permissions.is_empty() { "all" } else { &line.permissions };
-                print(&format!(
-                    "{}\t{}\t{mode}\t{}\t{permissions}\t{}\t{}\t{}",
-                    line.id,
-                    line.account,
-                    line.hint,
-                    line.created,
-                    time(line.expires_at),
-                    time(line.revoked_at)
-                ))?;
+                listing.row([
+                    line.id.to_string().into(),
+                    line.account.into(),
+                    line.mode.as_str().into(),
+                    line.hint.into(),
+                    permissions.into(),
+                    Cell::Time(line.created),
+                    Cell::time(line.expires_at),
+                    Cell::time(line.revoked_at),
+                ])?;
             }
-            Ok(())
+            listing.end()
         }
         KeysCommand::Revoke { id, database } => {
             let parsed: Id<kind::ApiKey> = Id::parse(&id)

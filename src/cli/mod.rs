@@ -18,6 +18,7 @@ mod doctor;
 mod ifsc;
 mod keys;
 mod listen;
+mod listing;
 mod openapi;
 mod operators;
 mod pause;
@@ -28,29 +29,36 @@ mod refunds;
 mod screening;
 mod serve;
 mod trigger;
+mod shell;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::app::App;
-use crate::config::{Config, Flags};
+use crate::config::{self, Config, Flags, environment};
 use crate::kernel::{AnyId, Clock, DecidedBy, Mode, Now, OperationError};
 use crate::live;
 use crate::operator::{self, OperatorDecision};
-use crate::store::{Store, Tx, handle, postgres};
+use crate::store::{Store, Tx, handle, migrate, postgres};
 
 /// "File size limit exceeded", on Linux for x86 and ARM (signal(7)).
 const SIGXFSZ: i32 = 25;
 
+/// Which build this is: its release, its commit, and the schema that it migrates a database to.
+static VERSION: LazyLock<String> = LazyLock::new(|| {
+    let (release, commit) = (env!("CARGO_PKG_VERSION"), env!("HUNDI_BUILD_COMMIT"));
+    format!("{release} (commit {commit}, schema {})", migrate::schema_known())
+});
+
 #[derive(Parser)]
 #[command(
     name = "hundi",
-    version,
+    version = VERSION.as_str(),
     about = "Pays Indian rupees into NRE bank accounts, funded by stablecoin deposits"
 )]
 struct Cli {
@@ -99,6 +107,8 @@ commands! {
     BankSimulator(bank_simulator::BankSimulator),
     Backup(backup::Backup),
     Openapi(openapi::Openapi),
+    Man(shell::Man),
+    Completions(shell::Completions),
 }
 
 /// Runs the command line and returns the exit code: 0 done, 1 failed; clap uses 2 for wrong usage.
@@ -110,7 +120,9 @@ pub fn main() -> ExitCode {
             // A write beyond a limit on file sizes then fails as one on a full disk does, where
             // SIGXFSZ would end the process. The handler stays when its receiver goes.
             drop(signal(SignalKind::from_raw(SIGXFSZ)));
-            run(Cli::parse().command).await
+            let command = Cli::parse().command;
+            config::check_secret_files()?;
+            run(command).await
         }),
         Err(error) => Err(format!("the runtime cannot start: {error}")),
     };
@@ -201,10 +213,6 @@ impl ByArgs {
         let mode = if live::is_configured(config) { Mode::Live } else { Mode::Test };
         by.missing(mode).map_or(Ok(by.clone()), |missing| Err(missing.to_owned()))
     }
-}
-
-fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
 }
 
 /// The configuration as the server reads it.

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::listing::{Cell, Listing, ListingArgs};
 use super::{DatabaseArgs, error_message, open, print};
 use crate::kernel::system_random;
 use crate::staff::{self, Role, passwords};
@@ -49,6 +50,8 @@ enum OperatorsCommand {
     },
     /// List the operators
     List {
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -127,21 +130,21 @@ impl Operators {
                 let operator = made_operator.await.map_err(error_message)?;
                 show(&format!("made the operator {} ({})", operator.name, role.as_str()), made)
             }
-            OperatorsCommand::List { database } => {
+            OperatorsCommand::List { listing, database } => {
                 let store = open(&database).await?;
                 let all = store.write(|tx, _| Ok(staff::rows::all(tx)?)).await;
-                print("name\trole\tsigns in\tsecond factor\tcreated")?;
+                let columns = &["name", "role", "signs_in", "second_factor", "created"];
+                let mut listing = Listing::begin(listing, columns)?;
                 for operator in all.map_err(error_message)? {
-                    print(&format!(
-                        "{}\t{}\t{}\t{}\t{}",
-                        operator.identity.name,
-                        operator.identity.role.as_str(),
-                        if operator.is_disabled { "no" } else { "yes" },
-                        if operator.is_totp_confirmed { "yes" } else { "no" },
-                        operator.created
-                    ))?;
+                    listing.row([
+                        operator.identity.name.as_str().into(),
+                        operator.identity.role.as_str().into(),
+                        (!operator.is_disabled).into(),
+                        operator.is_totp_confirmed.into(),
+                        Cell::Time(operator.created),
+                    ])?;
                 }
-                Ok(())
+                listing.end()
             }
             OperatorsCommand::Disable { name, database } => {
                 let name = staff::name(&name)?;

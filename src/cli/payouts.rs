@@ -4,6 +4,7 @@
 use clap::{Args, Subcommand};
 use secrecy::ExposeSecret;
 
+use super::listing::{Cell, Listing, ListingArgs};
 use super::{DatabaseArgs, ModeFlag, beside, error_message, payouts_list, print};
 use crate::app_state::AppState;
 use crate::beneficiaries;
@@ -41,10 +42,14 @@ enum PayoutsCommand {
         #[arg(long)]
         show_names: bool,
         #[command(flatten)]
+        listing: ListingArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// List payouts on hold and why; `hundi decide ID approve|refuse` decides about one
     Held {
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -71,10 +76,10 @@ enum PayoutsCommand {
 impl PayoutsArgs {
     pub async fn run(self) -> Result<(), String> {
         match self.command {
-            PayoutsCommand::List { show_names, database } => {
-                payouts_list::list(show_names, &database).await
+            PayoutsCommand::List { show_names, listing, database } => {
+                payouts_list::list(show_names, listing, &database).await
             }
-            PayoutsCommand::Held { database } => held(&database).await,
+            PayoutsCommand::Held { listing, database } => held(listing, &database).await,
             PayoutsCommand::Inward { month, above, mode, show_account_numbers, database } => {
                 let above = match above {
                     None => REPORTED_ABOVE,
@@ -102,24 +107,25 @@ async fn scopes(app: &AppState) -> Result<Vec<(String, Scope)>, String> {
         .collect())
 }
 
-async fn held(database: &DatabaseArgs) -> Result<(), String> {
+async fn held(listing: ListingArgs, database: &DatabaseArgs) -> Result<(), String> {
     let app = beside(database).await?;
-    print("id\taccount\tmode\ttransfer\tamount\theld_for\tcreated")?;
+    let columns = &["id", "account", "mode", "transfer", "amount", "held_for", "created"];
+    let mut listing = Listing::begin(listing, columns)?;
     for (account, scope) in scopes(&app.state).await? {
         let mut after = [0; 16];
         loop {
             let read = move |tx: &mut dyn Tx| Ok(rows::held(tx, scope, after, PAGE_ROWS)?);
             let found = app.state.store.read(Cost::Scan, read).await.map_err(error_message)?;
             for payout in &found {
-                print(&format!(
-                    "{}\t{account}\t{}\t{}\t{}\t{}\t{}",
-                    payout.id,
-                    scope.mode().as_str(),
-                    payout.transfer_id,
-                    payout.amount,
-                    payout.held_for.map_or("-", |reason| reason.as_str()),
-                    payout.created,
-                ))?;
+                listing.row([
+                    payout.id.to_string().into(),
+                    account.as_str().into(),
+                    scope.mode().as_str().into(),
+                    payout.transfer_id.to_string().into(),
+                    payout.amount.to_string().into(),
+                    payout.held_for.map(|reason| reason.as_str()).into(),
+                    Cell::Time(payout.created),
+                ])?;
             }
             match found.last() {
                 Some(last) => after = last.id.to_bytes(),
@@ -127,7 +133,7 @@ async fn held(database: &DatabaseArgs) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    listing.end()
 }
 
 struct Asked {

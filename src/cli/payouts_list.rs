@@ -1,6 +1,7 @@
 //! `hundi payouts list`: what is on its way to the bank.
 
-use super::{DatabaseArgs, config, error_message, open, print};
+use super::listing::{Cell, Listing, ListingArgs};
+use super::{DatabaseArgs, config, error_message, open};
 use crate::kernel::Money;
 use crate::rails::files::rows::{self as journal, InstructionStatus, Journalled};
 use crate::rails::files::settings::BankSettings;
@@ -30,7 +31,11 @@ fn state(found: &Journalled, bank: Option<&BankSettings>, instant: i64) -> Strin
     }
 }
 
-pub async fn list(shows_names: bool, database: &DatabaseArgs) -> Result<(), String> {
+pub async fn list(
+    shows_names: bool,
+    listing: ListingArgs,
+    database: &DatabaseArgs,
+) -> Result<(), String> {
     let config = config(database)?;
     let bank = config.bank.or(config.test_bank);
     let store = open(database).await?;
@@ -44,24 +49,36 @@ pub async fn list(shows_names: bool, database: &DatabaseArgs) -> Result<(), Stri
         Ok(found)
     };
     let found = store.read(Cost::Scan, read).await.map_err(error_message)?;
-    let head = "payout\tmode\tmethod\tamount\tfile\tstate";
-    print(&format!("{head}{}", if shows_names { "\tbeneficiary\tsender" } else { "" }))?;
+    let columns: &[&str] = if shows_names {
+        &["payout", "mode", "method", "amount", "file", "state", "beneficiary", "sender"]
+    } else {
+        &["payout", "mode", "method", "amount", "file", "state"]
+    };
+    let mut listing = Listing::begin(listing, columns)?;
     for (instruction, names) in found.iter().take(LISTED_MAX as usize) {
         let amount = Money::new(instruction.units, crate::kernel::Currency::Inr);
-        let file = instruction.message_id.map_or("-".into(), |id| id.to_string());
-        let names = match names {
-            _ if !shows_names => String::new(),
-            Some((beneficiary, sender)) => format!("\t{beneficiary}\t{sender}"),
-            None => "\t-\t-".into(),
-        };
-        print(&format!(
-            "{}\t{}\t{}\t{amount}\t{file}\t{}{names}",
-            instruction.payout_id,
-            instruction.scope.mode().as_str(),
-            instruction.method.as_str(),
-            state(instruction, bank.as_ref(), instant),
-        ))?;
+        let known: [Cell; 6] = [
+            instruction.payout_id.to_string().into(),
+            instruction.scope.mode().as_str().into(),
+            instruction.method.as_str().into(),
+            amount.to_string().into(),
+            instruction.message_id.as_ref().map(|id| id.to_string()).into(),
+            state(instruction, bank.as_ref(), instant).into(),
+        ];
+        if shows_names {
+            let [payout, mode, method, amount, file, state] = known;
+            let (beneficiary, sender) = match names {
+                Some((beneficiary, sender)) => {
+                    (beneficiary.to_string().into(), sender.to_string().into())
+                }
+                None => (Cell::Nothing, Cell::Nothing),
+            };
+            listing.row([payout, mode, method, amount, file, state, beneficiary, sender])?;
+        } else {
+            listing.row(known)?;
+        }
     }
+    listing.end()?;
     if found.len() > LISTED_MAX as usize {
         return Err(format!("there are more than {LISTED_MAX}; only these are shown"));
     }

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, error_message, open, print};
+use super::listing::{Cell, Listing, ListingArgs};
+use super::{ByArgs, DatabaseArgs, ModeFlag, beside, carry_out, error_message, open};
 use crate::chains::address::Address;
 use crate::kernel::id::kind;
 use crate::kernel::page::{FilterValue, Page};
@@ -40,6 +41,8 @@ enum RefundsCommand {
         status: Option<String>,
         #[arg(long)]
         mode: Option<ModeFlag>,
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -80,11 +83,11 @@ enum RefundsCommand {
 
 async fn run(command: RefundsCommand) -> Result<(), String> {
     match command {
-        RefundsCommand::List { status, mode, database } => {
+        RefundsCommand::List { status, mode, listing, database } => {
             let status = status
                 .map(|word| RefundStatus::parse(&word).ok_or_else(|| unknown_status(&word)))
                 .transpose()?;
-            list(&open(&database).await?, status, mode.map(ModeFlag::mode)).await
+            list(&open(&database).await?, status, mode.map(ModeFlag::mode), listing).await
         }
         RefundsCommand::Complete { id, hash, batch, by, database } => {
             complete(&id, hash, batch, &by, &database).await
@@ -105,10 +108,26 @@ async fn list(
     store: &Store,
     status: Option<RefundStatus>,
     mode: Option<Mode>,
+    listing: ListingArgs,
 ) -> Result<(), String> {
-    print(
-        "id\tmode\ttransfer\tamount\tasset\tchain\tto_address\tstatus\ttransaction\tfault\theld\t\
-         declared_by\treason\tpayer_address",
+    let mut listing = Listing::begin(
+        listing,
+        &[
+            "id",
+            "mode",
+            "transfer",
+            "amount",
+            "asset",
+            "chain",
+            "to_address",
+            "status",
+            "transaction",
+            "fault",
+            "held",
+            "declared_by",
+            "reason",
+            "payer_address",
+        ],
     )?;
     let accounts = store
         .read(Cost::Scan, |tx| Ok(keys::rows::accounts_count(tx)?))
@@ -135,36 +154,34 @@ async fn list(
                 Ok((found.into_iter().map(rows::read).collect::<Result<Vec<_>, _>>()?, has_next))
             });
             let (refunds, has_next) = read.await.map_err(error_message)?;
-            refunds.iter().try_for_each(|refund| print(&line(refund)))?;
+            refunds.iter().try_for_each(|refund| listing.row(cells(refund)))?;
             match refunds.last() {
                 Some(last) if has_next => page.starting_after = Some(last.id.to_bytes()),
                 _ => break,
             }
         }
     }
-    Ok(())
+    listing.end()
 }
 
-fn line(refund: &Refund) -> String {
-    let or_none = |text: Option<&str>| text.unwrap_or("-").to_owned();
+fn cells(refund: &Refund) -> [Cell; 14] {
     // Money of the asset, in its own decimals.
     [
-        refund.id.to_string(),
-        refund.scope.mode().as_str().to_owned(),
-        refund.transfer_id.to_string(),
-        refund.amount.to_string(),
-        refund.asset.clone(),
-        refund.chain.clone(),
-        or_none(refund.to_address.map(|address| address.to_string()).as_deref()),
-        refund.status.as_str().to_owned(),
-        or_none(refund.transaction_hash.as_deref().or(refund.sent_transaction_hash.as_deref())),
-        or_none(refund.sent_fault.map(SentFault::as_str)),
-        or_none(held(refund).as_deref()),
-        or_none(refund.address_declared_by.map(AddressDeclarer::as_str)),
-        or_none(refund.address_reason.as_deref()),
-        or_none(refund.payer_address.map(|address| address.to_string()).as_deref()),
+        refund.id.to_string().into(),
+        refund.scope.mode().as_str().into(),
+        refund.transfer_id.to_string().into(),
+        refund.amount.to_string().into(),
+        refund.asset.as_str().into(),
+        refund.chain.as_str().into(),
+        refund.to_address.map(|address| address.to_string()).into(),
+        refund.status.as_str().into(),
+        refund.transaction_hash.as_deref().or(refund.sent_transaction_hash.as_deref()).into(),
+        refund.sent_fault.map(SentFault::as_str).into(),
+        held(refund).into(),
+        refund.address_declared_by.map(AddressDeclarer::as_str).into(),
+        refund.address_reason.as_deref().into(),
+        refund.payer_address.map(|address| address.to_string()).into(),
     ]
-    .join("\t")
 }
 
 /// Why a refund is not to be sent: `held` where screening found its address, or what the bank

@@ -2,7 +2,8 @@
 
 use clap::{Args, Subcommand};
 
-use super::{DatabaseArgs, beside, config, error_message, print};
+use super::listing::{Cell, Listing, ListingArgs};
+use super::{DatabaseArgs, beside, config, error_message};
 use crate::kernel::Clock;
 use crate::operator::open_hits::{OpenHit, open_hits};
 use crate::screening::lists::Lists;
@@ -27,11 +28,15 @@ enum ScreeningCommand {
     /// approve|refuse` decides about the object
     Hits {
         #[command(flatten)]
+        listing: ListingArgs,
+        #[command(flatten)]
         database: DatabaseArgs,
     },
     /// Read the configured lists, and say how old they are and whether live mode may start with
     /// them
     Lists {
+        #[command(flatten)]
+        listing: ListingArgs,
         #[command(flatten)]
         database: DatabaseArgs,
     },
@@ -42,52 +47,64 @@ const HITS_MAX: i64 = 1_000;
 
 async fn run(command: ScreeningCommand) -> Result<(), String> {
     match command {
-        ScreeningCommand::Hits { database } => {
+        ScreeningCommand::Hits { listing, database } => {
             let app = beside(&database).await?;
             let services = app.state.services.clone();
             let read = move |tx: &mut dyn Tx| Ok(open_hits(tx, &services, HITS_MAX)?);
             let hits = app.state.store.read(Cost::Scan, read).await.map_err(error_message)?;
-            print("subject\taccount\tmode\tentry\tscreening\tgiven_name\tlisted_name\tevidence")?;
-            hits.iter().try_for_each(|hit| print(&line(hit)))?;
+            let columns = &[
+                "subject",
+                "account",
+                "mode",
+                "entry",
+                "screening",
+                "given_name",
+                "listed_name",
+                "evidence",
+            ];
+            let mut listing = Listing::begin(listing, columns)?;
+            hits.iter().try_for_each(|hit| listing.row(cells(hit)))?;
             if hits.len() as i64 == HITS_MAX {
-                print(&format!("these are the oldest {HITS_MAX}: decide them to see more"))?;
+                let remark = format!("these are the oldest {HITS_MAX}: decide them to see more");
+                return listing.end_with(&remark);
             }
-            Ok(())
+            listing.end()
         }
-        ScreeningCommand::Lists { database } => {
+        ScreeningCommand::Lists { listing, database } => {
             let settings = config(&database)?
                 .screening
                 .ok_or("no sanctions lists are configured: write a table [screening]")?;
             let lists = Lists::load(settings)?;
             let now = Clock::System.milliseconds() / 1000;
+            let mut listing = Listing::begin(listing, &["list", "entries", "dated", "age_days"])?;
             for state in lists.states() {
-                let days = (now - state.dated_at).max(0) / 86_400;
-                print(&format!(
-                    "{}  {} entries, {days} days old",
-                    state.list.as_str(),
-                    state.entries_count
-                ))?;
+                listing.row([
+                    state.list.as_str().into(),
+                    Cell::Number(state.entries_count as i64),
+                    Cell::Time(state.dated_at),
+                    Cell::Number((now - state.dated_at).max(0) / 86_400),
+                ])?;
             }
             match lists.why_not_live(now) {
-                None => print("live mode may start with these lists"),
-                Some(reason) => Err(format!("live mode may not start: {reason}")),
+                None => listing.end_with("live mode may start with these lists"),
+                Some(reason) => {
+                    listing.end()?;
+                    Err(format!("live mode may not start: {reason}"))
+                }
             }
         }
     }
 }
 
-fn line(OpenHit { account, hit, given_names }: &OpenHit) -> String {
-    let given =
-        if given_names.is_empty() { "-".to_owned() } else { given_names.join("; at the bank: ") };
+fn cells(OpenHit { account, hit, given_names }: &OpenHit) -> [Cell; 8] {
     [
-        hit.subject_id.to_string(),
-        account.clone(),
-        hit.scope.mode().as_str().to_owned(),
-        format!("{} {}", hit.list, hit.entry_id),
-        hit.screening.as_str().to_owned(),
-        given,
-        hit.listed_name.clone().unwrap_or_else(|| "-".to_owned()),
-        hit.evidence.clone(),
+        hit.subject_id.to_string().into(),
+        account.as_str().into(),
+        hit.scope.mode().as_str().into(),
+        format!("{} {}", hit.list, hit.entry_id).into(),
+        hit.screening.as_str().into(),
+        Cell::text(&given_names.join("; at the bank: ")),
+        hit.listed_name.clone().into(),
+        hit.evidence.clone().into(),
     ]
-    .join("\t")
 }

@@ -104,9 +104,15 @@ async fn every_deposit_is_credited_in_time_behind_a_gateway_with_limits() {
     const BAN: Sanction = Sanction::Ban { duration: Duration::from_secs(30) };
     const WAIT: Sanction = Sanction::TooMany { retry_after_seconds: 1 };
     // What the gateway does, what is configured of it, and how many endpoints there are.
-    let table: [(&str, Limit, [&str; 2], usize); 7] = [
+    let table: [(&str, Limit, [&str; 2], usize); 8] = [
         ("5 a second", |faults| faults.calls_per_second_max = Some((5, WAIT)), ["5", "100000"], 1),
         ("5 a second, bans", |faults| faults.calls_per_second_max = Some((5, BAN)), ["5", "0"], 1),
+        (
+            "5 a second, 503, and no limit is known",
+            |faults| faults.calls_per_second_max = Some((5, Sanction::Busy)),
+            ["0", "0"],
+            1,
+        ),
         ("1 a second", |faults| faults.calls_per_second_max = Some((1, WAIT)), ["1", "100000"], 1),
         (
             "1 a second, bans, and nobody has said so",

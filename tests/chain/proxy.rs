@@ -136,6 +136,8 @@ pub enum Sanction {
     Ban { duration: Duration },
     /// 429 with `Retry-After`, until the second is over.
     TooMany { retry_after_seconds: u64 },
+    /// 503 without a word of when to come again.
+    Busy,
 }
 
 /// Block hashes that differ from the chain's, the same way in every answer: another branch from
@@ -566,6 +568,9 @@ async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Reply
     {
         return Ok(refused);
     }
+    if is_too_many == Some(0) {
+        return Ok(json_reply(StatusCode::SERVICE_UNAVAILABLE, &json!({"Error": "busy"})));
+    }
     if let Some(seconds) = faults.too_many_retry_after_seconds.or(is_too_many) {
         let mut told =
             json_reply(StatusCode::TOO_MANY_REQUESTS, &json!({"Error": "too many requests"}));
@@ -676,6 +681,7 @@ fn register(
             }
             Sanction::Ban { .. } => {}
             Sanction::TooMany { retry_after_seconds } => is_too_many = Some(retry_after_seconds),
+            Sanction::Busy => is_too_many = Some(0),
         }
     }
     let is_over_quota =

@@ -1,0 +1,148 @@
+//! How commands list things: columns for people, with times that people read, or JSON for programs.
+
+use clap::Args;
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::{Map, Value};
+
+use super::print;
+
+#[derive(Args, Clone, Copy)]
+pub struct ListingArgs {
+    /// Print a JSON array, with times in Unix seconds and null for what is not there
+    #[arg(long)]
+    json: bool,
+}
+
+/// What stands in one place of a listing.
+pub enum Cell {
+    Nothing,
+    Text(String),
+    Number(i64),
+    Bool(bool),
+    /// Unix seconds.
+    Time(i64),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+impl From<bool> for Cell {
+    fn from(value: bool) -> Cell {
+        Cell::Bool(value)
+    }
+}
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Nothing, Into::into)
+    }
+}
+
+impl Cell {
+    /// A time that may not be there, in Unix seconds.
+    pub fn time(at: Option<i64>) -> Cell {
+        at.map_or(Cell::Nothing, Cell::Time)
+    }
+
+    /// A text that may be empty.
+    pub fn text(text: &str) -> Cell {
+        if text.is_empty() { Cell::Nothing } else { text.into() }
+    }
+
+    fn for_people(&self, zone: &TimeZone) -> String {
+        match self {
+            Cell::Nothing => "-".to_owned(),
+            Cell::Text(text) => text.clone(),
+            Cell::Number(number) => number.to_string(),
+            Cell::Bool(value) => if *value { "yes" } else { "no" }.to_owned(),
+            Cell::Time(at) => time_text(*at, zone),
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        match self {
+            Cell::Nothing => Value::Null,
+            Cell::Text(text) => text.as_str().into(),
+            Cell::Number(number) | Cell::Time(number) => (*number).into(),
+            Cell::Bool(value) => (*value).into(),
+        }
+    }
+}
+
+/// A time of Unix seconds in a zone and in UTC, such as
+/// `2026-11-22 16:38:17 IST (2026-11-22 11:08:17 UTC)`.
+fn time_text(at: i64, zone: &TimeZone) -> String {
+    let Ok(instant) = Timestamp::from_second(at) else { return at.to_string() };
+    let form = |zone: TimeZone| instant.to_zoned(zone).strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
+    let (local, utc) = (form(zone.clone()), form(TimeZone::UTC));
+    if local == utc { utc } else { format!("{local} ({utc})") }
+}
+
+/// A listing that is being printed.
+pub struct Listing {
+    is_json: bool,
+    columns: &'static [&'static str],
+    zone: TimeZone,
+    count: usize,
+}
+
+impl Listing {
+    pub fn begin(
+        arguments: ListingArgs,
+        columns: &'static [&'static str],
+    ) -> Result<Listing, String> {
+        let is_json = arguments.json;
+        print(&if is_json { "[".to_owned() } else { columns.join("\t") })?;
+        Ok(Listing { is_json, columns, zone: TimeZone::system(), count: 0 })
+    }
+
+    /// Prints a line; it has a cell for each column.
+    pub fn row<const N: usize>(&mut self, cells: [Cell; N]) -> Result<(), String> {
+        debug_assert_eq!(N, self.columns.len(), "a cell for each column");
+        if !self.is_json {
+            let cells = cells.map(|cell| cell.for_people(&self.zone));
+            return print(&cells.join("\t"));
+        }
+        let members = self.columns.iter().zip(&cells);
+        let object: Map<String, Value> =
+            members.map(|(name, cell)| ((*name).to_owned(), cell.to_json())).collect();
+        let comma = if self.count == 0 { "" } else { "," };
+        self.count += 1;
+        print(&format!("{comma}{}", Value::Object(object)))
+    }
+
+    /// Prints a remark for people, and ends.
+    pub fn end_with(self, remark: &str) -> Result<(), String> {
+        if !self.is_json {
+            print(remark)?;
+        }
+        self.end()
+    }
+
+    pub fn end(self) -> Result<(), String> {
+        if self.is_json { print("]") } else { Ok(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_told_in_the_readers_zone_and_in_utc() {
+        let india = TimeZone::posix("IST-5:30").unwrap();
+        assert_eq!(
+            time_text(1_795_345_697, &india),
+            "2026-11-22 16:38:17 IST (2026-11-22 11:08:17 UTC)"
+        );
+        assert_eq!(time_text(1_795_345_697, &TimeZone::UTC), "2026-11-22 11:08:17 UTC");
+        assert_eq!(time_text(i64::MAX, &india), i64::MAX.to_string());
+    }
+}
