@@ -246,6 +246,20 @@ impl Config {
         flags: &Flags,
         environment: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Config, String> {
+        let (config, faults) = Config::read_parts(flags, environment)?;
+        match faults.into_iter().next() {
+            Some((_, fault)) => Err(fault),
+            None => Ok(config),
+        }
+    }
+
+    /// The same where a part of live or test mode may be wrong: it is left out, and its table is
+    /// named with the fault.
+    pub fn read_parts(
+        flags: &Flags,
+        environment: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(Config, Vec<(&'static str, String)>), String> {
+        let mut faults = Vec::new();
         let file = match &flags.config {
             Some(path) => read_file(path)?,
             None => Sources::default(),
@@ -303,8 +317,10 @@ impl Config {
                 // Behind a proxy the service listens on loopback and serves callers from elsewhere.
                 is_loopback(&listen) && public_url.as_deref().is_none_or(is_loopback_url)
             });
-        let bank = file.bank.map(BankSettings::try_from).transpose()?;
-        let test_bank = file.test_bank.map(BankSettings::try_from).transpose()?;
+        let bank = file.bank.map(BankSettings::try_from).transpose();
+        let bank = part(&mut faults, "bank", bank);
+        let test_bank = file.test_bank.map(BankSettings::try_from).transpose();
+        let test_bank = part(&mut faults, "test_bank", test_bank);
         if bank.is_some() && test_bank.is_some() {
             return Err("[test_bank] and [bank] exclude each other: an installation that tries a \
                         bank pays nobody"
@@ -393,9 +409,12 @@ impl Config {
                 .over(table, environment)?
                 .read(table, &ApiKeys::read(table, environment))
         };
-        Ok(Config {
-            test_chain: chain("test_chain", file.test_chain)?,
-            live_chain: chain("live_chain", file.live_chain)?,
+        let test_chain = chain("test_chain", file.test_chain);
+        let live_chain = chain("live_chain", file.live_chain);
+        let screening = file.screening.map(ScreeningSettings::try_from).transpose();
+        let config = Config {
+            test_chain: part(&mut faults, "test_chain", test_chain),
+            live_chain: part(&mut faults, "live_chain", live_chain),
             bank,
             test_bank,
             rates: file.rates,
@@ -417,9 +436,22 @@ impl Config {
             console: ConsoleSettings::read(value!(console_listen), value!(console_url))?,
             settings,
             is_public_url_set: public_url.is_some(),
-            screening: file.screening.map(ScreeningSettings::try_from).transpose()?,
-        })
+            screening: part(&mut faults, "screening", screening),
+        };
+        Ok((config, faults))
     }
+}
+
+/// A part of the configuration, or its fault kept.
+fn part<T>(
+    faults: &mut Vec<(&'static str, String)>,
+    table: &'static str,
+    read: Result<Option<T>, String>,
+) -> Option<T> {
+    read.unwrap_or_else(|fault| {
+        faults.push((table, fault));
+        None
+    })
 }
 
 fn read_file(path: &Path) -> Result<Sources, String> {

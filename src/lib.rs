@@ -56,6 +56,7 @@ pub mod task_runner; // what each kind of task does
 pub mod test_helpers; // what only test keys can do
 pub mod reconcile; // the book against the bank's statements and against chains
 pub mod verify_book; // checks of the whole book
+pub mod backlog; // what waits, and for how long
 pub mod operator; // what only the operator decides
 pub mod chain_following; // reads real chains and credits what arrives
 pub mod workers; // what else runs in the background

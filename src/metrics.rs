@@ -59,6 +59,11 @@ pub struct OperationLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct WaitingLabels {
+    of: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct LeaseLabels {
     lease: &'static str,
 }
@@ -96,6 +101,9 @@ macro_rules! metrics {
             $($(#[$doc])* pub $field: $type),*
         }
 
+        /// Their names, without the prefix and without the ends that Prometheus adds.
+        pub const NAMES: &[&str] = &[$($name),*];
+
         impl Default for Metrics {
             fn default() -> Self {
                 let mut registry = Registry::with_prefix("hundi");
@@ -130,6 +138,7 @@ registered!(
     Family<ListLabels, Gauge>,
     Family<OperationLabels, Gauge>,
     Family<LeaseLabels, Gauge>,
+    Family<WaitingLabels, Gauge>,
     Family<ChainLabels, Gauge>,
     Family<ChainLabels, Counter>,
 );
@@ -178,6 +187,19 @@ metrics! {
     /// or cannot be acted on, by the reason.
     bank_alarms: Reasons =
         "bank_alarms" "Payouts that a report of the bank gave to the operator, by reason",
+    /// Turns of the bank's worker: `done`, `failed`.
+    bank_turns: Reasons =
+        "bank_turns" "Turns of the bank's worker by outcome",
+    /// Files in the outbox that the agent has not taken.
+    bank_outbox_files: Gauge =
+        "bank_outbox_files" "Files for the bank that its agent has not taken",
+    bank_outbox_oldest_seconds: Gauge =
+        "bank_outbox_oldest_seconds" "How long the oldest of them has waited",
+    /// What waits, by what it is (`backlog/rows.rs`).
+    backlog: Family<WaitingLabels, Gauge> =
+        "backlog" "What waits, by what it is; at most 10000 of each are counted",
+    backlog_oldest_seconds: Family<WaitingLabels, Gauge> =
+        "backlog_oldest_seconds" "How long the oldest of what waits has waited",
     /// Daily comparisons of the book with the bank's statements: `agreed`, `differed`, `failed`.
     bank_comparisons: Reasons =
         "bank_comparisons" "Comparisons of the book with the bank's statements by outcome",
@@ -264,6 +286,11 @@ impl Metrics {
     pub fn paused(&self, operation: &'static str, count: i64) {
         self.pauses.get_or_create(&OperationLabels { operation }).set(count);
     }
+    pub fn waiting(&self, of: &'static str, count: i64, oldest_seconds: i64) {
+        let labels = WaitingLabels { of };
+        self.backlog.get_or_create(&labels).set(count);
+        self.backlog_oldest_seconds.get_or_create(&labels).set(oldest_seconds);
+    }
     pub fn lease_held(&self, lease: &'static str, is_held: bool) {
         self.leases_held.get_or_create(&LeaseLabels { lease }).set(i64::from(is_held));
     }
@@ -310,5 +337,53 @@ impl Metrics {
             Ok(()) => page,
             Err(_) => String::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The names of metrics in a text, as a query names them.
+    fn named(text: &str) -> std::collections::BTreeSet<&str> {
+        let is_part = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+        text.match_indices("hundi_")
+            .filter(|(place, _)| !text[..*place].ends_with(is_part))
+            .map(|(place, _)| {
+                let rest = &text[place..];
+                &rest[..rest.find(|letter| !is_part(letter)).unwrap_or(rest.len())]
+            })
+            .collect()
+    }
+
+    /// The names that a text has and no metric bears.
+    fn unknown(text: &str) -> Vec<String> {
+        let bare = |name: &str| {
+            ["_total", "_bucket", "_sum", "_count"]
+                .iter()
+                .find_map(|end| name.strip_suffix(end))
+                .unwrap_or(name)
+                .to_owned()
+        };
+        let is_known = |name: &str| {
+            let plain = name.strip_prefix("hundi_").unwrap_or(name);
+            NAMES.contains(&plain) || NAMES.contains(&bare(plain).as_str())
+        };
+        named(text).into_iter().filter(|name| !is_known(name)).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn alert_rules_and_the_dashboard_name_metrics_that_there_are() {
+        for text in [
+            include_str!("../deploy/prometheus/alerts.yaml"),
+            include_str!("../deploy/grafana/hundi.json"),
+        ] {
+            assert!(named(text).len() > 10, "nothing is named");
+            assert_eq!(unknown(text), Vec::<String>::new());
+        }
+        // The control.
+        assert_eq!(unknown("rate(hundi_wishes_total[5m])"), ["hundi_wishes_total"]);
+        let dashboard = include_str!("../deploy/grafana/hundi.json");
+        serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
     }
 }

@@ -1088,3 +1088,49 @@ fn events_can_be_triggered() {
     drop(server);
     home.check().expect_success("the book");
 }
+
+#[test]
+fn doctor_is_content_with_test_mode_alone_and_tells_of_every_part() {
+    let home = Home::new("cli-doctor");
+    let server = home.start();
+    let healthy = home.run(&["doctor"]).expect_success("doctor of a healthy test mode");
+    assert!(healthy.stdout.contains("test mode is ready"), "{}", healthy.stdout);
+    assert!(server.stop().success());
+    // One part is wrong: the others are told of all the same.
+    let config = home.directory.join("hundi.toml");
+    let text = "[screening]\nage_days_max = 7\n";
+    std::fs::write(&config, text).unwrap();
+    let home = home.with("HUNDI_CONFIG", config.to_str().unwrap());
+    let told = home.run(&["doctor"]);
+    assert!(!told.status.success());
+    for line in ["screening    stops", "bank         missing", "rates        missing"] {
+        assert!(told.stdout.contains(line), "{line}:\n{}\n{}", told.stdout, told.stderr);
+    }
+    std::fs::write(&config, "listen = 7\n").unwrap();
+    let told = home.run(&["doctor"]);
+    assert!(told.stdout.contains("settings     stops"), "{}", told.stdout);
+}
+
+#[test]
+fn each_change_of_a_transfer_is_one_line_of_the_log() {
+    let home = Home::new("cli-log");
+    let server = home.start();
+    let key = home.key();
+    steps::six_steps(&mut server.client(&key), "310.00");
+    let id = server.client(&key).list("/v1/transfers", "")[0]["id"].as_str().unwrap().to_owned();
+    assert!(server.stop().success());
+    let changes: Vec<(String, String)> = home
+        .log()
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .filter(|line| line["transfer"] == id.as_str())
+        .map(|line| {
+            assert_eq!(line["level"], "INFO");
+            (line["from"].as_str().unwrap().to_owned(), line["to"].as_str().unwrap().to_owned())
+        })
+        .collect();
+    let wanted = ["funding", "funded", "payout_processing", "payout_settled"];
+    let wanted: Vec<(String, String)> =
+        wanted.windows(2).map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect();
+    assert_eq!(changes, wanted);
+}

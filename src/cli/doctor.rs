@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 
-use super::{DatabaseArgs, config, environment, print};
+use super::{DatabaseArgs, environment, flags, print};
 use crate::account_verification::ChecksTable;
 use crate::chains::followed::FollowedChain;
 use crate::config::Config;
@@ -48,7 +48,7 @@ enum PartError {
 /// Tries every part and prints a table. `Err`, and so exit code 1, where a part is missing or is
 /// not right.
 async fn examine(database: &DatabaseArgs) -> Result<(), String> {
-    let config = config(database)?;
+    let read = Config::read_parts(&flags(database), &environment);
     let client =
         Client::new(platform_roots()).map_err(|error| format!("TLS cannot be set up: {error}"))?;
     let (mut missing_count, mut stops_count, mut fails_count) = (0, 0, 0);
@@ -65,6 +65,16 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         print(&format!("{table:<12} {state:<12} {what}"))
     };
     print("part         state        what")?;
+    let (config, table_faults) = match read {
+        Ok(read) => read,
+        Err(fault) => {
+            show("settings", Some(Err(PartError::Stops(fault))), "")?;
+            return Err("the service does not start: its settings do not read".into());
+        }
+    };
+    let table_fault = |table: &str| {
+        table_faults.iter().find(|(known, _)| *known == table).map(|(_, fault)| fault.clone())
+    };
     // What every start needs is told where it is not right.
     let mut is_database_shown = false;
     for (part, fault) in foundations(&config).await {
@@ -77,9 +87,10 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         show("database", Some(server(config.database.clone()).await), "")?;
     }
     for part in live::parts(&config) {
-        let outcome = match part.is_configured {
-            false => None,
-            true => Some(tried(part.table, &config, &client).await.and_then(|what| {
+        let outcome = match (table_fault(part.table), part.is_configured) {
+            (Some(fault), _) => Some(Err(PartError::Stops(fault))),
+            (None, false) => None,
+            (None, true) => Some(tried(part.table, &config, &client).await.and_then(|what| {
                 part.fault.map_or(Ok(what), |fault| Err(PartError::Fails(fault)))
             })),
         };
@@ -88,6 +99,16 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
     if let Some(bank) = &config.test_bank {
         show("test_bank", Some(writable(&bank.folder).map_err(PartError::Stops)), "")?;
     }
+    for table in ["test_bank", "test_chain"] {
+        if let Some(fault) = table_fault(table) {
+            show(table, Some(Err(PartError::Stops(fault))), "")?;
+        }
+    }
+    if config.is_public_url_set
+        && let Err(fault) = resolved(&config.settings.public_url).await
+    {
+        show("public_url", Some(Err(fault)), "")?;
+    }
     if let Some(chain) = &config.test_chain {
         show(
             "test_chain",
@@ -95,6 +116,10 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
             "",
         )?;
     }
+    for line in agent_notes(&config) {
+        print(&line)?;
+    }
+    let parts_count = live::parts(&config).len();
     for line in paused(&config).await.into_iter().chain(attended(&config).await) {
         print(&line)?;
     }
@@ -102,6 +127,10 @@ async fn examine(database: &DatabaseArgs) -> Result<(), String> {
         |count: usize| if count == 1 { "1 part".to_owned() } else { format!("{count} parts") };
     match (stops_count, missing_count, fails_count) {
         (0, 0, 0) => print("live mode starts with this configuration"),
+        // Nobody has begun to set live mode up.
+        (0, missing, 0) if missing == parts_count => {
+            print("test mode is ready; nothing of live mode is configured")
+        }
         (0, 0, fails) => Err(format!(
             "the service starts, and refuses what needs the parts that fail ({})",
             parts(fails)
@@ -235,8 +264,10 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
                 ChecksTable::Manual {} => {
                     "by hand: hundi beneficiaries list, hundi beneficiaries review"
                 }
-                ChecksTable::Http(_) => {
-                    "over HTTP; not asked here, because every question is about somebody's account"
+                ChecksTable::Http(settings) => {
+                    resolved(&settings.url).await?;
+                    "over HTTP, and its name resolves; not asked here, because every question is \
+                     about somebody's account"
                 }
             }
             .into())
@@ -257,6 +288,31 @@ async fn tried(table: &str, config: &Config, client: &Client) -> Result<String, 
         }
         _ => Ok(String::new()),
     }
+}
+
+/// Whether the name in a URL resolves.
+async fn resolved(text: &str) -> Result<String, PartError> {
+    let url = url::Url::parse(text)
+        .map_err(|_| PartError::Stops("its address does not read".to_owned()))?;
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
+    let port = url.port_or_known_default().unwrap_or(443);
+    match tokio::net::lookup_host((host.as_str(), port)).await.map(|mut found| found.next()) {
+        Ok(Some(_)) => Ok(format!("{host} resolves")),
+        Ok(None) => Err(PartError::Fails(format!("{host} has no address"))),
+        Err(error) => Err(PartError::Fails(format!("{host} does not resolve: {error}"))),
+    }
+}
+
+/// What keeps the bank's agent from its folders, a line each. An agent of the service's own user
+/// needs no rights of a group, so this is no fault.
+fn agent_notes(config: &Config) -> Vec<String> {
+    let Some(bank) = &config.bank else { return Vec::new() };
+    if !bank.folder.join("staging").exists() {
+        return Vec::new();
+    }
+    let notes = Folders::open(&bank.folder).map(|folders| folders.agent_faults());
+    let line = |note: String| format!("{:<12} {:<12} {note}", "bank", "look");
+    notes.unwrap_or_default().into_iter().map(line).collect()
 }
 
 /// Whether files can be written below a folder, in those of the bank that are there; what is

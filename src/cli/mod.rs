@@ -31,7 +31,7 @@ mod serve;
 mod trigger;
 mod shell;
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};
@@ -135,9 +135,9 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Logs structured lines to standard error. `HUNDI_LOG` sets the level: error, warn, info (the
-/// default), debug or trace; another value prints a warning, and info is used. A line that cannot
-/// be written is dropped.
+/// Logs to standard error: text for people on a terminal, else a JSON object a line. `HUNDI_LOG`
+/// sets the level: error, warn, info (the default), debug or trace; another value prints a warning,
+/// and info is used. A line that cannot be written is dropped.
 fn start_log() {
     let level = match std::env::var("HUNDI_LOG").ok().filter(|text| !text.is_empty()) {
         None => tracing::Level::INFO,
@@ -152,16 +152,18 @@ fn start_log() {
             }
         },
     };
-    tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
+    let log = tracing_subscriber::fmt()
         .with_target(false)
         .with_max_level(level)
         .with_writer(std::io::stderr)
         // A report about a log line that cannot be written would go the same way, and end the task
         // that logged.
-        .log_internal_errors(false)
-        .init();
+        .log_internal_errors(false);
+    if std::io::stderr().is_terminal() {
+        log.compact().init();
+    } else {
+        log.json().flatten_event(true).init();
+    }
 }
 
 /// Which database a command works on. The same flags, file and variables as the server's.
@@ -217,12 +219,15 @@ impl ByArgs {
 
 /// The configuration as the server reads it.
 fn config(database: &DatabaseArgs) -> Result<Config, String> {
-    let flags = Flags {
+    Config::read(&flags(database), &environment)
+}
+
+fn flags(database: &DatabaseArgs) -> Flags {
+    Flags {
         config: database.config.clone(),
         database: database.database.clone(),
         ..Flags::default()
-    };
-    Config::read(&flags, &environment)
+    }
 }
 
 /// Prints a line. A closed pipe is not a fault of the command's.

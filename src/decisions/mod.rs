@@ -4,8 +4,8 @@
 pub mod rows;
 
 use crate::kernel::id::kind;
-use crate::kernel::{DecidedBy, Id, Mode, Now, OperationError, StoreError};
-use crate::store::Tx;
+use crate::kernel::{AnyId, DecidedBy, Id, Mode, Now, OperationError, StoreError};
+use crate::store::{Signal, Tx};
 
 /// A decision as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,5 +40,7 @@ pub fn record(
         by: by.clone(),
         decided_at: now.instant(),
     };
-    rows::insert(tx, &row)
+    rows::insert(tx, &row)?;
+    tx.signal(Signal::Decided { id: AnyId::parse(subject), decision: row.id });
+    Ok(())
 }

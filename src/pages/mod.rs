@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
 use crate::app_state::AppState;
+use crate::backlog;
 use crate::chains::followed::FollowedChain;
 use crate::guides::{GuideFile, Guides};
 use crate::http::dispatch::{self, Api, Reply, ReplyBody};
@@ -178,7 +179,16 @@ pub async fn metrics_page(app: &AppState) -> String {
             app.metrics.paused(operation.as_str(), count as i64);
         }
     }
-    let now_seconds = app.store.clock.milliseconds() / 1000;
+    let now_milliseconds = app.store.clock.milliseconds();
+    let now_seconds = now_milliseconds / 1000;
+    let waiting = app
+        .store
+        .read(Cost::Point, move |tx| Ok(backlog::rows::waiting(tx, now_milliseconds)?))
+        .await;
+    for waiting in waiting.unwrap_or_default() {
+        let seconds = waiting.oldest_at.map_or(0, |at| (now_seconds - at).max(0));
+        app.metrics.waiting(waiting.of, waiting.count, seconds);
+    }
     let figures: Vec<_> = app.chains.iter().map(|chain| chain.figures(now_seconds)).collect();
     app.metrics.page(&app.store, &figures)
 }

@@ -24,7 +24,7 @@ pub fn no_epilogue(_: &mut dyn Tx, _: &mut Now) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What wakes workers after a commit.
+/// What happens after a commit: workers wake, and the log is written.
 #[derive(Default)]
 pub struct Signals {
     pub tasks: Notify,
@@ -42,6 +42,16 @@ impl Signals {
             Signal::Deliveries => self.deliveries.notify_one(),
             Signal::LookUps => self.look_ups.notify_one(),
             Signal::Outbox => self.outbox.notify_one(),
+            Signal::StatusChanged { id, from, to } => {
+                tracing::info!(transfer = %id, from, to, "a transfer changed its status");
+            }
+            // What was decided can be read with the decision: `hundi decisions`.
+            Signal::Decided { id: Some(id), decision } => {
+                tracing::info!(object = %id, %decision, "the operator decided");
+            }
+            Signal::Decided { id: None, decision } => {
+                tracing::info!(%decision, "the operator decided");
+            }
             Signal::Event(scope) => self.event_waits.tell(scope),
         }
     }

@@ -22,6 +22,7 @@ mod statements;
 
 use std::sync::OnceLock;
 
+use crate::kernel::id::kind;
 use crate::kernel::{AnyId, Currency, Id, Kind, Money, ObjectKind, Rate, Scope, StoreError};
 pub use handle::{Cost, Database, Store};
 use key_segments::KeySegments;
@@ -257,6 +258,10 @@ pub enum Signal {
     Deliveries,
     /// Accounts are to be looked up.
     LookUps,
+    /// A transfer took another status: a line of the log.
+    StatusChanged { id: AnyId, from: &'static str, to: &'static str },
+    /// The operator decided about something: a line of the log.
+    Decided { id: Option<AnyId>, decision: Id<kind::Request> },
     /// An account has a new event.
     Event(Scope),
 }

@@ -309,6 +309,8 @@ pub struct SqliteTx<'c> {
     changes_before_savepoint: u64,
     key_segments: Option<&'c mut KeySegments>,
     pub signals: Vec<Signal>,
+    /// How many signals there were when each open part began.
+    signals_before: [usize; 2],
 }
 
 /// A number that changes when another connection wrote; to be asked inside a transaction.
@@ -329,6 +331,7 @@ impl<'c> SqliteTx<'c> {
             changes_before_savepoint: 0,
             key_segments: None,
             signals: Vec::new(),
+            signals_before: [0; 2],
         }
     }
     /// Lets the transaction use idempotency keys. `key_segments` must have been refreshed in it.
@@ -361,6 +364,12 @@ impl<'c> SqliteTx<'c> {
         Err(StoreError::Unavailable("the transaction is run again with savepoints".into()))
     }
     fn end_savepoint(&mut self, keep: bool) -> Result<(), StoreError> {
+        let part = (self.savepoints_open as usize).checked_sub(1);
+        if let Some(before) = part.and_then(|part| self.signals_before.get(part))
+            && !keep
+        {
+            self.signals.truncate(*before);
+        }
         if let Some(run_again) = self.without_savepoint() {
             self.savepoints_open = 0;
             return if keep { Ok(()) } else { self.undo_nothing_or_all(run_again) };
@@ -419,6 +428,10 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn savepoint(&mut self) -> Result<(), StoreError> {
+        let part = self.savepoints_open as usize;
+        if let Some(before) = self.signals_before.get_mut(part) {
+            *before = self.signals.len();
+        }
         self.savepoints_open += 1;
         if self.without_savepoint().is_some() {
             self.changes_before_savepoint = self.connection.total_changes();

@@ -33,7 +33,7 @@ use crate::refunds;
 use crate::resource::Resource;
 use crate::senders::{self, Sender};
 use crate::services::Services;
-use crate::store::Tx;
+use crate::store::{Signal, Tx};
 use crate::tasks::{self, TaskKind};
 use state::{FundingStatus, HoldPolicy, OverpaidPolicy, StatusReason, TransferStatus};
 
@@ -384,6 +384,8 @@ fn become_status(
     transfer.status_reason = reason;
     transfer.status_history.push(to, now.business());
     rows::update(tx, transfer, from)?;
+    let id = transfer.id.any();
+    tx.signal(Signal::StatusChanged { id, from: from.as_str(), to: to.as_str() });
     events::emit_status(tx, now, transfer.scope, to, transfer.id.any())
 }
 

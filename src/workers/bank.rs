@@ -191,6 +191,15 @@ async fn compare(app: &AppState) {
     }
 }
 
+/// What the agent has not taken. A folder that cannot be read fails the turns too.
+fn show_outbox(app: &AppState, folders: &Folders) {
+    let Ok((count, oldest)) = folders.untaken() else { return };
+    let now_seconds = app.store.clock.milliseconds() / 1000;
+    app.metrics.bank_outbox_files.set(count);
+    let waited = oldest.map_or(0, |at| (now_seconds - at).max(0));
+    app.metrics.bank_outbox_oldest_seconds.set(waited);
+}
+
 /// Works until `stop`. Faults of the folders or the store are logged, and the turn is tried again.
 pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watch::Receiver<bool>) {
     let poll = settings.poll;
@@ -210,13 +219,21 @@ pub async fn run(app: Arc<AppState>, settings: Arc<BankSettings>, mut stop: watc
         }
         match bank.turn(&app).await {
             // What needs the operator is not left to the comparison of the next day.
-            Ok(turn) if turn.alarms_count > 0 => compare(&app).await,
-            Ok(_) => {}
-            Err(stopped) => tracing::error!(
-                ?stopped,
-                "the bank's worker could not finish its turn; it tries again"
-            ),
+            Ok(turn) => {
+                app.metrics.bank_turns.count("done");
+                if turn.alarms_count > 0 {
+                    compare(&app).await;
+                }
+            }
+            Err(stopped) => {
+                app.metrics.bank_turns.count("failed");
+                tracing::error!(
+                    ?stopped,
+                    "the bank's worker could not finish its turn; it tries again"
+                );
+            }
         }
+        show_outbox(&app, bank.folders());
         tokio::select! {
             () = tokio::time::sleep(poll) => {}
             _ = stop.changed() => {}

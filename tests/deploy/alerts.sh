@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The alert rules read, every alert has a runbook, and every metric that a rule names exists.
+# The alert rules read, every alert has a runbook, and every metric that a rule or the dashboard
+# names exists.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -15,8 +16,9 @@ fi
 
 # Names as src/metrics.rs declares them; counters end in _total on the page.
 known=$(grep -oE '^ +"[a-z_]+"' src/metrics.rs | tr -d ' "' | sort -u)
-for name in $(grep -oE 'hundi_[a-z_]+' "$rules" | sort -u); do
+for name in $(grep -ohE 'hundi_[a-z_]+' "$rules" deploy/grafana/hundi.json | sort -u); do
   bare=${name#hundi_}
   bare=${bare%_total}
+  bare=${bare%_bucket}
   grep -qx "$bare" <<< "$known" || { echo "$name is no metric of src/metrics.rs" >&2; exit 1; }
 done

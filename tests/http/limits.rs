@@ -216,3 +216,43 @@ async fn the_month_of_large_inward_remittances_is_written_as_csv() {
         assert!(!refused.status.success(), "{month}");
     }
 }
+
+/// A figure of the metrics page.
+async fn figure(server: &Server, name: &str) -> i64 {
+    let page = hundi::pages::metrics_page(&server.app.state).await;
+    let line = page.lines().find(|line| line.starts_with(name));
+    let line = line.unwrap_or_else(|| panic!("{name} is not on the page:\n{page}"));
+    line.rsplit(' ').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_count_what_waits_and_for_how_long() {
+    let server = stage::server_with(&[("HUNDI_ACCOUNT_DAY_INR_MAX", "1.00")]).await;
+    let actor = Actor::new(&server, "default").await;
+    let waiting = ["funding_holds", "payout_holds", "payouts_unknown", "hits", "refunds"];
+    for of in waiting.iter().chain(&["payouts_unsent", "payouts_unanswered", "tasks", "outbox"]) {
+        assert_eq!(figure(&server, &format!("hundi_backlog{{of=\"{of}\"}}")).await, 0, "{of}");
+    }
+    let beneficiary = actor.beneficiary(SETTLES).await;
+    let held = funded(&actor, &beneficiary, None).await;
+    let listed =
+        json!({ "name": "Test Possibly Sanctioned", "type": "individual", "country": "AE" });
+    actor.client.post("/v1/senders", listed).await.ok();
+    let short = actor.transfer_to(&beneficiary, "1000.00", json!({})).await;
+    actor.pay(&short, "400.00").await;
+    actor.advance(1_800 + 2 * STEP).await;
+    let over = actor.transfer_to(&beneficiary, "1000.00", json!({})).await;
+    actor.pay(&over, "1001.00").await;
+    actor.finalise().await;
+    for (of, count) in [("funding_holds", 1), ("payout_holds", 2), ("hits", 1), ("refunds", 1)] {
+        assert_eq!(figure(&server, &format!("hundi_backlog{{of=\"{of}\"}}")).await, count, "{of}");
+    }
+    // The account's test clock is ahead; the ages are of the service's time.
+    let ahead = actor.now() + 600 - server.clock.load(std::sync::atomic::Ordering::SeqCst) / 1000;
+    server.clock.fetch_add(ahead * 1000, std::sync::atomic::Ordering::SeqCst);
+    for of in ["funding_holds", "payout_holds", "hits", "refunds"] {
+        let age = figure(&server, &format!("hundi_backlog_oldest_seconds{{of=\"{of}\"}}")).await;
+        assert!((600..10_000).contains(&age), "{of}: {age}");
+    }
+    assert_eq!(actor.shown(&held).await["status"], "funded");
+}

@@ -165,6 +165,68 @@ impl Folders {
         sync_folder(&self.outbox)?;
         sync_folder(&self.staging)
     }
+    /// How many files in `outbox` the agent has not taken, and since when the oldest lies there, in
+    /// Unix seconds.
+    pub fn untaken(&self) -> io::Result<(i64, Option<i64>)> {
+        let (mut count, mut oldest) = (0, None);
+        for entry in fs::read_dir(&self.outbox)?.take(INCOMING_FILES_MAX) {
+            // A file may go while it is looked at.
+            let Ok(metadata) = entry?.metadata() else { continue };
+            if metadata.is_file() {
+                count += 1;
+                oldest = Some(oldest.map_or(metadata.mtime(), |at: i64| at.min(metadata.mtime())));
+            }
+        }
+        Ok((count, oldest))
+    }
+
+    /// What keeps an agent of the folders' group from taking files and bringing them, and who else
+    /// could read them.
+    pub fn agent_faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let served = [("outbox", &self.outbox), ("inbox", &self.inbox)];
+        for (name, path) in served {
+            let Ok(found) = fs::metadata(path) else { continue };
+            let (mode, group) = (found.mode() & 0o7777, found.gid());
+            if mode & 0o070 != 0o070 {
+                faults.push(format!(
+                    "{name} has mode {mode:04o}: an agent of its group ({group}) cannot use it; \
+                     chmod g+rwxs"
+                ));
+            }
+            if mode & 0o007 != 0 {
+                faults.push(format!("{name} has mode {mode:04o}: anybody can use it; chmod o-rwx"));
+            }
+        }
+        if let (Some(given), Ok(served)) = (self.group_of_new_files(), fs::metadata(&self.outbox))
+            && given != served.gid()
+        {
+            faults.push(format!(
+                "files get the group {given}, and outbox has {}: an agent of that group cannot \
+                 read them; give staging the same group, and chmod g+s",
+                served.gid()
+            ));
+        }
+        for (name, path) in
+            [("staging", &self.staging), ("archive", &self.archive), ("refused", &self.refused)]
+        {
+            let mode = fs::metadata(path).map_or(0, |found| found.mode() & 0o7777);
+            if mode & 0o007 != 0 {
+                faults.push(format!("{name} has mode {mode:04o}: anybody can use it; chmod o-rwx"));
+            }
+        }
+        faults
+    }
+
+    /// The group that a file gets which is written for the bank.
+    fn group_of_new_files(&self) -> Option<u32> {
+        let probe = self.staging.join(format!(".hundi-probe-{}", std::process::id()));
+        let made = OpenOptions::new().write(true).create(true).truncate(true).open(&probe).ok()?;
+        let group = made.metadata().ok().map(|found| found.gid());
+        fs::remove_file(&probe).ok()?;
+        group
+    }
+
     /// Names of the files in `staging`.
     pub fn staged(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
@@ -317,5 +379,31 @@ mod tests {
             "the agent reads it by its group"
         );
         fs::remove_dir_all(&root).unwrap();
+    }
+
+    #[test]
+    fn modes_that_keep_the_agent_out_are_named() {
+        let root = temporary();
+        let folders = Folders::open(&root).unwrap();
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        for path in [&folders.outbox, &folders.inbox] {
+            set(path, 0o770);
+        }
+        assert_eq!(folders.agent_faults(), Vec::<String>::new());
+        set(&folders.outbox, 0o750);
+        set(&folders.inbox, 0o777);
+        set(&folders.archive, 0o705);
+        let told = folders.agent_faults();
+        assert_eq!(told.len(), 3, "{told:?}");
+        for (told, wanted) in told.iter().zip(["outbox has mode 0750", "inbox", "archive"]) {
+            assert!(told.starts_with(wanted), "{told}");
+        }
+        assert_eq!(folders.untaken().unwrap(), (0, None));
+        fs::write(folders.outbox.join("a.xml"), "x").unwrap();
+        let (count, oldest) = folders.untaken().unwrap();
+        assert!(count == 1 && oldest.is_some());
+        fs::remove_dir_all(root).unwrap();
     }
 }

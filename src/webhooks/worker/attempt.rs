@@ -76,6 +76,16 @@ pub(super) fn start(
             }
             None => not_sent(DeliveryError::RequestInvalid),
         };
+        if !outcome.is_success() {
+            tracing::info!(
+                endpoint = %endpoint_id,
+                delivery = %claimed.due.id,
+                event = claimed.due.event.as_ref().map(|event| event.id.to_string()),
+                http_status = outcome.http_status,
+                error = outcome.error.map(DeliveryError::code),
+                "a delivery failed"
+            );
+        }
         reporter.report(FinishedAttempt {
             delivery_id: claimed.due.id,
             schedule_start_milliseconds: claimed.due.schedule_start_milliseconds,
