@@ -1,8 +1,9 @@
 //! Assembles the service: the store, the services, the routes and the workers, from start to stop.
 
+mod account_keys;
+
 use std::sync::Arc;
 
-use sha2::Digest;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
@@ -11,7 +12,6 @@ use crate::app_state::AppState;
 use crate::background::{Place, Stop, Worker};
 use crate::chain_following::{audit, first_start, follow};
 use crate::chains::address::Address;
-use crate::chains::derivation::AccountKey;
 use crate::chains::followed::FollowedChain;
 use crate::chains::pool::AddressPool;
 use crate::chains::rows as chain_rows;
@@ -24,9 +24,7 @@ use crate::http::dispatch::Api;
 use crate::http::{openapi, server};
 use crate::kernel::id::Minter;
 use crate::kernel::seal::Sealer;
-use crate::kernel::{
-    Clock, Currency, Mode, Now, OperationError, Scope, StoreError, hex, system_random,
-};
+use crate::kernel::{Clock, Currency, Mode, Now, OperationError, Scope, StoreError, system_random};
 use crate::keys::{Permissions, key_hash, key_text, rows::NewKey};
 use crate::metrics::Metrics;
 use crate::outbound::Client;
@@ -44,7 +42,7 @@ use crate::screening::lists::Lists;
 use crate::screening::simulated::SimulatedScreener;
 use crate::services::{Ports, Services};
 use crate::store::handle::{self, Epilogue};
-use crate::store::{Cost, Store, Tx, migrate};
+use crate::store::{Cost, Store, Tx};
 use crate::tls::platform_roots;
 use crate::webhooks::sending::attempt::WebhookClientOptions;
 use crate::webhooks::sending::client::WebhookClient;
@@ -54,6 +52,9 @@ use crate::workers::{
     tasks,
 };
 use crate::{events, ifsc, keys, live, secrets, webhooks};
+
+pub use account_keys::address_index_names;
+use account_keys::{TEST_ADDRESS_INDEX, address_index_name, addresses_of, prepare};
 
 /// USDT on TRON's Nile test net: what test mode shows as the token.
 const TEST_TOKEN_CONTRACT: &str = "TXYZopYRdj2D9XRtbG411XZZ3kM5VkAeBf";
@@ -433,73 +434,6 @@ fn profile_of(chain: &ChainSettings) -> ChainProfile {
         },
     }
 }
-
-/// Addresses of the operator's key. The counter goes with the key, so that a key that comes back
-/// goes on where it stood, and two modes with one key never hand out the same address.
-fn addresses_of(chain: &ChainSettings) -> AddressPool {
-    AddressPool::new(chain.account_key.clone(), address_index_name(chain))
-}
-
-fn address_index_name(chain: &ChainSettings) -> String {
-    let digest = sha2::Sha256::digest(chain.account_key.to_string().as_bytes());
-    format!("address_index_next_{}", hex::encode(&digest[..8]))
-}
-
-/// Where the store keeps the next address index of each account key that may be used now.
-pub fn address_index_names(config: &Config) -> Vec<String> {
-    let chains = [&config.live_chain, &config.test_chain];
-    let configured = chains.into_iter().flatten().map(address_index_name);
-    std::iter::once(TEST_ADDRESS_INDEX.to_owned()).chain(configured).collect()
-}
-
-/// Where that of test mode's own account key is kept.
-const TEST_ADDRESS_INDEX: &str = "test_address_index_next";
-
-/// The store's own secrets: checks that the key fits, and makes what a first start needs.
-async fn prepare(store: &Store, sealer: &Sealer) -> Result<AccountKey, String> {
-    let verifier = *sealer.verifier();
-    let sealed = store
-        .write(move |tx, now| {
-            secrets::check_verifier(tx, &verifier)?;
-            Ok((
-                migrate::read_meta(tx, TEST_ACCOUNT_KEY)?,
-                now.random_bytes::<64>(),
-                now.random_bytes::<12>(),
-            ))
-        })
-        .await;
-    let (stored, entropy, nonce) = sealed.map_err(|error| error.to_string())?;
-    if let Some(sealed) = stored {
-        return open_account_key(sealer, &sealed);
-    }
-    let account_key = AccountKey::generate_for_test(&entropy);
-    let sealed = sealer
-        .seal(nonce, TEST_ACCOUNT_KEY.as_bytes(), account_key.to_string().as_bytes())
-        .map_err(|error| error.to_string())?;
-    let written = store.write(move |tx, _| {
-        // Another node that starts at the same time may have made one.
-        match migrate::read_meta(tx, TEST_ACCOUNT_KEY)? {
-            Some(stored) => Ok(stored),
-            None => migrate::replace_meta(tx, TEST_ACCOUNT_KEY, None, &sealed)
-                .map(|()| sealed.clone())
-                .map_err(OperationError::from),
-        }
-    });
-    let stored = written
-        .await
-        .map_err(|failure| format!("the test account key cannot be stored: {failure:?}"))?;
-    open_account_key(sealer, &stored)
-}
-
-fn open_account_key(sealer: &Sealer, sealed: &[u8]) -> Result<AccountKey, String> {
-    let text =
-        sealer.open(TEST_ACCOUNT_KEY.as_bytes(), sealed).map_err(|error| error.to_string())?;
-    let text =
-        String::from_utf8(text).map_err(|_| "the stored account key does not read".to_owned())?;
-    AccountKey::parse(&text).map_err(|fault| fault.to_string())
-}
-
-const TEST_ACCOUNT_KEY: &str = "test_account_key";
 
 /// What a new key is made for.
 pub struct KeyRequest {

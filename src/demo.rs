@@ -1,6 +1,6 @@
 //! `hundi demo`: the six steps of a payout against a server of its own, with a webhook receiver
-//! that verifies. It prints links to look at, shows each webhook as it arrives, checks the book, and
-//! stays up until Ctrl-C.
+//! that verifies. It prints links to look at, shows each webhook as it arrives, checks the book,
+//! and stays up until Ctrl-C.
 
 use std::io::IsTerminal;
 use std::sync::{Arc, Mutex, PoisonError};

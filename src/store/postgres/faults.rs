@@ -29,6 +29,35 @@ impl SessionError {
     }
 }
 
+/// Why a commit is not known to have taken place.
+#[derive(Debug)]
+pub(super) enum CommitFault {
+    /// Nothing was kept.
+    Refused(StoreError),
+    /// The connection was lost while it was under way.
+    Unknown(String),
+}
+
+impl CommitFault {
+    pub(super) fn into_error(self) -> StoreError {
+        match self {
+            CommitFault::Refused(error) => error,
+            CommitFault::Unknown(reason) => StoreError::Unavailable(format!(
+                "whether a commit took place is not known: {reason}"
+            )),
+        }
+    }
+}
+
+impl From<SessionError> for CommitFault {
+    fn from(fault: SessionError) -> CommitFault {
+        match fault {
+            SessionError::Answered(error) => CommitFault::Refused(error),
+            SessionError::Lost(reason) => CommitFault::Unknown(reason),
+        }
+    }
+}
+
 /// What a fault of the driver means, once a connection is made.
 pub(super) fn fault(error: &tokio_postgres::Error) -> SessionError {
     let Some(answered) = error.as_db_error() else {

@@ -11,10 +11,11 @@ use tokio::sync::watch;
 
 use super::TRANSACTION_SECONDS_MAX;
 use super::connect::{Connecting, Waited};
+use super::faults::CommitFault;
 use super::fence::{Fence, OLD_PRIMARY};
 use super::id_floor::IdFloor;
 use super::session::Session;
-use super::tx::{CommitFault, Kind, PgTx};
+use super::tx::{Kind, PgTx};
 use super::url::PostgresUrl;
 use crate::kernel::id::Minter;
 use crate::kernel::{Clock, Now, StoreError, system_random};

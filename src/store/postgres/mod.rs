@@ -228,7 +228,7 @@ fn migrate(session: &mut Session) -> Result<(), StoreError> {
     loop {
         let mut tx = tx::PgTx::begin(session, tx::Kind::Migrate, end);
         let outcome = match migrate::migrate_shared(&mut tx) {
-            Ok(is_more) => tx.commit().map(|()| is_more).map_err(tx::CommitFault::into_error),
+            Ok(is_more) => tx.commit().map(|()| is_more).map_err(faults::CommitFault::into_error),
             Err(error) => {
                 tx.roll_back();
                 Err(error)

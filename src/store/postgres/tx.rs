@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::acknowledged::{self, Footprint};
-use super::faults::SessionError;
+use super::faults::{CommitFault, SessionError};
 use super::id_floor::{self, IdFloor};
 use super::session::{Answer, Message, Parameter, Session, Wanted, row};
 use crate::kernel::StoreError;
@@ -39,26 +39,6 @@ impl Kind {
                 "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '90s'; SET LOCAL \
                  statement_timeout = '100s'"
             }
-        }
-    }
-}
-
-/// Why a commit is not known to have taken place.
-#[derive(Debug)]
-pub(super) enum CommitFault {
-    /// Nothing was kept.
-    Refused(StoreError),
-    /// The connection was lost while it was under way.
-    Unknown(String),
-}
-
-impl CommitFault {
-    pub(super) fn into_error(self) -> StoreError {
-        match self {
-            CommitFault::Refused(error) => error,
-            CommitFault::Unknown(reason) => StoreError::Unavailable(format!(
-                "whether a commit took place is not known: {reason}"
-            )),
         }
     }
 }
@@ -308,8 +288,9 @@ impl<'c> PgTx<'c> {
             self.settle().map_err(CommitFault::Refused)?;
         }
         self.session.forget_warnings();
-        let covers_count = self.ask_footprint().map_err(as_commit_fault)?;
-        let mut answers = self.exchange_all(Message::Control("COMMIT")).map_err(as_commit_fault)?;
+        let covers_count = self.ask_footprint().map_err(CommitFault::from)?;
+        let mut answers =
+            self.exchange_all(Message::Control("COMMIT")).map_err(CommitFault::from)?;
         answers.pop();
         let footprint = covers_count
             .filter(|_| self.has_written)
@@ -340,13 +321,6 @@ impl<'c> PgTx<'c> {
         if self.control("ROLLBACK").is_err() {
             self.session.is_lost = true;
         }
-    }
-}
-
-fn as_commit_fault(fault: SessionError) -> CommitFault {
-    match fault {
-        SessionError::Answered(error) => CommitFault::Refused(error),
-        SessionError::Lost(reason) => CommitFault::Unknown(reason),
     }
 }
 

@@ -7,9 +7,10 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::connect::position_of_host;
+use super::faults::CommitFault;
 use super::fence::{Fence, MARK_NAME, Mark, WATCH_SECONDS};
 use super::session::Session;
-use super::tx::{CommitFault, Kind, PgTx};
+use super::tx::{Kind, PgTx};
 use super::url::PostgresUrl;
 use super::{CLOCK_SECONDS, read_clock, soon};
 use crate::kernel::{Carried, StoreError};
