@@ -27,8 +27,8 @@ impl Page {
     }
     /// The cookie that an answer sets, as a browser sends it back.
     fn cookie(&self, name: &str) -> Option<String> {
-        let all = self.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
-        let found = all.filter(|text| text.starts_with(&format!("{name}="))).next_back()?;
+        let mut all = self.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
+        let found = all.rfind(|text| text.starts_with(&format!("{name}=")))?;
         let pair = found.split(';').next().unwrap();
         (!pair.ends_with('=')).then(|| pair.to_owned())
     }
